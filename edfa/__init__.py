@@ -1,0 +1,43 @@
+"""Which fact to ask a person next, what they can change, and when they may act.
+
+The public names below are loaded on first use, so that ``import edfa`` stays cheap.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edfa.data.catalog import load as load
+    from edfa.data.clean import clean as clean
+    from edfa.data.clean import summarise as summarise
+    from edfa.data.encode import Encoder as Encoder
+    from edfa.data.feature import Feature as Feature
+    from edfa.data.schema import Schema as Schema
+    from edfa.data.table import Table as Table
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Encoder": "edfa.data.encode",
+    "Feature": "edfa.data.feature",
+    "Schema": "edfa.data.schema",
+    "Table": "edfa.data.table",
+    "clean": "edfa.data.clean",
+    "load": "edfa.data.catalog",
+    "summarise": "edfa.data.clean",
+}
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        from edfa.errors import hint
+
+        raise AttributeError(f"module 'edfa' has no attribute {name!r}{hint(name, _HOME)}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,5 @@
+"""``python -m edfa``."""
+
+from edfa.cli import app
+
+app()

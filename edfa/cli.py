@@ -1,0 +1,149 @@
+"""The command line. Names become objects here; everything else is the library's.
+
+Heavy imports stay inside the commands, so that ``edfa --help`` answers at once.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from edfa.errors import EdfaError
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from edfa.data.table import Table
+
+__all__ = ["app"]
+
+cli = typer.Typer(
+    help=__doc__.splitlines()[0], no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+console = Console()
+
+
+@cli.command()
+def demo() -> None:
+    """Look at real data: German credit, described and split."""
+    from edfa.data.catalog import load
+
+    table = load("german")
+    console.print(f"[bold]{table.schema.title}[/bold]: {len(table):,} people, {len(table.schema)} facts about each")
+    console.print(f"The question: is {table.schema.target!r} {' or '.join(map(repr, table.schema.classes))}?\n")
+    console.print(_describe(table), "", _split(table), "", sep="\n")
+    person = table.test.frame.iloc[0]
+    known = ", ".join(f"{table.schema[n].title} {person[n]}" for n in table.schema.start)
+    rest = sum(feature.cost for feature in table.schema if not feature.start)
+    console.print(f"One of the test people: {known}. Asking for all the rest would cost {rest:g}.")
+
+
+@cli.command()
+def schema(
+    table: Annotated[Path, typer.Argument(help="A .csv or .parquet file.")],
+    target: Annotated[str, typer.Option(help="The column that holds the outcome.")],
+    favourable: Annotated[str | None, typer.Option(help="The outcome a person would want.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write the card; left out, it is printed.")] = None,
+    force: Annotated[bool, typer.Option(help="Write over a card that is there.")] = False,
+) -> None:
+    """Write a draft card for any table: kinds are guessed, for you to edit."""
+    from edfa.data.draft import draft
+    from edfa.data.read import read_frame
+
+    if out is not None and out.exists() and not force:
+        raise typer.BadParameter(f"{out} is there already; --force writes over it", param_hint="--out")
+    text = draft(read_frame(table), target, favourable, title=table.stem)
+    if out is None:
+        sys.stdout.write(text)
+        return
+    out.write_text(text, encoding="utf-8")
+    console.print(f"wrote {out}; look for the lines that say [bold]guessed[/bold]")
+
+
+@cli.command()
+def data(
+    name: Annotated[str | None, typer.Argument(help="A data set of the paper, or a .csv or .parquet file.")] = None,
+    card: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the rows to a .csv or .parquet file.")] = None,
+) -> None:
+    """List the data sets, or describe one of them or a table of your own."""
+    if name is None:
+        console.print(_catalog())
+        return
+    table = _table(name, card)
+    if out is not None:
+        save = table.frame.to_parquet if out.suffix == ".parquet" else table.frame.to_csv
+        save(out, index=False)
+        console.print(f"wrote {len(table):,} rows to {out}")
+        return
+    console.print(f"[bold]{escape(table.schema.title or table.name)}[/bold]: {len(table):,} people")
+    for line in (table.schema.source, *table.schema.notes):
+        console.print(escape(line), style="dim", highlight=False)
+    console.print("", _describe(table), "", _split(table), sep="\n")
+
+
+def _table(name: str, card: Path | None) -> "Table":
+    from edfa.data.catalog import load
+    from edfa.data.read import read_frame
+    from edfa.data.table import Table
+
+    if card is None:
+        return load(name)
+    return Table.from_frame(read_frame(name), card, name=Path(name).stem)
+
+
+def _grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "RichTable":
+    """A plain grid, one line a row. ">" before a name right-aligns it; on a narrow screen the last column is cut."""
+    from rich.table import Table as RichTable
+
+    cells = [[*row] for row in rows]
+    grid = RichTable(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        grid.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left", header_style="dim")
+    widths = [max(len(row[i]) for row in [columns, *cells]) + 2 for i in range(len(columns) - 1)]
+    room = max(12, console.width - sum(widths))
+    for *row, last in cells:
+        grid.add_row(*map(escape, row), escape(last if len(last) <= room else last[: room - 1] + "…"))
+    return grid
+
+
+def _describe(table: "Table") -> "RichTable":
+    rows = []
+    for name, row in table.describe().iterrows():
+        feature = table.schema[str(name)]
+        marks = " ".join(word for word in ("start", "sensitive") if row[word])
+        gap = f" ({row['missing']:.0%} missing)" if row["missing"] else ""
+        unit = f" {feature.unit}" if feature.unit and not feature.words else ""
+        change = feature.change if feature.actionable else "no"
+        rows.append([feature.name, feature.kind, f"{feature.cost:g}", marks, change, f"{row['values']}{unit}{gap}"])
+    return _grid("What can be known, and what it costs", ["feature", "kind", ">cost", "", "change", "values"], rows)
+
+
+def _split(table: "Table") -> "RichTable":
+    classes = table.schema.classes
+    rows = [
+        [part.part, f"{len(part):,}", *(f"{(part.y == code).mean():.1%}" for code in range(len(classes)))]
+        for part in (table.train, table.calibration, table.test)
+    ]
+    return _grid(f"The split (seed {table.seed}, stratified)", ["part", ">people", *(f">{c}" for c in classes)], rows)
+
+
+def _catalog() -> "RichTable":
+    from edfa.data.catalog import NAMES, load_schema, where
+
+    cards = {name: load_schema(name) for name in NAMES}
+    rows = [[name, str(len(card)), card.title, where(name)] for name, card in cards.items()]
+    return _grid("The data sets of the paper", ["name", ">features", "title", "where"], rows)
+
+
+def app(*args: Any, **kwargs: Any) -> None:
+    """Run the command line; edfa's own errors are one line on stderr and exit code 2, not a traceback."""
+    try:
+        cli(*args, **kwargs)
+    except EdfaError as error:
+        Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
+        raise SystemExit(2) from None

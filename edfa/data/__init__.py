@@ -1,0 +1,1 @@
+"""What is known about a person, and what it costs to ask."""

@@ -1,0 +1,115 @@
+"""People's words ↔ the float32 matrix that models read, and back.
+
+Continuous features are standardised, ordinal ones numbered in order, categorical ones label-encoded. ``NaN`` never
+comes out of here: it is reserved for "not acquired". A value that is *truly* missing, or one of the card's codes
+(HELOC's -9, "no bureau record"), is a fact about the person and gets a number of its own, beyond all measurements:
+below the lowest for continuous and ordinal features, after the last level for categorical ones.
+
+Two borders, two policies:
+
+- **One person** (``encode_person``): a level never seen, a number outside the range, a gap where training had
+  none, are errors that say so.
+- **A batch** (``encode``): a number outside the range moves to its edge; a level never seen, or a gap where
+  training had none, becomes the feature's typical training value (median or most frequent level).
+
+The range is what training showed, widened by the card's ``range`` where that is larger.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from edfa.data.codes import Codes, Levels, Measure
+from edfa.data.schema import Schema
+from edfa.errors import DataError, UnknownNameError
+
+__all__ = ["Encoder"]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How every column of a table becomes numbers. Fitted on the training part alone.
+
+    Examples
+    --------
+    >>> from edfa import Feature
+    >>> schema = Schema((Feature("age", "continuous"), Feature("home", "categorical")), "y", "good")
+    >>> frame = pd.DataFrame({"age": [20, 40, 60], "home": ["rent", "own", "rent"]})
+    >>> encoder = Encoder.fit(frame, schema)
+    >>> encoder.encode(frame)[:, 1]
+    array([1., 0., 1.], dtype=float32)
+    >>> encoder.decode(encoder.encode(frame)).equals(frame)
+    True
+    >>> encoder.encode_person({"home": "own"})
+    array([nan,  0.], dtype=float32)
+    """
+
+    columns: tuple[Measure | Levels, ...]
+
+    @classmethod
+    def fit(cls, frame: pd.DataFrame, schema: Schema) -> "Encoder":
+        """Learn scales, levels and states from (training) rows."""
+        return cls(tuple((Measure if f.kind == "continuous" else Levels).fit(frame[f.name], f) for f in schema))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features' names, in the order of the matrix' columns."""
+        return tuple(column.name for column in self.columns)
+
+    def __getitem__(self, name: str) -> Measure | Levels:
+        try:
+            return self.columns[self.names.index(name)]
+        except ValueError:
+            raise UnknownNameError("feature", name, self.names) from None
+
+    def encode(self, frame: pd.DataFrame) -> Codes:
+        """Rows to a float32 matrix without NaN (the batch policy above)."""
+        matrix = np.empty((len(frame), len(self.columns)), dtype=np.float32)
+        for i, column in enumerate(self.columns):
+            matrix[:, i] = column.encode(frame[column.name])
+        return matrix
+
+    def encode_person(self, facts: Mapping[str, Any]) -> Codes:
+        """One row in which what was not told is NaN (the strict policy above)."""
+        row = np.full(len(self.columns), np.nan, dtype=np.float32)
+        for name, value in facts.items():
+            column = self[name]
+            row[self.columns.index(column)] = column.encode_one(value)
+        return row
+
+    def decode(self, matrix: Codes) -> pd.DataFrame:
+        """A complete matrix back to the words it came from. ``decode_cells`` is for rows with NaN."""
+        matrix = self._checked(matrix)
+        if np.isnan(matrix).any():
+            raise DataError("the matrix has cells that were not acquired (NaN); decode_cells decodes the known ones")
+        return pd.DataFrame({c.name: c.decode(matrix[:, i]) for i, c in enumerate(self.columns)})
+
+    def decode_cells(self, name: str, codes: npt.ArrayLike) -> list[Any]:
+        """The words of some cells of one feature; a truly missing value is ``None``."""
+        values = self[name].decode(np.atleast_1d(np.asarray(codes, dtype=np.float32)))
+        return [None if pd.isna(v) else v for v in values.tolist()]
+
+    def _checked(self, matrix: Codes) -> Codes:
+        matrix = np.asarray(matrix, dtype=np.float32)
+        if matrix.ndim != 2 or matrix.shape[1] != len(self.columns):
+            raise DataError(f"a matrix of {len(self.columns)} columns is needed, not of shape {matrix.shape}")
+        return matrix
+
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back, equal."""
+        return json.dumps([{"type": type(c).__name__} | asdict(c) for c in self.columns], ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Encoder":
+        """Read what ``to_json`` wrote."""
+        return cls(tuple(_column(entry) for entry in json.loads(text)))
+
+
+def _column(entry: dict[str, Any]) -> Measure | Levels:
+    kinds: dict[str, Callable[..., Measure | Levels]] = {"Measure": Measure, "Levels": Levels}
+    return kinds[entry.pop("type")](**{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()})
