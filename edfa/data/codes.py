@@ -80,8 +80,8 @@ class Measure:
     def decode(self, codes: Codes) -> pd.Series:
         """Back to numbers: of all decimals that would encode to the same float32, the shortest.
 
-        So ``encode(decode(c)) == c`` bit for bit, and a person's own number comes back exactly whenever float32
-        can tell it from its neighbours.
+        So ``encode(decode(c)) == c`` bit for bit for every code that came from a number, and a person's own number
+        comes back exactly whenever float32 can tell it from its neighbours.
         """
         rough = codes.astype(float) * self.scale + self.mean
         numbers, open_ = np.round(rough), np.ones(len(codes), dtype=bool)

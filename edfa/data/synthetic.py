@@ -86,8 +86,18 @@ class Network:
         return Schema(features, self.target, classes[-1], classes=classes)
 
     def table(self, n: int, seed: int = 0) -> Table:
-        """A sample as a Table; without shown columns, ``table.X`` holds the codes ``posterior`` takes."""
+        """A sample as a Table; without shown columns, ``table.X`` equals ``codes(table.frame)``."""
         return Table.from_frame(self.sample(n, seed), self.schema(), name="network", seed=seed)
+
+    def codes(self, frame: pd.DataFrame) -> Floats:
+        """The matrix ``posterior`` takes, from a sample's words; a gap becomes NaN, not known."""
+        columns = []
+        for name in self.features:
+            numbers = pd.Index(self.levels[name]).get_indexer(pd.Index(frame[name])).astype(float)
+            columns.append(
+                frame[name].to_numpy(float) if name in self.shown else np.where(numbers < 0, np.nan, numbers)
+            )
+        return np.stack(columns, axis=1)
 
     def posterior(self, known: npt.ArrayLike, target: str | None = None) -> Floats:
         """P(target | what is known), exactly, one row a person.

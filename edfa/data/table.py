@@ -38,7 +38,7 @@ class Table:
     >>> len(table.train), len(table.calibration), len(table.test)
     (600, 200, 200)
     >>> table.train.X.shape, table.schema.classes[table.train.y[0]]
-    ((600, 20), 'good')
+    ((600, 20), 'bad')
     """
 
     frame: pd.DataFrame
@@ -110,7 +110,7 @@ class Table:
     @cached_property
     def encoder(self) -> Encoder:
         """Fitted on the training part, whichever part this is."""
-        return self.fitted or Encoder.fit(self.frame.iloc[self._rows["train"]], self.schema)
+        return self.fitted or self.train.encoder
 
     @cached_property
     def train(self) -> "Table":
@@ -136,7 +136,9 @@ class Table:
         """One row a feature: what the card says, and what the rows show."""
         card = self.schema.frame()[["kind", "cost", "start", "sensitive", "change", "unit"]]
         seen = self.frame[list(self.schema.names)]
-        return card.assign(missing=seen.isna().mean(), distinct=seen.nunique(), values=[_values(seen[f.name], f) for f in self.schema])
+        return card.assign(
+            missing=seen.isna().mean(), distinct=seen.nunique(), values=[_values(seen[f.name], f) for f in self.schema]
+        )
 
     def _check_whole(self) -> None:
         if self.part != "all":
@@ -149,7 +151,8 @@ class Table:
                 f"the {part} part of {self.name!r} is empty; its share is {self.shares[PARTS.index(part)]:g}"
             )
         frame = self.frame.iloc[rows].reset_index(drop=True)
-        return replace(self, frame=frame, part=part, fitted=self.encoder)
+        fitted = Encoder.fit(frame, self.schema) if part == "train" else self.encoder
+        return replace(self, frame=frame, part=part, fitted=fitted)
 
     @cached_property
     def _rows(self) -> dict[Part, Rows]:

@@ -80,11 +80,11 @@ def to_words(values: pd.Series) -> pd.Series:
     """Values as the words a person would use: 1.0 and 1 are both ``"1"``; nulls stay null."""
     if isinstance(values.dtype, pd.StringDtype):
         return values.astype("str")
-    if pd.api.types.is_float_dtype(values.dtype):
-        known = values.dropna()
-        whole = bool((known == np.floor(known)).all() and (known.abs() < 2**53).all())
-        return values.astype("Int64").astype("str") if whole else values.astype("str")
-    return values.astype("object").map(str, na_action="ignore").astype("str")
+    codes, found = pd.factorize(values)  # a few words for many rows
+    if found.dtype.kind == "f" and (found == np.floor(found)).all() and (np.abs(found) < 2**53).all():
+        found = found.astype(np.int64)
+    words = pd.array([str(value) for value in found], dtype="str").take(codes, allow_fill=True)
+    return pd.Series(words, index=values.index, name=values.name)
 
 
 def _blank(values: pd.Series, schema: Schema) -> pd.Series:

@@ -1,0 +1,48 @@
+"""What the tests share: where the real data are, and a browser where there is one."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SHARED = Path(os.environ.get("EDFA_DATA") or ROOT.parent / "shared" / "data")
+_MISSING: dict[str, str] = {}
+
+
+def _absent(what: str, why: str) -> None:
+    """Skip, and say so loudly at the end."""
+    _MISSING[what] = why
+    pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of the seven real data sets."""
+    if not (SHARED / "heloc.parquet").is_file():
+        _absent("the four data sets that do not travel", "no folder of Parquet files; name one in EDFA_DATA")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A headless Chromium; without one the test skips loudly, under CI it fails."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("the browser tests need chromium, and CI must run them")
+        _absent("the browser tests", "no chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=quiet)
+        yield browser
+        browser.close()
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    for what, why in _MISSING.items():
+        terminalreporter.section("NOT TESTED HERE", sep="!", red=True, bold=True)
+        terminalreporter.write_line(f"{what}: {why}")

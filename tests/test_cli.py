@@ -1,0 +1,73 @@
+import subprocess
+import sys
+
+import pytest
+
+import edfa
+from edfa import Schema
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "edfa", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_demo_describes_and_splits_real_data():
+    done = run("demo")
+    assert done.returncode == 0, done.stderr
+    assert "1,000 people" in done.stdout
+    for feature in edfa.load("german").schema:
+        assert feature.name in done.stdout
+    assert "calibration" in done.stdout
+
+
+def test_schema_drafts_a_card_to_edit_and_loses_nothing(tmp_path):
+    assert run("data", "german", "--out", tmp_path / "g.csv").returncode == 0
+    card = tmp_path / "card.toml"
+    done = run("schema", tmp_path / "g.csv", "--target", "class", "--out", card)
+    assert done.returncode == 0, done.stderr
+    assert Schema.read(card).favourable == "good"
+    card.write_text("mine")
+    again = run("schema", tmp_path / "g.csv", "--target", "class", "--out", card)
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    assert card.read_text() == "mine"
+    assert run("schema", tmp_path / "g.csv", "--target", "class", "--out", card, "--force").returncode == 0
+    described = run("data", tmp_path / "g.csv", "--card", card)
+    assert "credit_amount" in described.stdout
+
+
+def test_schema_prints_without_out(tmp_path):
+    run("data", "german", "--out", tmp_path / "g.parquet")
+    done = run("schema", tmp_path / "g.parquet", "--target", "class", "--favourable", "bad")
+    assert Schema.from_toml(done.stdout).favourable == "bad"
+
+
+def test_data_lists_the_sets():
+    done = run("data")
+    for name in ("german", "adult", "heloc", "taiwan", "acs_income", "gmsc", "diabetes130"):
+        assert name in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["data", "germn"], "no data set named 'germn'; did you mean 'german'?"),
+        (["schema", "nowhere.csv", "--target", "y"], "there is no file nowhere.csv"),
+        (["data", "nowhere.csv", "--card", "nowhere.toml"], "there is no file nowhere.csv"),
+    ],
+)
+def test_an_error_is_one_line_and_no_traceback(arguments, message, tmp_path):
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.strip() == f"error: {message}"
+
+
+def test_brackets_in_a_table_are_not_markup(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "[bold]x,y\n" + "".join(f"[red]{i % 3},{'good' if i % 2 else 'bad'}\n" for i in range(12))
+    )
+    run("schema", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "c.toml")
+    done = run("data", tmp_path / "t.csv", "--card", tmp_path / "c.toml")
+    assert "[bold]x" in done.stdout
+    assert "[red]0" in done.stdout

@@ -1,0 +1,46 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+import edfa
+
+HEAVY = ("torch", "sklearn", "pandas", "scipy.stats", "xgboost", "matplotlib", "pydantic", "pyarrow")
+
+
+def in_a_fresh_process(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_import_is_cheap():
+    code = (
+        "import time, sys, json; t = time.process_time(); import edfa; t = time.process_time() - t; "
+        "print(json.dumps([t, list(sys.modules)]))"
+    )
+    runs = [in_a_fresh_process(code) for _ in range(3)]
+    assert not [m for m in HEAVY if m in runs[0][1]]
+    assert min(seconds for seconds, _ in runs) < 0.2
+
+
+def test_asking_for_help_is_cheap():
+    code = (
+        "import sys, json, io, contextlib; from edfa.cli import cli; from typer.testing import CliRunner; "
+        "r = CliRunner().invoke(cli, ['--help']); print(json.dumps([r.exit_code, list(sys.modules)]))"
+    )
+    status, modules = in_a_fresh_process(code)
+    assert status == 0
+    assert not [m for m in HEAVY if m in modules]
+
+
+def test_every_public_name_is_there():
+    for name in edfa.__all__:
+        assert getattr(edfa, name) is not None
+        assert name in dir(edfa)
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(AttributeError, match="no attribute 'Tabel'; did you mean 'Table'"):
+        _ = edfa.Tabel
+    assert not hasattr(edfa, "__wrapped__")

@@ -1,0 +1,59 @@
+"""The examples of README.md are run as they stand."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.S)
+SHELL = [text for language, text in BLOCKS if language == "sh"]
+
+
+def test_the_python_blocks_run_in_order_and_say_what_they_claim():
+    namespace: dict[str, object] = {}
+    claims = 0
+    for language, text in BLOCKS:
+        if language != "python":
+            continue
+        exec(compile(text, "README.md", "exec"), namespace)  # noqa: S102
+        for line in text.splitlines():
+            code, _, claim = line.partition("# -> ")
+            if claim:
+                told = eval(claim.split(": ")[0], {})  # noqa: S307
+                assert eval(code, namespace) == told, line  # noqa: S307
+                claims += 1
+    assert claims == 6
+
+
+@pytest.mark.parametrize("text", SHELL, ids=[t.split("\n")[0] for t in SHELL])
+def test_the_shell_blocks_run(text, tmp_path):
+    """Blocks that call ./run do so in the repository, where `./run test` only collects; the others in a new folder."""
+    inside = "./run" in text
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = os.environ | {"PATH": path, "PYTEST_ADDOPTS": "--collect-only -q"}
+    done = subprocess.run(
+        ["sh", "-eu", "-c", text],
+        cwd=ROOT if inside else tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_card_in_the_readme_is_one():
+    from edfa import Schema
+
+    (card,) = [text for language, text in BLOCKS if language == "toml"]
+    assert Schema.from_toml(card)["savings"].effort == 1.5
+
+
+def test_links_lead_somewhere():
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    for link in links:
+        assert link.startswith("https://") or (ROOT / link).exists(), link
