@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import edfa
+from edfa.data.catalog import BUNDLED
+
 ROOT = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("EDFA_DATA") or ROOT.parent / "shared" / "data")
 _MISSING: dict[str, str] = {}
@@ -23,6 +26,18 @@ def shared_data() -> Path:
     if not (SHARED / "heloc.parquet").is_file():
         _absent("the four data sets that do not travel", "no folder of Parquet files; name one in EDFA_DATA")
     return SHARED
+
+
+@pytest.fixture
+def load_real(request, monkeypatch):
+    """``edfa.load`` for all seven sets: those inside the package always, the others where the folder is."""
+
+    def load(name, **options):
+        if name not in BUNDLED:
+            monkeypatch.setenv("EDFA_DATA", str(request.getfixturevalue("shared_data")))
+        return edfa.load(name, **options)
+
+    return load
 
 
 @pytest.fixture(scope="session")

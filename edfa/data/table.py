@@ -54,16 +54,25 @@ class Table:
             raise DataError(f"shares must be three parts of 1 with a training part, not {self.shares}")
 
     @classmethod
-    def from_frame(cls, frame: Any, schema: Schema | str | Path, *, cap: int | None = None, **options: Any) -> Self:
+    def from_frame(
+        cls,
+        frame: Any,
+        schema: Schema | str | Path,
+        *,
+        name: str = "table",
+        seed: int = 0,
+        shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
+        cap: int | None = None,
+    ) -> Self:
         """From a pandas, polars or pyarrow frame, and a schema or the path of its card.
 
-        ``cap`` keeps at most that many rows, drawn in the classes' proportions. Options: ``name``, ``seed`` and
-        ``shares`` (train, calibration, test).
+        ``shares`` are those of train, calibration and test; ``cap`` keeps at most that many rows, drawn in the
+        classes' proportions.
         """
         schema = schema if isinstance(schema, Schema) else Schema.read(schema)
         rows = tidy(to_pandas(frame), schema)
         schema = schema.with_classes(find_classes(rows[schema.target], schema))
-        table = cls(rows, schema, **options)
+        table = cls(rows, schema, name, seed, shares)
         return table if cap is None or cap >= len(rows) else table._capped(cap)
 
     @classmethod

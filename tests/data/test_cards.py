@@ -148,9 +148,8 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_real_data_fit_their_cards(name, shared_data, monkeypatch):
-    monkeypatch.setenv("EDFA_DATA", str(shared_data))
-    table = edfa.load(name)
+def test_the_real_data_fit_their_cards(name, load_real):
+    table = load_real(name)
     rows, classes = COUNTS[name]
     counts = table.frame[table.schema.target].value_counts()
     assert len(table) == rows
@@ -158,10 +157,9 @@ def test_the_real_data_fit_their_cards(name, shared_data, monkeypatch):
         assert abs(counts[label] - count) <= (1 if name == "acs_income" else 0)
 
 
-def test_special_codes_are_states_on_purpose(shared_data, monkeypatch):
+def test_special_codes_are_states_on_purpose(load_real):
     """HELOC's -9, -8, -7 and GMSC's 96, 98: said in the card, no part of the scale, each a number of its own."""
-    monkeypatch.setenv("EDFA_DATA", str(shared_data))
-    heloc, gmsc = edfa.load("heloc"), edfa.load("gmsc")
+    heloc, gmsc = load_real("heloc"), load_real("gmsc")
     late = [n for n in gmsc.schema.names if "Late" in n or "PastDue" in n]
     assert len(late) == 3
     cases = [(heloc, n, (-9, -8, -7)) for n in heloc.schema.names] + [(gmsc, n, (96, 98)) for n in late]

@@ -20,17 +20,15 @@ def encode(encoder, values):
 
 
 @pytest.mark.parametrize("name", NAMES_EXACT)
-def test_back_exactly_to_the_persons_own_words(name, shared_data, monkeypatch):
-    monkeypatch.setenv("EDFA_DATA", str(shared_data))
-    table = edfa.load(name)
+def test_back_exactly_to_the_persons_own_words(name, load_real):
+    table = load_real(name)
     names = list(table.schema.names)
     pd.testing.assert_frame_equal(table.encoder.decode(table.train.X), table.train.frame[names])
 
 
-def test_nine_digits_with_a_long_tail_come_back_to_six(shared_data, monkeypatch):
+def test_nine_digits_with_a_long_tail_come_back_to_six(load_real):
     """GMSC's two ratios ask for more digits than float32 has: close, and stable, but not exact."""
-    monkeypatch.setenv("EDFA_DATA", str(shared_data))
-    train = edfa.load("gmsc").train
+    train = load_real("gmsc").train
     back = train.encoder.decode(train.X)
     for name in ("RevolvingUtilizationOfUnsecuredLines", "DebtRatio"):
         column = train.encoder[name]

@@ -110,9 +110,8 @@ def test_the_encoder_is_fitted_on_the_training_part_alone():
     assert np.isfinite(again.test.X).all()
 
 
-def test_parts_share_one_encoder_and_have_no_nan(shared_data, monkeypatch):
-    monkeypatch.setenv("EDFA_DATA", str(shared_data))
-    table = edfa.load("heloc")
+def test_parts_share_one_encoder_and_have_no_nan(load_real):
+    table = load_real("heloc")
     for part in (table.train, table.calibration, table.test):
         assert part.encoder is table.encoder
         assert part.X.dtype == np.float32
