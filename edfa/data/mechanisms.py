@@ -45,7 +45,7 @@ class Mechanism:
     spread: Floats
 
     def pull(self, values: Mapping[str, Floats]) -> Floats:
-        """What the parents say, one column for each level (or the one number), with mean 0 and variance 1."""
+        """What the parents say, one column for each level (or the one number), with mean 0 and a mean variance of 1."""
         raw = self.raw(values)
         return (raw - self.centre) / self.spread
 
@@ -184,7 +184,13 @@ def _mechanism(
     node: str, graph: Graph, sizes: Mapping[str, int], joint: bool, random: np.random.Generator
 ) -> Mechanism:
     parents, outputs = graph.parents[node], max(1, sizes[node])
-    signs = random.choice([-1.0, 1.0], size=(len(parents), outputs))
+
+    def weights() -> Floats:
+        """One weight a level, spread out: a softmax does not see what all levels have in common."""
+        size = random.uniform(0.7, 1.3)
+        even = np.linspace(-1.0, 1.0, outputs) if sizes[node] else np.ones(1)
+        return np.asarray(size * random.choice([-1.0, 1.0]) * random.permutation(even))
+
     return Mechanism(
         parents=parents,
         levels=tuple("abcdefghijklmnop"[: sizes[node]]),
@@ -192,10 +198,10 @@ def _mechanism(
             random.permutation(np.linspace(-1.5, 1.5, sizes[p])) if sizes[p] else str(random.choice(list(SHAPES)))
             for p in parents
         ),
-        weights=signs * random.uniform(0.6, 1.4, size=(len(parents), outputs)),
-        product=random.choice([-1.0, 1.0], size=outputs) * (1.0 if joint else 0.0),
+        weights=np.stack([weights() for _ in parents]) if parents else np.zeros((0, outputs)),
+        product=weights() if joint else np.zeros(outputs),
         centre=np.zeros(outputs),
-        spread=np.ones(outputs),
+        spread=np.ones(1),
     )
 
 
@@ -207,4 +213,4 @@ def _standardised(node: str, graph: Graph, mechanisms: Mapping[str, Mechanism], 
     before = graph.ancestors(mechanism.parents)
     part = Graph({n: graph.parents[n] for n in before})
     raw = mechanism.raw(_draw(part, mechanisms, 4000, np.random.default_rng(seed)))
-    return replace(mechanism, centre=raw.mean(axis=0), spread=raw.std(axis=0))
+    return replace(mechanism, centre=raw.mean(axis=0), spread=np.sqrt(raw.var(axis=0).mean(keepdims=True)))

@@ -12,7 +12,7 @@ import pandas as pd
 from edfa.data.schema import Feature, Schema
 from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, hint
 
-__all__ = ["check_columns", "find_classes", "tidy", "to_pandas", "to_words"]
+__all__ = ["as_words", "check_columns", "find_classes", "tidy", "to_pandas", "to_words"]
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:
@@ -81,10 +81,15 @@ def to_words(values: pd.Series) -> pd.Series:
     if isinstance(values.dtype, pd.StringDtype):
         return values.astype("str")
     codes, found = pd.factorize(values)  # a few words for many rows
+    words = pd.array(as_words(found), dtype="str").take(codes, allow_fill=True)
+    return pd.Series(words, index=values.index, name=values.name)
+
+
+def as_words(found: Any) -> list[str]:
+    """Each of some different values in words."""
     if found.dtype.kind == "f" and (found == np.floor(found)).all() and (np.abs(found) < 2**53).all():
         found = found.astype(np.int64)
-    words = pd.array([str(value) for value in found], dtype="str").take(codes, allow_fill=True)
-    return pd.Series(words, index=values.index, name=values.name)
+    return [str(value) for value in found.tolist()]
 
 
 def _blank(values: pd.Series, schema: Schema) -> pd.Series:

@@ -1,0 +1,159 @@
+"""Tests of conditional independence on mixed tables, behind one protocol: ``(x, y, given) -> CIResult``.
+
+- ``g2``: likelihood ratio on counts, degrees of freedom adjusted for empty margins; unreliable below 5 rows a cell.
+- ``x2mm``: Pearson's statistic with its exact conditional mean and variance, for sparse and high-cardinality tables.
+- ``lrt``: likelihood ratio of multivariate regressions on spline terms, from one correlation matrix: constant in n.
+- ``fisher_z``: partial correlation of plain scores, the field's standard for continuous data.
+- ``auto``: ``g2`` where it is reliable, ``x2mm`` above 20 levels, else ``lrt``, which from 5,000 rows on must be
+  confirmed by ``x2mm`` within strata, because it is blind to interactions among the conditions.
+
+References: Dawson (1954) for the moments of Pearson's statistic; Bartlett (1938) for the factor of Wilks' lambda.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from edfa.blanket.columns import Numbers, Words, bins_for
+from edfa.blanket.counts import Source
+from edfa.blanket.tables import ROWS_PER_CELL, CIResult, g2, x2mm
+from edfa.blanket.wilks import Blocks
+
+__all__ = ["CIResult", "DataTester", "TestName", "Tester", "g2", "x2mm"]
+
+TestName = Literal["auto", "g2", "x2mm", "lrt", "fisher_z"]
+TESTS: tuple[TestName, ...] = ("auto", "g2", "x2mm", "lrt", "fisher_z")
+MANY_LEVELS = 20
+CONFIRM_FROM = 5_000
+ROWS_PER_STRATUM = 25
+
+
+class Tester:
+    """Asks each question once, counts, and reads the answers at a level. Subclasses answer in ``run``."""
+
+    def __init__(
+        self, names: Iterable[str], alpha: float = 0.01, min_effect: float = 0.0, rank: str = "effect"
+    ) -> None:
+        self.names = tuple(names)
+        self.alpha = alpha
+        self.min_effect = min_effect
+        self.rank = rank
+        self.results: dict[tuple[int, int, tuple[int, ...]], CIResult] = {}
+        self.memo: dict[tuple[object, ...], Any] = {}  # what a search found before, for other targets to use
+
+    def run(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
+        """Answer one question, x < y, conditions sorted."""
+        raise NotImplementedError  # pragma: no cover
+
+    def test(self, x: int, y: int, given: Iterable[int] = ()) -> CIResult:
+        """Whether x and y are independent given others; the same answer for (y, x) and any order of the others."""
+        key = (min(x, y), max(x, y), tuple(sorted(given)))
+        if key not in self.results:
+            self.results[key] = self.run(*key)
+        return self.results[key]
+
+    def significant(self, result: CIResult) -> bool:
+        """Whether a result speaks for dependence: p at most alpha, and an effect worth the name."""
+        return result.p <= self.alpha and result.effect >= self.min_effect
+
+    def dependent(self, x: int, y: int, given: Iterable[int] = ()) -> bool:
+        """Reliably dependent."""
+        result = self.test(x, y, given)
+        return result.reliable and self.significant(result)
+
+    def independent(self, x: int, y: int, given: Iterable[int] = ()) -> bool:
+        """Reliably independent."""
+        result = self.test(x, y, given)
+        return result.reliable and not self.significant(result)
+
+    def strength(self, result: CIResult) -> float:
+        """What candidates are ranked by; 0 unless dependent. Rounded, so that noise in the last bits breaks no tie."""
+        if not (result.reliable and self.significant(result)):
+            return 0.0
+        value = result.statistic if self.rank == "statistic" else result.effect
+        return float(f"{value:.9g}")
+
+    @property
+    def tests(self) -> int:
+        """How many different questions were asked."""
+        return len(self.results)
+
+
+class DataTester(Tester):
+    """Answers from a table. One tester serves every method and target; its caches are the table's."""
+
+    def __init__(
+        self,
+        source: Source,
+        test: TestName = "auto",
+        alpha: float = 0.01,
+        min_effect: float = 0.001,
+        rank: str = "effect",
+    ) -> None:
+        super().__init__((c.name for c in source.columns), alpha, min_effect, rank)
+        self.source = source
+        self.kind = test
+        self._answer: Callable[[int, int, tuple[int, ...]], CIResult] = {
+            "auto": self._auto,
+            "g2": self._g2,
+            "x2mm": self._x2mm,
+            "lrt": self._lrt,
+            "fisher_z": self._fisher_z,
+        }[test]
+
+    def run(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
+        """A column that is among the conditions tells nothing more; only parity mode ever asks."""
+        if x in given or y in given:
+            space = math.prod(float(self.source.columns[i].size(5)) for i in (x, y, *given))
+            return CIResult(1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * space, "none")
+        return self._answer(x, y, given)
+
+    def _g2(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
+        return g2(self.source.cells(x, y, given, bins=5))
+
+    def _x2mm(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
+        return x2mm(self.source.cells(x, y, given, bins=5))
+
+    def _lrt(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
+        return self._splines.test(x, y, given)
+
+    def _fisher_z(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
+        return self._scores.fisher_z(x, y, given)
+
+    def _auto(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
+        columns = [self.source.columns[i] for i in (x, y, *given)]
+        if all(isinstance(c, Words) for c in columns):
+            space = math.prod(float(c.size(5)) for c in columns)
+            if self.source.n >= ROWS_PER_CELL * space:
+                wide = max(c.size(5) for c in columns[:2]) > MANY_LEVELS
+                return (self._x2mm if wide else self._g2)(x, y, given)
+        result = self._lrt(x, y, given)
+        bins = self._confirming_bins(given)
+        if not (bins and self.significant(result)):
+            return result
+        second = x2mm(self.source.cells(x, y, given, bins))
+        return replace(result, p=max(result.p, second.p), test="lrt+x2mm")
+
+    def _confirming_bins(self, given: tuple[int, ...]) -> int:
+        """How finely continuous conditions can be cut so that a stratum keeps 25 rows; 0 where that is too coarse."""
+        columns = [self.source.columns[i] for i in given]
+        continuous = sum(isinstance(c, Numbers) for c in columns)
+        if self.source.n < CONFIRM_FROM or not continuous:
+            return 0
+        strata = math.prod(float(c.size(5)) for c in columns if isinstance(c, Words))
+        return bins_for((self.source.n / ROWS_PER_STRATUM / strata) ** (1 / continuous))
+
+    @cached_property
+    def _splines(self) -> "Blocks":
+        found = self.source.correlation()
+        return Blocks(found.matrix, [np.arange(b.start, b.stop) for b in found.blocks], found.n)
+
+    @cached_property
+    def _scores(self) -> "Blocks":
+        """The first term of each block: a number's normal score, a word's most telling indicator."""
+        found = self.source.correlation()
+        return Blocks(found.matrix, [np.arange(b.start, b.start + 1) for b in found.blocks], found.n)

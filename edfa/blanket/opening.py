@@ -1,0 +1,117 @@
+"""What is handed to ``discover`` becomes a source: a Table, any data frame, or a source already."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from edfa.blanket.columns import FEW_LEVELS, Numbers, Words
+from edfa.blanket.counts import Column, Rows, Source, Values
+from edfa.data.feature import Feature
+from edfa.data.table import Table
+from edfa.data.tidy import as_words, check_columns, to_pandas
+from edfa.errors import DataError, EmptyTableError, TargetError, UnknownNameError
+
+__all__ = ["is_counted", "open_source"]
+
+MIN_ROWS = 30
+FEW_NUMBERS = 20  # whole numbers of at most this many values in a bare frame are read as codes
+
+
+def open_source(
+    table: Any, target: str | None, bins: int | None, keep_order: bool
+) -> tuple[Source, str, tuple[str, ...]]:
+    """The source, the target's name, and the columns left out because they never vary.
+
+    Columns are sorted by name, so that the result does not depend on their order; ``keep_order`` keeps it.
+    """
+    if hasattr(table, "cells"):
+        return _given(table, target)
+    features: dict[str, Feature] = {}
+    if isinstance(table, Table):
+        frame = table.frame
+        features = {f.name: f for f in table.schema}
+        target = target or table.schema.target
+    else:
+        frame = to_pandas(table)
+        if target is None:
+            raise TargetError("a bare data frame needs to be told its target: discover(frame, target='name')")
+    check_columns(frame, [])
+    if target not in frame.columns:
+        raise UnknownNameError("column", target, frame.columns)
+    if len(frame) < MIN_ROWS:
+        raise EmptyTableError(f"{len(frame)} rows are too few to tell who depends on whom; {MIN_ROWS} are needed")
+    names = [str(n) for n in frame.columns] if keep_order else sorted(str(n) for n in frame.columns)
+    opened = {n: _read(frame[n], n, features.get(n)) for n in names}
+    opened[target] = _target(*opened[target], target, bins)
+    flat = tuple(n for n, (column, _) in opened.items() if _is_flat(column))
+    if target in flat:
+        raise TargetError(f"target {target!r} is constant: it depends on nothing")
+    kept = [pair for n, pair in opened.items() if n not in flat]
+    return Rows([column for column, _ in kept], [values for _, values in kept]), target, flat
+
+
+def is_counted(feature: Feature, distinct: int) -> bool:
+    """Whether a feature is seen as words: categorical, or ordinal with few levels."""
+    return feature.kind == "categorical" or (feature.kind == "ordinal" and distinct <= FEW_LEVELS)
+
+
+def _is_flat(column: Column) -> bool:
+    if isinstance(column, Words):
+        return len(column.levels) < 2
+    return len(set(column.quantiles)) + len(column.states) < 2
+
+
+def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column, Values]:
+    """A column and its values: codes of levels to be counted, or floats to be cut and correlated."""
+    if feature is None:
+        if values.dtype.kind in "mMc" or (values.dtype == object and not values.map(pd.api.types.is_scalar).all()):
+            raise DataError(f"column {name!r} holds neither numbers nor words")
+        if values.dtype.kind == "f" or (values.dtype.kind in "iu" and values.nunique() > FEW_NUMBERS):
+            return _read_numbers(values, name)
+        return _read_words(values, name)
+    if is_counted(feature, values.nunique()):
+        return _read_words(values, name)
+    if feature.words:
+        return _read_numbers(values.map({level: i for i, level in enumerate(feature.levels)}), name)
+    return _read_numbers(values, name, [float(code) for code in feature.codes])
+
+
+def _read_numbers(values: pd.Series, name: str, codes: Sequence[float] = ()) -> tuple[Numbers, Values]:
+    numbers = values.to_numpy(float)
+    return Numbers.fit(name, numbers, codes), numbers
+
+
+def _read_words(values: pd.Series, name: str) -> tuple[Words, Values]:
+    codes, found = pd.factorize(values)
+    words = as_words(found)
+    counts = np.bincount(codes[codes >= 0], minlength=len(words))
+    column = Words.fit(name, dict(zip(words, counts.tolist(), strict=True)), bool((codes < 0).any()))
+    places = np.array([*(column.levels.index(word) for word in words), -1], dtype=np.int64)
+    return column, places[codes]
+
+
+def _target(column: Column, values: Values, name: str, bins: int | None) -> tuple[Column, Values]:
+    """The target as words; a continuous one only in as many quantile bins as were asked for."""
+    if isinstance(column, Words):
+        return column, values
+    if bins is None:
+        raise TargetError(f"target {name!r} is continuous; say into how many bins it is to be cut, bins=5")
+    if bins < 2:
+        raise TargetError(f"a target needs two bins at least, not {bins}")
+    known = ~np.isnan(values)
+    edges = np.unique(np.quantile(values[known], np.arange(1, bins) / bins))
+    codes = pd.Series(np.searchsorted(edges, values, side="right").astype(float)).where(known)
+    return _read_words(codes, name)
+
+
+def _given(source: Source, target: str | None) -> tuple[Source, str, tuple[str, ...]]:
+    names = [c.name for c in source.columns]
+    if target is None:
+        raise TargetError("a source needs to be told its target: discover(source, target='name')")
+    if target not in names:
+        raise UnknownNameError("column", target, names)
+    if isinstance(source.columns[names.index(target)], Numbers):
+        raise TargetError(f"target {target!r} is continuous; a source can only have a categorical one")
+    return source, target, ()

@@ -1,0 +1,84 @@
+"""Tests on counts: ``g2`` for well-filled tables, ``x2mm`` for sparse and high-cardinality ones."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import chdtrc, gammaincc, xlogy
+
+from edfa.blanket.columns import Floats
+from edfa.blanket.counts import Cells
+
+__all__ = ["ROWS_PER_CELL", "CIResult", "g2", "x2mm"]
+
+ROWS_PER_CELL = 5
+LOOK_UP = 1 << 21  # rows up to which k ln k is tabulated, 16 MiB
+
+
+@dataclass(frozen=True)
+class CIResult:
+    """What a test found. ``effect`` is the conditional mutual information in nats, corrected for its bias."""
+
+    p: float
+    statistic: float
+    dof: float
+    effect: float
+    reliable: bool = True
+    test: str = ""
+
+
+def g2(cells: Cells) -> CIResult:
+    """2 Σ N ln(N n_z / n_zx n_zy), degrees of freedom from the rows and columns present in each stratum."""
+    zx, zy = cells.margins()
+    z = zx.sum(axis=1)
+    n = int(z.sum())
+    rows, columns = np.count_nonzero(zx, axis=1) - 1, np.count_nonzero(zy, axis=1) - 1
+    dof = float(np.maximum(rows, 0) @ np.maximum(columns, 0))
+    statistic = max(2 * (_k_log_k(cells.count, n) - _k_log_k(zx, n) - _k_log_k(zy, n) + _k_log_k(z, n)), 0.0)
+    p = float(chdtrc(dof, statistic)) if dof else 1.0
+    effect = max(0.0, statistic - dof) / (2 * n) if n else 0.0
+    return CIResult(p, statistic, dof, effect, n >= ROWS_PER_CELL * cells.space, "g2")
+
+
+def _k_log_k(counts: npt.NDArray[np.int64], n: int) -> float:
+    """Σ k ln k, by look-up: the same few thousand numbers come again in every test."""
+    if n > LOOK_UP:
+        return float(xlogy(counts, counts).sum())
+    return float(_look_up(1 << n.bit_length())[counts].sum())
+
+
+@cache
+def _look_up(size: int) -> Floats:
+    k = np.arange(size, dtype=float)
+    return np.asarray(xlogy(k, k))
+
+
+def x2mm(cells: Cells) -> CIResult:
+    """Pearson's statistic against a gamma law with its exact mean and variance given the margins of each stratum."""
+    zx, zy = (margin.astype(float) for margin in cells.margins())
+    total, n = int(zx.sum()), zx.sum(axis=1)
+    r, c = np.count_nonzero(zx, axis=1), np.count_nonzero(zy, axis=1)
+    usable = (n >= 4) & (r > 1) & (c > 1)
+    if not usable.any():
+        return CIResult(1.0, 0.0, 0.0, 0.0, test="x2mm")
+    z, x, y, count = cells.occurring()
+    share = count.astype(float) ** 2 / (zx[z, x] * zy[z, y])
+    pearson = n * np.bincount(z, weights=share, minlength=len(n)) - n
+    n, r, c, pearson = n[usable], r[usable], c[usable], pearson[usable]
+    v1, w1 = _margin_terms(zx[usable], n, r)
+    v2, w2 = _margin_terms(zy[usable], n, c)
+    mean = float((n * (r - 1) * (c - 1) / (n - 1)).sum())
+    variance = float((2 * n / (n - 3) * (v1 - w1) * (v2 - w2) + n**2 / (n - 1) * w1 * w2).sum())
+    statistic = float(max(pearson.sum(), 0.0))
+    effect = max(0.0, statistic - mean) / (2 * total)
+    if variance <= 1e-12 * mean**2:
+        return CIResult(1.0, statistic, mean, effect, test="x2mm")
+    p = float(gammaincc(mean**2 / variance, statistic * mean / variance))
+    return CIResult(p, statistic, mean, effect, test="x2mm")
+
+
+def _margin_terms(margin: Floats, n: Floats, present: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Dawson's v and w of one margin, a stratum each."""
+    inverse = np.divide(1.0, margin, out=np.zeros_like(margin), where=margin > 0).sum(axis=1)
+    return (present - 1) * (n - present) / (n - 1), (n * inverse - present**2) / (n - 2)

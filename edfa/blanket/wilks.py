@@ -1,0 +1,103 @@
+"""Tests on one correlation matrix: likelihood ratios of multivariate regressions, at a cost constant in n."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg.lapack import dpotrf, dtrtrs
+from scipy.special import chdtrc, ndtr
+
+from edfa.blanket.columns import Floats
+from edfa.blanket.tables import CIResult
+
+__all__ = ["Blocks"]
+
+Places = npt.NDArray[np.intp]
+RESIDUAL = 1e-6  # a column whose variance falls below this given the conditions is a function of them
+
+
+class Blocks:
+    """Log determinants of blocks of one correlation matrix, each factored once."""
+
+    def __init__(self, matrix: Floats, blocks: list[Places], n: int) -> None:
+        self.matrix = matrix
+        self.blocks = blocks
+        self.n = n
+        self._factors: dict[tuple[int, ...], tuple[Places, Floats]] = {}
+        self._residuals: dict[tuple[int, tuple[int, ...]], tuple[Places, Floats, Floats] | None] = {}
+
+    def test(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
+        """Wilks' lambda of the terms of x and y, both freed of the conditions."""
+        left, right = self._residual(x, given), self._residual(y, given)
+        if left is None or right is None:
+            return CIResult(1.0, 0.0, 0.0, 0.0, test="deterministic")
+        (a, root_a, solved_a), (b, root_b, solved_b) = left, right
+        cross = self.matrix[np.ix_(a, b)] - solved_a.T @ solved_b
+        whitened = _solve(root_a, _solve(root_b, cross.T).T)
+        square = whitened @ whitened.T if len(a) <= len(b) else whitened.T @ whitened
+        q = float(-np.log1p(-np.clip(np.linalg.eigvalsh(square), 0.0, 1 - 1e-12)).sum())
+        dof = len(a) * len(b)
+        bartlett = max(self.n - 1 - len(solved_a) - (len(a) + len(b) + 1) / 2, 1.0)
+        effect = max(0.0, self.n * q - dof) / (2 * self.n)
+        return CIResult(float(chdtrc(dof, bartlett * q)), bartlett * q, float(dof), effect, test="lrt")
+
+    def fisher_z(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
+        """The partial correlation of one score each."""
+        wilks = self.test(x, y, given)
+        room = self.n - len(given) - 3
+        if wilks.dof == 0 or room < 1:
+            return CIResult(1.0, 0.0, 0.0, 0.0, room >= 1, "fisher_z")
+        bartlett = max(self.n - 1 - len(given) - 1.5, 1.0)
+        r = math.sqrt(-math.expm1(-wilks.statistic / bartlett))
+        z = math.sqrt(room) * math.atanh(min(r, 1 - 1e-15))
+        return CIResult(float(2 * ndtr(-z)), z, 1.0, wilks.effect, True, "fisher_z")
+
+    def _factor(self, given: tuple[int, ...]) -> tuple[Places, Floats]:
+        """Columns of the conditions that are no function of earlier ones, and their Cholesky factor."""
+        if not given:
+            return np.zeros(0, dtype=np.intp), np.zeros((0, 0))
+        if given not in self._factors:
+            before, block = self._factor(given[:-1]), self._residual(given[-1], given[:-1])
+            self._factors[given] = before if block is None else _grow(before, block)
+        return self._factors[given]
+
+    def _residual(self, i: int, given: tuple[int, ...]) -> tuple[Places, Floats, Floats] | None:
+        """A variable's terms freed of the conditions: which vary still, their Cholesky factor, their projection."""
+        if (i, given) not in self._residuals:
+            columns, factor = self._factor(given)
+            own = self.blocks[i]
+            solved = _solve(factor, self.matrix[np.ix_(columns, own)])
+            kept, root = _pivots(self.matrix[np.ix_(own, own)] - solved.T @ solved)
+            self._residuals[i, given] = (own[kept], root, solved[:, kept]) if len(kept) else None
+        return self._residuals[i, given]
+
+
+def _solve(lower: Floats, right: Floats) -> Floats:
+    """Forward substitution; LAPACK directly, because these systems are small and many."""
+    return np.asarray(dtrtrs(lower, right, lower=1)[0]) if len(lower) and right.shape[1] else right
+
+
+def _grow(before: tuple[Places, Floats], block: tuple[Places, Floats, Floats]) -> tuple[Places, Floats]:
+    """The factor of the conditions and one more variable."""
+    (columns, factor), (own, root, solved) = before, block
+    size, more = len(columns), len(own)
+    grown = np.zeros((size + more, size + more))
+    grown[:size, :size], grown[size:, :size], grown[size:, size:] = factor, solved.T, root
+    return np.concatenate([columns, own]), grown
+
+
+def _pivots(matrix: Floats) -> tuple[Places, Floats]:
+    """The terms that are no function of earlier ones, and the Cholesky factor of their block."""
+    if matrix.diagonal().min(initial=1.0) > RESIDUAL:
+        root, failed = dpotrf(matrix, lower=1, clean=1)
+        if not failed and root.diagonal().min(initial=1.0) ** 2 > RESIDUAL:
+            return np.arange(len(matrix)), root
+    kept: list[int] = []
+    root = np.zeros((0, 0))
+    for i in range(len(matrix)):
+        row = _solve(root, matrix[kept, i][:, None])[:, 0]
+        left = matrix[i, i] - row @ row
+        if left > RESIDUAL:
+            root = np.block([[root, np.zeros((len(kept), 1))], [row[None], np.full((1, 1), math.sqrt(left))]])
+            kept.append(i)
+    return np.array(kept, dtype=np.intp), root
