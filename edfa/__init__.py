@@ -7,6 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edfa.blanket.discover import discover as discover
+    from edfa.blanket.trust import compare as compare
+    from edfa.blanket.trust import stability as stability
+    from edfa.blanket.units import Blanket as Blanket
     from edfa.data.catalog import load as load
     from edfa.data.clean import clean as clean
     from edfa.data.clean import summarise as summarise
@@ -18,12 +22,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Blanket": "edfa.blanket.units",
     "Encoder": "edfa.data.encode",
     "Feature": "edfa.data.feature",
     "Schema": "edfa.data.schema",
     "Table": "edfa.data.table",
     "clean": "edfa.data.clean",
+    "compare": "edfa.blanket.trust",
+    "discover": "edfa.blanket.discover",
     "load": "edfa.data.catalog",
+    "stability": "edfa.blanket.trust",
     "summarise": "edfa.data.clean",
 }
 __all__ = ["__version__", *_HOME]

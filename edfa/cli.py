@@ -12,11 +12,12 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edfa.errors import EdfaError
+from edfa.errors import EdfaError, SchemaError
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+    from edfa.blanket.units import Blanket
     from edfa.data.table import Table
 
 __all__ = ["app"]
@@ -84,6 +85,68 @@ def data(
     for line in (table.schema.source, *table.schema.notes):
         console.print(escape(line), style="dim", highlight=False)
     console.print("", _describe(table), "", _split(table), sep="\n")
+
+
+@cli.command()
+def blanket(
+    table: Annotated[str, typer.Argument(help="A data set of the paper, or a .csv or .parquet file.")],
+    schema: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
+    target: Annotated[str | None, typer.Option(help="Another column than the card's outcome.")] = None,
+    method: Annotated[str, typer.Option(help="hiton-mb, bamb, eamb or iamb.")] = "hiton-mb",
+    compare: Annotated[bool, typer.Option("--compare", help="All four methods side by side.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Find which features matter for the outcome, in which units, and on what evidence."""
+    import time
+
+    from edfa.blanket import trust
+    from edfa.blanket.discover import METHODS, discover
+
+    rows = _bare(table, schema, target)
+    start = time.perf_counter()
+    with console.status("searching") as status:
+        if compare:
+            found = trust.compare(rows, target=target, progress=lambda i, n: status.update(f"{i} of {n} methods"))
+            blankets = dict(found.blankets)
+        else:
+            chosen: Any = method
+            progress = lambda i, n: status.update(f"{i} of {n} candidates")  # noqa: E731
+            blankets = {method: discover(rows, chosen, target=target, progress=progress)}
+    seconds = time.perf_counter() - start
+    if as_json:
+        sys.stdout.write("[" + ",\n".join(b.to_json() for b in blankets.values()) + "]\n")
+        return
+    if compare:
+        rows_shown = [[str(f), *roles] for f, *roles in found.frame().itertuples()]
+        console.print(_grid("pc: parent or child", ["feature", *METHODS], rows_shown))
+    for one in [] if compare else blankets.values():
+        console.print(escape(str(one)), "", _evidence(one), "", sep="\n", highlight=False)
+    first = next(iter(blankets.values()))
+    count = max(b.tests for b in blankets.values())
+    console.print(f"{first.n:,} rows, {count:,} tests, {seconds:.2f} s", style="dim")
+
+
+def _bare(name: str, card: Path | None, target: str | None) -> Any:
+    """The training part of a known set, or the rows of a file, with a card or without."""
+    from edfa.data.catalog import NAMES, load
+    from edfa.data.read import read_frame
+
+    if name in NAMES:
+        return load(name).train
+    if card is not None:
+        return _table(name, card)
+    if target is None and Path(name).suffix:
+        raise SchemaError("without a card the outcome must be named: --target NAME, or --schema CARD")
+    return read_frame(name) if Path(name).suffix else load(name)
+
+
+def _evidence(found: "Blanket") -> "RichTable":
+    rows = [
+        [name, f"{e.p:.1e}", f"{e.effect:.4f}", e.test, ", ".join(e.given) or "nothing"]
+        for name, e in found.evidence.items()
+    ]
+    title = "The weakest test each member passed"
+    return _grid(title, ["member", ">p", ">effect (nats)", "test", "given"], rows)
 
 
 def _table(name: str, card: Path | None) -> "Table":

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -71,3 +72,29 @@ def test_brackets_in_a_table_are_not_markup(tmp_path):
     done = run("data", tmp_path / "t.csv", "--card", tmp_path / "c.toml")
     assert "[bold]x" in done.stdout
     assert "[red]0" in done.stdout
+
+
+def test_blanket_shows_tree_evidence_and_cost():
+    done = run("blanket", "german")
+    assert done.returncode == 0, done.stderr
+    assert "├── checking_status" in done.stdout
+    assert "effect (nats)" in done.stdout
+    assert "600 rows" in done.stdout
+    assert "tests" in done.stdout
+
+
+def test_blanket_speaks_json_and_compares(tmp_path):
+    run("data", "german", "--out", tmp_path / "g.csv")
+    run("schema", tmp_path / "g.csv", "--target", "class", "--out", tmp_path / "c.toml")
+    done = run("blanket", tmp_path / "g.csv", "--schema", tmp_path / "c.toml", "--json", "--method", "bamb")
+    (told,) = json.loads(done.stdout)
+    assert told["target"] == "class"
+    assert told["method"] == "bamb"
+    bare = run("blanket", tmp_path / "g.csv", "--target", "housing", "--json")
+    assert json.loads(bare.stdout)[0]["target"] == "housing"
+    side = run("blanket", "german", "--compare")
+    for method in ("hiton-mb", "bamb", "eamb", "iamb"):
+        assert method in side.stdout
+    lost = run("blanket", tmp_path / "g.csv")
+    assert lost.returncode == 2
+    assert "--target NAME, or --schema CARD" in lost.stderr

@@ -13,16 +13,22 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
 
-__all__ = ["GRID", "Numbers", "Words", "bins_for"]
+__all__ = ["Numbers", "Words", "bins_for", "ranks"]
 
-GRID = np.arange(121) / 120  # holds the edges of 5, 8, 10, 12, 15 and 20 equal parts, and the quartiles
+GRID = 120  # steps of the quantile grid: holds the edges of 5, 8, 10, 12, 15 and 20 equal parts, and the quartiles
 BINS = (8, 10, 12, 15, 20)
 MODE_SHARE = 0.3  # a value this frequent gets an indicator of its own (capital gain: 0)
 CLIP = 4.0
+HEAVY = 8.0
 FEW_LEVELS = 5  # an ordinal feature of at most this many levels is counted, a longer one is a number
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+
+def ranks(n: int) -> Codes:
+    """Which of n sorted values, counted from 1, stand at the points of the grid: the inverted distribution function."""
+    return np.maximum(-(-np.arange(GRID + 1, dtype=np.int64) * n // GRID), 1)
 
 
 def bins_for(wanted: float) -> int:
@@ -51,6 +57,11 @@ class Words:
     def size(self, bins: int) -> int:
         """How many codes there are."""
         return len(self.levels)
+
+    @property
+    def flat(self) -> bool:
+        """Whether it never varies."""
+        return len(self.levels) < 2
 
     def read(self, values: pd.Series) -> Codes:
         """The number of each level; -1 where the value is missing."""
@@ -81,18 +92,22 @@ class Numbers:
         states = tuple(code for code in codes if (values == code).any())
         known = np.sort(values[~gaps & ~np.isin(values, states)])
         known = known if len(known) else np.zeros(1)
-        # the inverted distribution function, as databases compute a discrete quantile
-        places = np.maximum(np.ceil(GRID * len(known)).astype(int) - 1, 0)
-        return cls(name, tuple(known[places].tolist()), states, bool(gaps.any()))
+        return cls(name, tuple(known[ranks(len(known)) - 1].tolist()), states, bool(gaps.any()))
 
     @cached_property
-    def _edges(self) -> dict[int, Floats]:
+    def edges(self) -> dict[int, Floats]:
+        """Where the bins end, for each number of bins."""
         grid = np.array(self.quantiles)
-        return {b: np.unique(grid[:: 120 // b][1:-1]) for b in (5, *BINS)}
+        return {b: np.unique(grid[:: GRID // b][1:-1]) for b in (5, *BINS)}
 
     def size(self, bins: int) -> int:
         """How many codes there are with so many bins."""
-        return len(self._edges[bins]) + 1 + len(self.states)
+        return len(self.edges[bins]) + 1 + len(self.states)
+
+    @property
+    def flat(self) -> bool:
+        """Whether it never varies."""
+        return len(set(self.quantiles)) + len(self.states) < 2
 
     def read(self, values: pd.Series) -> Floats:
         """Floats; NaN where the value is missing."""
@@ -100,29 +115,40 @@ class Numbers:
 
     def code(self, numbers: Floats, bins: int) -> Codes:
         """The quantile bin of each value, states after the bins; -1 where it is missing."""
-        codes = np.searchsorted(self._edges[bins], numbers, side="left")
+        codes = np.searchsorted(self.edges[bins], numbers, side="left")
         for i, state in enumerate(self.states):
-            codes[numbers == state] = len(self._edges[bins]) + 1 + i
+            codes[numbers == state] = len(self.edges[bins]) + 1 + i
         codes[np.isnan(numbers)] = -1
         return codes
 
     @cached_property
     def _scale(self) -> tuple[Floats, Floats]:
-        """Points of a piecewise linear map to normal scores; tied quantiles share their mean score."""
-        grid, scores = np.array(self.quantiles), ndtri((np.arange(121) + 0.5) / 121)
-        points, place = np.unique(grid, return_inverse=True)
-        return points, np.bincount(place, weights=scores) / np.bincount(place)
+        """Points of a piecewise linear map to scores: standard units clipped at 4, or normal scores for heavy tails."""
+        grid = np.array(self.quantiles)
+        if self._heavy:
+            scores = ndtri((np.arange(GRID + 1) + 0.5) / (GRID + 1))
+            points, place = np.unique(grid, return_inverse=True)
+            return points, np.bincount(place, weights=scores) / np.bincount(place)  # ties share their mean score
+        mean, spread = grid.mean(), grid.std()
+        return np.array([mean - CLIP * spread, mean + CLIP * spread]), np.array([-CLIP, CLIP])
+
+    @property
+    def _heavy(self) -> bool:
+        """Whether the outer hundredths lie far out, seen from the quartiles (a normal law: 3.5 times as far)."""
+        grid = np.array(self.quantiles)
+        low, quarter, median, upper, high = grid[[1, GRID // 4, GRID // 2, 3 * GRID // 4, GRID - 1]]
+        return bool(max(high - median, median - low) >= HEAVY * min(upper - median, median - quarter))
 
     @cached_property
     def mode(self) -> float | None:
         """A value that holds more than 30 % of the measurements."""
         points, counts = np.unique(self.quantiles, return_counts=True)
-        return float(points[counts.argmax()]) if len(points) > 1 and counts.max() > MODE_SHARE * 121 else None
+        return float(points[counts.argmax()]) if len(points) > 1 and counts.max() > MODE_SHARE * (GRID + 1) else None
 
     @property
     def _knots(self) -> Floats:
         points, scores = self._scale
-        knots = np.unique(np.interp(np.array(self.quantiles)[[30, 60, 90]], points, scores))
+        knots = np.unique(np.interp(np.array(self.quantiles)[[GRID // 4, GRID // 2, 3 * GRID // 4]], points, scores))
         return np.asarray(knots[(knots > scores.min()) & (knots < scores.max())])
 
     @property
@@ -131,11 +157,11 @@ class Numbers:
         return 1 + len(self._knots) + (self.mode is not None) + len(self.states) + self.gaps
 
     def embed(self, numbers: Floats) -> Floats:
-        """Normal score, its linear spline at the quartiles, and indicators of mode, states and gaps."""
+        """A score, its linear spline at the quartiles, and indicators of mode, states and gaps."""
         gaps = np.isnan(numbers)
         absent = gaps | np.isin(numbers, self.states)
         points, scores = self._scale
-        score = np.interp(numbers, points, scores) if len(points) > 1 else np.zeros(len(numbers))
+        score = np.interp(numbers, points, scores)
         score[absent] = 0.0
         terms = [score, *(np.maximum(score - knot, 0.0) for knot in self._knots)]
         terms += [(numbers == self.mode) & ~absent] if self.mode is not None else []

@@ -1,8 +1,8 @@
 """Counts and moments of a table, wherever its rows are.
 
 A *source* answers two questions: how often each combination of a few columns occurs (``cells``), and how the embedded
-columns correlate (``correlation``). ``Rows`` holds the table in memory; ``edfa.blanket.remote`` has sources for Parquet
-files larger than memory (DuckDB) and for Dask frames.
+columns correlate (``correlation``). ``Rows`` holds the table in memory; ``ParquetRows`` asks DuckDB about files larger
+than memory, ``DaskRows`` a Dask cluster.
 """
 
 import math

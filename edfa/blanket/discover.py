@@ -111,8 +111,8 @@ def discover(
 ) -> Blanket:
     """The Markov blanket of a target in units.
 
-    ``table`` is a Table, any data frame (then ``target`` is needed and kinds are inferred), or a source from
-    ``edfa.blanket.remote``. Any feature can be the target; a continuous one needs ``bins``, the number of quantile
+    ``table`` is a Table, any data frame (then ``target`` is needed and kinds are inferred), or a source such as
+    ``ParquetRows``. Any feature can be the target; a continuous one needs ``bins``, the number of quantile
     bins to cut it into. ``progress`` is called with what is done and what there is to do. Settings: see ``Search``.
 
     Examples

@@ -45,7 +45,7 @@ def open_source(
     names = [str(n) for n in frame.columns] if keep_order else sorted(str(n) for n in frame.columns)
     opened = {n: _read(frame[n], n, features.get(n)) for n in names}
     opened[target] = _target(*opened[target], target, bins)
-    flat = tuple(n for n, (column, _) in opened.items() if _is_flat(column))
+    flat = tuple(n for n, (column, _) in opened.items() if column.flat)
     if target in flat:
         raise TargetError(f"target {target!r} is constant: it depends on nothing")
     kept = [pair for n, pair in opened.items() if n not in flat]
@@ -57,12 +57,6 @@ def is_counted(feature: Feature, distinct: int) -> bool:
     return feature.kind == "categorical" or (feature.kind == "ordinal" and distinct <= FEW_LEVELS)
 
 
-def _is_flat(column: Column) -> bool:
-    if isinstance(column, Words):
-        return len(column.levels) < 2
-    return len(set(column.quantiles)) + len(column.states) < 2
-
-
 def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column, Values]:
     """A column and its values: codes of levels to be counted, or floats to be cut and correlated."""
     if feature is None:
@@ -71,7 +65,7 @@ def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column
         if values.dtype.kind == "f" or (values.dtype.kind in "iu" and values.nunique() > FEW_NUMBERS):
             return _read_numbers(values, name)
         return _read_words(values, name)
-    if is_counted(feature, values.nunique()):
+    if is_counted(feature, int(values.nunique())):
         return _read_words(values, name)
     if feature.words:
         return _read_numbers(values.map({level: i for i, level in enumerate(feature.levels)}), name)
@@ -108,6 +102,7 @@ def _target(column: Column, values: Values, name: str, bins: int | None) -> tupl
 
 def _given(source: Source, target: str | None) -> tuple[Source, str, tuple[str, ...]]:
     names = [c.name for c in source.columns]
+    target = target or getattr(source, "target", None)
     if target is None:
         raise TargetError("a source needs to be told its target: discover(source, target='name')")
     if target not in names:

@@ -72,7 +72,7 @@ class Comparison:
     blankets: Mapping[str, Blanket]
 
     def frame(self) -> pd.DataFrame:
-        """One row a feature, one column a method: parent or child, or behind which child."""
+        """One row a feature, one column a method: ``pc`` (parent or child), or behind which child."""
         features = dict.fromkeys(f for b in self.blankets.values() for f in b.features)
         rows = [[_role(b, f) for b in self.blankets.values()] for f in features]
         return pd.DataFrame(rows, index=pd.Index(list(features), name="feature"), columns=list(self.blankets))
@@ -86,10 +86,10 @@ class Comparison:
 
 def _role(blanket: Blanket, feature: str) -> str:
     if feature in blanket.units:
-        return "parent or child"
+        return "pc"
     children = [c for c, spouses in blanket.units.items() if feature in spouses]
     if children:
-        return f"spouse behind {', '.join(children)}"
+        return f"behind {', '.join(children)}"
     return "behind no child" if feature in blanket.unattached else ""
 
 

@@ -1,0 +1,169 @@
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import edfa
+from edfa import Blanket, compare, discover, stability
+from edfa.data.mechanisms import random_mechanisms
+from edfa.data.synthetic import credit_story, random_network
+from edfa.errors import ColumnError, DataError, EmptyTableError, SchemaError, TargetError, UnknownNameError
+
+STORY = credit_story()
+
+
+@pytest.mark.parametrize("method", ["hiton-mb", "bamb", "eamb", "iamb"])
+def test_the_credit_story_is_found(method):
+    blanket = discover(STORY.table(20_000), method)
+    assert {c: set(s) for c, s in blanket.units.items()} == {"savings": set(), "late_payment": {"wage_came_late"}}
+    assert set(blanket.pc) == {"savings", "late_payment"}
+    assert blanket.spouses == ("wage_came_late",)
+    assert set(blanket.features) == {"savings", "late_payment", "wage_came_late"}
+    assert (len(blanket), "savings" in blanket, "telephone" in blanket) == (3, True, False)
+    assert blanket.n == 20_000
+
+
+def test_evidence_is_the_weakest_test_that_was_passed():
+    table = STORY.table(20_000)
+    blanket = discover(table)
+    spouse = blanket.evidence["wage_came_late"]
+    assert "late_payment" in spouse.given, "a spouse's evidence is its collider"
+    assert set(blanket.evidence) == set(blanket.features)
+    for evidence in blanket.evidence.values():
+        assert evidence.p <= blanket.alpha
+        assert evidence.effect >= 0.001
+    assert blanket.separating["telephone"] == ()
+    assert blanket.separating["employment"] == ("savings",)
+
+
+def test_any_feature_can_be_the_target():
+    table = STORY.table(20_000)
+    assert set(discover(table, target="savings").features) == {"employment", "repays"}
+    assert discover(table, target="telephone").features == ()
+
+
+def test_bare_frames_of_every_kind_work():
+    frame = STORY.sample(8000)
+    expected = discover(frame, target="repays")
+    assert discover(pl.from_pandas(frame), target="repays") == expected
+    coded = frame.apply(lambda c: pd.factorize(c, sort=True)[0])
+    assert discover(coded, target="repays").units == expected.units
+
+
+def test_a_continuous_target_is_cut_on_request():
+    world = random_mechanisms(8, seed=1)
+    name = next(f.name for f in world.schema() if f.kind == "continuous" and world.graph.blanket(f.name))
+    frame = world.sample(5000)
+    with pytest.raises(TargetError, match=f"target '{name}' is continuous; .*bins=5"):
+        discover(frame, target=name)
+    assert set(discover(frame, target=name, bins=4).features) & set(world.graph.blanket(name))
+    with pytest.raises(TargetError, match="two bins at least, not 1"):
+        discover(frame, target=name, bins=1)
+
+
+FRAME = STORY.sample(100)
+TWICE = FRAME.copy()
+TWICE.insert(0, "repays", "yes", allow_duplicates=True)
+
+BAD = [
+    ("few rows", FRAME.iloc[:20], {}, EmptyTableError, "20 rows are too few .* 30 are needed"),
+    ("constant target", FRAME.assign(repays="yes"), {}, TargetError, "'repays' is constant"),
+    ("target twice", TWICE, {}, ColumnError, "'repays' appears 2 times"),
+    ("no such target", FRAME, {"target": "repay"}, UnknownNameError, "did you mean 'repays'"),
+    ("no target", FRAME, {"target": None}, TargetError, "needs to be told its target"),
+    ("alpha", FRAME, {"alpha": 1.0}, SchemaError, "alpha is a level between 0 and 1"),
+    ("alpha zero", FRAME, {"alpha": 0}, SchemaError, "alpha is a level between 0 and 1"),
+    ("recover", FRAME, {"recover": 2}, SchemaError, "recover is a share"),
+    ("condition", FRAME, {"max_condition": 0}, SchemaError, "max_condition is at least 1"),
+    ("method", FRAME, {"method": "hiton"}, UnknownNameError, "no method named 'hiton'; did you mean 'hiton-mb'"),
+    ("test", FRAME, {"test": "g3"}, UnknownNameError, "no test named 'g3'; known: auto, g2"),
+    ("symmetry", FRAME, {"symmetry": "xor"}, UnknownNameError, "no symmetry named 'xor'"),
+    ("lists", FRAME.assign(repays=[["yes"]] * 100), {}, DataError, "holds neither numbers nor words"),
+    ("not a frame", [1, 2], {}, DataError, "a data frame is needed"),
+]
+
+
+@pytest.mark.parametrize(("frame", "options", "error", "message"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
+def test_bad_input(frame, options, error, message):
+    with pytest.raises(error, match=message) as caught:
+        discover(frame, **{"target": "repays"} | options)
+    assert "\n" not in str(caught.value)
+
+
+def test_json_text_and_html():
+    blanket = discover(STORY.table(5000))
+    assert Blanket.from_json(blanket.to_json()) == blanket
+    assert json.loads(blanket.to_json())["version"] == 1
+    lines = str(blanket).splitlines()
+    assert lines[0] == "repays: 3 features in 2 units"
+    assert any(line.endswith("└── wage_came_late") for line in lines)
+    html = Blanket("<y>", {"<a>": ("<b>",)}, unattached=("<c>",))._repr_html_()
+    assert html.count("&lt;b&gt;") >= 1
+    assert "<b>" not in html
+    assert "behind no child" in str(Blanket("y", {}, unattached=("c",)))
+
+
+@pytest.mark.browser
+def test_the_diagram_draws_each_member_once(chromium):
+    page = chromium.new_page()
+    page.set_content(discover(STORY.table(5000))._repr_html_())
+    drawn = page.locator("svg text").all_text_contents()
+    assert sorted(drawn) == ["late_payment", "repays", "savings", "wage_came_late"]
+    assert page.locator("svg line").count() == 3
+    assert page.locator("table tbody tr").count() == 3
+    page.close()
+
+
+def test_progress_is_told():
+    told = []
+    discover(STORY.table(3000), progress=lambda done, total: told.append((done, total)))
+    assert told[-1][0] == told[-1][1] == len(told)
+
+
+def test_stability_counts_half_samples():
+    found = stability(STORY.table(4000), B=10, seed=1)
+    assert found.members["late_payment"] == 1.0
+    assert found.pairs["late_payment", "wage_came_late"] >= 0.8
+    assert found.members.get("telephone", 0) <= 0.2
+    assert found.runs == 10
+    assert stability(STORY.table(4000), B=10, seed=1) == found
+    assert set(found.frame()["member"]) >= {"savings", "late_payment"}
+    with pytest.raises(DataError, match="at least one half-sample"):
+        stability(STORY.table(100), B=0)
+
+
+def test_methods_side_by_side_share_their_tests():
+    table = random_network(10, seed=5).table(4000)
+    found = compare(table)
+    for method, blanket in found.blankets.items():
+        alone = discover(table, method)
+        assert alone.units == blanket.units
+    shared = max(b.tests for b in found.blankets.values())
+    assert shared < sum(discover(table, m).tests for m in found.blankets)
+    frame = found.frame()
+    assert list(frame) == ["hiton-mb", "bamb", "eamb", "iamb"]
+    for method, blanket in found.blankets.items():
+        assert set(frame.index[frame[method] == "pc"]) == set(blanket.pc)
+
+
+@pytest.mark.parametrize("name", ["german", "adult", "taiwan"])
+def test_real_tables_with_copies_codes_and_wide_columns(name):
+    table = edfa.load(name, cap=4000)
+    blanket = discover(table.train)
+    assert 1 <= len(blanket) < len(table.schema)
+    assert set(blanket.features) <= set(table.schema.names)
+
+
+def test_what_is_found_again_is_the_truth():
+    """Mixed networks with a known blanket, on average over targets."""
+    scores = []
+    for seed in range(300, 304):
+        world = random_mechanisms(12, seed=seed)
+        frame = world.sample(10_000, seed=seed)
+        for target in [f.name for f in world.schema() if f.kind == "categorical"][:3]:
+            truth, found = set(world.graph.blanket(target)), set(discover(frame, target=target).features)
+            hits = 2 * len(truth & found)
+            scores.append(hits / (len(truth) + len(found)) if truth or found else 1.0)
+    assert np.mean(scores) > 0.9

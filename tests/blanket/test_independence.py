@@ -1,0 +1,256 @@
+"""Each test against closed forms, permutation and simulated nulls."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from edfa.blanket import DataTester, Search, discover
+from edfa.blanket.counts import Cells
+from edfa.blanket.opening import open_source
+from edfa.blanket.tables import g2, x2mm
+
+
+def make_tester(frame, test="auto", **options):
+    """A tester over a frame: integers and words are levels, floats are numbers."""
+    frame = frame.assign(**{c: frame[c].astype(str) for c in frame if frame[c].dtype.kind in "iu"})
+    frame = frame.assign(unused=np.resize(["a", "b"], len(frame)))
+    return DataTester(open_source(frame, "unused", None, False)[0], test, **options)
+
+
+def ask(tester, x, y, *given):
+    return tester.test(*(tester.names.index(n) for n in (x, y)), [tester.names.index(g) for g in given])
+
+
+def rejections(make, draws, test, x="x", y="y", given=(), alpha=0.01, seed=0):
+    """How often a true null is rejected, and the standard error of that share at the level."""
+    random = np.random.default_rng(seed)
+    hits = [ask(make_tester(make(random), test, min_effect=0.0), x, y, *given).p <= alpha for _ in range(draws)]
+    return np.mean(hits), np.sqrt(alpha * (1 - alpha) / draws)
+
+
+def confounded(n, levels, k):
+    """X and a binary Y, both driven by k five-level columns and by nothing else."""
+
+    def make(random):
+        s = random.integers(0, 5, (n, k))
+        push = s.sum(axis=1) / max(4 * k, 1)
+        x = np.minimum((random.random(n) * 0.7 + 0.3 * push) * levels, levels - 1).astype(int)
+        y = (random.random(n) < 0.3 + 0.4 * push).astype(int)
+        return pd.DataFrame({"x": x, "y": y} | {f"s{i}": s[:, i] for i in range(k)})
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("n", "levels", "k", "draws"),
+    [(1000, 5, 2, 300), (10_000, 5, 3, 150), (10_000, 500, 0, 150), (10_000, 500, 1, 150), (50_000, 50, 2, 60)],
+)
+def test_x2mm_keeps_its_level_on_sparse_and_wide_tables(n, levels, k, draws):
+    share, error = rejections(confounded(n, levels, k), draws, "x2mm", given=[f"s{i}" for i in range(k)])
+    assert share <= 0.01 + 3 * error
+
+
+@pytest.mark.parametrize(("n", "levels", "k"), [(2000, 3, 0), (5000, 3, 1), (10_000, 4, 1)])
+def test_g2_keeps_its_level_where_cells_are_well_filled(n, levels, k):
+    share, error = rejections(confounded(n, levels, k), 300, "g2", given=[f"s{i}" for i in range(k)])
+    assert abs(share - 0.01) <= 3 * error
+
+
+def smooth(n, levels_x=0, classes=0):
+    """X and Y, each a smooth function of one number plus noise; words where levels are asked for."""
+
+    def make(random):
+        s = random.standard_normal(n)
+        x, y = np.tanh(s) + random.standard_normal(n), 0.5 * s + random.standard_normal(n)
+        frame = pd.DataFrame({"x": x, "y": y, "s": s})
+        if levels_x:
+            frame["x"] = pd.qcut(x, levels_x, labels=False)
+        if classes:
+            frame["y"] = pd.qcut(y, classes, labels=False)
+        return frame
+
+    return make
+
+
+def unrelated(n, levels, classes):
+    return lambda random: pd.DataFrame({"x": random.integers(0, levels, n), "y": random.integers(0, classes, n)})
+
+
+@pytest.mark.parametrize("words", [(0, 0), (5, 0), (5, 3)])
+def test_lrt_keeps_its_level_on_smooth_mixed_nulls(words):
+    share, error = rejections(smooth(1000, *words), 300, "lrt", given=("s",))
+    assert share <= 0.01 + 3 * error
+
+
+@pytest.mark.parametrize(("levels", "classes"), [(300, 10), (100, 4)])
+def test_bartletts_factor_saves_wide_categories(levels, classes):
+    share, error = rejections(unrelated(1000, levels, classes), 200, "lrt")
+    assert share <= 0.01 + 3 * error
+
+
+def test_fisher_z_keeps_its_level():
+    def linear(random):
+        s = random.standard_normal(500)
+        return pd.DataFrame({"x": s + random.standard_normal(500), "y": random.standard_normal(500) - s, "s": s})
+
+    share, error = rejections(linear, 400, "fisher_z", given=("s",))
+    assert abs(share - 0.01) <= 3 * error
+    assert rejections(linear, 20, "fisher_z", given=())[0] == 1.0
+
+
+def test_auto_is_not_fooled_by_interacting_conditions():
+    """A product of two conditions drives both: the likelihood ratio alone rejects, stratification does not."""
+
+    def make(random):
+        s = random.standard_normal((20_000, 2))
+        push = s[:, 0] * s[:, 1]
+        x, y = (push + random.standard_normal(20_000) for _ in range(2))
+        return pd.DataFrame({"x": x, "y": y, "s0": s[:, 0], "s1": s[:, 1]})
+
+    fooled, _ = rejections(make, 20, "lrt", given=("s0", "s1"))
+    share, error = rejections(make, 20, "auto", given=("s0", "s1"))
+    assert fooled == 1.0
+    assert share <= 0.01 + 3 * error
+
+
+@pytest.mark.parametrize("shape", ["sum", "quadratic", "product", "step", "lognormal", "wave"])
+def test_auto_keeps_its_level_under_moderate_confounding_of_any_shape(shape):
+    shapes = {
+        "sum": lambda s: np.tanh(s[:, 0]) + s[:, 1],
+        "quadratic": lambda s: s[:, 0] ** 2 / 2,
+        "product": lambda s: s[:, 0] * s[:, 1],
+        "step": lambda s: (s[:, 0] > 0.3) * 1.0 + s[:, 1] / 2,
+        "lognormal": lambda s: np.minimum(np.exp(s[:, 0]), 6) / 2,
+        "wave": lambda s: np.sin(2 * s[:, 0]),
+    }
+
+    def make(random):
+        s = random.standard_normal((20_000, 2))
+        x, y = (0.5 * shapes[shape](s) + random.standard_normal(20_000) for _ in range(2))
+        return pd.DataFrame({"x": pd.qcut(x, 4, labels=False), "y": y, "s0": s[:, 0], "s1": s[:, 1]})
+
+    share, error = rejections(make, 60, "auto", given=("s0", "s1"))
+    assert share <= 0.01 + 3 * error
+
+
+def test_g2_is_scipys_without_conditions_and_their_sum_with_them():
+    random = np.random.default_rng(1)
+    tables = random.integers(1, 40, (3, 4, 2))
+    cells = Cells(tables.ravel(), tables.shape, tables.size)
+    parts = [stats.chi2_contingency(t, correction=False, lambda_="log-likelihood") for t in tables]
+    result = g2(cells)
+    assert result.statistic == pytest.approx(sum(p.statistic for p in parts))
+    assert result.dof == sum(p.dof for p in parts)
+    assert result.p == pytest.approx(stats.chi2.sf(result.statistic, result.dof))
+
+
+def test_degrees_of_freedom_leave_out_empty_rows_and_columns():
+    table = np.array([[[5, 5], [0, 0], [5, 5]], [[10, 0], [7, 0], [0, 0]]])
+    assert g2(Cells(table.ravel(), table.shape, 12)).dof == 1
+    empty = np.array([[[10, 0], [7, 0]]])
+    assert g2(Cells(empty.ravel(), empty.shape, 4)).p == 1.0
+
+
+def test_cells_that_occur_say_what_the_whole_table_says():
+    random = np.random.default_rng(2)
+    table = random.poisson(0.7, (30, 6, 4))
+    full = Cells(table.ravel(), table.shape, table.size)
+    where = np.flatnonzero(table.ravel())
+    some = Cells(table.ravel()[where], table.shape, table.size, where)
+    for test in (g2, x2mm):
+        assert test(full) == test(some)
+
+
+def test_the_moments_of_x2mm_are_those_of_permutation():
+    random = np.random.default_rng(3)
+    x, y = random.choice(6, 60, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05]), random.choice(3, 60, p=[0.7, 0.2, 0.1])
+
+    def pearson(shuffled):
+        table = np.zeros((6, 3))
+        np.add.at(table, (x, shuffled), 1)
+        table = table[table.any(axis=1)][:, table.any(axis=0)]
+        return stats.chi2_contingency(table, correction=False).statistic
+
+    draws = np.array([pearson(random.permutation(y)) for _ in range(4000)])
+    count = np.bincount(x * 3 + y, minlength=18)
+    result = x2mm(Cells(count, (1, 6, 3), 18))
+    assert result.statistic == pytest.approx(pearson(y))
+    assert result.dof == pytest.approx(draws.mean(), rel=4 * draws.std() / draws.mean() / np.sqrt(len(draws)))
+    assert result.p == pytest.approx((draws >= result.statistic - 1e-9).mean(), abs=0.03)
+
+
+def test_fisher_z_is_the_partial_correlation():
+    random = np.random.default_rng(4)
+    s = random.standard_normal(4000)
+    frame = pd.DataFrame({"x": s + random.standard_normal(4000), "y": s + random.standard_normal(4000), "s": s})
+    frame["y"] += 0.1 * frame["x"]
+    tester = make_tester(frame, "fisher_z")
+    residual = {c: frame[c] - np.polyval(np.polyfit(s, frame[c], 1), s) for c in "xy"}
+    r = np.corrcoef(residual["x"], residual["y"])[0, 1]
+    expected = np.sqrt(4000 - 1 - 3) * np.arctanh(r)
+    assert ask(tester, "x", "y", "s").statistic == pytest.approx(expected, rel=0.03)
+
+
+def test_likelihood_ratio_is_that_of_regression():
+    """On binary words the statistic is n ln(residual variance without / with), up to Bartlett's factor."""
+    random = np.random.default_rng(5)
+    a, b = random.integers(0, 2, 3000), random.integers(0, 2, 3000)
+    y = ((a + b + random.random(3000) * 2) > 1.5).astype(int)
+    tester = make_tester(pd.DataFrame({"a": a, "b": b, "y": y}), "lrt")
+    without = np.linalg.lstsq(np.c_[np.ones(3000), b], y, rcond=None)[1][0]
+    with_a = np.linalg.lstsq(np.c_[np.ones(3000), b, a], y, rcond=None)[1][0]
+    result = ask(tester, "a", "y", "b")
+    assert result.statistic == pytest.approx((3000 - 1 - 1 - 1.5) * np.log(without / with_a), rel=1e-6)
+    assert result.dof == 1
+
+
+def test_a_function_of_the_conditions_is_independent_of_everything():
+    random = np.random.default_rng(6)
+    school = random.integers(0, 6, 2000)
+    frame = pd.DataFrame(
+        {"school": school, "years": school.astype(float) * 2, "y": (school + random.integers(0, 3, 2000) > 4)}
+    )
+    frame["y"] = frame["y"].astype(int)
+    tester = make_tester(frame, "lrt")
+    assert ask(tester, "years", "y").p < 1e-6
+    result = ask(tester, "years", "y", "school")
+    assert (result.p, result.test) == (1.0, "deterministic")
+
+
+def test_duplicates_constants_gaps_and_zero_inflation_do_no_harm():
+    random = np.random.default_rng(7)
+    n = 3000
+    gain = np.where(random.random(n) < 0.8, 0.0, random.lognormal(5, 2, n))
+    y = np.where((gain > 0) ^ (random.random(n) < 0.2), "high", "low")
+    frame = pd.DataFrame({"gain": gain, "twin": gain, "flat": 1.0, "noise": random.standard_normal(n), "y": y})
+    frame.loc[random.random(n) < 0.2, "noise"] = np.nan
+    blanket = discover(frame, target="y")
+    assert blanket.left_out == ("flat",)
+    assert set(blanket.features) in ({"gain"}, {"twin"})
+
+
+def test_missingness_itself_can_matter():
+    random = np.random.default_rng(8)
+    y = random.integers(0, 2, 4000)
+    value = random.standard_normal(4000)
+    value[(random.random(4000) < 0.5) & (y == 1)] = np.nan
+    frame = pd.DataFrame({"value": value, "other": random.standard_normal(4000), "y": np.where(y, "a", "b")})
+    assert discover(frame, target="y").features == ("value",)
+
+
+def test_a_500_level_column_is_not_admitted_by_its_width():
+    random = np.random.default_rng(9)
+    n = 20_000
+    s = random.integers(0, 5, n)
+    frame = pd.DataFrame({"wide": [f"w{v}" for v in (s * 100 + random.integers(0, 100, n))], "s": [f"s{v}" for v in s]})
+    frame["y"] = np.where(random.random(n) < 0.2 + 0.15 * s, "a", "b")
+    tester = Search().tester(open_source(frame, "y", None, False)[0])
+    assert not tester.dependent(*(tester.names.index(c) for c in ("wide", "y")), [tester.names.index("s")])
+
+
+def test_each_question_is_asked_once_whatever_its_order():
+    tester = make_tester(pd.DataFrame({c: np.random.default_rng(i).standard_normal(200) for i, c in enumerate("abcd")}))
+    first = tester.test(0, 1, [2, 3])
+    assert tester.test(1, 0, (3, 2)) is first
+    assert tester.tests == 1
