@@ -12,12 +12,10 @@ __all__ = ["bamb"]
 
 
 def bamb(tester: Tester, target: int, *, k: int = 3, parity: bool = False, progress: Progress | None = None) -> Found:
-    """The blanket in units.
-
+    """The blanket in units."""
     # DEVIATION: no test conditions on its own argument, and a variable that enters PC leaves every spouse set. The
     # authors' code does neither, and reads only the first spouse set of several; ``parity=True`` keeps its order
     # and quirks (listed at ``_prune`` and ``_against_target``).
-    """
     found = Found([])
     order = ranked(tester, target, found)
     for done, new in enumerate(order):
@@ -41,11 +39,9 @@ def bamb(tester: Tester, target: int, *, k: int = 3, parity: bool = False, progr
 
 
 def _finish(tester: Tester, target: int, found: Found, k: int) -> None:
-    """Ask once more with every separating set known: who stands behind whom, and who is in PC only by mistake.
-
+    """Ask once more with every separating set known: who stands behind whom, and who is in PC only by mistake."""
     # DEVIATION: the loop above meets a child before the separating sets of weaker candidates are known, and so
     # loses spouses that depend on the target marginally.
-    """
     while True:
         found.units = {c: _spouses(tester, target, found, c, k, parity=False) for c in found.pc}
         before = len(found.pc)

@@ -13,10 +13,11 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
 
-__all__ = ["Numbers", "Words", "bins_for", "ranks"]
+__all__ = ["TEST_BINS", "Numbers", "Words", "bins_for", "ranks"]
 
 GRID = 120  # steps of the quantile grid: holds the edges of 5, 8, 10, 12, 15 and 20 equal parts, and the quartiles
-BINS = (8, 10, 12, 15, 20)
+TEST_BINS = 5  # of a tested number when it is counted
+BINS = (8, 10, 12, 15, 20)  # of a number that is a condition
 MODE_SHARE = 0.3  # a value this frequent gets an indicator of its own (capital gain: 0)
 CLIP = 4.0
 HEAVY = 8.0
@@ -98,7 +99,7 @@ class Numbers:
     def edges(self) -> dict[int, Floats]:
         """Where the bins end, for each number of bins."""
         grid = np.array(self.quantiles)
-        return {b: np.unique(grid[:: GRID // b][1:-1]) for b in (5, *BINS)}
+        return {b: np.unique(grid[:: GRID // b][1:-1]) for b in (TEST_BINS, *BINS)}
 
     def size(self, bins: int) -> int:
         """How many codes there are with so many bins."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from edfa.blanket.columns import Codes, Floats, Numbers, Words
+from edfa.blanket.columns import TEST_BINS, Codes, Floats, Numbers, Words
 
 __all__ = ["Cells", "Column", "Correlation", "Gram", "Rows", "Source"]
 
@@ -160,8 +160,8 @@ class Rows:
     def cells(self, x: int, y: int, given: tuple[int, ...], bins: int) -> Cells:
         """One pass over the codes: strata, x and y folded into one number, counted."""
         strata, count = self._strata_of(given, bins)
-        a, b = self._code(x, 5), self._code(y, 5)
-        rx, ry = self.columns[x].size(5), self.columns[y].size(5)
+        a, b = self._code(x, TEST_BINS), self._code(y, TEST_BINS)
+        rx, ry = self.columns[x].size(TEST_BINS), self.columns[y].size(TEST_BINS)
         key = a * ry + b
         if given:
             key += strata * (rx * ry)

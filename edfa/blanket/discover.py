@@ -96,8 +96,8 @@ class Search:
         if self.method == "bamb":
             return bamb(tester, target, k=k, parity=parity, progress=progress)
         if self.method == "eamb":
-            return split(tester, target, eamb(tester, target, recover=self.recover, parity=parity), k)
-        return split(tester, target, iamb(tester, target, parity=parity), k)
+            return split(tester, target, eamb(tester, target, recover=self.recover, parity=parity), k, progress)
+        return split(tester, target, iamb(tester, target, parity=parity), k, progress)
 
 
 def discover(

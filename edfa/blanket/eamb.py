@@ -23,11 +23,9 @@ class _Selection:
 
 
 def eamb(tester: Tester, target: int, *, recover: float = 0.25, parity: bool = False) -> list[int]:
-    """The blanket as a flat list; ``edfa.blanket.split`` finds its units.
-
+    """The blanket as a flat list; ``edfa.blanket.split`` finds its units."""
     # DEVIATION: the authors' ranking of lost variables is undone by a helper that sorts by column, their count may
     # round to none, and their shrinking skips the last member and never asks again. ``parity=True`` keeps all that.
-    """
     chosen = _esmb(tester, target, parity)
     seen = {target, *chosen.blanket, *chosen.never, *chosen.removed}
     lost = [x for x in range(len(tester.names)) if x not in seen]

@@ -47,10 +47,8 @@ def hiton_mb(
     parity: bool = False,
     progress: Progress | None = None,
 ) -> Found:
-    """The blanket in units.
-
+    """The blanket in units."""
     # DEVIATION: an unreliable collider test admits no spouse; the authors' code admits it (``parity=True``).
-    """
     found = hiton_pc(tester, target, k)
     seen = {c: hiton_pc(tester, c, k) for c in found.pc}
     near = {c: other.pc for c, other in seen.items()}

@@ -9,11 +9,9 @@ __all__ = ["iamb"]
 
 
 def iamb(tester: Tester, target: int, *, parity: bool = False) -> list[int]:
-    """The blanket as a flat list; ``edfa.blanket.split`` finds its units.
-
+    """The blanket as a flat list; ``edfa.blanket.split`` finds its units."""
     # DEVIATION: the reference removes all redundant members at once, and so both of a redundant pair. Here the
     # weakest goes first and the others are asked again; ``parity=True`` does it the reference's way.
-    """
     blanket = _grow(tester, target)
     if parity:
         return [v for v in blanket if not tester.independent(v, target, [w for w in blanket if w != v])]

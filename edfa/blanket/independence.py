@@ -11,6 +11,7 @@ References: Dawson (1954) for the moments of Pearson's statistic; Bartlett (1938
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edfa.blanket.columns import Numbers, Words, bins_for
+from edfa.blanket.columns import TEST_BINS, Numbers, Words, bins_for
 from edfa.blanket.counts import Source
 from edfa.blanket.tables import ROWS_PER_CELL, CIResult, g2, x2mm
 from edfa.blanket.wilks import Blocks
@@ -32,7 +33,7 @@ CONFIRM_FROM = 5_000
 ROWS_PER_STRATUM = 25
 
 
-class Tester:
+class Tester(ABC):
     """Asks each question once, counts, and reads the answers at a level. Subclasses answer in ``run``."""
 
     def __init__(
@@ -45,9 +46,9 @@ class Tester:
         self.results: dict[tuple[int, int, tuple[int, ...]], CIResult] = {}
         self.memo: dict[tuple[object, ...], Any] = {}  # what a search found before, for other targets to use
 
+    @abstractmethod
     def run(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         """Answer one question, x < y, conditions sorted."""
-        raise NotImplementedError  # pragma: no cover
 
     def test(self, x: int, y: int, given: Iterable[int] = ()) -> CIResult:
         """Whether x and y are independent given others; the same answer for (y, x) and any order of the others."""
@@ -108,15 +109,15 @@ class DataTester(Tester):
     def run(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         """A column that is among the conditions tells nothing more; only parity mode ever asks."""
         if x in given or y in given:
-            space = math.prod(float(self.source.columns[i].size(5)) for i in (x, y, *given))
+            space = math.prod(float(self.source.columns[i].size(TEST_BINS)) for i in (x, y, *given))
             return CIResult(1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * space, "none")
         return self._answer(x, y, given)
 
     def _g2(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        return g2(self.source.cells(x, y, given, bins=5))
+        return g2(self.source.cells(x, y, given, bins=TEST_BINS))
 
     def _x2mm(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        return x2mm(self.source.cells(x, y, given, bins=5))
+        return x2mm(self.source.cells(x, y, given, bins=TEST_BINS))
 
     def _lrt(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         return self._splines.test(x, y, given)
@@ -127,9 +128,9 @@ class DataTester(Tester):
     def _auto(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         columns = [self.source.columns[i] for i in (x, y, *given)]
         if all(isinstance(c, Words) for c in columns):
-            space = math.prod(float(c.size(5)) for c in columns)
+            space = math.prod(float(c.size(TEST_BINS)) for c in columns)
             if self.source.n >= ROWS_PER_CELL * space:
-                wide = max(c.size(5) for c in columns[:2]) > MANY_LEVELS
+                wide = max(c.size(TEST_BINS) for c in columns[:2]) > MANY_LEVELS
                 return (self._x2mm if wide else self._g2)(x, y, given)
         result = self._lrt(x, y, given)
         bins = self._confirming_bins(given)
@@ -144,7 +145,7 @@ class DataTester(Tester):
         continuous = sum(isinstance(c, Numbers) for c in columns)
         if self.source.n < CONFIRM_FROM or not continuous:
             return 0
-        strata = math.prod(float(c.size(5)) for c in columns if isinstance(c, Words))
+        strata = math.prod(float(c.size(TEST_BINS)) for c in columns if isinstance(c, Words))
         return bins_for((self.source.n / ROWS_PER_STRATUM / strata) ** (1 / continuous))
 
     @cached_property
@@ -154,6 +155,6 @@ class DataTester(Tester):
 
     @cached_property
     def _scores(self) -> "Blocks":
-        """The first term of each block: a number's normal score, a word's most telling indicator."""
+        """The first term of each block: a number's score, the indicator of a word's second level."""
         found = self.source.correlation()
         return Blocks(found.matrix, [np.arange(b.start, b.start + 1) for b in found.blocks], found.n)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edfa.blanket.columns import Codes
+from edfa.blanket.columns import TEST_BINS, Codes
 from edfa.blanket.counts import Cells, Column, Correlation
 
 __all__ = ["Remote"]
@@ -32,7 +32,7 @@ class Remote(ABC):
 
     def cells(self, x: int, y: int, given: tuple[int, ...], bins: int) -> Cells:
         """Groups folded into strata, numbered without holes in the order of their codes."""
-        *conditions, a, b = (*((g, bins) for g in given), (x, 5), (y, 5))
+        *conditions, a, b = (*((g, bins) for g in given), (x, TEST_BINS), (y, TEST_BINS))
         codes, count = self._groups([*conditions, a, b])
         sizes = [self.columns[i].size(k) for i, k in (*conditions, a, b)]
         strata = np.zeros(len(count), dtype=np.int64)

@@ -5,15 +5,21 @@ EAMB and IAMB return a flat set; this pass, and nothing in the authors' code, gi
 
 from edfa.blanket.hiton import hiton_pc
 from edfa.blanket.independence import Tester
-from edfa.blanket.search import Found, separator, subsets
+from edfa.blanket.search import Found, Progress, separator, subsets
 
 __all__ = ["split"]
 
 
-def split(tester: Tester, target: int, blanket: list[int], k: int = 3) -> Found:
-    """Members that a subset of the others separates from the target are spouses; the rest are parents and children."""
+def split(tester: Tester, target: int, blanket: list[int], k: int = 3, progress: Progress | None = None) -> Found:
+    """Members that a subset of the others separates from the target are spouses; the rest are parents and children.
+
+    A spouse stands behind the children that wake it up and that it is adjacent to; if it is adjacent to none, behind
+    the one that wakes it up most.
+    """
     found = Found([])
-    for x in blanket:
+    for done, x in enumerate(blanket):
+        if progress:
+            progress(done + 1, len(blanket))
         sep = separator(tester, x, target, subsets([v for v in blanket if v != x], 0, k))
         if sep is None:
             found.pc.append(x)
@@ -32,8 +38,3 @@ def split(tester: Tester, target: int, blanket: list[int], k: int = 3) -> Found:
         if not behind:
             found.unattached.append(s)
     return found
-
-
-def _adjacent(tester: Tester, s: int, c: int, blanket: list[int]) -> bool:
-    others = [v for v in blanket if v not in (s, c)]
-    return separator(tester, s, c, subsets(others, 0, 1)) is None

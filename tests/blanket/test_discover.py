@@ -116,9 +116,10 @@ def test_the_diagram_draws_each_member_once(chromium):
     page.close()
 
 
-def test_progress_is_told():
+@pytest.mark.parametrize("method", ["hiton-mb", "bamb", "eamb", "iamb"])
+def test_progress_is_told(method):
     told = []
-    discover(STORY.table(3000), progress=lambda done, total: told.append((done, total)))
+    discover(STORY.table(3000), method, progress=lambda done, total: told.append((done, total)))
     assert told[-1][0] == told[-1][1] == len(told)
 
 
