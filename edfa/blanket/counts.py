@@ -15,12 +15,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from edfa.blanket.columns import TEST_BINS, Codes, Floats, Numbers, Words
+from edfa.blanket.recent import Recent
 
 __all__ = ["Cells", "Column", "Correlation", "Gram", "Rows", "Source"]
 
 Column = Any  # Words | Numbers: each reads, codes and embeds its own kind of array
 Values = npt.NDArray[Any]
 CHUNK = 65_536
+MEMORY = 256 << 20  # bytes of strata that are kept
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class Rows:
         self.columns = tuple(columns)
         self._values = values
         self._codes: dict[tuple[int, int], Codes] = {}
-        self._strata: dict[tuple[tuple[int, ...], int], tuple[Codes, int]] = {}
+        self._strata: Recent[tuple[tuple[int, ...], int], tuple[Codes, int]] = Recent(max(64, MEMORY // (8 * self.n)))
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Rows":
         """Some of the rows, with the same levels and quantiles."""
@@ -193,14 +195,15 @@ class Rows:
         """The stratum of each row (-1 with a gap), numbered without holes, and how many there are."""
         if not given:
             return np.zeros(1, dtype=np.int64), 1
-        if (given, bins) not in self._strata:
-            before, count = self._strata_of(given[:-1], bins)
-            codes, size = self._code(given[-1], bins), self.columns[given[-1]].size(bins)
-            both = before * size + codes
-            if self._gaps(*given):
-                both[(before < 0) | (codes < 0)] = -1
-            self._strata[given, bins] = _compress(both, count * size)
-        return self._strata[given, bins]
+        if (known := self._strata.get((given, bins))) is not None:
+            return known
+        before, count = self._strata_of(given[:-1], bins)
+        codes, size = self._code(given[-1], bins), self.columns[given[-1]].size(bins)
+        both = before * size + codes
+        if self._gaps(*given):
+            both[(before < 0) | (codes < 0)] = -1
+        self._strata[given, bins] = found = _compress(both, count * size)
+        return found
 
 
 def _compress(codes: Codes, space: int) -> tuple[Codes, int]:

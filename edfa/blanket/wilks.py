@@ -8,11 +8,13 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.special import chdtrc, ndtr
 
 from edfa.blanket.columns import Floats
+from edfa.blanket.recent import Recent
 from edfa.blanket.tables import CIResult
 
 __all__ = ["Blocks"]
 
 Places = npt.NDArray[np.intp]
+MEMORY = 128 << 20  # bytes of factors that are kept, roughly
 RESIDUAL = 1e-6  # a column whose variance falls below this given the conditions is a function of them
 
 
@@ -23,8 +25,10 @@ class Blocks:
         self.matrix = matrix
         self.blocks = blocks
         self.n = n
-        self._factors: dict[tuple[int, ...], tuple[Places, Floats]] = {}
-        self._residuals: dict[tuple[int, tuple[int, ...]], tuple[Places, Floats, Floats] | None] = {}
+        size = 8 * (sum(len(b) for b in blocks) / len(blocks)) ** 2  # bytes of a typical block
+        limit = max(256, int(MEMORY / (8 * size)))
+        self._factors: Recent[tuple[int, ...], tuple[Places, Floats]] = Recent(limit)
+        self._residuals: Recent[tuple[int, tuple[int, ...]], tuple[Places, Floats, Floats] | None] = Recent(limit)
 
     def test(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         """Wilks' lambda of the terms of x and y, both freed of the conditions."""
@@ -56,20 +60,22 @@ class Blocks:
         """Columns of the conditions that are no function of earlier ones, and their Cholesky factor."""
         if not given:
             return np.zeros(0, dtype=np.intp), np.zeros((0, 0))
-        if given not in self._factors:
-            before, block = self._factor(given[:-1]), self._residual(given[-1], given[:-1])
-            self._factors[given] = before if block is None else _grow(before, block)
-        return self._factors[given]
+        if (known := self._factors.get(given)) is not None:
+            return known
+        before, block = self._factor(given[:-1]), self._residual(given[-1], given[:-1])
+        self._factors[given] = found = before if block is None else _grow(before, block)
+        return found
 
     def _residual(self, i: int, given: tuple[int, ...]) -> tuple[Places, Floats, Floats] | None:
         """A variable's terms freed of the conditions: which vary still, their Cholesky factor, their projection."""
-        if (i, given) not in self._residuals:
-            columns, factor = self._factor(given)
-            own = self.blocks[i]
-            solved = _solve(factor, self.matrix[np.ix_(columns, own)])
-            kept, root = _pivots(self.matrix[np.ix_(own, own)] - solved.T @ solved)
-            self._residuals[i, given] = (own[kept], root, solved[:, kept]) if len(kept) else None
-        return self._residuals[i, given]
+        if (i, given) in self._residuals:
+            return self._residuals[i, given]
+        columns, factor = self._factor(given)
+        own = self.blocks[i]
+        solved = _solve(factor, self.matrix[np.ix_(columns, own)])
+        kept, root = _pivots(self.matrix[np.ix_(own, own)] - solved.T @ solved)
+        self._residuals[i, given] = found = (own[kept], root, solved[:, kept]) if len(kept) else None
+        return found
 
 
 def _solve(lower: Floats, right: Floats) -> Floats:
