@@ -15,9 +15,9 @@ from scipy.special import ndtri
 
 __all__ = ["TEST_BINS", "Numbers", "Words", "bins_for", "ranks"]
 
-GRID = 120  # steps of the quantile grid: holds the edges of 5, 8, 10, 12, 15 and 20 equal parts, and the quartiles
+GRID = 120  # steps of the quantile grid: holds the edges of all numbers of bins below, and the quartiles
 TEST_BINS = 5  # of a tested number when it is counted
-BINS = (8, 10, 12, 15, 20)  # of a number that is a condition
+BINS = (8, 10, 12, 15, 20, 24, 30, 40)  # of a number that is a condition
 MODE_SHARE = 0.3  # a value this frequent gets an indicator of its own (capital gain: 0)
 CLIP = 4.0
 HEAVY = 8.0

@@ -8,7 +8,7 @@ than memory, ``DaskRows`` a Dask cluster.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,7 @@ class Correlation:
     n: int
 
 
+@runtime_checkable
 class Source(Protocol):
     """What a test asks of a table."""
 

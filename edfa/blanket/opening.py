@@ -1,5 +1,6 @@
 """What is handed to ``discover`` becomes a source: a Table, any data frame, or a source already."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ def open_source(
 
     Columns are sorted by name, so that the result does not depend on their order; ``keep_order`` keeps it.
     """
-    if hasattr(table, "cells"):
+    if isinstance(table, Source):
         return _given(table, target)
     features: dict[str, Feature] = {}
     if isinstance(table, Table):
@@ -81,7 +82,10 @@ def _read_words(values: pd.Series, name: str) -> tuple[Words, Values]:
     codes, found = pd.factorize(values)
     words = as_words(found)
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
-    column = Words.fit(name, dict(zip(words, counts.tolist(), strict=True)), bool((codes < 0).any()))
+    totals: Counter[str] = Counter()  # 1 and "1" in one column are the same word
+    for word, count in zip(words, counts.tolist(), strict=True):
+        totals[word] += count
+    column = Words.fit(name, totals, bool((codes < 0).any()))
     places = np.array([*(column.levels.index(word) for word in words), -1], dtype=np.int64)
     return column, places[codes]
 

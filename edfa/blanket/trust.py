@@ -1,5 +1,6 @@
 """How far to trust a blanket: how often its members return in half of the rows, and what other methods find."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,17 @@ class Stability:
         rows += [(child, spouse, share) for (child, spouse), share in self.pairs.items()]
         return pd.DataFrame(rows, columns=["member", "spouse", "share"])
 
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back, equal."""
+        pairs = [[child, spouse, share] for (child, spouse), share in self.pairs.items()]
+        return json.dumps({"version": 1, "runs": self.runs, "members": dict(self.members), "pairs": pairs})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Stability":
+        """Read what ``to_json`` wrote."""
+        told = json.loads(text)
+        return cls(told["members"], {(child, spouse): share for child, spouse, share in told["pairs"]}, told["runs"])
+
     def _repr_html_(self) -> str:
         return str(self.frame().to_html(index=False))
 
@@ -43,6 +55,7 @@ def stability(
     *,
     target: str | None = None,
     seed: int = 0,
+    progress: Progress | None = None,
     **settings: Unpack[Settings],
 ) -> Stability:
     """Search ``B`` half-samples of the rows; the levels and quantiles are those of all rows."""
@@ -55,13 +68,15 @@ def stability(
     random = np.random.default_rng(seed)
     members: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
-    for _ in range(B):
+    for run in range(B):
         half = source.take(np.sort(random.permutation(source.n)[: source.n // 2]))
         tester = search.tester(half)
         found = search.find(tester, tester.names.index(chosen))
         blanket = describe(tester, search, found, chosen)
         members.update(blanket.features)
         pairs.update((child, s) for child, spouses in blanket.units.items() for s in spouses)
+        if progress:
+            progress(run + 1, B)
     return Stability({m: c / B for m, c in members.most_common()}, {p: c / B for p, c in pairs.most_common()}, B)
 
 
@@ -76,6 +91,15 @@ class Comparison:
         features = dict.fromkeys(f for b in self.blankets.values() for f in b.features)
         rows = [[_role(b, f) for b in self.blankets.values()] for f in features]
         return pd.DataFrame(rows, index=pd.Index(list(features), name="feature"), columns=list(self.blankets))
+
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back, equal."""
+        return json.dumps({method: json.loads(blanket.to_json()) for method, blanket in self.blankets.items()})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Comparison":
+        """Read what ``to_json`` wrote."""
+        return cls({method: Blanket.from_json(json.dumps(told)) for method, told in json.loads(text).items()})
 
     def __str__(self) -> str:
         return str(self.frame().to_string())

@@ -7,6 +7,7 @@ import pytest
 
 import edfa
 from edfa import Blanket, compare, discover, stability
+from edfa.blanket import Comparison, Stability
 from edfa.data.mechanisms import random_mechanisms
 from edfa.data.synthetic import credit_story, random_network
 from edfa.errors import ColumnError, DataError, EmptyTableError, SchemaError, TargetError, UnknownNameError
@@ -50,6 +51,14 @@ def test_bare_frames_of_every_kind_work():
     assert discover(pl.from_pandas(frame), target="repays") == expected
     coded = frame.apply(lambda c: pd.factorize(c, sort=True)[0])
     assert discover(coded, target="repays").units == expected.units
+
+
+def test_a_number_and_its_word_are_one_level():
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, 400)
+    mixed = pd.Series([int(v) if i % 2 else str(v) for i, v in enumerate(y)], dtype=object)
+    blanket = discover(pd.DataFrame({"x": mixed, "y": np.where(y, "a", "b")}), target="y")
+    assert blanket.features == ("x",)
 
 
 def test_a_continuous_target_is_cut_on_request():
@@ -129,6 +138,10 @@ def test_stability_counts_half_samples():
     assert found.pairs["late_payment", "wage_came_late"] >= 0.8
     assert found.members.get("telephone", 0) <= 0.2
     assert found.runs == 10
+    assert Stability.from_json(found.to_json()) == found
+    told = []
+    stability(STORY.table(400), B=3, progress=lambda done, total: told.append((done, total)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
     assert stability(STORY.table(4000), B=10, seed=1) == found
     assert set(found.frame()["member"]) >= {"savings", "late_payment"}
     with pytest.raises(DataError, match="at least one half-sample"):
@@ -143,6 +156,7 @@ def test_methods_side_by_side_share_their_tests():
         assert alone.units == blanket.units
     shared = max(b.tests for b in found.blankets.values())
     assert shared < sum(discover(table, m).tests for m in found.blankets)
+    assert Comparison.from_json(found.to_json()) == found
     frame = found.frame()
     assert list(frame) == ["hiton-mb", "bamb", "eamb", "iamb"]
     for method, blanket in found.blankets.items():
