@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from edfa.data.feature import Feature as Feature
     from edfa.data.schema import Schema as Schema
     from edfa.data.table import Table as Table
+    from edfa.predictors.xgb import SubsetXGB as SubsetXGB
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ _HOME = {
     "Encoder": "edfa.data.encode",
     "Feature": "edfa.data.feature",
     "Schema": "edfa.data.schema",
+    "SubsetXGB": "edfa.predictors.xgb",
     "Table": "edfa.data.table",
     "clean": "edfa.data.clean",
     "compare": "edfa.blanket.trust",

@@ -1,0 +1,1 @@
+"""Models that answer from any subset."""

@@ -1,0 +1,138 @@
+"""A model that answers from any subset: NaN means "not acquired", and no known value at all gives the prior."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from edfa.errors import DataError, EdfaError, EmptyTableError, TargetError
+
+__all__ = ["Floats", "Mask", "Predictor", "UnfittedError", "by_mask", "class_weights"]
+
+Floats = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+
+
+class UnfittedError(EdfaError, NotFittedError):  # type: ignore[misc]
+    """A model was asked before it was fitted."""
+
+
+class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """What every model shares: checks, the prior, decisions. Subclasses learn in ``_fit`` and answer in ``_answer``.
+
+    ``threshold`` decides a two-class case: the second class from that probability on, instead of the likelier one.
+    """
+
+    threshold: float | None = None
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Learn from encoded rows and their classes."""
+        matrix, classes = self._check_rows(X), self._check_classes(y)
+        if len(classes) != len(matrix):
+            raise DataError(f"one class a row is needed: {len(matrix)} rows, {len(classes)} classes")
+        if empty := [int(i) for i in np.flatnonzero(np.isnan(matrix).all(axis=0))]:
+            raise DataError(f"column {empty[0]} of X has no value in any row")
+        self.classes_, codes = np.unique(classes, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise TargetError(f"y has one class only, {self.classes_[0]!r}; two are needed")
+        self.n_features_in_ = matrix.shape[1]
+        self.prior_ = np.bincount(codes) / len(codes)
+        self._fit(matrix, codes.astype(np.int64))
+        return self
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """The chance of each class, a row a person, from what is known of them."""
+        self._check_fitted()
+        matrix = self._check_rows(X, self.n_features_in_)
+        chances = np.empty((len(matrix), len(self.classes_)))
+        for mask, rows in by_mask(matrix):
+            known = matrix[np.ix_(rows, np.flatnonzero(mask))]
+            chances[rows] = self._answer(mask, known) if mask.any() else self.prior_
+        return chances
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+        """The likelier class, or by ``threshold`` where one is set."""
+        chances = self.predict_proba(X)
+        if self.threshold is not None:
+            if len(self.classes_) != 2:
+                raise DataError(f"a threshold decides between two classes, not {len(self.classes_)}")
+            return np.asarray(self.classes_[(chances[:, 1] >= self.threshold).astype(int)])
+        return np.asarray(self.classes_[chances.argmax(axis=1)])
+
+    @abstractmethod
+    def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
+        """Learn from a checked matrix and class codes."""
+
+    @abstractmethod
+    def _answer(self, mask: Mask, known: Floats) -> npt.NDArray[np.float64]:
+        """Chances of people of whom the same features are known; ``known`` has just those columns."""
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "classes_"):
+            raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(X, y) first")
+
+    def _check_classes(self, y: Any) -> npt.NDArray[Any]:
+        if y is None:
+            raise TargetError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        if np.asarray(y).dtype.kind == "f" and not np.isfinite(np.asarray(y)).all():
+            raise TargetError("y does not name classes: it is NaN or infinite somewhere")
+        try:
+            check_classification_targets(y)
+            return np.asarray(column_or_1d(y, warn=True))
+        except ValueError as error:
+            raise TargetError(f"y does not name classes: {error}") from None
+
+    def _check_rows(self, X: Any, columns: int | None = None) -> Floats:  # noqa: N803
+        """A float32 matrix without infinities, of the right width. Some words are those scikit-learn's users know."""
+        if hasattr(X, "toarray"):
+            raise DataError("a sparse matrix cannot tell a zero from what is not known; pass X.toarray()")
+        try:
+            raw = np.asarray(X)
+            if raw.dtype.kind == "c":
+                raise DataError("Complex data not supported: X holds complex numbers")
+            matrix = raw.astype(np.float32)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"X must be a matrix of numbers, as a Table's X is: {error}") from None
+        if matrix.ndim != 2:
+            raise DataError(f"X must be two-dimensional, not {matrix.shape}. Reshape your data: one person is (1, n)")
+        if columns is None and not len(matrix):
+            raise EmptyTableError("X has no rows to learn from")
+        if not matrix.shape[1]:
+            raise DataError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
+        if columns is not None and matrix.shape[1] != columns:
+            name = type(self).__name__
+            raise DataError(f"X has {matrix.shape[1]} features, but {name} is expecting {columns} features as input")
+        if np.isinf(matrix).any():
+            row, column = np.argwhere(np.isinf(matrix))[0]
+            raise DataError(f"X is infinite (inf) in row {row}, column {column}")
+        return matrix
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def by_mask(matrix: Floats) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
+    """Rows that know the same features, together: each set of known features with its rows, in order."""
+    known = ~np.isnan(matrix)
+    packed = np.packbits(known, axis=1)
+    keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    for start, rows in zip(first, np.split(order, np.cumsum(np.bincount(place))[:-1]), strict=True):
+        yield known[start], rows
+
+
+def class_weights(codes: npt.NDArray[np.int64], classes: int, balanced: bool) -> Floats | None:
+    """A weight a row that makes all classes count the same, or none."""
+    if not balanced:
+        return None
+    share = np.bincount(codes, minlength=classes) / len(codes)
+    return np.asarray(1 / (classes * share))[codes].astype(np.float32)

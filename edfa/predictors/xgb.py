@@ -1,0 +1,244 @@
+"""SubsetXGB: one XGBoost for each set of known features, fitted when first needed and kept.
+
+The paper's tree model. A model of its own for every subset is the best calibrated on small subsets; policies that visit
+thousands of subsets use ``mode="nan"``, one model that has learnt from masked copies of the rows.
+"""
+
+import hashlib
+import json
+import os
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import xgboost as xgb
+from safetensors.numpy import load, save
+
+from edfa.errors import SchemaError, UnknownNameError
+from edfa.predictors.base import Floats, Mask, Predictor, class_weights
+from edfa.predictors.store import read_parts, write_parts
+
+__all__ = ["SubsetXGB"]
+
+Mode = Literal["per_subset", "nan"]
+COPIES = 10
+MIN_INNER = 50  # fewer rows than this are not split for early stopping
+
+
+class SubsetXGB(Predictor):
+    """XGBoost that answers from any subset of features.
+
+    Parameters
+    ----------
+    mode
+        ``"per_subset"``: one model a subset; ``"nan"``: one model for all, trained on masked copies.
+    trees, depth, rate
+        At most so many trees of that depth at that learning rate; an inner split stops earlier.
+    balanced
+        Whether all classes count the same.
+    keep
+        How many models are held in memory; ``folder`` also keeps them on disk, for other processes and later runs.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = SubsetXGB(seed=0).fit(table.train.X, table.train.y)
+    >>> nothing_known = np.full((1, 20), np.nan)
+    >>> model.predict_proba(nothing_known)
+    array([[0.3, 0.7]])
+    """
+
+    def __init__(
+        self,
+        mode: Mode = "per_subset",
+        *,
+        seed: int = 0,
+        trees: int = 300,
+        depth: int = 4,
+        rate: float = 0.1,
+        balanced: bool = False,
+        threshold: float | None = None,
+        keep: int = 512,
+        folder: str | None = None,
+    ) -> None:
+        self.mode = mode
+        self.seed = seed
+        self.trees = trees
+        self.depth = depth
+        self.rate = rate
+        self.balanced = balanced
+        self.threshold = threshold
+        self.keep = keep
+        self.folder = folder
+
+    def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
+        if self.mode not in ("per_subset", "nan"):
+            raise UnknownNameError("mode", self.mode, ("per_subset", "nan"))
+        if self.trees < 1 or self.depth < 1 or not self.rate > 0 or self.keep < 1:
+            raise SchemaError("trees, depth and keep are at least 1 and rate is above 0")
+        self._matrix, self._codes = matrix, codes
+        self._inner = _inner_split(codes, self.seed)
+        self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
+        self._lock = threading.RLock()
+        self.fingerprint_ = self._fingerprint()
+
+    def _answer(self, mask: Mask, known: Floats) -> npt.NDArray[np.float64]:
+        booster = self.booster(mask)
+        if self.mode == "nan":
+            full = np.full((len(known), len(mask)), np.nan, dtype=np.float32)
+            full[:, mask] = known
+            known = full
+        told = np.asarray(booster.inplace_predict(np.ascontiguousarray(known)), dtype=float)
+        chances = np.column_stack([1 - told, told]) if told.ndim == 1 else told
+        return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+
+    def booster(self, mask: Mask) -> xgb.Booster:
+        """The model for a set of known features: from memory, from disk, or fitted now."""
+        self._check_fitted()
+        key = np.packbits(np.ones_like(mask) if self.mode == "nan" else mask).tobytes()
+        with self._lock:
+            if key in self._boosters:
+                self._boosters.move_to_end(key)
+                return self._boosters[key]
+            booster = self._read(key) or self._write(key, self._train(mask))
+            self._boosters[key] = booster
+            if len(self._boosters) > self.keep:
+                self._boosters.popitem(last=False)
+            return booster
+
+    def cells(self, mask: Mask, feature: int) -> Floats:
+        """The thresholds at which the model for ``mask`` can tell two values of a feature apart, in order.
+
+        Two values between the same two neighbours are the same to it: a value x belongs to the cell
+        ``searchsorted(thresholds, x, side="right")``.
+        """
+        column = feature if self.mode == "nan" else int(np.count_nonzero(mask[:feature]))
+        if not mask[feature]:
+            return np.zeros(0, dtype=np.float32)
+        model = json.loads(self.booster(mask).save_raw("json"))
+        found: set[float] = set()
+        for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
+            inner = np.array(tree["left_children"]) >= 0
+            used = inner & (np.array(tree["split_indices"]) == column)
+            found.update(np.array(tree["split_conditions"], dtype=np.float32)[used].tolist())
+        return np.array(sorted(found), dtype=np.float32)
+
+    def to_folder(self, folder: str | Path) -> None:
+        """Write what was learnt: the training rows and every model fitted so far, as UBJSON."""
+        self._check_fitted()
+        classes: npt.NDArray[Any] = np.asarray(self.classes_)
+        if classes.dtype.kind not in "iufb":
+            raise SchemaError("classes must be numbers to be saved; use a Table's y")
+        arrays: dict[str, npt.NDArray[Any]] = {"matrix": self._matrix, "codes": self._codes, "classes": classes}
+        parts = {f"{key.hex()}.ubj": bytes(b.save_raw("ubj")) for key, b in self._boosters.items()}
+        write_parts(folder, "SubsetXGB", self.get_params(), {"train.safetensors": save(arrays)} | parts)
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> "SubsetXGB":
+        """Read what ``to_folder`` wrote; every part is checked against its hash."""
+        settings, parts = read_parts(folder, "SubsetXGB")
+        arrays = load(parts.pop("train.safetensors"))
+        model = cls(**settings).fit(arrays["matrix"], arrays["classes"][arrays["codes"]])
+        for name, content in parts.items():
+            booster = xgb.Booster({"nthread": 1})
+            booster.load_model(bytearray(content))
+            model._boosters[bytes.fromhex(Path(name).stem)] = booster
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For sending to another process: everything but the lock."""
+        return {k: v for k, v in super().__getstate__().items() if k != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._lock = threading.RLock()
+
+    def _train(self, mask: Mask) -> xgb.Booster:
+        train, check = self._inner
+        parameters: dict[str, Any] = {
+            "tree_method": "hist",
+            "max_depth": self.depth,
+            "eta": self.rate,
+            "subsample": 0.9,
+            "seed": self.seed,
+            "nthread": 1,
+            "verbosity": 0,
+        }
+        classes = len(self.classes_)
+        parameters |= {"objective": "binary:logistic", "eval_metric": "logloss"}
+        if classes > 2:
+            parameters |= {"objective": "multi:softprob", "eval_metric": "mlogloss", "num_class": classes}
+        learnt = self._data(train, mask)
+        if not len(check):
+            return xgb.train(parameters, learnt, num_boost_round=min(self.trees, 50), verbose_eval=False)
+        booster = xgb.train(
+            parameters,
+            learnt,
+            num_boost_round=self.trees,
+            evals=[(self._data(check, mask), "check")],
+            early_stopping_rounds=20,
+            verbose_eval=False,
+        )
+        return booster[: booster.best_iteration + 1]
+
+    def _data(self, rows: npt.NDArray[np.intp], mask: Mask) -> xgb.DMatrix:
+        matrix, codes = self._matrix[rows], self._codes[rows]
+        if self.mode == "nan":
+            matrix, codes = _masked_copies(matrix, codes, self.seed)
+        else:
+            matrix = matrix[:, mask]
+        weights = class_weights(codes, len(self.classes_), self.balanced)
+        return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
+
+    def _fingerprint(self) -> str:
+        """What a model on disk must have been made from."""
+        told = hashlib.sha256(np.ascontiguousarray(self._matrix).tobytes())
+        told.update(self._codes.tobytes())
+        settings = [self.mode, self.seed, self.trees, self.depth, self.rate, self.balanced, xgb.__version__]
+        told.update(json.dumps(settings).encode())
+        return told.hexdigest()[:16]
+
+    def _path(self, key: bytes) -> Path | None:
+        return Path(self.folder) / self.fingerprint_ / f"{key.hex()}.ubj" if self.folder else None
+
+    def _read(self, key: bytes) -> xgb.Booster | None:
+        path = self._path(key)
+        if path is None or not path.is_file():
+            return None
+        booster = xgb.Booster({"nthread": 1})
+        try:
+            booster.load_model(path)
+        except xgb.core.XGBoostError:
+            return None  # cut off or of another version: it is fitted anew and written over
+        return booster
+
+    def _write(self, key: bytes, booster: xgb.Booster) -> xgb.Booster:
+        if path := self._path(key):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.ubj")
+            booster.save_model(partial)
+            partial.replace(path)
+        return booster
+
+
+def _inner_split(codes: npt.NDArray[np.int64], seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """A fifth of each class to stop by; with few rows none."""
+    if len(codes) < MIN_INNER or np.bincount(codes).min() < 5:
+        return np.arange(len(codes)), np.zeros(0, dtype=np.intp)
+    random = np.random.default_rng(seed)
+    check = [random.permutation(np.flatnonzero(codes == c)) for c in range(int(codes.max()) + 1)]
+    held = np.sort(np.concatenate([rows[: max(1, len(rows) // 5)] for rows in check]))
+    return np.setdiff1d(np.arange(len(codes)), held), held
+
+
+def _masked_copies(matrix: Floats, codes: npt.NDArray[np.int64], seed: int) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Each row several times, with a uniform number of its features known."""
+    random = np.random.default_rng(seed)
+    copies = np.tile(matrix, (COPIES, 1))
+    rate = random.random((len(copies), 1))
+    copies[random.random(copies.shape) < rate] = np.nan
+    return copies, np.tile(codes, COPIES)

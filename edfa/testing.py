@@ -1,0 +1,89 @@
+"""Contract checks, public for third parties: every model, policy and searcher must pass its own.
+
+Each check raises ``AssertionError`` with what was broken, so they read well in any test runner.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["check_predictor"]
+
+Rows = npt.NDArray[np.float32]
+
+
+def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> None:  # noqa: N803
+    """Whether ``make()`` is a predictor: an unfitted model that answers from any subset.
+
+    Checked on ``X`` (no NaN) and ``y``: chances add up; nothing known gives the prior; an unknown cell cannot leak;
+    a batch equals one person at a time; the same seed gives the same bits; permuted columns follow; a constant
+    column says nothing; saved and loaded are equal to the bit.
+    """
+    matrix, classes = np.asarray(X, dtype=np.float32), np.asarray(y)
+    random = np.random.default_rng(seed)
+    rows = matrix[random.permutation(len(matrix))[:40]].copy()
+    masks = random.random((5, matrix.shape[1])) < 0.5
+    hidden = ~masks[random.integers(0, len(masks), len(rows))]
+    partial = np.where(hidden, np.float32(np.nan), rows)
+    model = make().fit(matrix, classes)
+    told = model.predict_proba(partial)
+    _say(told.shape == (len(rows), len(model.classes_)), "predict_proba gives one chance a class")
+    _say(np.isfinite(told).all() and (told >= 0).all(), "chances are finite and not negative")
+    _say(np.allclose(told.sum(axis=1), 1), "chances add up to one")
+    _check_prior(model, matrix, classes)
+    one_by_one = np.concatenate([model.predict_proba(row[None]) for row in partial])
+    _say(np.allclose(told, one_by_one, atol=1e-6), "a batch gives what one person at a time gives")
+    _say(np.array_equal(told, make().fit(matrix, classes).predict_proba(partial)), "the same seed gives the same bits")
+    _check_poison(model, rows, hidden, told)
+    _check_permutation(make, matrix, classes, partial, told)
+    _check_constant(make, matrix, classes)
+    if hasattr(model, "to_folder"):
+        with TemporaryDirectory() as folder:
+            model.to_folder(Path(folder) / "model")
+            again = type(model).from_folder(Path(folder) / "model")
+            _say(np.array_equal(told, again.predict_proba(partial)), "saved and loaded are equal to the bit")
+
+
+def _say(holds: Any, law: str) -> None:
+    if not holds:
+        raise AssertionError(f"broken: {law}")
+
+
+def _check_prior(model: Any, matrix: Rows, classes: npt.NDArray[Any]) -> None:
+    nothing = np.full((3, matrix.shape[1]), np.nan, dtype=np.float32)
+    prior = np.array([(classes == c).mean() for c in model.classes_])
+    _say(np.allclose(model.predict_proba(nothing), prior, atol=1e-6), "nothing known gives the prior")
+
+
+def _check_poison(model: Any, rows: Rows, hidden: npt.NDArray[np.bool_], told: npt.NDArray[np.float64]) -> None:
+    """The values behind the NaN are gone; what stands in other people's rows must not show either."""
+    poisoned = np.where(hidden, np.float32(np.nan), rows)
+    crowd = np.concatenate([poisoned, rows[::-1] * np.float32(1e6)])
+    _say(np.allclose(model.predict_proba(crowd)[: len(rows)], told, atol=1e-6), "other rows of a batch do not matter")
+    shifted = rows.copy()
+    shifted[hidden] += np.float32(1e6)
+    again = model.predict_proba(np.where(hidden, np.float32(np.nan), shifted))
+    _say(np.array_equal(again, told), "an unknown cell cannot leak")
+
+
+def _check_permutation(
+    make: Callable[[], Any], matrix: Rows, classes: npt.NDArray[Any], partial: Rows, told: npt.NDArray[np.float64]
+) -> None:
+    order = np.arange(matrix.shape[1])[::-1]
+    turned = make().fit(matrix[:, order], classes).predict_proba(partial[:, order])
+    near = np.abs(turned - told).mean()
+    _say(near < 0.05, f"permuted columns follow (mean difference {near:.3f})")
+
+
+def _check_constant(make: Callable[[], Any], matrix: Rows, classes: npt.NDArray[Any]) -> None:
+    flat = matrix.copy()
+    flat[:, 0] = 1.0
+    only_flat = np.full((1, matrix.shape[1]), np.nan, dtype=np.float32)
+    only_flat[0, 0] = 1.0
+    told = make().fit(flat, classes).predict_proba(only_flat)
+    prior = np.array([(classes == c).mean() for c in np.unique(classes)])
+    _say(np.abs(told - prior).max() < 0.1, "a constant column says nothing")

@@ -1,0 +1,204 @@
+import concurrent.futures
+from unittest import SkipTest
+
+import numpy as np
+import pytest
+import xgboost as xgb
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import edfa
+from edfa import SubsetXGB
+from edfa.data.synthetic import credit_story, random_network
+from edfa.errors import DataError, EmptyTableError, SchemaError, TargetError, UnknownNameError, UnreadableError
+from edfa.predictors.base import UnfittedError, by_mask
+from edfa.testing import check_predictor
+
+TABLE = edfa.load("german")
+X, Y = TABLE.train.X, TABLE.train.y
+
+
+def small(**options):
+    return SubsetXGB(**{"trees": 40, **options})
+
+
+@pytest.mark.parametrize("mode", ["per_subset", "nan"])
+def test_the_contract(mode):
+    check_predictor(lambda: small(mode=mode), X, Y)
+
+
+def test_three_classes_keep_the_contract():
+    table = random_network(7, seed=3).table(400)
+    classes = np.random.default_rng(0).integers(0, 3, len(table.train))
+    check_predictor(small, table.train.X, classes)
+
+
+@pytest.mark.parametrize("mode", ["per_subset", "nan"])
+def test_it_comes_close_to_the_exact_posterior(mode):
+    story = credit_story()
+    table = story.table(6000)
+    model = SubsetXGB(mode).fit(table.train.X, table.train.y)
+    rows = table.test.X[:400].astype(float)
+    rows[np.random.default_rng(0).random(rows.shape) < 0.5] = np.nan
+    gap = np.abs(model.predict_proba(rows) - story.posterior(rows)).mean()
+    assert gap < (0.02 if mode == "per_subset" else 0.04)
+
+
+def test_all_known_is_plain_xgboost():
+    model = small().fit(X, Y)
+    everything = np.ones(X.shape[1], dtype=bool)
+    direct = model.booster(everything).predict(xgb.DMatrix(TABLE.test.X))
+    np.testing.assert_allclose(model.predict_proba(TABLE.test.X)[:, 1], direct, atol=1e-6)
+
+
+def test_values_in_one_cell_are_the_same_to_the_model():
+    model = small().fit(X, Y)
+    mask = np.zeros(20, dtype=bool)
+    mask[[1, 4, 12]] = True
+    thresholds = model.cells(mask, 4)
+    assert len(thresholds) > 3
+    assert (np.diff(thresholds) > 0).all()
+    row = np.where(mask, TABLE.test.X[0], np.nan).astype(np.float32)
+    sweep = np.sort(np.concatenate([thresholds, np.nextafter(thresholds, np.float32(-np.inf)), X[:, 4]]))
+    people = np.tile(row, (len(sweep), 1))
+    people[:, 4] = sweep
+    chances = model.predict_proba(people)[:, 1]
+    cell = np.searchsorted(thresholds, sweep, side="right")
+    for c in np.unique(cell):
+        assert len(set(chances[cell == c])) == 1
+    assert len(model.cells(mask, 0)) == 0, "a feature that is not known splits nothing"
+
+
+def test_models_are_kept_in_memory_up_to_a_limit_and_on_disk(tmp_path, monkeypatch):
+    fitted = []
+    train = SubsetXGB._train
+    monkeypatch.setattr(SubsetXGB, "_train", lambda self, mask: fitted.append(1) or train(self, mask))
+    rows = np.full((6, 20), np.nan, dtype=np.float32)
+    rows[np.arange(6), np.arange(6)] = 0
+    model = small(keep=3, folder=str(tmp_path)).fit(X, Y)
+    first = model.predict_proba(rows)
+    assert len(fitted) == 6
+    assert len(model._boosters) == 3
+    np.testing.assert_array_equal(model.predict_proba(rows), first)
+    other = small(keep=3, folder=str(tmp_path)).fit(X, Y)
+    np.testing.assert_array_equal(other.predict_proba(rows), first)
+    assert len(fitted) == 6, "the others come from disk"
+    for file in tmp_path.rglob("*.ubj"):
+        file.write_bytes(file.read_bytes()[:40])
+    np.testing.assert_array_equal(small(folder=str(tmp_path)).fit(X, Y).predict_proba(rows), first)
+    assert len(fitted) == 12, "a damaged file is fitted anew"
+    small(folder=str(tmp_path), seed=1).fit(X, Y).predict_proba(rows)
+    assert len(fitted) == 18, "another seed is another model"
+
+
+def test_threads_share_one_model():
+    model = small().fit(X, Y)
+    rows = np.where(np.random.default_rng(0).random((60, 20)) < 0.3, X[:60], np.nan)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: model.predict_proba(rows), range(4)))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+def test_rows_are_grouped_by_what_is_known():
+    rows = np.array([[1, np.nan], [np.nan, 2], [3, np.nan], [np.nan, np.nan]], dtype=np.float32)
+    groups = {tuple(mask.tolist()): places.tolist() for mask, places in by_mask(rows)}
+    assert groups == {(True, False): [0, 2], (False, True): [1], (False, False): [3]}
+
+
+def test_a_threshold_decides():
+    chances = small().fit(X, Y).predict_proba(X)[:, 1]
+    strict = small(threshold=0.9).fit(X, Y)
+    np.testing.assert_array_equal(strict.predict(X), (chances >= 0.9).astype(int))
+    three = small(threshold=0.5).fit(X, np.arange(len(X)) % 3)
+    with pytest.raises(DataError, match="between two classes, not 3"):
+        three.predict(X)
+
+
+def test_balance_moves_towards_the_rare_class():
+    rare = (np.random.default_rng(0).random(len(X)) < 0.1).astype(int)
+    plain, even = (small(balanced=b).fit(X, rare).predict_proba(TABLE.test.X)[:, 1].mean() for b in (False, True))
+    assert even > plain + 0.1
+
+
+HOLE = X.copy()
+HOLE[:, 3] = np.nan
+ENDLESS = X.copy()
+ENDLESS[2, 1] = np.inf
+
+
+@pytest.mark.parametrize(
+    ("rows", "classes", "options", "error", "message"),
+    [
+        (HOLE, Y, {}, DataError, "column 3 of X has no value"),
+        (ENDLESS, Y, {}, DataError, r"infinite \(inf\) in row 2, column 1"),
+        (X, np.where(np.arange(len(Y)) == 5, np.nan, Y), {}, TargetError, "y does not name classes"),
+        (X, np.zeros(len(Y)), {}, TargetError, "one class only"),
+        (X, Y[:-1], {}, DataError, "one class a row"),
+        (X[0], Y, {}, DataError, r"Reshape your data: one person is \(1, n\)"),
+        (X[:0], Y[:0], {}, EmptyTableError, "no rows"),
+        ([["a"]], [1], {}, DataError, "a matrix of numbers"),
+        (X, Y, {"mode": "per subset"}, UnknownNameError, "did you mean 'per_subset'"),
+        (X, Y, {"trees": 0}, SchemaError, "at least 1"),
+    ],
+)
+def test_bad_training_input(rows, classes, options, error, message):
+    with pytest.raises(error, match=message):
+        small(**options).fit(rows, classes)
+
+
+def test_bad_questions():
+    with pytest.raises(UnfittedError, match=r"call fit\(X, y\) first"):
+        small().predict_proba(X)
+    model = small().fit(X, Y)
+    with pytest.raises(DataError, match="X has 3 features, but SubsetXGB is expecting 20"):
+        model.predict_proba(X[:, :3])
+    with pytest.raises(DataError, match="infinite"):
+        model.predict_proba(ENDLESS)
+
+
+def test_a_folder_with_a_changed_byte(tmp_path):
+    model = small().fit(X, Y)
+    model.predict_proba(X[:5])
+    folder = tmp_path / "model"
+    model.to_folder(folder)
+    model.to_folder(folder)
+    (part,) = folder.glob("*.ubj")
+    content = bytearray(part.read_bytes())
+    content[100] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(UnreadableError, match="is missing or has been changed"):
+        SubsetXGB.from_folder(folder)
+    part.unlink()
+    with pytest.raises(UnreadableError, match="is missing or has been changed"):
+        SubsetXGB.from_folder(folder)
+    manifest = folder / "manifest.json"
+    text = manifest.read_text()
+    manifest.write_text(text.replace('"format": 1', '"format": 9'))
+    with pytest.raises(UnreadableError, match="newer edfa"):
+        SubsetXGB.from_folder(folder)
+    manifest.write_text(text.replace("SubsetXGB", "Other"))
+    with pytest.raises(UnreadableError, match="holds a Other, not a SubsetXGB"):
+        SubsetXGB.from_folder(folder)
+    manifest.unlink()
+    with pytest.raises(UnreadableError, match="not a saved model"):
+        SubsetXGB.from_folder(folder)
+
+
+# Checks of scikit-learn that contradict a contract of ours.
+OTHERWISE = {
+    "check_dtype_object": "wants a TypeError for a matrix of dicts; ours is a DataError, as for all bad matrices",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own_checks():
+    failed = {}
+    for estimator, check in estimator_checks_generator(small(trees=10)):
+        name = check.func.__name__ if hasattr(check, "func") else str(check)
+        try:
+            check(estimator)
+        except SkipTest:
+            continue
+        except Exception as error:
+            failed[name] = f"{type(error).__name__}: {error}"[:300]
+    assert set(failed) <= set(OTHERWISE), failed
