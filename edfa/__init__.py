@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from edfa.data.feature import Feature as Feature
     from edfa.data.schema import Schema as Schema
     from edfa.data.table import Table as Table
+    from edfa.predictors.ftt import FTTransformer as FTTransformer
+    from edfa.predictors.mlp import MaskedMLP as MaskedMLP
     from edfa.predictors.xgb import SubsetXGB as SubsetXGB
 
 __version__ = "0.1.0"
@@ -25,7 +27,9 @@ __version__ = "0.1.0"
 _HOME = {
     "Blanket": "edfa.blanket.units",
     "Encoder": "edfa.data.encode",
+    "FTTransformer": "edfa.predictors.ftt",
     "Feature": "edfa.data.feature",
+    "MaskedMLP": "edfa.predictors.mlp",
     "Schema": "edfa.data.schema",
     "SubsetXGB": "edfa.predictors.xgb",
     "Table": "edfa.data.table",

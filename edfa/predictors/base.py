@@ -13,10 +13,11 @@ from sklearn.utils.validation import column_or_1d
 
 from edfa.errors import DataError, EdfaError, EmptyTableError, TargetError
 
-__all__ = ["Floats", "Mask", "Predictor", "UnfittedError", "by_mask", "class_weights"]
+__all__ = ["Floats", "Mask", "Predictor", "UnfittedError", "by_mask", "class_weights", "inner_split"]
 
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
+MIN_INNER = 50  # fewer rows than this are not split for early stopping
 
 
 class UnfittedError(EdfaError, NotFittedError):  # type: ignore[misc]
@@ -136,3 +137,13 @@ def class_weights(codes: npt.NDArray[np.int64], classes: int, balanced: bool) ->
         return None
     share = np.bincount(codes, minlength=classes) / len(codes)
     return np.asarray(1 / (classes * share))[codes].astype(np.float32)
+
+
+def inner_split(codes: npt.NDArray[np.int64], seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """A fifth of each class to stop by; with few rows none."""
+    if len(codes) < MIN_INNER or np.bincount(codes).min() < 5:
+        return np.arange(len(codes)), np.zeros(0, dtype=np.intp)
+    random = np.random.default_rng(seed)
+    check = [random.permutation(np.flatnonzero(codes == c)) for c in range(int(codes.max()) + 1)]
+    held = np.sort(np.concatenate([rows[: max(1, len(rows) // 5)] for rows in check]))
+    return np.setdiff1d(np.arange(len(codes)), held), held

@@ -18,14 +18,13 @@ import xgboost as xgb
 from safetensors.numpy import load, save
 
 from edfa.errors import SchemaError, UnknownNameError
-from edfa.predictors.base import Floats, Mask, Predictor, class_weights
+from edfa.predictors.base import Floats, Mask, Predictor, class_weights, inner_split
 from edfa.predictors.store import read_parts, write_parts
 
 __all__ = ["SubsetXGB"]
 
 Mode = Literal["per_subset", "nan"]
 COPIES = 10
-MIN_INNER = 50  # fewer rows than this are not split for early stopping
 
 
 class SubsetXGB(Predictor):
@@ -81,7 +80,7 @@ class SubsetXGB(Predictor):
         if self.trees < 1 or self.depth < 1 or not self.rate > 0 or self.keep < 1:
             raise SchemaError("trees, depth and keep are at least 1 and rate is above 0")
         self._matrix, self._codes = matrix, codes
-        self._inner = _inner_split(codes, self.seed)
+        self._inner = inner_split(codes, self.seed)
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
         self._lock = threading.RLock()
         self.fingerprint_ = self._fingerprint()
@@ -223,16 +222,6 @@ class SubsetXGB(Predictor):
             booster.save_model(partial)
             partial.replace(path)
         return booster
-
-
-def _inner_split(codes: npt.NDArray[np.int64], seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """A fifth of each class to stop by; with few rows none."""
-    if len(codes) < MIN_INNER or np.bincount(codes).min() < 5:
-        return np.arange(len(codes)), np.zeros(0, dtype=np.intp)
-    random = np.random.default_rng(seed)
-    check = [random.permutation(np.flatnonzero(codes == c)) for c in range(int(codes.max()) + 1)]
-    held = np.sort(np.concatenate([rows[: max(1, len(rows) // 5)] for rows in check]))
-    return np.setdiff1d(np.arange(len(codes)), held), held
 
 
 def _masked_copies(matrix: Floats, codes: npt.NDArray[np.int64], seed: int) -> tuple[Floats, npt.NDArray[np.int64]]:

@@ -1,0 +1,127 @@
+from unittest import SkipTest
+
+import numpy as np
+import pytest
+import torch
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import edfa
+from edfa import FTTransformer, MaskedMLP
+from edfa.data.synthetic import credit_story
+from edfa.errors import SchemaError, UnknownNameError, UnreadableError
+from edfa.testing import check_predictor
+
+TABLE = edfa.load("german")
+X, Y = TABLE.train.X, TABLE.train.y
+MODELS = [lambda **o: MaskedMLP(**{"epochs": 12, **o}), lambda **o: FTTransformer(**{"epochs": 3, **o})]
+each_model = pytest.mark.parametrize("make", MODELS, ids=["mlp", "ftt"])
+
+
+@each_model
+def test_the_contract(make):
+    check_predictor(make, X, Y)
+
+
+@each_model
+def test_three_classes_keep_the_contract(make):
+    check_predictor(make, X, np.arange(len(X)) % 3)
+
+
+@pytest.mark.parametrize("make", [MaskedMLP, lambda: FTTransformer(epochs=25)], ids=["mlp", "ftt"])
+def test_it_comes_close_to_the_exact_posterior(make):
+    story = credit_story()
+    table = story.table(6000)
+    model = make().fit(table.train.X, table.train.y)
+    rows = table.test.X[:400].astype(float)
+    rows[np.random.default_rng(0).random(rows.shape) < 0.5] = np.nan
+    assert np.abs(model.predict_proba(rows) - story.posterior(rows)).mean() < 0.04
+
+
+@each_model
+def test_packing_gives_what_masking_gives(make):
+    """Only the known columns, against all of them with the others masked out and filled with garbage."""
+    model = make().fit(X, Y)
+    mask = np.zeros(20, dtype=bool)
+    mask[[0, 3, 4, 11]] = True
+    packed = model.predict_proba(np.where(mask, X[:50], np.nan))
+    coded = model._encode(X[:50], np.arange(20))
+    coded[:, ~mask] = 1e3 * (np.array(model._levels)[~mask] == 0)
+    with torch.no_grad():
+        logits = model._model(torch.from_numpy(coded), torch.arange(20), torch.from_numpy(np.tile(mask, (50, 1))))
+    np.testing.assert_allclose(packed, logits.double().softmax(dim=1).numpy(), atol=1e-6)
+
+
+def test_masks_have_a_uniform_number_of_known_features_and_the_start_set():
+    model = MaskedMLP(start=(2, 7))
+    known = torch.ones(20_000, 20, dtype=torch.bool)
+    known[:, 5] = False
+    mask = model._draw(known, torch.Generator().manual_seed(0))
+    assert mask[:, [2, 7]].all()
+    assert not mask[:, 5].any(), "what the training rows do not know cannot be shown"
+    counts = np.bincount(mask[:, [0, 1, 3, 4, 6, *range(8, 20)]].sum(dim=1).numpy(), minlength=18) / 20_000
+    np.testing.assert_allclose(counts, 1 / 18, atol=0.01)
+
+
+@each_model
+def test_progress_and_early_stopping(make):
+    told = []
+    make(epochs=200, patience=1, progress=lambda done, total: told.append((done, total))).fit(X, Y)
+    assert told[0] == (1, 200)
+    assert len(told) < 200, "it stops by itself"
+
+
+@each_model
+def test_a_level_never_seen_is_answered_like_an_unknown_one(make):
+    model = make().fit(X, Y)
+    rows = X[:3].copy()
+    rows[:, 0] = 77
+    assert np.isfinite(model.predict_proba(rows)).all()
+
+
+@each_model
+def test_bad_settings_and_folders(make, tmp_path):
+    with pytest.raises(SchemaError, match="epochs, batch and patience"):
+        make(epochs=0).fit(X, Y)
+    with pytest.raises(UnknownNameError, match="no size named 'smal'; did you mean 'small'"):
+        FTTransformer("smal").fit(X, Y)
+    model = make().fit(X, Y)
+    model.to_folder(tmp_path / "model")
+    part = tmp_path / "model" / "model.safetensors"
+    content = bytearray(part.read_bytes())
+    content[-1] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(UnreadableError, match="has been changed"):
+        type(model).from_folder(tmp_path / "model")
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    MaskedMLP(epochs=1).fit(X, Y).predict_proba(X)
+    assert torch.get_num_threads() == before
+
+
+def test_the_callers_random_state_is_left_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    MaskedMLP(epochs=1).fit(X, Y)
+    assert torch.equal(torch.rand(3), expected)
+
+
+OTHERWISE = {
+    "check_dtype_object": "wants a TypeError for a matrix of dicts; ours is a DataError, as for all bad matrices",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own_checks():
+    failed = {}
+    for estimator, check in estimator_checks_generator(MaskedMLP(epochs=60, rate=0.01)):
+        name = check.func.__name__ if hasattr(check, "func") else str(check)
+        try:
+            check(estimator)
+        except SkipTest:
+            continue
+        except Exception as error:
+            failed[name] = f"{type(error).__name__}: {error}"[:300]
+    assert set(failed) <= set(OTHERWISE), failed
