@@ -12,7 +12,7 @@ References: Dawson (1954) for the moments of Pearson's statistic; Bartlett (1938
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
@@ -98,20 +98,14 @@ class DataTester(Tester):
         super().__init__((c.name for c in source.columns), alpha, min_effect, rank)
         self.source = source
         self.kind = test
-        self._answer: Callable[[int, int, tuple[int, ...]], CIResult] = {
-            "auto": self._auto,
-            "g2": self._g2,
-            "x2mm": self._x2mm,
-            "lrt": self._lrt,
-            "fisher_z": self._fisher_z,
-        }[test]
 
     def run(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         """A column that is among the conditions tells nothing more; only parity mode ever asks."""
         if x in given or y in given:
             space = math.prod(float(self.source.columns[i].size(TEST_BINS)) for i in (x, y, *given))
             return CIResult(1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * space, "none")
-        return self._answer(x, y, given)
+        answers = {"auto": self._auto, "g2": self._g2, "x2mm": self._x2mm, "lrt": self._lrt, "fisher_z": self._fisher_z}
+        return answers[self.kind](x, y, given)
 
     def _g2(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         return g2(self.source.cells(x, y, given, bins=TEST_BINS))
