@@ -246,7 +246,7 @@ from edfa.blanket import discover
 from edfa.blanket.parquet import ParquetRows
 from edfa.data.schema import Schema
 start = time.perf_counter()
-source = ParquetRows(sys.argv[1], Schema.read(sys.argv[2]), memory="384MB")
+source = ParquetRows(sys.argv[1], Schema.read(sys.argv[2]))
 opened = time.perf_counter() - start
 found = discover(source)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -14,11 +14,11 @@ from edfa.blanket.counts import CHUNK, Column, Correlation, Gram
 from edfa.blanket.opening import is_counted
 from edfa.blanket.remote import Remote
 from edfa.data.schema import Schema
-from edfa.errors import ColumnError, MissingExtraError, UnreadableError, hint
+from edfa.errors import ColumnError, DataError, MissingExtraError, UnreadableError, hint
 
 __all__ = ["ParquetRows"]
 
-MEMORY = "512MB"  # DuckDB's own limit; beyond it, it spills to disk
+MEMORY = "700MB"  # DuckDB's own limit; grouping beyond it spills to disk
 
 
 class ParquetRows(Remote):
@@ -30,6 +30,7 @@ class ParquetRows(Remote):
         except ImportError:
             raise MissingExtraError("counting Parquet files larger than memory", "scale") from None
         self.target = schema.target
+        self._duckdb, self._memory = duckdb, memory
         self._db = duckdb.connect(config={"memory_limit": memory})
         try:
             self._db.execute(f"CREATE VIEW raw AS SELECT * FROM read_parquet({_text(str(path))})")
@@ -46,8 +47,14 @@ class ParquetRows(Remote):
         self.columns = tuple(c for c in fitted if not c.flat)
 
     def _one(self, query: str) -> Any:
-        rows = self._db.execute(query).fetchall()
+        rows = self._ask(query).fetchall()
         return rows[0][0] if rows else None
+
+    def _ask(self, query: str) -> Any:
+        try:
+            return self._db.execute(query)
+        except self._duckdb.OutOfMemoryException:
+            raise DataError(f"DuckDB needs more than {self._memory} for this table; pass memory='2GB'") from None
 
     def _expression(self, name: str, kind: str, schema: Schema) -> str:
         """SQL for the column as words (VARCHAR) or numbers (DOUBLE), as ``tidy`` would make it."""
@@ -66,7 +73,7 @@ class ParquetRows(Remote):
     def _fit(self, name: str, schema: Schema) -> Column:
         value = self._expressions[name]
         if self._one(f"SELECT typeof({value}) FROM raw LIMIT 1") == "VARCHAR":
-            counts = dict(self._db.execute(f"SELECT {value} AS v, count(*) FROM raw GROUP BY v").fetchall())
+            counts = dict(self._ask(f"SELECT {value} AS v, count(*) FROM raw GROUP BY v").fetchall())
             gaps = counts.pop(None, 0)
             return Words.fit(name, counts, bool(gaps))
         codes = [float(c) for c in schema[name].codes] if name != schema.target else []
@@ -95,7 +102,7 @@ class ParquetRows(Remote):
         names = [f"c{k}" for k in range(len(which))]
         some = " AND ".join(f"{name} IS NOT NULL" for name in names)
         query = f"SELECT {', '.join(names)}, count(*) AS n FROM (SELECT {parts} FROM raw) WHERE {some} GROUP BY ALL"
-        groups = self._db.execute(query).df()
+        groups = self._ask(query).df()
         codes = [
             self.columns[i].read(groups[name])
             if isinstance(self.columns[i], Words)

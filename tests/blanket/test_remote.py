@@ -11,7 +11,7 @@ from edfa.blanket.cluster import DaskRows
 from edfa.blanket.opening import open_source
 from edfa.blanket.parquet import ParquetRows
 from edfa.blanket.tables import g2, x2mm
-from edfa.errors import ColumnError, TargetError, UnreadableError
+from edfa.errors import ColumnError, DataError, TargetError, UnreadableError
 
 
 def odd_table(n=1200):
@@ -99,6 +99,15 @@ def test_several_files_are_one_table(tmp_path):
     found = discover(ParquetRows(tmp_path / "part-*.parquet", table.schema))
     assert found.n == 1000
     assert found.units == discover(table).units
+
+
+def test_too_little_memory_is_said(tmp_path):
+    rows = 400_000
+    frame = pd.DataFrame({"x": np.random.default_rng(0).random(rows), "y": np.resize(["good", "bad"], rows)})
+    frame.to_parquet(tmp_path / "wide.parquet")
+    schema = Schema((Feature("x", "continuous"),), "y", "good")
+    with pytest.raises(DataError, match=r"needs more than 2MB for this table; pass memory='2GB'"):
+        ParquetRows(tmp_path / "wide.parquet", schema, memory="2MB")
 
 
 def test_bad_sources(tmp_path):
