@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from edfa.data.feature import Feature as Feature
     from edfa.data.schema import Schema as Schema
     from edfa.data.table import Table as Table
+    from edfa.predictors.bn import BayesNet as BayesNet
     from edfa.predictors.ftt import FTTransformer as FTTransformer
     from edfa.predictors.mlp import MaskedMLP as MaskedMLP
     from edfa.predictors.xgb import SubsetXGB as SubsetXGB
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "BayesNet": "edfa.predictors.bn",
     "Blanket": "edfa.blanket.units",
     "Encoder": "edfa.data.encode",
     "FTTransformer": "edfa.predictors.ftt",

@@ -1,0 +1,71 @@
+import sys
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import edfa
+from edfa import BayesNet
+from edfa.data.synthetic import credit_story, random_network
+from edfa.errors import MissingExtraError, SchemaError
+from edfa.testing import check_predictor
+
+
+def test_the_contract():
+    table = edfa.load("german")
+    check_predictor(lambda: BayesNet((0, 1, 2, 4)), table.train.X, table.train.y)
+    check_predictor(lambda: BayesNet((0, 1, 2)), table.train.X, np.arange(len(table.train)) % 3)
+
+
+def test_it_comes_close_to_the_exact_posterior():
+    story = credit_story()
+    table = story.table(6000)
+    model = BayesNet().fit(table.train.X, table.train.y)
+    rows = table.test.X[:400].astype(float)
+    rows[np.random.default_rng(0).random(rows.shape) < 0.5] = np.nan
+    assert np.abs(model.predict_proba(rows) - story.posterior(rows)).mean() < 0.02
+
+
+def test_tables_are_smoothed_counts():
+    network = random_network(5, seed=1)
+    table = network.table(500)
+    found = BayesNet(smoothing=2.0).fit(table.train.X, table.train.y).network_
+    for name, above in found.graph.parents.items():
+        if not above and name != "y":
+            codes = table.train.X[:, int(name[1:])].astype(int)
+            expected = (np.bincount(codes) + 2.0 / len(found.levels[name])) / (len(codes) + 2.0)
+            np.testing.assert_allclose(found.tables[name], expected)
+
+
+def test_over_a_blanket_it_is_feasible_on_real_sets(load_real):
+    for name in ("adult", "taiwan", "heloc"):
+        table = load_real(name, cap=6000)
+        blanket = edfa.discover(table.train, "bamb")
+        columns = tuple(table.schema.index(f) for f in blanket.features)
+        model = BayesNet(columns).fit(table.train.X, table.train.y)
+        assert roc_auc_score(table.test.y, model.predict_proba(table.test.X)[:, 1]) > 0.7
+
+
+def test_what_is_outside_the_network_is_ignored():
+    table = edfa.load("german")
+    model = BayesNet((0, 1)).fit(table.train.X, table.train.y)
+    rows = table.test.X.copy()
+    changed = rows.copy()
+    changed[:, 2:] = 0
+    np.testing.assert_array_equal(model.predict_proba(rows), model.predict_proba(changed))
+
+
+def test_bad_settings():
+    table = edfa.load("german")
+    for features in ((), (0, 20), (-1,)):
+        with pytest.raises(SchemaError, match="features must name columns from 0 to 19"):
+            BayesNet(features).fit(table.train.X, table.train.y)
+    with pytest.raises(SchemaError, match="bins is at least 2"):
+        BayesNet(bins=1).fit(table.train.X, table.train.y)
+
+
+def test_without_pyagrum_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyagrum", None)
+    table = edfa.load("german")
+    with pytest.raises(MissingExtraError, match=r"pip install 'edfa\[bn\]'"):
+        BayesNet().fit(table.train.X, table.train.y)
