@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
@@ -13,7 +14,17 @@ from sklearn.utils.validation import column_or_1d
 
 from edfa.errors import DataError, EdfaError, EmptyTableError, TargetError
 
-__all__ = ["Floats", "Mask", "Predictor", "UnfittedError", "by_mask", "class_weights", "inner_split"]
+__all__ = [
+    "Floats",
+    "Mask",
+    "Predictor",
+    "UnfittedError",
+    "by_mask",
+    "class_weights",
+    "fit_temperature",
+    "inner_split",
+    "soften",
+]
 
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -129,6 +140,29 @@ def by_mask(matrix: Floats) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
     order = np.argsort(place, kind="stable")
     for start, rows in zip(first, np.split(order, np.cumsum(np.bincount(place))[:-1]), strict=True):
         yield known[start], rows
+
+
+def soften(chances: npt.NDArray[np.float64], temperature: float) -> npt.NDArray[np.float64]:
+    """Chances drawn towards each other by a temperature above one, apart by one below."""
+    logs = np.log(np.clip(chances, 1e-12, None)) / temperature
+    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def fit_temperature(chances: npt.NDArray[np.float64], codes: npt.NDArray[np.int64]) -> float:
+    """The temperature that makes held-out outcomes likeliest (Guo et al. 2017).
+
+    >>> overconfident = np.array([[0.99, 0.01]] * 10)
+    >>> 3 < fit_temperature(overconfident, np.array([0] * 8 + [1] * 2)) < 4
+    True
+    """
+    rows = np.arange(len(codes))
+
+    def surprise(log_temperature: float) -> float:
+        told = soften(chances, float(np.exp(log_temperature)))[rows, codes]
+        return float(-np.log(np.clip(told, 1e-12, None)).mean())
+
+    return float(np.exp(minimize_scalar(surprise, bounds=(-2.0, 2.0), method="bounded").x))
 
 
 def class_weights(codes: npt.NDArray[np.int64], classes: int, balanced: bool) -> Floats | None:

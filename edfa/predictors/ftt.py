@@ -94,6 +94,7 @@ class FTTransformer(Neural):
         patience: int = 8,
         start: tuple[int, ...] = (),
         balanced: bool = False,
+        calibrate: bool = False,
         threshold: float | None = None,
         device: str = "auto",
         progress: Callable[[int, int], None] | None = None,
@@ -107,6 +108,7 @@ class FTTransformer(Neural):
         self.patience = patience
         self.start = start
         self.balanced = balanced
+        self.calibrate = calibrate
         self.threshold = threshold
         self.device = device
         self.progress = progress

@@ -61,6 +61,7 @@ class MaskedMLP(Neural):
         patience: int = 12,
         start: tuple[int, ...] = (),
         balanced: bool = False,
+        calibrate: bool = False,
         threshold: float | None = None,
         device: str = "auto",
         progress: Callable[[int, int], None] | None = None,
@@ -75,6 +76,7 @@ class MaskedMLP(Neural):
         self.patience = patience
         self.start = start
         self.balanced = balanced
+        self.calibrate = calibrate
         self.threshold = threshold
         self.device = device
         self.progress = progress

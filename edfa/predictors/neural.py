@@ -18,7 +18,7 @@ from safetensors.numpy import load, save
 from torch import Tensor, nn
 
 from edfa.errors import SchemaError
-from edfa.predictors.base import Floats, Mask, Predictor, class_weights, inner_split
+from edfa.predictors.base import Floats, Mask, Predictor, class_weights, fit_temperature, inner_split, soften
 from edfa.predictors.store import read_parts, write_parts
 
 __all__ = ["Neural", "Tokens"]
@@ -59,6 +59,7 @@ class Neural(Predictor):
     patience: int
     start: tuple[int, ...]
     balanced: bool
+    calibrate: bool
     device: str
     progress: Callable[[int, int], None] | None
 
@@ -115,7 +116,8 @@ class Neural(Predictor):
         optimiser = torch.optim.AdamW(self._model.parameters(), lr=self.rate, weight_decay=1e-5)
 
         def loss(rows: Tensor, mask: Tensor) -> Tensor:
-            logits = self._model(values[rows].to(where), columns, mask.to(where))
+            with torch.autocast(where.type, dtype=torch.bfloat16, enabled=where.type == "cuda"):
+                logits = self._model(values[rows].to(where), columns, mask.to(where))
             each = nn.functional.cross_entropy(logits.float(), targets[rows].to(where), reduction="none")
             return (each * weight[rows].to(where)).mean()
 
@@ -139,6 +141,11 @@ class Neural(Predictor):
         if checks:
             self._model.load_state_dict(kept)
         self._model.to("cpu").eval()
+        self._temperature = 1.0
+        if checks and self.calibrate:
+            with torch.no_grad():
+                told = [self._model(values[check], columns.cpu(), mask).double().softmax(dim=1) for mask in checks]
+            self._temperature = fit_temperature(torch.cat(told).numpy(), np.tile(codes[check.numpy()], CHECKS))
 
     def _draw(self, known: Tensor, random: torch.Generator) -> Tensor:
         """Masks with a uniform number of known features; the start set is always on."""
@@ -157,7 +164,7 @@ class Neural(Predictor):
         with _one_thread(), torch.no_grad():
             parts = [self._model(part, torch.from_numpy(columns), None) for part in torch.split(values, 4096)]
             chances = torch.cat(parts).double().softmax(dim=1)
-        return np.asarray(chances.numpy())
+        return soften(chances.numpy(), self._temperature)
 
     def to_folder(self, folder: str | Path) -> None:
         """Write the network's weights and what is known of the columns; no pickle."""
@@ -167,6 +174,7 @@ class Neural(Predictor):
             raise SchemaError("classes must be numbers to be saved; use a Table's y")
         arrays = {f"w.{name}": tensor.numpy() for name, tensor in self._model.state_dict().items()}
         arrays |= {"mean": self._mean, "spread": self._spread, "prior": self.prior_, "classes": classes}
+        arrays["temperature"] = np.array([self._temperature])
         arrays |= {f"v.{i}": values for i, values in enumerate(self._values)}
         settings = {k: v for k, v in self.get_params().items() if k != "progress"}
         ordered = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -180,6 +188,7 @@ class Neural(Predictor):
         model = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
         model.classes_, model.prior_ = arrays["classes"], arrays["prior"]
         model._mean, model._spread = arrays["mean"], arrays["spread"]
+        model._temperature = float(arrays["temperature"][0])
         model.n_features_in_ = len(model._mean)
         model._values = [arrays[f"v.{i}"] for i in range(model.n_features_in_)]
         model._levels = [len(v) for v in model._values]

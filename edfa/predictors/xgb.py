@@ -18,7 +18,7 @@ import xgboost as xgb
 from safetensors.numpy import load, save
 
 from edfa.errors import SchemaError, UnknownNameError
-from edfa.predictors.base import Floats, Mask, Predictor, class_weights, inner_split
+from edfa.predictors.base import Floats, Mask, Predictor, class_weights, fit_temperature, inner_split, soften
 from edfa.predictors.store import read_parts, write_parts
 
 __all__ = ["SubsetXGB"]
@@ -38,6 +38,8 @@ class SubsetXGB(Predictor):
         At most so many trees of that depth at that learning rate; an inner split stops earlier.
     balanced
         Whether all classes count the same.
+    calibrate
+        Whether each model's chances are softened by a temperature fitted on its inner split.
     keep
         How many models are held in memory; ``folder`` also keeps them on disk, for other processes and later runs.
 
@@ -60,6 +62,7 @@ class SubsetXGB(Predictor):
         depth: int = 4,
         rate: float = 0.1,
         balanced: bool = False,
+        calibrate: bool = False,
         threshold: float | None = None,
         keep: int = 512,
         folder: str | None = None,
@@ -70,6 +73,7 @@ class SubsetXGB(Predictor):
         self.depth = depth
         self.rate = rate
         self.balanced = balanced
+        self.calibrate = calibrate
         self.threshold = threshold
         self.keep = keep
         self.folder = folder
@@ -91,9 +95,9 @@ class SubsetXGB(Predictor):
             full = np.full((len(known), len(mask)), np.nan, dtype=np.float32)
             full[:, mask] = known
             known = full
-        told = np.asarray(booster.inplace_predict(np.ascontiguousarray(known)), dtype=float)
-        chances = np.column_stack([1 - told, told]) if told.ndim == 1 else told
-        return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+        chances = _chances(booster.inplace_predict(np.ascontiguousarray(known)))
+        temperature = booster.attr("temperature")
+        return soften(chances, float(temperature)) if temperature else chances
 
     def booster(self, mask: Mask) -> xgb.Booster:
         """The model for a set of known features: from memory, from disk, or fitted now."""
@@ -182,7 +186,12 @@ class SubsetXGB(Predictor):
             early_stopping_rounds=20,
             verbose_eval=False,
         )
-        return booster[: booster.best_iteration + 1]
+        best = booster[: booster.best_iteration + 1]
+        if self.calibrate:
+            held = self._data(check, mask)
+            found = fit_temperature(_chances(best.predict(held)), held.get_label().astype(np.int64))
+            best.set_attr(temperature=repr(found))
+        return best
 
     def _data(self, rows: npt.NDArray[np.intp], mask: Mask) -> xgb.DMatrix:
         matrix, codes = self._matrix[rows], self._codes[rows]
@@ -197,8 +206,8 @@ class SubsetXGB(Predictor):
         """What a model on disk must have been made from."""
         told = hashlib.sha256(np.ascontiguousarray(self._matrix).tobytes())
         told.update(self._codes.tobytes())
-        settings = [self.mode, self.seed, self.trees, self.depth, self.rate, self.balanced, xgb.__version__]
-        told.update(json.dumps(settings).encode())
+        settings = {k: v for k, v in self.get_params().items() if k not in ("threshold", "keep", "folder")}
+        told.update(json.dumps([settings, xgb.__version__]).encode())
         return told.hexdigest()[:16]
 
     def _path(self, key: bytes) -> Path | None:
@@ -222,6 +231,13 @@ class SubsetXGB(Predictor):
             booster.save_model(partial)
             partial.replace(path)
         return booster
+
+
+def _chances(told: Any) -> npt.NDArray[np.float64]:
+    """One column a class, adding up to one."""
+    found = np.asarray(told, dtype=float)
+    chances = np.column_stack([1 - found, found]) if found.ndim == 1 else found
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
 
 def _masked_copies(matrix: Floats, codes: npt.NDArray[np.int64], seed: int) -> tuple[Floats, npt.NDArray[np.int64]]:
