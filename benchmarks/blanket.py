@@ -271,7 +271,7 @@ def big(rows: int = 20_000_000) -> tuple[list[list[str]], str, list[str]]:
         if writer:
             writer.close()
     done = subprocess.run([sys.executable, "-c", BIG, str(path), str(card)], capture_output=True, text=True, check=True)
-    opened, seconds, peak, n, tests, tree = json.loads(done.stdout)
+    opened, seconds, peak, n, tests, tree = json.loads(done.stdout.splitlines()[-1])
     truth = f"truth: {dict(world.graph.units(world.target))}"
     size = f"{path.stat().st_size / 2**20:.0f}"
     missed = [f"20 million rows took {peak:.2f} GiB of memory"] if peak >= 1 else []

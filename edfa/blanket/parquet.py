@@ -32,6 +32,7 @@ class ParquetRows(Remote):
         self.target = schema.target
         self._duckdb, self._memory = duckdb, memory
         self._db = duckdb.connect(config={"memory_limit": memory})
+        self._db.execute("SET enable_progress_bar = false")  # a library does not print
         try:
             self._db.execute(f"CREATE VIEW raw AS SELECT * FROM read_parquet({_text(str(path))})")
         except duckdb.Error as error:
