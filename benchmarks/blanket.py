@@ -154,10 +154,10 @@ def networks() -> tuple[list[list[str]], list[list[str]], list[str]]:
 
 
 def mixed() -> tuple[list[list[str]], list[str]]:
-    """Quality on mixed networks, held-out seeds: 8 networks, 6 categorical targets each."""
+    """Quality on mixed networks, held-out seeds: 24 networks (6 of the largest), 6 categorical targets each."""
     rows, missed = [], []
     for interactions in (0.0, 0.5):
-        for n, seeds in ((1000, 8), (10_000, 8), (50_000, 4)):
+        for n, seeds in ((1000, 24), (10_000, 24), (50_000, 6)):
             found: dict[str, list[np.ndarray]] = {m: [] for m in OURS}
             for seed in range(1000, 1000 + seeds):
                 world = random_mechanisms(20, seed=seed, interactions=interactions)
@@ -173,27 +173,35 @@ def mixed() -> tuple[list[list[str]], list[str]]:
     return rows, missed
 
 
-def speed() -> list[list[str]]:
-    """Whole targets with cold caches against pyCausalFS, on the first ALARM sample of 5,000 rows."""
-    path = WORK / "alarm-5000-0.parquet"
-    frame = pd.read_parquet(path)
-    rows = []
+def speed() -> tuple[list[list[str]], list[str]]:
+    """Whole targets with cold caches against pyCausalFS, on the first sample of 5,000 rows of each network."""
+    rows, missed = [], []
     for method, rival in (("iamb", "iamb"), ("hiton-mb", "hiton"), ("bamb", "bamb")):
-        (WORK / "peers" / f"{path.stem}-pycausalfs-{rival}.json").unlink()  # measured anew: ratios are of one run
-        theirs = peer(f"pycausalfs-{rival}", path, list(frame)[:FEW])["seconds"]
-        targets = sorted(theirs)
-        seconds, opened = {}, {}
-        for target in targets:
-            start = time.perf_counter()
-            tester = OURS[method].tester(open_source(frame, target, None, False)[0])
-            middle = time.perf_counter()
-            OURS[method].find(tester, tester.names.index(target))
-            seconds[target] = time.perf_counter() - middle
-            opened[target] = time.perf_counter() - start
-        mine, all_mine, other = (sum(d[t] for t in targets) for d in (seconds, opened, theirs))
-        cells = [f"{v / len(targets) * 1e3:.1f}" for v in (mine, all_mine, other)]
-        rows.append([method, *cells, f"{other / mine:.0f}", f"{other / all_mine:.0f}"])
-    return rows
+        totals = np.zeros(3)
+        for name in NETWORKS:
+            path = WORK / f"{name}-5000-0.parquet"
+            frame = pd.read_parquet(path)
+            theirs = peer(f"pycausalfs-{rival}", path, list(frame)[:FEW])["seconds"]
+            times = np.zeros(3)
+            for target in theirs:
+                start = time.perf_counter()
+                tester = OURS[method].tester(open_source(frame, target, None, False)[0])
+                middle = time.perf_counter()
+                OURS[method].find(tester, tester.names.index(target))
+                end = time.perf_counter()
+                times += [end - middle, end - start, theirs[target]]
+            totals += times
+            rows.append(_ratio(method, name, times, len(theirs)))
+        rows.append(_ratio(method, "all four", totals, 4 * FEW))
+        if method != "iamb" and totals[2] / totals[0] < 100:
+            missed.append(f"{method}: {totals[2] / totals[0]:.0f} times faster than pyCausalFS, not 100")
+    return rows, missed
+
+
+def _ratio(method: str, name: str, times: np.ndarray, targets: int) -> list[str]:
+    mine, read, other = times
+    cells = [f"{v / targets * 1e3:.1f}" for v in times]
+    return [method, name, *cells, f"{other / mine:.0f}", f"{other / read:.0f}"]
 
 
 def timed(work: Any) -> tuple[float, Any]:
@@ -282,7 +290,7 @@ def big(rows: int = 20_000_000) -> tuple[list[list[str]], str, list[str]]:
 def main() -> None:
     quality, units, missed = networks()
     mix, mix_missed = mixed()
-    fast = speed()
+    fast, slow = speed()
     real, tests, rows, features = growth()
     large, tree, large_missed = big()
     missed += mix_missed + large_missed
@@ -302,13 +310,14 @@ def main() -> None:
         "F1 of parents and children / of (child, spouse) pairs, the same samples. No peer returns units.",
         table(["network, n", *ours], units),
         "## Mixed networks",
-        "`edfa.data.mechanisms`, 20 columns, half of them categorical, seeds from 1000, 6 targets. F1 of blanket / "
+        "`edfa.data.mechanisms`, 20 columns, half of them categorical, 24 networks (6 at n = 50,000), seeds from 1000, 6 targets each. F1 of blanket / "
         "parents and children / pairs.",
         table(["mechanisms", "n", *ours], mix),
         "## Speed against pyCausalFS",
-        "ALARM, 5,000 rows, mean milliseconds a target over 8, cold caches. pyCausalFS gets an array of integers; "
-        "`with reading` adds edfa's own reading and coding of the data frame.",
-        table(["method", "edfa", "with reading", "pyCausalFS", "ratio", "ratio with reading"], fast),
+        "5,000 rows, mean milliseconds a target over 8 targets a network, cold caches. pyCausalFS gets an array of integers; "
+        "`with reading` adds edfa's own reading and coding of the data frame. Its seconds are those of the run that gave "
+        "its blankets above, on the same machine.",
+        table(["method", "network", "edfa", "with reading", "pyCausalFS", "ratio", "ratio with reading"], fast),
         "## Real tables",
         "One target, HITON-MB, cold, seconds.",
         table(["set", "rows x features", "tests", "seconds"], real),
@@ -324,6 +333,9 @@ def main() -> None:
         table(["rows", "MiB of file", "seconds to open", "seconds in all", "tests", "GiB of memory"], large),
         tree,
         "## Bars",
+        "The anchors were measured on other samples, with a standard error of 0.01 to 0.02; pyCausalFS's own scores differ from "
+        "its anchors by as much (ASIA, n = 5,000: 0.771, 0.796, 0.771 here, 0.813, 0.846, 0.813 there). On ASIA most programs "
+        "return the very same sets: its edge from asia is too weak and `either` is a function of its parents.",
         "\n".join(f"- missed: {m}" for m in missed) or "All met.",
     )
 

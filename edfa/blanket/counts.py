@@ -46,7 +46,7 @@ class Cells:
         """Counts of (stratum, x) and of (stratum, y)."""
         if self.where is None:
             full = self.count.reshape(self.shape)
-            return full.sum(axis=2), full.sum(axis=1)
+            return np.add.reduce(full, axis=2), np.add.reduce(full, axis=1)
         strata, rx, ry = self.shape
         z, x, y, count = self.occurring()
         zx = np.bincount(z * rx + x, weights=count, minlength=strata * rx).reshape(strata, rx)
@@ -153,6 +153,7 @@ class Rows:
         self.n = len(values[0])
         self.columns = tuple(columns)
         self._values = values
+        self._gap = [bool(c.gaps) for c in columns]
         self._codes: dict[tuple[int, int], Codes] = {}
         self._strata: Recent[tuple[tuple[int, ...], int], tuple[Codes, int]] = Recent(max(64, MEMORY // (8 * self.n)))
 
@@ -171,7 +172,7 @@ class Rows:
         if self._gaps(x, y, *given):
             key = key[(a >= 0) & (b >= 0) & (strata >= 0)]
         shape = (count, rx, ry)
-        possible = math.prod(float(self.columns[g].size(bins)) for g in given) * rx * ry
+        possible = math.prod([float(self.columns[g].size(bins)) for g in given]) * rx * ry
         if (space := math.prod(shape)) <= max(16 * self.n, 100_000):
             return Cells(np.bincount(key, minlength=space), shape, possible)
         where, counts = np.unique(key, return_counts=True)
@@ -185,7 +186,7 @@ class Rows:
         return gram.correlation()
 
     def _gaps(self, *which: int) -> bool:
-        return any(self.columns[i].gaps for i in which)
+        return any(self._gap[i] for i in which)
 
     def _code(self, i: int, bins: int) -> Codes:
         if (i, bins) not in self._codes:

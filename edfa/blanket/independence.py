@@ -98,11 +98,13 @@ class DataTester(Tester):
         super().__init__((c.name for c in source.columns), alpha, min_effect, rank)
         self.source = source
         self.kind = test
+        self._sizes = [float(c.size(TEST_BINS)) for c in source.columns]
+        self._counted = [isinstance(c, Words) for c in source.columns]
 
     def run(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         """A column that is among the conditions tells nothing more; only parity mode ever asks."""
         if x in given or y in given:
-            space = math.prod(float(self.source.columns[i].size(TEST_BINS)) for i in (x, y, *given))
+            space = math.prod(self._sizes[i] for i in (x, y, *given))
             return CIResult(1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * space, "none")
         answers = {"auto": self._auto, "g2": self._g2, "x2mm": self._x2mm, "lrt": self._lrt, "fisher_z": self._fisher_z}
         return answers[self.kind](x, y, given)
@@ -120,12 +122,11 @@ class DataTester(Tester):
         return self._scores.fisher_z(x, y, given)
 
     def _auto(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        columns = [self.source.columns[i] for i in (x, y, *given)]
-        if all(isinstance(c, Words) for c in columns):
-            space = math.prod(float(c.size(TEST_BINS)) for c in columns)
-            if self.source.n >= ROWS_PER_CELL * space:
-                wide = max(c.size(TEST_BINS) for c in columns[:2]) > MANY_LEVELS
-                return (self._x2mm if wide else self._g2)(x, y, given)
+        together = (x, y, *given)
+        space = math.prod([self._sizes[i] if self._counted[i] else math.inf for i in together])
+        if self.source.n >= ROWS_PER_CELL * space:
+            wide = max(self._sizes[x], self._sizes[y]) > MANY_LEVELS
+            return (self._x2mm if wide else self._g2)(x, y, given)
         result = self._lrt(x, y, given)
         bins = self._confirming_bins(given)
         if not (bins and self.significant(result)):
