@@ -333,7 +333,7 @@ def main() -> None:
         "The anchors were measured on other samples, with a standard error of 0.01 to 0.02; pyCausalFS's own scores differ from "
         "its anchors by as much (ASIA, n = 5,000: 0.771, 0.796, 0.771 here, 0.813, 0.846, 0.813 there). On ASIA most programs "
         "return the very same sets: its edge from asia is too weak and `either` is a function of its parents. Against the "
-        "authors' behaviour on the same samples the gain is that of the anchors or more (CHILD, n = 500: HITON-MB 0.087 here, "
+        "authors' behaviour on the same samples the gain is about that of the anchors (CHILD, n = 500: HITON-MB 0.087 here, "
         "0.080 there; BAMB 0.068 and 0.070; EAMB 0.061 and 0.052).",
         "\n".join(f"- missed: {m}" for m in missed) or "All met.",
     )
