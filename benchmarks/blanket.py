@@ -1,4 +1,4 @@
-"""Markov blankets: quality against known networks and peers, speed against pyCausalFS, growth, and 20 million rows.
+"""Markov blankets: quality against known networks and peers, growth, and 20 million rows.
 
 Peers run in an environment of their own, .venv-peers, through benchmarks/peers/blanket_peers.py.
 """
@@ -173,37 +173,6 @@ def mixed() -> tuple[list[list[str]], list[str]]:
     return rows, missed
 
 
-def speed() -> tuple[list[list[str]], list[str]]:
-    """Whole targets with cold caches against pyCausalFS, on the first sample of 5,000 rows of each network."""
-    rows, missed = [], []
-    for method, rival in (("iamb", "iamb"), ("hiton-mb", "hiton"), ("bamb", "bamb")):
-        totals = np.zeros(3)
-        for name in NETWORKS:
-            path = WORK / f"{name}-5000-0.parquet"
-            frame = pd.read_parquet(path)
-            theirs = peer(f"pycausalfs-{rival}", path, list(frame)[:FEW])["seconds"]
-            times = np.zeros(3)
-            for target in theirs:
-                start = time.perf_counter()
-                tester = OURS[method].tester(open_source(frame, target, None, False)[0])
-                middle = time.perf_counter()
-                OURS[method].find(tester, tester.names.index(target))
-                end = time.perf_counter()
-                times += [end - middle, end - start, theirs[target]]
-            totals += times
-            rows.append(_ratio(method, name, times, len(theirs)))
-        rows.append(_ratio(method, "all four", totals, 4 * FEW))
-        if method != "iamb" and totals[2] / totals[0] < 100:
-            missed.append(f"{method}: {totals[2] / totals[0]:.0f} times faster than pyCausalFS, not 100")
-    return rows, missed
-
-
-def _ratio(method: str, name: str, times: np.ndarray, targets: int) -> list[str]:
-    mine, read, other = times
-    cells = [f"{v / targets * 1e3:.1f}" for v in times]
-    return [method, name, *cells, f"{other / mine:.0f}", f"{other / read:.0f}"]
-
-
 def timed(work: Any) -> tuple[float, Any]:
     start = time.perf_counter()
     result = work()
@@ -290,10 +259,9 @@ def big(rows: int = 20_000_000) -> tuple[list[list[str]], str, list[str]]:
 def main() -> None:
     quality, units, missed = networks()
     mix, mix_missed = mixed()
-    fast, slow = speed()
     real, tests, rows, features = growth()
     large, tree, large_missed = big()
-    missed += mix_missed + slow + large_missed
+    missed += mix_missed + large_missed
     ours = [f"edfa {m}" for m in OURS]
     write(
         "blanket",
@@ -310,11 +278,6 @@ def main() -> None:
         "`edfa.data.mechanisms`, 20 columns, half of them categorical, 24 networks (6 at n = 50,000), seeds from 1000, 6 targets each. F1 of blanket / "
         "parents and children / pairs.",
         table(["mechanisms", "n", *ours], mix),
-        "## Speed against pyCausalFS",
-        "5,000 rows, mean milliseconds a target over 8 targets a network, cold caches. pyCausalFS gets an array of integers; "
-        "`with reading` adds edfa's own reading and coding of the data frame. Its seconds are those of the run that gave "
-        "its blankets above, on the same machine.",
-        table(["method", "network", "edfa", "with reading", "pyCausalFS", "ratio", "ratio with reading"], fast),
         "## Real tables",
         "One target, HITON-MB, cold, seconds.",
         table(["set", "rows x features", "tests", "seconds"], real),
@@ -330,11 +293,6 @@ def main() -> None:
         table(["rows", "MiB of file", "seconds to open", "seconds in all", "tests", "GiB of memory"], large),
         tree,
         "## Bars",
-        "The anchors were measured on other samples, with a standard error of 0.01 to 0.02; pyCausalFS's own scores differ from "
-        "its anchors by as much (ASIA, n = 5,000: 0.771, 0.796, 0.771 here, 0.813, 0.846, 0.813 there). On ASIA most programs "
-        "return the very same sets: its edge from asia is too weak and `either` is a function of its parents. Against the "
-        "authors' behaviour on the same samples the gain is about that of the anchors (CHILD, n = 500: HITON-MB 0.087 here, "
-        "0.080 there; BAMB 0.068 and 0.070; EAMB 0.061 and 0.052).",
         "\n".join(f"- missed: {m}" for m in missed) or "All met.",
     )
 

@@ -1,0 +1,64 @@
+"""Markov blankets: whole targets with cold caches against pyCausalFS, both measured in this run, one after the other.
+
+Needs the samples that benchmarks/blanket.py exports, and .venv-peers.
+"""
+
+import time
+
+import numpy as np
+import pandas as pd
+from blanket import FEW, NETWORKS, OURS, WORK, peer
+from report import table, write
+
+from edfa.blanket.opening import open_source
+
+BAR = 100
+
+
+def measure(method: str, rival: str, name: str) -> np.ndarray:
+    """Mean seconds a target: edfa's search, the same with reading the frame, pyCausalFS."""
+    path = WORK / f"{name}-5000-0.parquet"
+    frame = pd.read_parquet(path)
+    (WORK / "peers" / f"{path.stem}-pycausalfs-{rival}.json").unlink(missing_ok=True)
+    theirs = peer(f"pycausalfs-{rival}", path, list(frame)[:FEW])["seconds"]
+    times = np.zeros(3)
+    for target in theirs:
+        start = time.perf_counter()
+        tester = OURS[method].tester(open_source(frame, target, None, False)[0])
+        middle = time.perf_counter()
+        OURS[method].find(tester, tester.names.index(target))
+        end = time.perf_counter()
+        times += [end - middle, end - start, theirs[target]]
+    return times / len(theirs)
+
+
+def row(method: str, name: str, times: np.ndarray) -> list[str]:
+    mine, read, other = times
+    return [method, name, *(f"{v * 1e3:.1f}" for v in times), f"{other / mine:.0f}", f"{other / read:.0f}"]
+
+
+def main() -> None:
+    rows, missed = [], []
+    for method, rival in (("iamb", "iamb"), ("hiton-mb", "hiton"), ("bamb", "bamb")):
+        found = {name: measure(method, rival, name) for name in NETWORKS}
+        rows += [row(method, name, times) for name, times in found.items()]
+        if method != "iamb":
+            missed += [
+                f"{method} on {name}: {t[2] / t[0]:.0f} times faster, not {BAR}"
+                for name, t in found.items()
+                if t[2] / t[0] < BAR
+            ]
+    columns = ["method", "network", "edfa", "with reading", "pyCausalFS", "ratio", "ratio with reading"]
+    write(
+        "blanket_speed",
+        "Markov blankets: speed against pyCausalFS",
+        f"5,000 rows (first sample, seed 0), mean milliseconds a target over the first {FEW} columns of each network, cold caches, "
+        "one thread, both measured in this run. pyCausalFS gets an array of integers; `with reading` adds edfa's own reading and "
+        f"coding of the data frame. The bar is {BAR} on each network for HITON-MB and BAMB.",
+        table(columns, rows),
+        "\n".join(f"- missed: {m}" for m in missed) or "All met.",
+    )
+
+
+if __name__ == "__main__":
+    main()
