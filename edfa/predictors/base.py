@@ -55,6 +55,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise TargetError(f"y has one class only, {self.classes_[0]!r}; two are needed")
         self.n_features_in_ = matrix.shape[1]
         self.prior_ = np.bincount(codes) / len(codes)
+        self.varies_: Mask = np.nanmin(matrix, axis=0) < np.nanmax(matrix, axis=0)
         self._fit(matrix, codes.astype(np.int64))
         return self
 
@@ -64,8 +65,10 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         matrix = self._check_rows(X, self.n_features_in_)
         chances = np.empty((len(matrix), len(self.classes_)))
         for mask, rows in by_mask(matrix):
-            known = matrix[np.ix_(rows, np.flatnonzero(mask))]
-            chances[rows] = self._answer(mask, known) if mask.any() else self.prior_
+            told = mask & self.varies_  # a column that never varied has taught nothing
+            chances[rows] = (
+                self._answer(told, matrix[np.ix_(rows, np.flatnonzero(told))]) if told.any() else self.prior_
+            )
         return chances
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from safetensors.numpy import load, save
+from sklearn.tree import DecisionTreeClassifier
 
 from edfa.data.graph import Graph
 from edfa.data.synthetic import Network
@@ -22,7 +23,7 @@ from edfa.predictors.store import read_parts, write_parts
 
 __all__ = ["BayesNet"]
 
-MAX_LEVELS = 12  # a column of at most so many values is taken as it is; a longer one is cut into bins
+MAX_LEVELS = 16  # a column of at most so many values is taken as it is; a longer one is cut into bins
 TARGET = "y"
 
 
@@ -34,7 +35,7 @@ class BayesNet(Predictor):
     features
         The columns the network is over, such as a blanket's; all of them when left out. Others are ignored.
     bins
-        Into how many quantile bins a column of many values is cut.
+        Into at most how many bins a column of many values is cut, where the outcome changes most.
     max_parents
         How many parents a node may have.
     smoothing
@@ -53,7 +54,7 @@ class BayesNet(Predictor):
         self,
         features: tuple[int, ...] | None = None,
         *,
-        bins: int = 5,
+        bins: int = 8,
         max_parents: int = 3,
         smoothing: float = 1.0,
         threshold: float | None = None,
@@ -71,7 +72,7 @@ class BayesNet(Predictor):
         if self.bins < 2 or self.max_parents < 1 or not self.smoothing > 0:
             raise SchemaError("bins is at least 2, max_parents at least 1 and smoothing above 0")
         self._columns = np.array(sorted(chosen))
-        self._edges = [_edges(matrix[:, j], self.bins) for j in self._columns]
+        self._edges = [_edges(matrix[:, j], codes, self.bins) for j in self._columns]
         known = ~np.isnan(matrix[:, self._columns]).any(axis=1)
         levels = self._levels(matrix[np.ix_(np.flatnonzero(known), self._columns)], np.arange(len(self._columns)))
         frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self._columns]).assign(**{TARGET: codes[known]})
@@ -125,6 +126,7 @@ class BayesNet(Predictor):
         self._check_fitted()
         arrays: dict[str, npt.NDArray[Any]] = {f"t.{name}": table for name, table in self.network_.tables.items()}
         arrays |= {f"e.{i}": edges for i, edges in enumerate(self._edges)}
+        arrays |= {"varies": self.varies_.astype(np.uint8)}
         arrays |= {"columns": self._columns, "classes": np.asarray(self.classes_), "prior": self.prior_}
         parents = {name: list(above) for name, above in self.network_.graph.parents.items()}
         settings = {"params": self.get_params(), "parents": parents, "width": self.n_features_in_}
@@ -138,6 +140,7 @@ class BayesNet(Predictor):
         params: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings["params"].items()}
         model = cls(**params)
         model.classes_, model.prior_, model.n_features_in_ = arrays["classes"], arrays["prior"], settings["width"]
+        model.varies_ = arrays["varies"].astype(bool)
         model._columns = arrays["columns"]
         model._edges = [arrays[f"e.{i}"] for i in range(len(model._columns))]
         parents = {name: tuple(above) for name, above in settings["parents"].items()}
@@ -155,9 +158,13 @@ def _pyagrum() -> Any:
             raise MissingExtraError("BayesNet", "bn") from None
 
 
-def _edges(column: Floats, bins: int) -> Floats:
-    """Between which values a column is cut: between all of a few, at quantiles of many."""
-    values = np.unique(column[~np.isnan(column)])
+def _edges(column: Floats, codes: npt.NDArray[np.int64], bins: int) -> Floats:
+    """Between which values a column is cut: between all of a few, where a small tree for the outcome cuts many."""
+    known = ~np.isnan(column)
+    values = np.unique(column[known])
     if len(values) <= MAX_LEVELS:
         return values[1:]
-    return np.unique(np.quantile(column[~np.isnan(column)], np.arange(1, bins) / bins)).astype(np.float32)
+    leaf = max(1, min(50, int(known.sum()) // (2 * bins)))
+    tree = DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=bins, min_samples_leaf=leaf, random_state=0)
+    cuts = tree.fit(column[known, None], codes[known]).tree_
+    return np.unique(cuts.threshold[cuts.feature >= 0]).astype(np.float32)

@@ -48,17 +48,17 @@ class _Block(nn.Module):
 
 
 class _Network(nn.Module):
-    def __init__(self, levels: list[int], classes: int, size: tuple[int, int, int], dropout: float) -> None:
+    def __init__(self, knots: list[int], classes: int, size: tuple[int, int, int], dropout: float) -> None:
         super().__init__()
         width, blocks, heads = size
-        self.tokens = Tokens(levels, width)
+        self.tokens = Tokens(knots, width)
         self.summary = nn.Parameter(torch.empty(1, 1, width).uniform_(-(width**-0.5), width**-0.5))
         self.blocks = nn.ModuleList(_Block(width, heads, dropout, first=i == 0) for i in range(blocks))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
 
-    def forward(self, values: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, places: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
         """What is not known leaves the attention as a key; the summary token is always there."""
-        tokens = torch.cat([self.summary.expand(len(values), -1, -1), self.tokens(values, columns)], dim=1)
+        tokens = torch.cat([self.summary.expand(len(places), -1, -1), self.tokens(places, columns)], dim=1)
         allowed = None
         if mask is not None:
             always = torch.ones(len(mask), 1, dtype=torch.bool, device=mask.device)
@@ -113,7 +113,7 @@ class FTTransformer(Neural):
         self.device = device
         self.progress = progress
 
-    def _network(self, levels: list[int], classes: int) -> nn.Module:
+    def _network(self, knots: list[int], classes: int) -> nn.Module:
         if self.size not in SIZES:
             raise UnknownNameError("size", self.size, SIZES)
-        return _Network(levels, classes, SIZES[self.size], self.dropout)
+        return _Network(knots, classes, SIZES[self.size], self.dropout)

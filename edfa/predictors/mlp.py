@@ -11,12 +11,12 @@ __all__ = ["MaskedMLP"]
 
 
 class _Network(nn.Module):
-    def __init__(self, levels: list[int], classes: int, width: int, token: int, dropout: float) -> None:
+    def __init__(self, knots: list[int], classes: int, width: int, token: int, dropout: float) -> None:
         super().__init__()
-        self.tokens = Tokens(levels, token)
-        self.shape = (len(levels), token)
+        self.tokens = Tokens(knots, token)
+        self.shape = (len(knots), token)
         self.layers = nn.Sequential(
-            nn.Linear(len(levels) * (token + 1), width),
+            nn.Linear(len(knots) * (token + 1), width),
             nn.ReLU(),
             nn.Dropout(dropout),
             nn.Linear(width, width),
@@ -25,13 +25,13 @@ class _Network(nn.Module):
             nn.Linear(width, classes),
         )
 
-    def forward(self, values: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
+    def forward(self, places: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
         """Tokens of what is known in their places, zeros elsewhere, and the mask itself."""
         features, token = self.shape
-        known = torch.ones_like(values) if mask is None else mask.to(values.dtype)
-        full = values.new_zeros(len(values), features, token)
-        full[:, columns] = self.tokens(values, columns) * known[..., None]
-        seen = values.new_zeros(len(values), features)
+        known = torch.ones_like(places) if mask is None else mask.to(places.dtype)
+        full = places.new_zeros(len(places), features, token)
+        full[:, columns] = self.tokens(places, columns) * known[..., None]
+        seen = places.new_zeros(len(places), features)
         seen[:, columns] = known
         return torch.as_tensor(self.layers(torch.cat([full.flatten(1), seen], dim=1)))
 
@@ -81,5 +81,5 @@ class MaskedMLP(Neural):
         self.device = device
         self.progress = progress
 
-    def _network(self, levels: list[int], classes: int) -> nn.Module:
-        return _Network(levels, classes, self.width, self.token, self.dropout)
+    def _network(self, knots: list[int], classes: int) -> nn.Module:
+        return _Network(knots, classes, self.width, self.token, self.dropout)

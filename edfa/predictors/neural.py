@@ -8,6 +8,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -23,34 +24,42 @@ from edfa.predictors.store import read_parts, write_parts
 
 __all__ = ["Neural", "Tokens"]
 
-MAX_LEVELS = 1000  # a column of at most so many whole numbers is read as codes of levels
+MAX_LEVELS = 1000  # a column of at most so many whole numbers, seen often enough, has a knot for each of them
+MIN_SEEN = 10  # how often such a number must be seen on average
+KNOTS = 32  # of any other column
 CHECKS = 4  # fixed masks that each row of the inner split is checked under
 
 
 class Tokens(nn.Module):
-    """Each known value as a vector: a number scales its column's direction, a level has a vector of its own."""
+    """Each known value as a vector: a column has a vector at each of its knots, and a straight line between them.
 
-    def __init__(self, levels: list[int], width: int) -> None:
+    Knots are all values of a column of few, quantiles of one of many. They start on a line, so that neighbours are
+    alike until the data says otherwise; a code of a level has nothing between it and the next, and moves on its own.
+    """
+
+    def __init__(self, knots: list[int], width: int) -> None:
         super().__init__()
-        sizes = [size + 1 for size in levels]  # one more for a level never seen
-        self.register_buffer("offsets", torch.tensor([0, *np.cumsum(sizes)[:-1].tolist()]), persistent=False)
-        self.register_buffer("sizes", torch.tensor(levels), persistent=False)
+        self.register_buffer("first", torch.tensor([0, *np.cumsum(knots)[:-1].tolist()]), persistent=False)
+        self.register_buffer("last", torch.tensor(knots) - 1, persistent=False)
         scale = width**-0.5
-        self.direction = nn.Parameter(torch.empty(len(levels), width).uniform_(-scale, scale))
-        self.bias = nn.Parameter(torch.empty(len(levels), width).uniform_(-scale, scale))
-        self.vectors = nn.Parameter(torch.empty(sum(sizes), width).uniform_(-scale, scale))
+        rank = torch.cat([torch.linspace(-1.7, 1.7, size) if size > 1 else torch.zeros(1) for size in knots])
+        column = torch.repeat_interleave(torch.arange(len(knots)), torch.tensor(knots))
+        direction, bias = (torch.empty(len(knots), width).uniform_(-scale, scale) for _ in range(2))
+        own = torch.empty(sum(knots), width).uniform_(-scale, scale) / 2
+        self.vectors = nn.Parameter(rank[:, None] * direction[column] + bias[column] + own)
 
-    def forward(self, values: Tensor, columns: Tensor) -> Tensor:
-        """Values (rows, k) of k columns to tokens (rows, k, width)."""
-        offsets, sizes = self.get_buffer("offsets")[columns], self.get_buffer("sizes")[columns]
-        coded = sizes > 0
-        places = offsets + torch.where(coded, values, 0.0).long()
-        numbers = values[..., None] * self.direction[columns]
-        return torch.where(coded[:, None], self.vectors[places], numbers) + self.bias[columns]
+    def forward(self, places: Tensor, columns: Tensor) -> Tensor:
+        """Places between knots (rows, k) of k columns to tokens (rows, k, width)."""
+        first, last = self.get_buffer("first")[columns], self.get_buffer("last")[columns]
+        below = places.long()
+        share = (places - below)[..., None]
+        low = torch.nn.functional.embedding(first + below, self.vectors)
+        high = torch.nn.functional.embedding(first + torch.minimum(below + 1, last), self.vectors)
+        return torch.lerp(low, high, share.to(low.dtype))
 
 
 class Neural(Predictor):
-    """A network over tokens. Subclasses build it in ``_network``; it maps (values, columns, mask) to logits."""
+    """A network over tokens. Subclasses build it in ``_network``; it maps (places, columns, mask) to logits."""
 
     seed: int
     epochs: int
@@ -64,69 +73,63 @@ class Neural(Predictor):
     progress: Callable[[int, int], None] | None
 
     @abstractmethod
-    def _network(self, levels: list[int], classes: int) -> nn.Module:
+    def _network(self, knots: list[int], classes: int) -> nn.Module:
         """A fresh network."""
 
     def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
         if self.epochs < 1 or self.batch < 1 or not self.rate > 0 or self.patience < 1:
             raise SchemaError("epochs, batch and patience are at least 1 and rate is above 0")
         self._learn_columns(matrix)
-        with _one_thread(), torch.random.fork_rng(devices=[]):
+        where = self._where()
+        with _one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            self._model = self._network(self._levels, len(self.classes_)).to(self._where())
-            self._train(torch.from_numpy(self._encode(matrix, np.arange(matrix.shape[1]))), matrix, codes)
+            self._model = self._network([len(k) for k in self._knots], len(self.classes_)).to(where)
+            places = self._encode(matrix, np.arange(matrix.shape[1]))
+            weights = class_weights(codes, len(self.classes_), self.balanced)
+            weights = np.ones(len(codes), dtype=np.float32) if weights is None else weights
+            arrays = (places, ~np.isnan(matrix), codes, weights)
+            lessons = _Lessons(*(torch.from_numpy(array).to(where) for array in arrays))
+            self._train(lessons, *(torch.from_numpy(rows).to(where) for rows in inner_split(codes, self.seed)))
+        self._model.to("cpu").eval()
 
     def _learn_columns(self, matrix: Floats) -> None:
-        """Which columns hold codes of levels, and the scale of the others."""
-        self._values: list[Floats] = []
+        """The knots of each column."""
+        self._knots: list[Floats] = []
         for column in matrix.T:
-            found = np.unique(column[~np.isnan(column)])
-            coded = len(found) <= MAX_LEVELS and bool((found == np.round(found)).all())
-            self._values.append(found if coded else np.zeros(0, dtype=np.float32))
-        self._levels = [len(v) for v in self._values]
-        self._mean = np.nanmean(matrix, axis=0)
-        spread = np.nanstd(matrix, axis=0)
-        self._spread = np.where(spread > 0, spread, 1).astype(np.float32)
+            known = column[~np.isnan(column)]
+            found = np.unique(known)
+            codes = (
+                len(found) <= MAX_LEVELS and len(known) >= MIN_SEEN * len(found) and (found == np.round(found)).all()
+            )
+            if not codes and len(found) > KNOTS:
+                # Half of them where the rows are, half where the values are: a column that is mostly zero has both.
+                ranks = np.linspace(0, 1, KNOTS // 2)
+                found = np.union1d(*(np.quantile(values, ranks, method="nearest") for values in (known, found)))
+            self._knots.append(found.astype(np.float32))
 
     def _encode(self, known: Floats, columns: npt.NDArray[np.intp]) -> Floats:
-        """Standard units, or the number of the level; one past the last for a level never seen."""
-        coded = np.empty(known.shape, dtype=np.float32)
-        for k, j in enumerate(columns):
-            values, column = self._values[j], known[:, k]
-            if len(values):
-                place = np.minimum(np.searchsorted(values, column), len(values) - 1)
-                coded[:, k] = np.where(values[place] == column, place, len(values))
-            else:
-                coded[:, k] = (column - self._mean[j]) / self._spread[j]
-        return np.nan_to_num(coded, copy=False)
+        """Where each value lies between the knots of its column; beyond them, at the last one."""
+        places = [np.interp(known[:, k], self._knots[j], np.arange(len(self._knots[j]))) for k, j in enumerate(columns)]
+        return np.nan_to_num(np.stack(places, axis=1).astype(np.float32), copy=False)
 
     def _where(self) -> torch.device:
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
-    def _train(self, values: Tensor, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
-        where, random = self._where(), torch.Generator().manual_seed(self.seed)
-        known, targets = torch.from_numpy(~np.isnan(matrix)), torch.from_numpy(codes)
-        weights = class_weights(codes, len(self.classes_), self.balanced)
-        weight = torch.ones(len(codes)) if weights is None else torch.from_numpy(weights)
-        train, check = (torch.from_numpy(rows) for rows in inner_split(codes, self.seed))
-        columns = torch.arange(values.shape[1], device=where)
-        checks = [self._draw(known[check], random) for _ in range(CHECKS)] if len(check) else []
+    def _train(self, lessons: "_Lessons", train: Tensor, check: Tensor) -> None:
+        """Epoch after epoch on fresh masks, until fixed masks of the rows held out get no better."""
+        random = torch.Generator(lessons.known.device).manual_seed(self.seed)
+        checks = [self._draw(lessons.known[check], random) for _ in range(CHECKS)] if len(check) else []
         optimiser = torch.optim.AdamW(self._model.parameters(), lr=self.rate, weight_decay=1e-5)
-
-        def loss(rows: Tensor, mask: Tensor) -> Tensor:
-            with torch.autocast(where.type, dtype=torch.bfloat16, enabled=where.type == "cuda"):
-                logits = self._model(values[rows].to(where), columns, mask.to(where))
-            each = nn.functional.cross_entropy(logits.float(), targets[rows].to(where), reduction="none")
-            return (each * weight[rows].to(where)).mean()
-
+        slower = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.3, patience=self.patience // 3)
         best, waited, kept = float("inf"), 0, self._state()
         for epoch in range(self.epochs):
             self._model.train()
-            for rows in torch.split(train[torch.randperm(len(train), generator=random)], self.batch):
+            order = torch.randperm(len(train), generator=random, device=train.device)
+            for rows in torch.split(train[order], self.batch):
                 optimiser.zero_grad()
-                torch.autograd.backward(loss(rows, self._draw(known[rows], random)))
+                torch.autograd.backward(lessons.loss(self._model, rows, self._draw(lessons.known[rows], random)))
                 optimiser.step()
             self._model.eval()
             if self.progress:
@@ -134,23 +137,24 @@ class Neural(Predictor):
             if not checks:
                 continue
             with torch.no_grad():
-                now = float(np.mean([float(loss(check, mask)) for mask in checks]))
+                now = float(np.mean([float(lessons.loss(self._model, check, mask)) for mask in checks]))
+            slower.step(now)
             best, waited, kept = (now, 0, self._state()) if now < best - 1e-5 else (best, waited + 1, kept)
             if waited >= self.patience:
                 break
         if checks:
             self._model.load_state_dict(kept)
-        self._model.to("cpu").eval()
         self._temperature = 1.0
         if checks and self.calibrate:
             with torch.no_grad():
-                told = [self._model(values[check], columns.cpu(), mask).double().softmax(dim=1) for mask in checks]
-            self._temperature = fit_temperature(torch.cat(told).numpy(), np.tile(codes[check.numpy()], CHECKS))
+                told = [lessons.logits(self._model, check, mask).double().softmax(dim=1) for mask in checks]
+            codes = np.tile(lessons.targets[check].cpu().numpy(), CHECKS)
+            self._temperature = fit_temperature(torch.cat(told).cpu().numpy(), codes)
 
     def _draw(self, known: Tensor, random: torch.Generator) -> Tensor:
         """Masks with a uniform number of known features; the start set is always on."""
-        rate = torch.rand((len(known), 1), generator=random)
-        mask = torch.rand(known.shape, generator=random) >= rate
+        rate = torch.rand((len(known), 1), generator=random, device=known.device)
+        mask = torch.rand(known.shape, generator=random, device=known.device) >= rate
         mask[:, list(self.start)] = True
         return mask & known
 
@@ -173,9 +177,8 @@ class Neural(Predictor):
         if classes.dtype.kind not in "iufb":
             raise SchemaError("classes must be numbers to be saved; use a Table's y")
         arrays = {f"w.{name}": tensor.numpy() for name, tensor in self._model.state_dict().items()}
-        arrays |= {"mean": self._mean, "spread": self._spread, "prior": self.prior_, "classes": classes}
-        arrays["temperature"] = np.array([self._temperature])
-        arrays |= {f"v.{i}": values for i, values in enumerate(self._values)}
+        arrays |= {"prior": self.prior_, "classes": classes, "temperature": np.array([self._temperature])}
+        arrays |= {f"k.{i}": knots for i, knots in enumerate(self._knots)}
         settings = {k: v for k, v in self.get_params().items() if k != "progress"}
         ordered = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         write_parts(folder, type(self).__name__, json.loads(json.dumps(settings)), {"model.safetensors": save(ordered)})
@@ -187,16 +190,34 @@ class Neural(Predictor):
         arrays = load(parts["model.safetensors"])
         model = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
         model.classes_, model.prior_ = arrays["classes"], arrays["prior"]
-        model._mean, model._spread = arrays["mean"], arrays["spread"]
         model._temperature = float(arrays["temperature"][0])
-        model.n_features_in_ = len(model._mean)
-        model._values = [arrays[f"v.{i}"] for i in range(model.n_features_in_)]
-        model._levels = [len(v) for v in model._values]
-        model._model = model._network(model._levels, len(model.classes_))
+        model.n_features_in_ = sum(name.startswith("k.") for name in arrays)
+        model._knots = [arrays[f"k.{i}"] for i in range(model.n_features_in_)]
+        model.varies_ = np.array([len(knots) > 1 for knots in model._knots])
+        model._model = model._network([len(k) for k in model._knots], len(model.classes_))
         weights = {name[2:]: torch.from_numpy(array) for name, array in arrays.items() if name.startswith("w.")}
         model._model.load_state_dict(weights)
         model._model.eval()
         return model
+
+
+@dataclass(frozen=True)
+class _Lessons:
+    """The rows a network learns from, where it learns."""
+
+    places: Tensor
+    known: Tensor
+    targets: Tensor
+    weight: Tensor
+
+    def logits(self, model: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
+        columns = torch.arange(self.known.shape[1], device=self.known.device)
+        with torch.autocast(self.known.device.type, dtype=torch.bfloat16, enabled=self.known.is_cuda):
+            return torch.as_tensor(model(self.places[rows], columns, mask).float())
+
+    def loss(self, model: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
+        told = nn.functional.cross_entropy(self.logits(model, rows, mask), self.targets[rows], reduction="none")
+        return (told * self.weight[rows]).mean()
 
 
 @contextmanager

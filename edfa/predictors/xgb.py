@@ -102,6 +102,7 @@ class SubsetXGB(Predictor):
     def booster(self, mask: Mask) -> xgb.Booster:
         """The model for a set of known features: from memory, from disk, or fitted now."""
         self._check_fitted()
+        mask = mask & self.varies_
         key = np.packbits(np.ones_like(mask) if self.mode == "nan" else mask).tobytes()
         with self._lock:
             if key in self._boosters:
@@ -119,6 +120,7 @@ class SubsetXGB(Predictor):
         Two values between the same two neighbours are the same to it: a value x belongs to the cell
         ``searchsorted(thresholds, x, side="right")``.
         """
+        mask = mask & self.varies_
         column = feature if self.mode == "nan" else int(np.count_nonzero(mask[:feature]))
         if not mask[feature]:
             return np.zeros(0, dtype=np.float32)

@@ -1,10 +1,9 @@
 import concurrent.futures
-from unittest import SkipTest
+import multiprocessing
 
 import numpy as np
 import pytest
 import xgboost as xgb
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import edfa
 from edfa import SubsetXGB
@@ -96,6 +95,23 @@ def test_threads_share_one_model():
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: model.predict_proba(rows), range(4)))
     for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+def _answer_in_a_process(folder):
+    rows = np.where(np.random.default_rng(0).random((60, 20)) < 0.3, X[:60], np.nan)
+    return small(folder=folder).fit(X, Y).predict_proba(rows)
+
+
+def test_processes_share_one_folder(tmp_path):
+    """Started at once they fit the same models and write the same files: nobody reads half of one."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(3, mp_context=context) as pool:
+        found = list(pool.map(_answer_in_a_process, [str(tmp_path)] * 3))
+    kept = sorted(tmp_path.rglob("*"))
+    assert [path for path in kept if path.suffix == ".ubj"], "models are on disk"
+    assert not [path for path in kept if "-" in path.name], "no partial file is left"
+    for other in [*found[1:], _answer_in_a_process(str(tmp_path))]:
         np.testing.assert_array_equal(other, found[0])
 
 
@@ -199,23 +215,3 @@ def test_a_folder_with_a_changed_byte(tmp_path):
     manifest.unlink()
     with pytest.raises(UnreadableError, match="not a saved model"):
         SubsetXGB.from_folder(folder)
-
-
-# Checks of scikit-learn that contradict a contract of ours.
-OTHERWISE = {
-    "check_dtype_object": "wants a TypeError for a matrix of dicts; ours is a DataError, as for all bad matrices",
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_own_checks():
-    failed = {}
-    for estimator, check in estimator_checks_generator(small(trees=10)):
-        name = check.func.__name__ if hasattr(check, "func") else str(check)
-        try:
-            check(estimator)
-        except SkipTest:
-            continue
-        except Exception as error:
-            failed[name] = f"{type(error).__name__}: {error}"[:300]
-    assert set(failed) <= set(OTHERWISE), failed
