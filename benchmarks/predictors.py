@@ -109,8 +109,10 @@ def speed() -> tuple[str, dict[str, float]]:
     group = random.integers(0, len(masks), len(X))
     partial = np.where(masks[group], X, np.float32(np.nan))
     model.predict_proba(partial)
-    parts = [(model.booster(m), np.ascontiguousarray(X[group == g][:, m])) for g, m in enumerate(masks)]
-    ours, bare = best(lambda: model.predict_proba(partial), lambda: [b.inplace_predict(p) for b, p in parts])
+    parts = [(model.booster(m), np.ascontiguousarray(X[group == g][:, m])) for g, m in enumerate(masks & model.varies_)]
+    ours, bare = best(
+        lambda: model.predict_proba(partial), lambda: [b.inplace_predict(p) for b, p in parts], repeats=20
+    )
     columns = random.choice(X.shape[1], 20, replace=False)
     network = FTTransformer(epochs=1).fit(case["X_train"][:2000, columns], case["y_train"][:2000])
     mask = np.isin(np.arange(20), random.choice(20, 7, replace=False))

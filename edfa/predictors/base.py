@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from edfa.errors import DataError, EdfaError, EmptyTableError, TargetError
 
 __all__ = [
+    "Chances",
     "Floats",
     "Mask",
     "Predictor",
@@ -28,6 +29,7 @@ __all__ = [
 
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
+Chances = npt.NDArray[np.float64]
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
 
 
@@ -59,33 +61,49 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._fit(matrix, codes.astype(np.int64))
         return self
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: Any) -> Chances:  # noqa: N803
         """The chance of each class, a row a person, from what is known of them."""
         self._check_fitted()
         matrix = self._check_rows(X, self.n_features_in_)
         chances = np.empty((len(matrix), len(self.classes_)))
         for mask, rows in by_mask(matrix):
-            told = mask & self.varies_  # a column that never varied has taught nothing
+            told = mask & self.varies_
             chances[rows] = (
-                self._answer(told, matrix[np.ix_(rows, np.flatnonzero(told))]) if told.any() else self.prior_
+                self._answer(told, matrix.take(rows, axis=0).take(np.flatnonzero(told), axis=1))
+                if told.any()
+                else self.prior_
             )
         return chances
 
+    def predict_known(self, mask: Mask, known: Floats) -> Chances:
+        """Chances of people of whom the same features are known: ``known`` has just those columns, in order.
+
+        What ``predict_proba`` says of the same people, without its checks: for callers that ask about many at once.
+        """
+        told = mask & self.varies_  # a column that never varied has taught nothing
+        if not told.any():
+            return np.tile(self.prior_, (len(known), 1))
+        return self._answer(told, known if told.sum() == mask.sum() else known[:, told[mask]])
+
+    def decide(self, chances: Chances) -> npt.NDArray[np.intp]:
+        """The position in ``classes_`` of the likelier class, or by ``threshold`` where one is set."""
+        if self.threshold is None:
+            return np.asarray(chances.argmax(axis=1))
+        if chances.shape[1] != 2:
+            raise DataError(f"a threshold decides between two classes, not {chances.shape[1]}")
+        return np.asarray((chances[:, 1] >= self.threshold).astype(np.intp))
+
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
         """The likelier class, or by ``threshold`` where one is set."""
-        chances = self.predict_proba(X)
-        if self.threshold is not None:
-            if len(self.classes_) != 2:
-                raise DataError(f"a threshold decides between two classes, not {len(self.classes_)}")
-            return np.asarray(self.classes_[(chances[:, 1] >= self.threshold).astype(int)])
-        return np.asarray(self.classes_[chances.argmax(axis=1)])
+        decided = self.decide(self.predict_proba(X))
+        return np.asarray(self.classes_[decided])
 
     @abstractmethod
     def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
         """Learn from a checked matrix and class codes."""
 
     @abstractmethod
-    def _answer(self, mask: Mask, known: Floats) -> npt.NDArray[np.float64]:
+    def _answer(self, mask: Mask, known: Floats) -> Chances:
         """Chances of people of whom the same features are known; ``known`` has just those columns."""
 
     def _check_fitted(self) -> None:
@@ -137,22 +155,23 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 def by_mask(matrix: Floats) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
     """Rows that know the same features, together: each set of known features with its rows, in order."""
     known = ~np.isnan(matrix)
-    packed = np.packbits(known, axis=1)
-    keys = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    for start, rows in zip(first, np.split(order, np.cumsum(np.bincount(place))[:-1]), strict=True):
-        yield known[start], rows
+    words = np.zeros((len(known), -(-known.shape[1] // 64) * 8), dtype=np.uint8)
+    words[:, : -(-known.shape[1] // 8)] = np.packbits(known, axis=1)
+    order = np.lexsort(words.view(np.uint64).T)
+    sorted_words = words.view(np.uint64)[order]
+    ends = np.flatnonzero((sorted_words[1:] != sorted_words[:-1]).any(axis=1)) + 1
+    for rows in np.split(order, ends) if len(order) else ():
+        yield known[rows[0]], rows
 
 
-def soften(chances: npt.NDArray[np.float64], temperature: float) -> npt.NDArray[np.float64]:
+def soften(chances: Chances, temperature: float) -> Chances:
     """Chances drawn towards each other by a temperature above one, apart by one below."""
     logs = np.log(np.clip(chances, 1e-12, None)) / temperature
     powers = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def fit_temperature(chances: npt.NDArray[np.float64], codes: npt.NDArray[np.int64]) -> float:
+def fit_temperature(chances: Chances, codes: npt.NDArray[np.int64]) -> float:
     """The temperature that makes held-out outcomes likeliest (Guo et al. 2017).
 
     >>> overconfident = np.array([[0.99, 0.01]] * 10)

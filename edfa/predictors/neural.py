@@ -87,7 +87,7 @@ class Neural(Predictor):
             places = self._encode(matrix, np.arange(matrix.shape[1]))
             weights = class_weights(codes, len(self.classes_), self.balanced)
             weights = np.ones(len(codes), dtype=np.float32) if weights is None else weights
-            arrays = (places, ~np.isnan(matrix), codes, weights)
+            arrays = (places, ~np.isnan(matrix) & self.varies_, codes, weights)
             lessons = _Lessons(*(torch.from_numpy(array).to(where) for array in arrays))
             self._train(lessons, *(torch.from_numpy(rows).to(where) for rows in inner_split(codes, self.seed)))
         self._model.to("cpu").eval()

@@ -237,9 +237,13 @@ class SubsetXGB(Predictor):
 
 def _chances(told: Any) -> npt.NDArray[np.float64]:
     """One column a class, adding up to one."""
-    found = np.asarray(told, dtype=float)
-    chances = np.column_stack([1 - found, found]) if found.ndim == 1 else found
-    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+    found = np.asarray(told)
+    if found.ndim == 2:
+        return np.asarray(found / found.sum(axis=1, keepdims=True, dtype=float))
+    chances = np.empty((len(found), 2))
+    chances[:, 1] = found
+    np.subtract(1, chances[:, 1], out=chances[:, 0])
+    return chances
 
 
 def _masked_copies(matrix: Floats, codes: npt.NDArray[np.int64], seed: int) -> tuple[Floats, npt.NDArray[np.int64]]:
