@@ -93,6 +93,14 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise DataError(f"a threshold decides between two classes, not {chances.shape[1]}")
         return np.asarray((chances[:, 1] >= self.threshold).astype(np.intp))
 
+    def cells(self, mask: Mask, feature: int) -> Floats | None:
+        """Where the model for ``mask`` can tell values of a feature apart; none when every value may count.
+
+        Thresholds in order: x belongs to the cell ``searchsorted(thresholds, x, side="right")``, and two values of one
+        cell are the same to the model.
+        """
+        return None
+
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
         """The likelier class, or by ``threshold`` where one is set."""
         decided = self.decide(self.predict_proba(X))

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from edfa.data.graph import Graph
 from edfa.data.synthetic import Network
 from edfa.errors import MissingExtraError, SchemaError
-from edfa.predictors.base import Floats, Mask, Predictor
+from edfa.predictors.base import Chances, Floats, Mask, Predictor, by_mask
 from edfa.predictors.store import read_parts, write_parts
 
 __all__ = ["BayesNet"]
@@ -73,6 +73,7 @@ class BayesNet(Predictor):
             raise SchemaError("bins is at least 2, max_parents at least 1 and smoothing above 0")
         self._columns = np.array(sorted(chosen))
         self._edges = [_edges(matrix[:, j], codes, self.bins) for j in self._columns]
+        self._typical = [_typical(matrix[:, j], edges) for j, edges in zip(self._columns, self._edges, strict=True)]
         known = ~np.isnan(matrix[:, self._columns]).any(axis=1)
         levels = self._levels(matrix[np.ix_(np.flatnonzero(known), self._columns)], np.arange(len(self._columns)))
         frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self._columns]).assign(**{TARGET: codes[known]})
@@ -113,19 +114,36 @@ class BayesNet(Predictor):
 
     def _answer(self, mask: Mask, known: Floats) -> npt.NDArray[np.float64]:
         """The same for people whose facts fall into the same bins, so each combination is worked out once."""
+        return self._ask(mask, known, TARGET)
+
+    def conditional(self, X: Floats, feature: int) -> tuple[Floats, Chances]:  # noqa: N803
+        """What a feature may be given what is known: one value a level (its bin's median), and their exact chances."""
+        self._check_fitted()
+        if feature not in self._columns:
+            raise SchemaError(f"column {feature} is not in the network, which is over {self._columns.tolist()}")
+        matrix = self._check_rows(X, self.n_features_in_).copy()
+        matrix[:, feature] = np.nan
+        values = self._typical[int(np.searchsorted(self._columns, feature))]
+        chances = np.empty((len(matrix), len(values)))
+        for mask, rows in by_mask(matrix):
+            chances[rows] = self._ask(mask, matrix[np.ix_(rows, np.flatnonzero(mask))], f"x{feature}")
+        return values, chances
+
+    def _ask(self, mask: Mask, known: Floats, node: str) -> Chances:
         columns = np.flatnonzero(mask)
         inside = np.flatnonzero(np.isin(columns, self._columns))
         which = np.searchsorted(self._columns, columns[inside])
         levels, place = np.unique(self._levels(known[:, inside], which), axis=0, return_inverse=True)
         evidence = np.full((len(levels), len(self._columns)), np.nan)
         evidence[:, which] = levels
-        return self.network_.posterior(evidence)[place.ravel()]
+        return self.network_.posterior(evidence, node)[place.ravel()]
 
     def to_folder(self, folder: str | Path) -> None:
         """Write structure, tables and bins; no pickle."""
         self._check_fitted()
         arrays: dict[str, npt.NDArray[Any]] = {f"t.{name}": table for name, table in self.network_.tables.items()}
         arrays |= {f"e.{i}": edges for i, edges in enumerate(self._edges)}
+        arrays |= {f"v.{i}": values for i, values in enumerate(self._typical)}
         arrays |= {"varies": self.varies_.astype(np.uint8)}
         arrays |= {"columns": self._columns, "classes": np.asarray(self.classes_), "prior": self.prior_}
         parents = {name: list(above) for name, above in self.network_.graph.parents.items()}
@@ -143,6 +161,7 @@ class BayesNet(Predictor):
         model.varies_ = arrays["varies"].astype(bool)
         model._columns = arrays["columns"]
         model._edges = [arrays[f"e.{i}"] for i in range(len(model._columns))]
+        model._typical = [arrays[f"v.{i}"] for i in range(len(model._columns))]
         parents = {name: tuple(above) for name, above in settings["parents"].items()}
         model._assemble(parents, {name: arrays[f"t.{name}"] for name in parents})
         return model
@@ -168,3 +187,11 @@ def _edges(column: Floats, codes: npt.NDArray[np.int64], bins: int) -> Floats:
     tree = DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=bins, min_samples_leaf=leaf, random_state=0)
     cuts = tree.fit(column[known, None], codes[known]).tree_
     return np.unique(cuts.threshold[cuts.feature >= 0]).astype(np.float32)
+
+
+def _typical(column: Floats, edges: Floats) -> Floats:
+    """The median value of each bin; between its edges where it is empty."""
+    known = np.sort(column[~np.isnan(column)])
+    bins = np.searchsorted(edges, known, side="right")
+    found = [known[bins == b] for b in range(len(edges) + 1)]
+    return np.array([v[len(v) // 2] if len(v) else edges[max(b - 1, 0)] for b, v in enumerate(found)], dtype=np.float32)

@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +87,7 @@ class SubsetXGB(Predictor):
         self._matrix, self._codes = matrix, codes
         self._inner = inner_split(codes, self.seed)
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
+        self._cuts: WeakKeyDictionary[xgb.Booster, dict[int, Floats]] = WeakKeyDictionary()
         self._lock = threading.RLock()
         self.fingerprint_ = self._fingerprint()
 
@@ -121,16 +123,14 @@ class SubsetXGB(Predictor):
         ``searchsorted(thresholds, x, side="right")``.
         """
         mask = mask & self.varies_
-        column = feature if self.mode == "nan" else int(np.count_nonzero(mask[:feature]))
         if not mask[feature]:
             return np.zeros(0, dtype=np.float32)
-        model = json.loads(self.booster(mask).save_raw("json"))
-        found: set[float] = set()
-        for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
-            inner = np.array(tree["left_children"]) >= 0
-            used = inner & (np.array(tree["split_indices"]) == column)
-            found.update(np.array(tree["split_conditions"], dtype=np.float32)[used].tolist())
-        return np.array(sorted(found), dtype=np.float32)
+        column = feature if self.mode == "nan" else int(np.count_nonzero(mask[:feature]))
+        booster = self.booster(mask)
+        with self._lock:
+            if (found := self._cuts.get(booster)) is None:
+                found = self._cuts[booster] = _thresholds(booster)
+        return found.get(column, np.zeros(0, dtype=np.float32))
 
     def to_folder(self, folder: str | Path) -> None:
         """Write what was learnt: the training rows and every model fitted so far, as UBJSON."""
@@ -155,11 +155,12 @@ class SubsetXGB(Predictor):
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        """For sending to another process: everything but the lock."""
-        return {k: v for k, v in super().__getstate__().items() if k != "_lock"}
+        """For sending to another process: everything but the lock and what is derived."""
+        return {k: v for k, v in super().__getstate__().items() if k not in ("_lock", "_cuts")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        self._cuts = WeakKeyDictionary()
         self._lock = threading.RLock()
 
     def _train(self, mask: Mask) -> xgb.Booster:
@@ -244,6 +245,15 @@ def _chances(told: Any) -> npt.NDArray[np.float64]:
     chances[:, 1] = found
     np.subtract(1, chances[:, 1], out=chances[:, 0])
     return chances
+
+
+def _thresholds(booster: xgb.Booster) -> dict[int, Floats]:
+    """Every threshold of each column, in order, read from the model itself."""
+    trees = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
+    inner = [np.array(tree["left_children"]) >= 0 for tree in trees]
+    columns = np.concatenate([np.array(t["split_indices"])[i] for t, i in zip(trees, inner, strict=True)])
+    cuts = np.concatenate([np.array(t["split_conditions"], np.float32)[i] for t, i in zip(trees, inner, strict=True)])
+    return {int(c): np.unique(cuts[columns == c]) for c in np.unique(columns)}
 
 
 def _masked_copies(matrix: Floats, codes: npt.NDArray[np.int64], seed: int) -> tuple[Floats, npt.NDArray[np.int64]]:

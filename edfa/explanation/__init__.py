@@ -1,0 +1,1 @@
+"""What can be changed, what would not help yet, and what never matters."""

@@ -1,0 +1,205 @@
+"""Observational necessity (Definition 5): would another value of this one fact turn the decision?
+
+One model call for everybody who knows the same features answers it for all their facts and all values at once. The
+expectation over replacement values is a sum over the training support, not a sample.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from edfa.explanation.support import Support, Tries
+from edfa.predictors.base import Chances, Floats, Mask, Predictor, by_mask
+
+__all__ = ["DOWN", "UP", "Group", "Reach", "Sweep", "necessity", "sweep"]
+
+ROWS = 200_000  # in one model call at most
+DOWN, UP = 0, 1
+Codes = npt.NDArray[np.intp]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """People who know the same features, and what the model says when one of these has another value.
+
+    People with the same values are one *case*: ``case[i]`` is that of ``people[i]``. ``tries`` holds, for each swept
+    feature, what was tried; ``chances`` has a column for every try of every feature, one after the other.
+    """
+
+    mask: Mask
+    people: Codes
+    case: Codes
+    facts: Floats
+    features: tuple[int, ...]
+    tries: tuple[Tries, ...]
+    told: Chances
+    chances: Chances
+    decision: Codes
+    decisions: Codes
+
+    @cached_property
+    def ends(self) -> Codes:
+        """Where the columns of each feature end."""
+        return np.cumsum([len(t) for t in self.tries], dtype=np.intp)
+
+    def flips(self, wanted: int | None = None) -> Bools:
+        """Which tries turn each case's decision, or turn it to the wanted class."""
+        turned: Bools = self.decisions != self.decision[:, None]
+        return turned if wanted is None else turned & (self.decisions == wanted)
+
+    def by_feature(self, columns: Bools) -> Iterator[tuple[int, Tries, Bools]]:
+        """The columns of each feature, with the feature and its tries."""
+        yield from zip(self.features, self.tries, np.split(columns, self.ends[:-1], axis=1), strict=True)
+
+    def own(self, feature: int) -> Floats:
+        """Each case's own value."""
+        return self.facts[:, int(np.count_nonzero(self.mask[:feature]))]
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """How far one fact must move to turn the decision, by direction: the last axis is ``DOWN``, ``UP``.
+
+    ``value`` is the nearest value of a training person that turns it, ``start`` and ``end`` the interval around it in
+    which every value does (``end`` itself does not, where the model has a threshold there), ``holds`` the farthest
+    value of a training person up to which nothing turns. NaN where there is none; all in encoded units, of shape
+    (people, features, 2).
+    """
+
+    value: Floats
+    start: Floats
+    end: Floats
+    holds: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Every single change of every swept fact of every person, and what the model would say."""
+
+    shape: tuple[int, int]
+    groups: tuple[Group, ...]
+
+    @cached_property
+    def alpha(self) -> npt.NDArray[np.float64]:
+        """α({i}, x, y*): the share of training people whose value of i would turn the decision; NaN if not swept."""
+        found = np.full(self.shape, np.nan)
+        for group in self.groups:
+            for feature, tries, flips in group.by_feature(group.flips()):
+                found[group.people, feature] = (flips @ tries.weight)[group.case]
+        return found
+
+    @cached_property
+    def decision(self) -> Codes:
+        """What the model decides now, as a position in its classes."""
+        found = np.empty(self.shape[0], dtype=np.intp)
+        for group in self.groups:
+            found[group.people] = group.decision[group.case]
+        return found
+
+    @cached_property
+    def chances(self) -> Chances:
+        """What the model says now."""
+        found = np.empty((self.shape[0], self.groups[0].told.shape[1] if self.groups else 0))
+        for group in self.groups:
+            found[group.people] = group.told[group.case]
+        return found
+
+    def reach(self, wanted: int | None = None) -> Reach:
+        """The nearest turning value of each fact in each direction, with its interval."""
+        parts = [np.full((*self.shape, 2), np.nan, dtype=np.float32) for _ in range(4)]
+        for group in self.groups:
+            for feature, tries, flips in group.by_feature(group.flips(wanted)):
+                for way in (DOWN, UP):
+                    found = _reach(tries, flips, group.own(feature), way)
+                    for part, values in zip(parts, found, strict=True):
+                        part[group.people, feature, way] = values[group.case]
+        return Reach(*parts)
+
+
+def sweep(X: Floats, predictor: Predictor, support: Support, features: Mask | None = None) -> Sweep:  # noqa: N803
+    """Try every value of every known feature (of those in ``features``), one at a time, on everybody.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> found = sweep(table.test.X[:5], model, Support.of(table.train.X))
+    >>> found.alpha.shape
+    (5, 20)
+    """
+    groups: list[Group] = []
+    for mask, people in by_mask(X):
+        asked = mask if features is None else mask & features
+        tried = tuple(int(j) for j in np.flatnonzero(asked))
+        tries = tuple(support.tries(predictor, mask, j) for j in tried)
+        size = max(1, ROWS // (1 + sum(len(t) for t in tries)))
+        facts, case = _cases(X[np.ix_(people, np.flatnonzero(mask))])
+        order = np.argsort(case, kind="stable")
+        for first in range(0, len(facts), size):
+            part = order[(case[order] >= first) & (case[order] < first + size)]
+            some = facts[first : first + size]
+            groups.append(_ask(predictor, mask, people[part], case[part] - first, some, (tried, tries)))
+    return Sweep((len(X), X.shape[1]), tuple(groups))
+
+
+def necessity(
+    X: Floats,  # noqa: N803
+    predictor: Predictor,
+    support: Support,
+    features: Mask | None = None,
+) -> npt.NDArray[np.float64]:
+    """α({i}, x, y*) of every known feature of everybody (Definition 5); NaN where a feature is not known."""
+    return sweep(X, predictor, support, features).alpha
+
+
+def _cases(facts: Floats) -> tuple[Floats, Codes]:
+    """The distinct rows, and which of them each row is."""
+    if not facts.shape[1]:
+        return facts[:1], np.zeros(len(facts), dtype=np.intp)
+    found, case = np.unique(facts, axis=0, return_inverse=True)
+    return found, case.ravel()
+
+
+def _ask(
+    predictor: Predictor,
+    mask: Mask,
+    people: Codes,
+    case: Codes,
+    facts: Floats,
+    tried: tuple[tuple[int, ...], tuple[Tries, ...]],
+) -> Group:
+    """One call: each case as it is, then with every try of every feature."""
+    features, tries = tried
+    total = 1 + sum(len(t) for t in tries)
+    rows = np.repeat(facts[:, None, :], total, axis=1)
+    column = 1
+    for feature, values in zip(features, tries, strict=True):
+        rows[:, column : column + len(values), int(np.count_nonzero(mask[:feature]))] = values.value
+        column += len(values)
+    flat = predictor.predict_known(mask, rows.reshape(len(facts) * total, -1))
+    decided = predictor.decide(flat).reshape(len(facts), total)
+    chances = flat.reshape(len(facts), total, -1)
+    now, then = (chances[:, 0], decided[:, 0]), (chances[:, 1:], decided[:, 1:])
+    return Group(mask, people, case, facts, features, tries, now[0], then[0], now[1], then[1])
+
+
+def _reach(tries: Tries, flips: Bools, own: Floats, way: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Value, start, end and holds of one feature in one direction, a number a case."""
+    if way == DOWN:  # in the mirror, where down is up
+        value, start, end, holds = _reach(tries.mirrored(), flips[:, ::-1], -own, UP)
+        return -value, -end, -start, -holds
+    places, none = np.arange(len(tries)), len(tries)
+    turning = flips & (tries.low > own[:, None])  # a cell nobody is in has no low: it is not offered
+    found, first = turning.any(axis=1), turning.argmax(axis=1)
+    before = np.where(~flips & (places <= first[:, None]), places, -1).max(axis=1)
+    after = np.where(~flips & (places >= first[:, None]), places, none).min(axis=1)
+    value, start, end = tries.low[first], tries.lower[np.minimum(before + 1, none - 1)], tries.upper[after - 1]
+    first_turn = np.where(flips & (tries.upper > own[:, None]), places, none).min(axis=1)
+    steady = (tries.high > own[:, None]) & (places < first_turn[:, None])
+    holds = np.where(steady, tries.high, np.nan)[np.arange(len(own)), none - 1 - steady[:, ::-1].argmax(axis=1)]
+    return (*(np.where(found, part, np.nan).astype(np.float32) for part in (value, start, end)), holds)

@@ -1,0 +1,187 @@
+"""The tripartite partition (Definition 7): what can be changed, what would not help yet, what never matters."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from html import escape
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from edfa.blanket.units import Blanket
+from edfa.errors import DataError, UnknownNameError
+from edfa.explanation.necessity import sweep
+from edfa.explanation.support import Support
+from edfa.predictors.base import Floats, Mask, Predictor
+
+__all__ = ["NOT_DECISIVE", "Partition", "Person", "explain", "transitions"]
+
+Reason = Literal["not known", "blocked", "not decisive"]
+NOT_KNOWN: Reason = "not known"
+BLOCKED: Reason = "blocked"
+NOT_DECISIVE: Reason = "not decisive"
+
+
+@dataclass(frozen=True)
+class Person:
+    """One person's partition, by name.
+
+    ``counterfactual`` gives α of each feature that can turn the decision by itself; ``semifactual`` says why each
+    other member of the blanket cannot: it is not known, blocked (a spouse whose child is not known), or known and not
+    decisive. ``violations`` are features outside the blanket that turn the decision all the same, with their α.
+    """
+
+    counterfactual: Mapping[str, float]
+    semifactual: Mapping[str, Reason]
+    alterfactual: tuple[str, ...]
+    violations: Mapping[str, float]
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("can turn the decision", [f"{n} ({a:.0%} of values)" for n, a in self.counterfactual.items()]),
+            ("not yet", [f"{n} ({reason})" for n, reason in self.semifactual.items()]),
+            ("never matters", [n for n in self.alterfactual if n not in self.violations]),
+            ("outside the blanket, yet turns it", [f"{n} ({a:.0%})" for n, a in self.violations.items()]),
+        ]
+        cells = [f"<tr><th>{t}</th><td>{escape(', '.join(names)) or '-'}</td></tr>" for t, names in rows]
+        return f"<table>{''.join(cells)}</table>"
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The partition of a batch of people, a row each: ``known`` (NaN is not), and ``alpha`` of what is.
+
+    Examples
+    --------
+    >>> blanket = Blanket("repays", {"late_payment": ("wage_came_late",)})
+    >>> names = ("late_payment", "wage_came_late", "telephone")
+    >>> known, alpha = np.array([[False, True, True]]), np.array([[np.nan, 0.0, 0.0]])
+    >>> Partition(names, blanket, known, alpha).person(0).semifactual
+    {'late_payment': 'not known', 'wage_came_late': 'blocked'}
+    """
+
+    names: tuple[str, ...]
+    blanket: Blanket | None
+    known: Mask
+    alpha: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for name in self.blanket.features if self.blanket else ():
+            if name not in self.names:
+                raise UnknownNameError("feature", name, self.names)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def __iter__(self) -> Iterator[Person]:
+        return (self.person(i) for i in range(len(self)))
+
+    @cached_property
+    def members(self) -> Mask:
+        """Which features are in the blanket; all of them where there is none."""
+        return members(self.names, self.blanket)
+
+    @cached_property
+    def counterfactual(self) -> Mask:
+        """C(A), (people, features)."""
+        return self.members & self.known & (np.nan_to_num(self.alpha) > 0)
+
+    @cached_property
+    def semifactual(self) -> Mask:
+        """S(A): the blanket without C(A)."""
+        return self.members & ~self.counterfactual
+
+    @property
+    def alterfactual(self) -> Mask:
+        """A_alt, (features): the same for everybody."""
+        return ~self.members
+
+    @cached_property
+    def violations(self) -> Mask:
+        """Known features outside the blanket that turn the decision: the model is not aligned with the blanket."""
+        return ~self.members & self.known & (np.nan_to_num(self.alpha) > 0)
+
+    @cached_property
+    def blocked(self) -> Mask:
+        """Known and not decisive spouses, none of whose children is known."""
+        found = self.semifactual & self.known
+        if self.blanket is None:
+            return found & False
+        for j, name in enumerate(self.names):
+            heads = [pc for pc, behind in self.blanket.units.items() if name in behind]
+            pure = bool(heads) and name not in self.blanket.units
+            found[:, j] &= pure and ~self.known[:, [self.names.index(h) for h in heads]].any(axis=1)
+        return found
+
+    def person(self, i: int) -> Person:
+        """One person's, by name."""
+        told = [
+            NOT_KNOWN if not k else BLOCKED if b else NOT_DECISIVE
+            for k, b in zip(self.known[i], self.blocked[i], strict=True)
+        ]
+        pick = {n: j for j, n in enumerate(self.names)}
+        return Person(
+            {n: float(self.alpha[i, j]) for n, j in pick.items() if self.counterfactual[i, j]},
+            {n: told[j] for n, j in pick.items() if self.semifactual[i, j]},
+            tuple(n for n, j in pick.items() if self.alterfactual[j]),
+            {n: float(self.alpha[i, j]) for n, j in pick.items() if self.violations[i, j]},
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """One row a person and feature: its part, its reason, α."""
+        part = np.where(self.counterfactual, "counterfactual", np.where(self.members, "semifactual", "alterfactual"))
+        reason = np.where(~self.known, NOT_KNOWN, np.where(self.blocked, BLOCKED, NOT_DECISIVE))
+        reason = np.where(self.semifactual, reason, np.where(self.violations, "violation", ""))
+        people, features = np.indices(self.known.shape)
+        columns = {"person": people, "feature": np.array(self.names)[features], "part": part, "reason": reason}
+        return pd.DataFrame({name: values.ravel() for name, values in (columns | {"alpha": self.alpha}).items()})
+
+
+def members(names: tuple[str, ...], blanket: Blanket | None) -> Mask:
+    """Which of the names are in the blanket; all where there is none."""
+    return np.array([blanket is None or name in blanket.features for name in names])
+
+
+def explain(
+    X: Floats,  # noqa: N803
+    predictor: Predictor,
+    support: Support,
+    names: tuple[str, ...],
+    blanket: Blanket | None = None,
+) -> Partition:
+    """The partition of everybody. What is outside the blanket is tried as well, so that violations show."""
+    return Partition(names, blanket, ~np.isnan(X), sweep(X, predictor, support).alpha)
+
+
+def transitions(before: Partition, after: Partition) -> pd.DataFrame:
+    """What moved between two states of the same people, and what was learnt in between.
+
+    A feature that was known all along and moves from semifactual to counterfactual had latent recourse (Definition 9):
+    what was learnt unlocked it.
+    """
+    if before.names != after.names or len(before) != len(after):
+        raise DataError("transitions are between two states of the same people and the same features")
+    if (before.known & ~after.known).any():
+        raise DataError("nothing is forgotten: the second state must know what the first one does")
+    people, features = np.nonzero(before.counterfactual != after.counterfactual)
+    learnt = after.known & ~before.known
+    names = np.array(before.names)
+    turned = after.counterfactual[people, features]
+    parts = np.array(["semifactual", "counterfactual"])
+    return pd.DataFrame(
+        {
+            "person": people,
+            "feature": names[features],
+            "before": parts[(~turned).astype(int)],
+            "after": parts[turned.astype(int)],
+            "latent": turned & before.known[people, features],
+            "learnt": [tuple(names[learnt[i]].tolist()) for i in people],
+        }
+    )

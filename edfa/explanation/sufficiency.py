@@ -1,0 +1,51 @@
+"""Observational sufficiency (Definition 6): do these facts settle the decision, whatever the others are?"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edfa.errors import DataError
+from edfa.predictors.base import Floats, Mask, Predictor
+
+__all__ = ["Sufficiency", "sufficiency"]
+
+
+class Sufficiency(NamedTuple):
+    """β of each person, and its standard error from the draws."""
+
+    beta: npt.NDArray[np.float64]
+    error: npt.NDArray[np.float64]
+
+
+def sufficiency(
+    X: Floats,  # noqa: N803
+    features: Mask,
+    predictor: Predictor,
+    rows: Floats,
+    *,
+    draws: int = 200,
+    seed: int = 0,
+) -> Sufficiency:
+    """β(S, x, y*) of everybody: how often the decision from S alone stays when all else is a training person's.
+
+    ``features`` is S; everybody must know it. What is outside S is taken from one training row at a time, so its
+    parts go together.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> everything = np.ones(20, dtype=bool)
+    >>> sufficiency(table.test.X[:3], everything, model, table.train.X).beta
+    array([1., 1., 1.])
+    """
+    if np.isnan(X[:, features]).any():
+        raise DataError("sufficiency asks what follows from known facts; some of these are not known (NaN)")
+    drawn = rows[np.random.default_rng(seed).integers(0, len(rows), draws)]
+    decision = predictor.decide(predictor.predict_proba(np.where(features, X, np.float32(np.nan))))
+    filled = np.where(features, X[:, None, :], drawn).reshape(-1, X.shape[1])
+    stays = predictor.decide(predictor.predict_proba(filled)).reshape(len(X), draws) == decision[:, None]
+    beta = stays.mean(axis=1)
+    return Sufficiency(beta, np.sqrt(beta * (1 - beta) / draws))

@@ -1,0 +1,106 @@
+"""The values a feature takes among training people, and which of them are worth trying on a model."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edfa.errors import DataError
+from edfa.predictors.base import Floats, Mask, Predictor
+
+__all__ = ["Support", "Tries"]
+
+Shares = npt.NDArray[np.float64]
+GRID = 64  # values tried of a feature that has more, where the model does not tell its cells
+
+
+@dataclass(frozen=True, eq=False)
+class Tries:
+    """Values of one feature to try, in order.
+
+    A try stands for all values from ``lower`` up to, not including, ``upper``: the model cannot tell them apart (or,
+    where that is not known, for itself alone: both are its own value). ``low`` and ``high`` are the least and largest
+    of these that training people have, NaN where none has one; ``weight`` is the share of training people who do.
+    """
+
+    value: Floats
+    weight: Shares
+    low: Floats
+    high: Floats
+    lower: Floats
+    upper: Floats
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def mirrored(self) -> "Tries":
+        """The same with every sign turned, in order again."""
+        value, low, high, lower, upper = (
+            -part[::-1] for part in (self.value, self.low, self.high, self.lower, self.upper)
+        )
+        return Tries(value, self.weight[::-1], high, low, upper, lower)
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Every value of every column of the training rows, with its share.
+
+    Examples
+    --------
+    >>> support = Support.of(np.array([[1, 0], [1, 1], [3, 1], [5, 1]], dtype=np.float32))
+    >>> support.values[0], support.shares[0]
+    (array([1., 3., 5.], dtype=float32), array([0.5 , 0.25, 0.25]))
+    """
+
+    values: tuple[Floats, ...]
+    shares: tuple[Shares, ...]
+
+    @classmethod
+    def of(cls, rows: Floats) -> "Support":
+        """The support of encoded training rows."""
+        if not len(rows):
+            raise DataError("the support of a feature is what training people have; there are none")
+        found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in np.asarray(rows).T]
+        return cls(tuple(v for v, _ in found), tuple(c / c.sum() for _, c in found))
+
+    def tries(self, predictor: Predictor, mask: Mask, feature: int) -> Tries:
+        """Where the model tells its cells, one value of each: nothing is sampled and nothing missed.
+
+        Otherwise every value, or of many the medians of 64 groups of about the same weight.
+        """
+        values, shares = self.values[feature], self.shares[feature]
+        if (cuts := predictor.cells(mask, feature)) is not None:
+            return _one_a_cell(values, shares, cuts)
+        if len(values) > GRID:
+            values, shares = _grid(values, shares)
+        return Tries(values, shares, values, values, values, values)
+
+
+def _one_a_cell(values: Floats, shares: Shares, cuts: Floats) -> Tries:
+    """Cells without a training person are tried too, so that what is said of an interval holds all through it."""
+    cells = len(cuts) + 1
+    start = np.searchsorted(values, cuts, side="left")
+    first, last = np.concatenate([[0], start]), np.concatenate([start, [len(values)]]) - 1
+    held = first <= last
+    low = np.where(held, values[np.minimum(first, len(values) - 1)], np.nan).astype(np.float32)
+    high = np.where(held, values[np.maximum(last, 0)], np.nan).astype(np.float32)
+    lower, upper = np.full(cells, -np.inf, np.float32), np.full(cells, np.inf, np.float32)
+    lower[1:], upper[:-1] = cuts, cuts
+    inside = np.where(np.isfinite(lower), lower, np.nextafter(upper, np.float32(-np.inf)))
+    weight = _add(np.searchsorted(cuts, values, side="right"), shares, cells)
+    return Tries(np.where(held, low, inside).astype(np.float32), weight, low, high, lower, upper)
+
+
+def _grid(values: Floats, shares: Shares) -> tuple[Floats, Shares]:
+    """The weighted median of each of 64 groups, with the group's weight."""
+    middle = np.cumsum(shares) - shares / 2
+    group = np.minimum((middle * GRID).astype(int), GRID - 1)
+    weight = _add(group, shares, GRID)
+    places = np.searchsorted(middle, np.cumsum(weight) - weight / 2)
+    kept = np.flatnonzero(weight > 0)
+    found, back = np.unique(np.minimum(places[kept], len(values) - 1), return_inverse=True)
+    return values[found], _add(back, weight[kept], len(found))
+
+
+def _add(places: npt.NDArray[np.intp], shares: Shares, count: int) -> Shares:
+    return np.bincount(places, weights=shares, minlength=count).astype(float)

@@ -1,0 +1,128 @@
+"""What the unknown is likely to be: values of what is not known, drawn from similar training people.
+
+Every sampler answers ``sample(X, feature)`` with values and their weights, a row a person. ``Neighbours`` can also
+complete people, several unknown features of one neighbour at once. ``Exact`` asks a Bayesian network.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from edfa.errors import DataError
+from edfa.predictors.base import Floats, by_mask
+from edfa.predictors.bn import BayesNet
+
+__all__ = ["Exact", "Neighbours", "Sampler"]
+
+Weights = npt.NDArray[np.float64]
+LIMIT = 10_000  # training people to look among
+FEWEST, MOST = 50, 200  # neighbours
+
+
+class Sampler(Protocol):
+    """Values a feature may take for each person, given what is known of them, with weights that add up to one."""
+
+    def sample(self, X: Floats, feature: int) -> tuple[Floats, Weights]:  # noqa: N803
+        """Two arrays (people, draws)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The k nearest training people on what is known; k is the root of their number, between 50 and 200.
+
+    Numbers are compared in standard units. A difference of category counts so that two people drawn at random are
+    as far apart on it as on a number. Where nothing is known, the neighbours are k people drawn at random. The same
+    known facts always have the same neighbours, whoever else is asked about.
+
+    Examples
+    --------
+    >>> rows = np.arange(400, dtype=np.float32).reshape(200, 2)
+    >>> near = Neighbours.of(rows, categorical=())
+    >>> values, weights = near.sample(np.array([[101, np.nan]], dtype=np.float32), feature=1)
+    >>> values.shape, float(values.min()), float(values.max())
+    ((1, 50), 53.0, 151.0)
+    """
+
+    rows: Floats
+    columns: tuple[Floats, ...]
+    k: int
+
+    @classmethod
+    def of(cls, rows: Floats, categorical: Iterable[int], *, k: int | None = None, seed: int = 0) -> "Neighbours":
+        """Look among these training rows, at most 10,000 of them drawn by the seed."""
+        if not len(rows) or np.isnan(rows).any():
+            raise DataError("neighbours are looked for among complete training rows; there must be some, without NaN")
+        order = np.random.default_rng(seed).permutation(len(rows))[:LIMIT]
+        kept = np.ascontiguousarray(rows[order])
+        size = k or int(np.clip(round(np.sqrt(len(rows))), FEWEST, MOST))
+        words = set(categorical)
+        columns = tuple(_levels(c) if j in words else _standard(c) for j, c in enumerate(kept.T))
+        return cls(kept, columns, min(size, len(kept)))
+
+    def nearest(self, X: Floats) -> npt.NDArray[np.intp]:  # noqa: N803
+        """The places in ``rows`` of the nearest, a row a person, in no order."""
+        found = np.empty((len(X), self.k), dtype=np.intp)
+        for mask, people in by_mask(X):
+            unique, place = np.unique(X[np.ix_(people, np.flatnonzero(mask))], axis=0, return_inverse=True)
+            found[people] = self._nearest(np.flatnonzero(mask), unique)[place.ravel()]
+        return found
+
+    def _nearest(self, known: npt.NDArray[np.intp], facts: Floats) -> npt.NDArray[np.intp]:
+        """Distances by a matrix product; ties are broken by the order of ``rows``, which is random."""
+        if not len(known):
+            return np.tile(np.arange(self.k), (len(facts), 1))
+        theirs = np.concatenate([self._place(j, self.rows[:, j]) for j in known], axis=1)
+        ours = np.concatenate([self._place(j, facts[:, i]) for i, j in enumerate(known)], axis=1)
+        norms = (theirs**2).sum(axis=1)
+        found = np.empty((len(facts), self.k), dtype=np.intp)
+        ties = np.arange(len(theirs)) * 1e-12
+        for part in np.array_split(np.arange(len(facts)), max(1, len(facts) * len(theirs) // 4_000_000)):
+            # Rounded, so that equal distances are equal whatever the batch; then the order of rows decides.
+            distance = np.round(norms - 2 * ours[part] @ theirs.T, 6) + ties
+            found[part] = np.argpartition(distance, self.k - 1, axis=1)[:, : self.k]
+        return np.sort(found, axis=1)
+
+    def _place(self, j: int, values: Floats) -> Weights:
+        """Where values of a column lie in the space of distances."""
+        column = self.columns[j]
+        if column.ndim == 1:
+            mean, spread = column
+            return np.asarray(((values.astype(float) - mean) / spread)[:, None])
+        levels, scale = column
+        return np.asarray((values[:, None] == levels) * scale)
+
+    def sample(self, X: Floats, feature: int) -> tuple[Floats, Weights]:  # noqa: N803
+        """What the neighbours have there; all count the same."""
+        values = self.rows[:, feature][self.nearest(X)]
+        return values, np.full(values.shape, 1 / self.k)
+
+    def complete(self, X: Floats) -> Floats:  # noqa: N803
+        """Each person k times (people, k, features), what is not known taken from one neighbour at a time."""
+        return np.where(np.isnan(X)[:, None, :], self.rows[self.nearest(X)], X[:, None, :])
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """A Bayesian network's own conditional: every level with its exact chance."""
+
+    network: BayesNet
+
+    def sample(self, X: Floats, feature: int) -> tuple[Floats, Weights]:  # noqa: N803
+        """One draw a level; a level stands for its bin by one of its values."""
+        values, chances = self.network.conditional(X, feature)
+        return np.tile(values, (len(X), 1)), chances
+
+
+def _standard(column: Floats) -> Floats:
+    """Mean and spread."""
+    return np.array([column.mean(), column.std() or 1], dtype=np.float32)
+
+
+def _levels(column: Floats) -> Floats:
+    """The levels, and how much one counts: two random people differ by 2 in squares, as in standard units."""
+    levels, counts = np.unique(column, return_counts=True)
+    differ = 1 - float(((counts / len(column)) ** 2).sum())
+    return np.array([levels, np.full(len(levels), (differ or 1) ** -0.5)], dtype=np.float32)
