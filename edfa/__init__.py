@@ -7,6 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edfa.acquisition.edfa import EDFA as EDFA
+    from edfa.acquisition.greedy import Greedy as Greedy
+    from edfa.acquisition.loop import acquire as acquire
+    from edfa.acquisition.random import Random as Random
+    from edfa.acquisition.random import RandomBlanket as RandomBlanket
+    from edfa.acquisition.trajectory import Trajectory as Trajectory
     from edfa.blanket.discover import discover as discover
     from edfa.blanket.trust import compare as compare
     from edfa.blanket.trust import stability as stability
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
     from edfa.data.feature import Feature as Feature
     from edfa.data.schema import Schema as Schema
     from edfa.data.table import Table as Table
+    from edfa.predictors.aligned import align as align
     from edfa.predictors.bn import BayesNet as BayesNet
     from edfa.predictors.ftt import FTTransformer as FTTransformer
     from edfa.predictors.mlp import MaskedMLP as MaskedMLP
@@ -26,6 +33,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "EDFA": "edfa.acquisition.edfa",
+    "Greedy": "edfa.acquisition.greedy",
+    "Random": "edfa.acquisition.random",
+    "RandomBlanket": "edfa.acquisition.random",
+    "Trajectory": "edfa.acquisition.trajectory",
+    "acquire": "edfa.acquisition.loop",
+    "align": "edfa.predictors.aligned",
     "BayesNet": "edfa.predictors.bn",
     "Blanket": "edfa.blanket.units",
     "Encoder": "edfa.data.encode",

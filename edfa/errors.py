@@ -8,6 +8,7 @@
     │   ├── EmptyTableError                    no rows, or a part of the split without any
     │   ├── ColumnError                        a column that is missing, doubled or holds the wrong things
     │   └── TargetError                        an outcome with gaps, one class, too many, or too few of one
+    ├── BudgetError            (ValueError)    a budget that is no number, or too small for anything
     ├── FactError              (ValueError)    one person's answer that cannot be understood
     ├── UnavailableError       (OSError)       a data set that is not on this machine
     └── MissingExtraError      (ImportError)   an optional dependency that is not installed
@@ -20,6 +21,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
+    "BudgetError",
     "ColumnError",
     "DataError",
     "EdfaError",
@@ -70,6 +72,10 @@ class ColumnError(DataError):
 
 class TargetError(DataError):
     """The outcome column cannot be learnt from."""
+
+
+class BudgetError(EdfaError, ValueError):
+    """A budget cannot be understood, or buys nothing."""
 
 
 class FactError(EdfaError, ValueError):

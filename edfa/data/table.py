@@ -48,6 +48,7 @@ class Table:
     shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
     part: Part = "all"
     fitted: Encoder | None = None
+    origin: "Table | None" = None
 
     def __post_init__(self) -> None:
         if min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-9 or len(self.shares) != 3 or self.shares[0] == 0:
@@ -126,6 +127,11 @@ class Table:
         """What may be learnt from."""
         return self._take("train")
 
+    @property
+    def reference(self) -> "Table":
+        """The training part, whichever part this is."""
+        return self if self.part == "train" else (self.origin or self).train
+
     @cached_property
     def calibration(self) -> "Table":
         """What certificates are made on."""
@@ -161,7 +167,7 @@ class Table:
             )
         frame = self.frame.iloc[rows].reset_index(drop=True)
         fitted = Encoder.fit(frame, self.schema) if part == "train" else self.encoder
-        return replace(self, frame=frame, part=part, fitted=fitted)
+        return replace(self, frame=frame, part=part, fitted=fitted, origin=self)
 
     @cached_property
     def _rows(self) -> dict[Part, Rows]:

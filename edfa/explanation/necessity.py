@@ -53,7 +53,8 @@ class Group:
 
     def by_feature(self, columns: Bools) -> Iterator[tuple[int, Tries, Bools]]:
         """The columns of each feature, with the feature and its tries."""
-        yield from zip(self.features, self.tries, np.split(columns, self.ends[:-1], axis=1), strict=True)
+        parts = np.split(columns, self.ends[:-1], axis=1)[: len(self.features)]
+        yield from zip(self.features, self.tries, parts, strict=True)
 
     def own(self, feature: int) -> Floats:
         """Each case's own value."""
@@ -89,7 +90,7 @@ class Sweep:
         found = np.full(self.shape, np.nan)
         for group in self.groups:
             for feature, tries, flips in group.by_feature(group.flips()):
-                found[group.people, feature] = (flips @ tries.weight)[group.case]
+                found[group.people, feature] = (flips * tries.weight).sum(axis=1)[group.case]
         return found
 
     @cached_property

@@ -1,10 +1,10 @@
 """What the unknown is likely to be: values of what is not known, drawn from similar training people.
 
-Every sampler answers ``sample(X, feature)`` with values and their weights, a row a person. ``Neighbours`` can also
+Every sampler is asked ``given(X)`` once for a batch, and then for one feature at a time. ``Neighbours`` can also
 complete people, several unknown features of one neighbour at once. ``Exact`` asks a Bayesian network.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,9 +15,10 @@ from edfa.errors import DataError
 from edfa.predictors.base import Floats, by_mask
 from edfa.predictors.bn import BayesNet
 
-__all__ = ["Exact", "Neighbours", "Sampler"]
+__all__ = ["Draw", "Exact", "Neighbours", "Sampler"]
 
 Weights = npt.NDArray[np.float64]
+Draw = Callable[[int], tuple[Floats, Weights]]
 LIMIT = 10_000  # training people to look among
 FEWEST, MOST = 50, 200  # neighbours
 
@@ -25,8 +26,8 @@ FEWEST, MOST = 50, 200  # neighbours
 class Sampler(Protocol):
     """Values a feature may take for each person, given what is known of them, with weights that add up to one."""
 
-    def sample(self, X: Floats, feature: int) -> tuple[Floats, Weights]:  # noqa: N803
-        """Two arrays (people, draws)."""
+    def given(self, X: Floats) -> Draw:  # noqa: N803
+        """A function from a feature to values and weights, two arrays (people, draws)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class Neighbours:
     --------
     >>> rows = np.arange(400, dtype=np.float32).reshape(200, 2)
     >>> near = Neighbours.of(rows, categorical=())
-    >>> values, weights = near.sample(np.array([[101, np.nan]], dtype=np.float32), feature=1)
+    >>> values, weights = near.given(np.array([[101, np.nan]], dtype=np.float32))(1)
     >>> values.shape, float(values.min()), float(values.max())
     ((1, 50), 53.0, 151.0)
     """
@@ -94,10 +95,11 @@ class Neighbours:
         levels, scale = column
         return np.asarray((values[:, None] == levels) * scale)
 
-    def sample(self, X: Floats, feature: int) -> tuple[Floats, Weights]:  # noqa: N803
+    def given(self, X: Floats) -> Draw:  # noqa: N803
         """What the neighbours have there; all count the same."""
-        values = self.rows[:, feature][self.nearest(X)]
-        return values, np.full(values.shape, 1 / self.k)
+        near = self.nearest(X)
+        weights = np.full(near.shape, 1 / self.k)
+        return lambda feature: (self.rows[:, feature][near], weights)
 
     def complete(self, X: Floats) -> Floats:  # noqa: N803
         """Each person k times (people, k, features), what is not known taken from one neighbour at a time."""
@@ -110,10 +112,14 @@ class Exact:
 
     network: BayesNet
 
-    def sample(self, X: Floats, feature: int) -> tuple[Floats, Weights]:  # noqa: N803
+    def given(self, X: Floats) -> Draw:  # noqa: N803
         """One draw a level; a level stands for its bin by one of its values."""
-        values, chances = self.network.conditional(X, feature)
-        return np.tile(values, (len(X), 1)), chances
+
+        def draw(feature: int) -> tuple[Floats, Weights]:
+            values, chances = self.network.conditional(X, feature)
+            return np.tile(values, (len(X), 1)), chances
+
+        return draw
 
 
 def _standard(column: Floats) -> Floats:

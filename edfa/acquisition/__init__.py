@@ -1,0 +1,1 @@
+"""Which fact to ask next."""

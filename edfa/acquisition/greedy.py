@@ -1,0 +1,27 @@
+"""Greedy: the feature that tells most about the outcome per cost, over all features or a blanket's."""
+
+from dataclasses import dataclass
+
+from edfa.acquisition.base import Policy, Scores, State
+from edfa.acquisition.information import Name, information
+from edfa.blanket.units import Blanket
+from edfa.explanation.partition import members
+from edfa.predictors.base import Predictor
+from edfa.predictors.conditional import Sampler
+
+__all__ = ["Greedy"]
+
+
+@dataclass(frozen=True)
+class Greedy(Policy):
+    """Most information first. ``blanket`` confines it, ``aligned`` what the model is shown as well."""
+
+    blanket: Blanket | None = None
+    sampler: Sampler | Name = "knn"
+    model: Predictor | None = None
+    aligned: bool = False
+
+    def score(self, state: State) -> Scores:
+        """I(Y; X_i | x_A) of every open feature."""
+        inside = members(state.schema.names, self.blanket)
+        return information(state, state.open & inside, self.sampler, self.model)

@@ -1,0 +1,87 @@
+"""I(Y; X_i | x_A) of each person: how much one more fact is expected to tell about the outcome.
+
+Jensen's form: the entropy of the mean answer less the mean entropy of the answers, over what the fact may turn out to
+be. It is never negative, and zero where the model does not heed the fact.
+"""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from edfa.acquisition.base import Scores, State
+from edfa.errors import SchemaError, UnknownNameError
+from edfa.predictors.aligned import Aligned
+from edfa.predictors.base import Chances, Floats, Mask, Predictor, by_mask
+from edfa.predictors.bn import BayesNet
+from edfa.predictors.conditional import Exact, Sampler
+
+__all__ = ["information"]
+
+Name = Literal["knn", "exact"]
+
+
+def information(state: State, asked: Mask, sampler: Sampler | Name = "knn", model: Predictor | None = None) -> Scores:
+    """The information of each feature that is ``asked`` about (people, features); NaN elsewhere.
+
+    ``model`` answers in place of the one in use, where that is too slow or too rough for this.
+    """
+    predictor = model or state.background.predictor
+    drawer = _sampler(state, sampler)
+    found = np.full(state.X.shape, np.nan)
+    for mask, people in by_mask(np.where(state.known, state.X, np.nan).astype(np.float32)):
+        wanted = asked[people]
+        if not wanted.any():
+            continue
+        facts, case = np.unique(state.X[np.ix_(people, np.flatnonzero(mask))], axis=0, return_inverse=True)
+        rows = np.full((len(facts), state.X.shape[1]), np.nan, dtype=np.float32)
+        rows[:, mask] = facts
+        draw = drawer.given(rows)
+        for feature in np.flatnonzero(wanted.any(axis=0)):
+            gain = _gain(predictor, mask, facts, int(feature), *draw(int(feature)))
+            found[people, feature] = np.where(wanted[:, feature], gain[case.ravel()], np.nan)
+    return found
+
+
+def _sampler(state: State, sampler: Sampler | Name) -> Sampler:
+    if not isinstance(sampler, str):
+        return sampler
+    if sampler == "knn":
+        return state.background.neighbours
+    if sampler != "exact":
+        raise UnknownNameError("sampler", sampler, ("knn", "exact"))
+    predictor = state.background.predictor
+    network = predictor.predictor_ if isinstance(predictor, Aligned) else predictor
+    if not isinstance(network, BayesNet):
+        raise SchemaError(f"the exact sampler asks a BayesNet; the model in use is a {type(network).__name__}")
+    return Exact(network)
+
+
+def _gain(
+    predictor: Predictor,
+    mask: Mask,
+    facts: Floats,
+    feature: int,
+    values: Floats,
+    weights: npt.NDArray[np.float64],
+) -> Scores:
+    """One call for everybody: each with each value the feature may have, those that are the same to the model once."""
+    then = mask.copy()
+    then[feature] = True
+    cuts = predictor.cells(then, feature)
+    kinds = np.unique(values, return_inverse=True)[1] if cuts is None else np.searchsorted(cuts, values, side="right")
+    width = int(kinds.max()) + 1
+    pairs = (np.arange(len(facts))[:, None] * width + kinds.reshape(values.shape)).ravel()
+    pair, first, back = np.unique(pairs, return_index=True, return_inverse=True)
+    weight = np.bincount(back, weights=weights.ravel())
+    person = pair // width
+    rows = np.insert(facts[person], int(np.count_nonzero(mask[:feature])), values.ravel()[first], axis=1)
+    chances = predictor.predict_known(then, rows)
+    count = len(facts)
+    mean: Chances = np.stack([np.bincount(person, weights=weight * p, minlength=count) for p in chances.T], axis=1)
+    told = np.bincount(person, weights=weight * _entropy(chances), minlength=count)
+    return np.maximum(_entropy(mean) - told, 0)
+
+
+def _entropy(chances: Chances) -> npt.NDArray[np.float64]:
+    return np.asarray(-(chances * np.log(np.maximum(chances, 1e-300))).sum(axis=1))

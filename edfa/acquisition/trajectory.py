@@ -1,0 +1,132 @@
+"""What was asked of whom, in which order, what it cost, and what was known and decided after every answer."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from edfa.blanket.units import Blanket
+from edfa.data.encode import Encoder
+from edfa.data.schema import Schema
+from edfa.explanation.partition import Partition
+from edfa.predictors.base import Chances, Floats, Mask, Predictor
+
+__all__ = ["Trajectory"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A row for every step of every person, sorted by person; step 0 is what was known from the start.
+
+    ``values`` and ``when`` have a row a person: what they were found to be (NaN: never asked), and at which step (-1:
+    never). All other arrays have a row a step: ``who`` is the place of the person in ``person``.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> trajectory = edfa.acquire(table.test, edfa.Random(), model, budget=3)
+    >>> trajectory.frame().columns.tolist()[:6]
+    ['person', 'seed', 'step', 'feature', 'cost', 'spent']
+    """
+
+    schema: Schema
+    encoder: Encoder
+    predictor: Predictor
+    blanket: Blanket | None
+    person: Ints
+    seed: int
+    values: Floats
+    when: npt.NDArray[np.int16]
+    declined: Mask
+    who: npt.NDArray[np.intp]
+    step: npt.NDArray[np.int16]
+    feature: npt.NDArray[np.int16]
+    cost: npt.NDArray[np.float64]
+    spent: npt.NDArray[np.float64]
+    scores: Floats
+    chances: Chances
+    decision: npt.NDArray[np.intp]
+    alpha: Floats | None
+
+    def __len__(self) -> int:
+        """The number of steps, everybody's together."""
+        return len(self.who)
+
+    def __repr__(self) -> str:
+        return f"<Trajectory of {len(self.person):,} people: {len(self):,} steps, mean cost {self.mean_cost:.3g}>"
+
+    @property
+    def mean_cost(self) -> float:
+        """What a person costs in the end, on average."""
+        return float(self.spent[self.last].mean()) if len(self.person) else 0.0
+
+    @cached_property
+    def last(self) -> npt.NDArray[np.intp]:
+        """The row of everybody's last step."""
+        return np.flatnonzero(np.append(self.who[1:] != self.who[:-1], True)) if len(self) else np.zeros(0, np.intp)
+
+    @cached_property
+    def known(self) -> Mask:
+        """What was known at every step (steps, features)."""
+        when = self.when[self.who]
+        return (when >= 0) & (when <= self.step[:, None])
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """The facts at every step (steps, features); NaN: not known then."""
+        return np.where(self.known, self.values[self.who], np.float32(np.nan))
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The tripartite partition at every step."""
+        if self.alpha is None:
+            raise ValueError("this run was made with explain=False; run it again to have partitions")
+        return Partition(self.schema.names, self.blanket, self.known, self.alpha.astype(float))
+
+    def order(self, person: int) -> tuple[str, ...]:
+        """What was asked of the person at this place, in order."""
+        rows = np.flatnonzero((self.who == person) & (self.step > 0))
+        return tuple(self.schema.names[self.feature[row]] for row in rows)
+
+    def at(self, step: int) -> npt.NDArray[np.intp]:
+        """The row of everybody at a step; those who ended before are at their last."""
+        first = np.searchsorted(self.who, np.arange(len(self.person)))
+        return np.minimum(first + step, self.last)
+
+    def frame(self) -> pd.DataFrame:
+        """One row a step; ``n_cf`` and ``n_sf`` are the sizes of C(A) and S(A)."""
+        names = np.array([*self.schema.names, ""])
+        columns: dict[str, Any] = {
+            "person": self.person[self.who],
+            "seed": self.seed,
+            "step": self.step,
+            "feature": names[self.feature],
+            "cost": self.cost,
+            "spent": self.spent,
+        }
+        columns |= {f"p_{name}": self.chances[:, c] for c, name in enumerate(self.schema.classes)}
+        columns["prediction"] = np.array(self.schema.classes)[self.decision]
+        if self.alpha is not None:
+            columns["n_cf"] = self.partition.counterfactual.sum(axis=1)
+            columns["n_sf"] = self.partition.semifactual.sum(axis=1)
+        return pd.DataFrame(columns)
+
+    def _repr_html_(self) -> str:
+        return str(self.frame().head(50).to_html(index=False))
+
+    def to_json(self) -> str:
+        """The frame as JSON, a record a step."""
+        return json.dumps(json.loads(self.frame().to_json(orient="records")), ensure_ascii=False)
+
+    def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Everybody with what they were asked."""
+        return ((int(p), self.order(i)) for i, p in enumerate(self.person))

@@ -1,0 +1,54 @@
+"""Test doubles that know the truth: a model and a sampler that ask a network instead of learning from rows."""
+
+import numpy as np
+
+from edfa.predictors.base import Predictor
+
+
+class ExactModel(Predictor):
+    """The exact posterior of a world with ``posterior``, for rows in its own codes."""
+
+    def __init__(self, world=None):
+        self.world = world
+
+    @classmethod
+    def of(cls, world, features, classes):
+        model = cls(world)
+        model.n_features_in_, model.classes_ = features, np.arange(classes)
+        model.prior_ = world.posterior(np.full((1, features), np.nan))[0]
+        model.varies_ = np.ones(features, dtype=bool)
+        return model
+
+    def _fit(self, matrix, codes):
+        raise NotImplementedError
+
+    def _answer(self, mask, known):
+        rows = np.full((len(known), self.n_features_in_), np.nan)
+        rows[:, mask] = known
+        return self.world.posterior(rows)
+
+
+def exact_model(network):
+    return ExactModel.of(network, len(network.features), len(network.levels[network.target]))
+
+
+class ExactSampler:
+    """P(X_i | x_A) of a discrete network: every level with its chance."""
+
+    def __init__(self, network):
+        self.network = network
+
+    def given(self, rows):
+        def draw(feature):
+            chances = self.network.posterior(rows, self.network.features[feature])
+            values = np.arange(chances.shape[1], dtype=np.float32)
+            return np.tile(values, (len(rows), 1)), chances
+
+        return draw
+
+
+def as_blanket(network):
+    """The true blanket of a network's target."""
+    from edfa import Blanket
+
+    return Blanket(network.target, network.graph.units(network.target))

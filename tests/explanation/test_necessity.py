@@ -1,0 +1,221 @@
+import numpy as np
+import pytest
+from exact import as_blanket, exact_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edfa
+from edfa import MaskedMLP, SubsetXGB, align
+from edfa.data.synthetic import random_network
+from edfa.errors import DataError
+from edfa.explanation.necessity import DOWN, UP, necessity, sweep
+from edfa.explanation.sufficiency import sufficiency
+from edfa.explanation.support import GRID, Support
+
+TABLE = edfa.load("german")
+TRAIN, Y = TABLE.train.X, TABLE.train.y
+SUPPORT = Support.of(TRAIN)
+
+
+def partly_known(rows, share, seed=0):
+    hidden = np.random.default_rng(seed).random(rows.shape) > share
+    return np.where(hidden, np.float32(np.nan), rows)
+
+
+def draw(network, n, seed):
+    return network.codes(network.sample(n, seed)).astype(np.float32)
+
+
+def by_brute_force(model, rows):
+    """Every known fact of everybody replaced by every training person's value, one row at a time."""
+    alpha = np.full(rows.shape, np.nan)
+    decided = model.decide(model.predict_proba(rows))
+    for i, row in enumerate(rows):
+        for j in np.flatnonzero(~np.isnan(row)):
+            tried = np.tile(row, (len(TRAIN), 1))
+            tried[:, j] = TRAIN[:, j]
+            alpha[i, j] = (model.decide(model.predict_proba(tried)) != decided[i]).mean()
+    return alpha
+
+
+@pytest.mark.parametrize("mode", ["per_subset", "nan"])
+def test_alpha_of_trees_is_the_share_of_all_training_values_that_flip(mode):
+    model = SubsetXGB(mode, trees=60).fit(TRAIN, Y)
+    masks = np.random.default_rng(0).random((3, 20)) < 0.4
+    rows = np.where(masks[np.arange(12) % 3], TABLE.test.X[:12], np.float32(np.nan))
+    np.testing.assert_allclose(necessity(rows, model, SUPPORT), by_brute_force(model, rows), atol=1e-12)
+
+
+def test_alpha_of_other_models_is_exact_over_their_levels():
+    model = MaskedMLP(epochs=5).fit(TRAIN, Y)
+    few = [j for j in range(20) if len(SUPPORT.values[j]) <= GRID]
+    rows = np.full((8, 20), np.nan, dtype=np.float32)
+    rows[:, few] = TABLE.test.X[:8, few]
+    np.testing.assert_allclose(necessity(rows, model, SUPPORT), by_brute_force(model, rows), atol=1e-12)
+
+
+def test_a_grid_stands_for_many_values():
+    column = np.random.default_rng(0).lognormal(size=5000).astype(np.float32)
+    tries = Support.of(column[:, None]).tries(MaskedMLP(epochs=1).fit(column[:, None], column > 1), np.array([True]), 0)
+    assert len(tries) == GRID
+    assert tries.weight.sum() == pytest.approx(1)
+    assert np.abs(tries.weight - 1 / GRID).max() < 0.001
+    for cut in (0.5, 1.0, 3.0):
+        assert tries.weight[tries.value > cut].sum() == pytest.approx((column > cut).mean(), abs=1.5 / GRID)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_alpha_is_enumeration_on_exact_posteriors(seed):
+    network = random_network(6, seed=seed)
+    people = draw(network, 60, seed)
+    model, rows = exact_model(network), partly_known(people[:6], 0.6, seed)
+    alpha = necessity(rows, model, Support.of(people))
+    decided = model.decide(model.predict_proba(rows))
+    for i, j in np.argwhere(~np.isnan(rows)):
+        expected = 0.0
+        for level in np.unique(people[:, j]):
+            changed = rows[i].copy()
+            changed[j] = level
+            turned = model.decide(model.predict_proba(changed[None]))[0] != decided[i]
+            expected += turned * (people[:, j] == level).mean()
+        assert alpha[i, j] == pytest.approx(expected)
+    assert np.isnan(alpha[np.isnan(rows)]).all()
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 100_000))
+def test_theorem_1(seed):
+    """Of the exact posterior, with everything known: the blanket suffices, and nothing outside it is ever necessary."""
+    network = random_network(7, seed=seed)
+    people, model = draw(network, 40, seed), exact_model(network)
+    inside = np.array([name in as_blanket(network) for name in network.features])
+    enough = sufficiency(people[:5], inside, model, people, draws=30)
+    np.testing.assert_array_equal(enough.beta, 1)
+    np.testing.assert_array_equal(enough.error, 0)
+    alpha = necessity(people[:5], model, Support.of(people))
+    assert (alpha[:, ~inside] == 0).all()
+
+
+def test_less_than_the_blanket_does_not_suffice():
+    """The check above can fail: without one member of the blanket somebody's decision moves."""
+    network = random_network(7, seed=3)
+    people = draw(network, 400, 3)
+    inside = np.array([name in as_blanket(network) for name in network.features])
+    smaller = inside.copy()
+    smaller[np.flatnonzero(inside)[0]] = False
+    told = sufficiency(people[:200], smaller, exact_model(network), people)
+    assert (told.beta < 1).any()
+    share = told.beta[told.beta < 1]
+    np.testing.assert_allclose(told.error[told.beta < 1], np.sqrt(share * (1 - share) / 200))
+
+
+def test_sufficiency_needs_known_facts():
+    model = SubsetXGB(trees=5).fit(TRAIN, Y)
+    with pytest.raises(DataError, match="not known"):
+        sufficiency(partly_known(TRAIN[:3], 0.5), np.ones(20, dtype=bool), model, TRAIN)
+
+
+def test_what_an_aligned_model_is_not_shown_cannot_matter():
+    model = align(SubsetXGB(trees=30).fit(TRAIN, Y), [0, 1, 2])
+    alpha = necessity(TABLE.test.X[:50], model, SUPPORT)
+    assert (alpha[:, 3:] == 0).all()
+    assert (alpha[:, :3] > 0).any()
+
+
+def test_reach_is_the_nearest_flipping_value_and_its_interval_all_flips():
+    model = SubsetXGB(trees=60).fit(TRAIN, Y)
+    rows = partly_known(TABLE.test.X[:40], 0.5)
+    found = sweep(rows, model, SUPPORT)
+    reach = found.reach()
+    decided = model.decide(model.predict_proba(rows))
+
+    def flips(i, j, values):
+        tried = np.tile(rows[i], (len(values), 1))
+        tried[:, j] = values
+        return model.decide(model.predict_proba(tried)) != decided[i]
+
+    seen = 0
+    for i, j in np.argwhere(~np.isnan(rows)):
+        values, own = SUPPORT.values[j], rows[i, j]
+        turning = flips(i, j, values)
+        for way, side, pick in ((DOWN, values < own, np.max), (UP, values > own, np.min)):
+            value, start, end = (part[i, j, way] for part in (reach.value, reach.start, reach.end))
+            if not (turning & side).any():
+                assert np.isnan(value), "nothing flips on that side"
+                continue
+            seen += 1
+            assert value == pick(values[turning & side]), "the nearest training value that flips"
+            assert start <= value < end
+            inside = np.linspace(
+                max(start, values[0] - 1), min(end, values[-1] + 1), 50, endpoint=False, dtype=np.float32
+            )
+            assert flips(i, j, inside[(inside >= start) & (inside < end)]).all(), "all of the interval flips"
+    assert seen > 50
+
+
+def test_up_to_what_holds_nothing_flips():
+    model = SubsetXGB(trees=60).fit(TRAIN, Y)
+    rows = partly_known(TABLE.test.X[:30], 0.5, seed=1)
+    holds = sweep(rows, model, SUPPORT).reach().holds
+    decided = model.decide(model.predict_proba(rows))
+    seen = 0
+    for i, j in np.argwhere(~np.isnan(rows)):
+        values, own = SUPPORT.values[j], rows[i, j]
+        tried = np.tile(rows[i], (len(values), 1))
+        tried[:, j] = values
+        turning = model.decide(model.predict_proba(tried)) != decided[i]
+        for way in (DOWN, UP):
+            beyond = values[::-1][values[::-1] < own] if way == DOWN else values[values > own]
+            stays = [not t for t in (turning[::-1][values[::-1] < own] if way == DOWN else turning[values > own])]
+            steady = int(np.argmin([*stays, False]))
+            if not np.isnan(holds[i, j, way]):
+                seen += 1
+                assert holds[i, j, way] in beyond[:steady]
+            if steady == 0:
+                assert np.isnan(holds[i, j, way])
+    assert seen > 50
+
+
+def test_the_wanted_class_counts():
+    three = np.arange(len(Y)) % 3
+    model = SubsetXGB(trees=30).fit(TRAIN, three)
+    found = sweep(TABLE.test.X[:30], model, SUPPORT)
+    for group in found.groups:
+        anywhere = group.flips()
+        parts = [group.flips(c) for c in range(3)]
+        np.testing.assert_array_equal(anywhere, parts[0] | parts[1] | parts[2])
+        assert parts[0].any()
+
+
+def test_large_batches_are_cut_and_give_the_same(monkeypatch):
+    model = SubsetXGB(trees=20).fit(TRAIN, Y)
+    rows = partly_known(TABLE.test.X[:60], 0.4, seed=2)
+    whole = sweep(rows, model, SUPPORT)
+    monkeypatch.setattr("edfa.explanation.necessity.ROWS", 500)
+    cut = sweep(rows, model, SUPPORT)
+    assert len(cut.groups) > len(whole.groups) or len(cut.groups) == 60
+    np.testing.assert_array_equal(cut.alpha, whole.alpha)
+    np.testing.assert_array_equal(cut.chances, whole.chances)
+    np.testing.assert_array_equal(cut.decision, whole.decision)
+
+
+def test_one_call_for_everybody_who_knows_the_same(monkeypatch):
+    model = SubsetXGB(trees=20).fit(TRAIN, Y)
+    mask = np.isin(np.arange(20), [0, 1, 4])
+    rows = np.where(mask, TABLE.test.X, np.float32(np.nan))
+    calls = []
+    answer = model._answer
+    monkeypatch.setattr(model, "_answer", lambda *a: calls.append(len(a[1])) or answer(*a))
+    found = sweep(rows, model, SUPPORT)
+    assert len(calls) == 1
+    single = np.concatenate([sweep(row[None], model, SUPPORT).alpha for row in rows[:20]])
+    np.testing.assert_array_equal(found.alpha[:20], single)
+
+
+def test_nothing_known_and_nobody():
+    model = SubsetXGB(trees=5).fit(TRAIN, Y)
+    nothing = sweep(np.full((3, 20), np.nan, dtype=np.float32), model, SUPPORT)
+    assert np.isnan(nothing.alpha).all()
+    np.testing.assert_allclose(nothing.chances, np.tile(model.prior_, (3, 1)))
+    assert sweep(np.zeros((0, 20), dtype=np.float32), model, SUPPORT).alpha.shape == (0, 20)
