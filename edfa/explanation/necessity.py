@@ -56,6 +56,11 @@ class Group:
         parts = np.split(columns, self.ends[:-1], axis=1)[: len(self.features)]
         yield from zip(self.features, self.tries, parts, strict=True)
 
+    def of(self, feature: int) -> tuple[Tries, Codes]:
+        """The tries of one feature, and what is decided at each (cases, tries)."""
+        k = self.features.index(feature)
+        return self.tries[k], self.decisions[:, self.ends[k] - len(self.tries[k]) : self.ends[k]]
+
     def own(self, feature: int) -> Floats:
         """Each case's own value."""
         return self.facts[:, int(np.count_nonzero(self.mask[:feature]))]

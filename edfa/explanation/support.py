@@ -33,6 +33,13 @@ class Tries:
     def __len__(self) -> int:
         return len(self.value)
 
+    def place(self, values: Floats) -> npt.NDArray[np.intp]:
+        """Which try stands for each value; -1: none does."""
+        if np.isneginf(self.lower[0]):
+            return np.searchsorted(self.upper, values, side="right")
+        found = np.minimum(np.searchsorted(self.value, values), len(self) - 1)
+        return np.where(self.value[found] == values, found, -1)
+
     def mirrored(self) -> "Tries":
         """The same with every sign turned, in order again."""
         value, low, high, lower, upper = (
