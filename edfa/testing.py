@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["check_predictor"]
+__all__ = ["check_policy", "check_predictor"]
 
 Rows = npt.NDArray[np.float32]
 
@@ -86,3 +86,50 @@ def _check_constant(make: Callable[[], Any], matrix: Rows, classes: npt.NDArray[
     told = make().fit(flat, classes).predict_proba(only_flat)
     prior = np.array([(classes == c).mean() for c in np.unique(classes)])
     _say(np.allclose(told, prior, atol=1e-6), "a constant column says nothing")
+
+
+def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7, seed: int = 0) -> None:
+    """Whether ``policy`` keeps the contract, on people of ``table`` (a part of a Table) and a fitted predictor.
+
+    Checked: nothing peeks (whatever stands in cells not asked for yet, the next question is the same); the budget is
+    never exceeded; no feature is asked twice, none that is known from the start, forbidden or declined; a batch gives
+    what one person at a time gives; the same seed gives the same run.
+    """
+    from edfa.acquisition.loop import acquire, money
+
+    rows, schema = np.asarray(table.X[:12]), table.schema
+    rules: dict[str, Any] = {"reference": table.reference, "explain": False}
+
+    def run(facts: Any, **more: Any) -> Any:
+        return acquire(facts, policy, predictor, budget, seed, **(rules | more))
+
+    whole = run(rows)
+    orders = [whole.order(i) for i in range(len(rows))]
+    _say(all(len(set(order)) == len(order) for order in orders), "no feature is asked twice")
+    start = np.array([f.start for f in schema])
+    _say(not any(schema[name].start for order in orders for name in order), "the start set is never asked for")
+    limit = money(budget, np.tile(schema.costs, (len(rows), 1)), start)
+    _say((whole.spent <= limit[whole.who] + 1e-9).all(), "the budget is never exceeded")
+    _say(orders == [run(rows).order(i) for i in range(len(rows))], "the same seed gives the same run")
+    single = [run(row[None], person=[i]).order(0) for i, row in enumerate(rows)]
+    _say(orders == single, "a batch gives what one person at a time gives")
+    _check_peeking(run, whole, rows, seed)
+    sensitive = [f.name for f in schema if f.sensitive and not f.start]
+    barred = run(rows, forbidden=sensitive)
+    _say(not set(sensitive) & {n for _, order in barred for n in order}, "what is forbidden is never asked")
+    declines = np.random.default_rng(seed).random(rows.shape) < 0.3
+    met = run(rows, declines=declines)
+    _say(not (met.declined & (met.when >= 0)).any(), "what was declined stays unknown")
+    _say(not (declines & ~start & (met.when > 0)).any(), "what is declined is not taken")
+
+
+def _check_peeking(run: Callable[..., Any], whole: Any, rows: Rows, seed: int) -> None:
+    """Everything not known at step k is replaced by other people's facts: up to question k + 1 nothing may change."""
+    others = rows[np.random.default_rng(seed).permutation(len(rows))]
+    for step in (0, 1, 2, 4):
+        known = (whole.when >= 0) & (whole.when <= step)
+        poisoned = run(np.where(known, rows, others + np.float32(1)))
+        same = [whole.order(i)[: step + 1] == poisoned.order(i)[: step + 1] for i in range(len(rows))]
+        _say(all(same), f"nothing peeks: question {step + 1} depends on what is known by then and on nothing else")
+        told = [o.chances[o.at(step)] for o in (whole, poisoned)]
+        _say(np.array_equal(*told), "nor does the model")

@@ -11,7 +11,7 @@ from edfa.blanket.units import Blanket
 from edfa.data.schema import Schema
 from edfa.explanation.support import Support
 from edfa.predictors.base import Floats, Mask, Predictor
-from edfa.predictors.conditional import Neighbours
+from edfa.predictors.conditional import LIMIT, Neighbours, Sampler
 
 __all__ = ["Background", "Policy", "State", "choose"]
 
@@ -36,6 +36,13 @@ class Background:
         """What the unknown is likely to be, from similar training people."""
         words = [i for i, f in enumerate(self.schema) if f.kind == "categorical"]
         return Neighbours.of(self.rows, words)
+
+    @cached_property
+    def bins(self) -> Sampler:
+        """The same from a small network, trained when first asked for."""
+        from edfa.predictors.bins import Bins  # torch is slow to load, and most runs do without
+
+        return Bins.of(self.rows[np.random.default_rng(0).permutation(len(self.rows))[:LIMIT]])
 
 
 @dataclass(frozen=True, eq=False)

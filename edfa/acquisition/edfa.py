@@ -37,7 +37,8 @@ class EDFA(Policy):
     rank
         Spouses by ``"information"`` per cost (line 16), or by ``"cost"`` alone.
     sampler
-        Where the likely values of an unknown spouse come from: ``"knn"``, ``"exact"`` or a sampler.
+        Where the likely values of an unknown spouse come from: ``"knn"`` (similar training people), ``"bins"`` (a small
+        network), ``"exact"`` (a BayesNet in use), or a sampler.
     model
         Another predictor to estimate information with.
     aligned

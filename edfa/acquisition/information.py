@@ -18,7 +18,7 @@ from edfa.predictors.conditional import Exact, Sampler
 
 __all__ = ["information"]
 
-Name = Literal["knn", "exact"]
+Name = Literal["knn", "bins", "exact"]
 
 
 def information(state: State, asked: Mask, sampler: Sampler | Name = "knn", model: Predictor | None = None) -> Scores:
@@ -26,10 +26,10 @@ def information(state: State, asked: Mask, sampler: Sampler | Name = "knn", mode
 
     ``model`` answers in place of the one in use, where that is too slow or too rough for this.
     """
-    predictor = model or state.background.predictor
-    drawer = _sampler(state, sampler)
+    predictor, drawer = model or state.background.predictor, _sampler(state, sampler)
+    asked = asked & ~state.known  # what is known has nothing left to tell
     found = np.full(state.X.shape, np.nan)
-    for mask, people in by_mask(np.where(state.known, state.X, np.nan).astype(np.float32)):
+    for mask, people in by_mask(state.X):
         wanted = asked[people]
         if not wanted.any():
             continue
@@ -48,8 +48,10 @@ def _sampler(state: State, sampler: Sampler | Name) -> Sampler:
         return sampler
     if sampler == "knn":
         return state.background.neighbours
+    if sampler == "bins":
+        return state.background.bins
     if sampler != "exact":
-        raise UnknownNameError("sampler", sampler, ("knn", "exact"))
+        raise UnknownNameError("sampler", sampler, ("knn", "bins", "exact"))
     predictor = state.background.predictor
     network = predictor.predictor_ if isinstance(predictor, Aligned) else predictor
     if not isinstance(network, BayesNet):

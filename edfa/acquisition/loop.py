@@ -172,7 +172,7 @@ class _Run:
     def _learn(self, people: npt.NDArray[np.intp], chosen: npt.NDArray[np.intp], scores: Scores) -> None:
         if not len(people):
             return
-        self.when[people, chosen] = self.when[people].max(axis=1) + 1
+        self.when[people, chosen] = np.maximum(self.when[people].max(axis=1), 0) + 1
         price = self.costs[people, chosen]
         self.spent[people] += price
         self._note(people, chosen, scores, price)

@@ -22,7 +22,7 @@ from edfa.errors import SchemaError
 from edfa.predictors.base import Floats, Mask, Predictor, class_weights, fit_temperature, inner_split, soften
 from edfa.predictors.store import read_parts, write_parts
 
-__all__ = ["Neural", "Tokens"]
+__all__ = ["Neural", "Tokens", "one_thread"]
 
 MAX_LEVELS = 1000  # a column of at most so many whole numbers, seen often enough, has a knot for each of them
 MIN_SEEN = 10  # how often such a number must be seen on average
@@ -81,7 +81,7 @@ class Neural(Predictor):
             raise SchemaError("epochs, batch and patience are at least 1 and rate is above 0")
         self._learn_columns(matrix)
         where = self._where()
-        with _one_thread(), torch.random.fork_rng():
+        with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
             self._model = self._network([len(k) for k in self._knots], len(self.classes_)).to(where)
             places = self._encode(matrix, np.arange(matrix.shape[1]))
@@ -165,7 +165,7 @@ class Neural(Predictor):
         """Packed: everybody here knows the same features, so only those columns go in."""
         columns = np.flatnonzero(mask)
         values = torch.from_numpy(self._encode(known, columns))
-        with _one_thread(), torch.no_grad():
+        with one_thread(), torch.no_grad():
             parts = [self._model(part, torch.from_numpy(columns), None) for part in torch.split(values, 4096)]
             chances = torch.cat(parts).double().softmax(dim=1)
         return soften(chances.numpy(), self._temperature)
@@ -221,7 +221,7 @@ class _Lessons:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """One thread a process: on shared cores, more of them wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,0 +1,128 @@
+"""A network that tells, for every feature at once, in which of its bins an unknown value is likely to lie.
+
+Equal in quality to neighbours and faster where all features are scored; it costs one small training.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from edfa.errors import DataError
+from edfa.predictors.base import Floats
+from edfa.predictors.conditional import Draw, Weights
+from edfa.predictors.neural import one_thread
+
+__all__ = ["Bins"]
+
+MOST = 16  # bins of a column that has more values than that
+WIDTH = 192
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """P(X_i | x_A) in bins, for any set of known features.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> first = random.integers(0, 2, 2000)
+    >>> rows = np.column_stack([first, np.where(random.random(2000) < 0.9, first, 1 - first)]).astype(np.float32)
+    >>> draw = Bins.of(rows).given(np.array([[1, np.nan]], dtype=np.float32))
+    >>> values, weights = draw(1)
+    >>> values[0], weights[0].round(1)
+    (array([0., 1.], dtype=float32), array([0.1, 0.9]))
+    """
+
+    cuts: tuple[Floats, ...]
+    typical: tuple[Floats, ...]
+    network: nn.Module
+
+    @classmethod
+    def of(
+        cls,
+        rows: Floats,
+        *,
+        seed: int = 0,
+        epochs: int = 30,
+        batch: int = 256,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> "Bins":
+        """Learn from complete training rows, under masks with a uniform number of known features."""
+        if not len(rows) or np.isnan(rows).any():
+            raise DataError("bins are learnt from complete training rows; there must be some, without NaN")
+        found = [_bins(column) for column in np.asarray(rows, dtype=np.float32).T]
+        cuts, typical = tuple(c for c, _ in found), tuple(t for _, t in found)
+        with one_thread(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            width = sum(len(t) for t in typical)
+            network = nn.Sequential(
+                nn.Linear(width, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, width)
+            )
+            made = cls(cuts, typical, network)
+            made._learn(made._codes(rows), epochs, batch, progress)
+        return made
+
+    def given(self, X: Floats) -> Draw:  # noqa: N803
+        """The bins of a feature, each by its median, with their chances."""
+        known = ~np.isnan(X)
+        with one_thread(), torch.no_grad():
+            logits = self.network(self._input(torch.from_numpy(self._codes(X)), torch.from_numpy(known)))
+            parts = [part.double().softmax(dim=1).numpy() for part in torch.split(logits, self._sizes, dim=1)]
+
+        def draw(feature: int) -> tuple[Floats, Weights]:
+            return np.tile(self.typical[feature], (len(X), 1)), parts[feature]
+
+        return draw
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [len(t) for t in self.typical]
+
+    def _codes(self, rows: Floats) -> Codes:
+        """The bin of each value; that of NaN is not read."""
+        return np.stack([np.searchsorted(c, v, side="right") for c, v in zip(self.cuts, rows.T, strict=True)], axis=1)
+
+    def _input(self, codes: Tensor, known: Tensor) -> Tensor:
+        """One place a bin, lit where a known value lies."""
+        sizes = torch.tensor(self._sizes)
+        places = torch.minimum(codes, sizes - 1) + torch.cumsum(sizes, 0) - sizes
+        lit = torch.zeros(len(codes), int(sizes.sum()))
+        return lit.scatter_(1, places, known.float())
+
+    def _learn(self, codes: Codes, epochs: int, batch: int, progress: Callable[[int, int], None] | None) -> None:
+        rows, sizes = torch.from_numpy(codes), self._sizes
+        optimiser = torch.optim.Adam(self.network.parameters(), lr=2e-3)
+        slower = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
+        for epoch in range(epochs):
+            for part in torch.split(rows[torch.randperm(len(rows))], batch):
+                known = torch.rand(part.shape) >= torch.rand(len(part), 1)
+                logits = torch.split(self.network(self._input(part, known)), sizes, dim=1)
+                each = [
+                    nn.functional.cross_entropy(p, t, reduction="none") for p, t in zip(logits, part.T, strict=True)
+                ]
+                optimiser.zero_grad()
+                hidden = (~known).float()
+                loss = (torch.stack(each, dim=1) * hidden).sum() / hidden.sum().clamp(min=1)
+                torch.autograd.backward(loss)
+                optimiser.step()
+            slower.step()
+            if progress:
+                progress(epoch + 1, epochs)
+
+
+def _bins(column: Floats) -> tuple[Floats, Floats]:
+    """Between which values a column is cut, and the median of each bin."""
+    values = np.unique(column)
+    if len(values) > MOST:
+        values = np.unique(np.quantile(column, np.arange(MOST) / MOST, method="lower"))
+    cuts = values[1:].astype(np.float32)
+    bins = np.searchsorted(cuts, column, side="right")
+    order = np.sort(column)
+    counts = np.bincount(bins, minlength=len(values))
+    middle = np.cumsum(counts) - counts + counts // 2
+    return cuts, order[middle].astype(np.float32)
