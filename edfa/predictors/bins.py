@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from edfa.errors import DataError
 from edfa.predictors.base import Floats
 from edfa.predictors.conditional import Draw, Weights
-from edfa.predictors.neural import one_thread
+from edfa.predictors.tokens import one_thread
 
 __all__ = ["Bins"]
 

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import relu, scaled_dot_product_attention
 
 from edfa.errors import UnknownNameError
-from edfa.predictors.neural import Neural, Tokens
+from edfa.predictors.neural import Neural
+from edfa.predictors.tokens import Tokens
 
 __all__ = ["FTTransformer"]
 

@@ -5,13 +5,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from edfa.predictors.neural import Neural, Tokens
+from edfa.predictors.neural import Neural
+from edfa.predictors.tokens import Tokens
 
-__all__ = ["MaskedMLP"]
+__all__ = ["MaskedMLP", "MaskedNet"]
 
 
-class _Network(nn.Module):
-    def __init__(self, knots: list[int], classes: int, width: int, token: int, dropout: float) -> None:
+class MaskedNet(nn.Module):
+    """Two layers over the tokens of what is known and the mask."""
+
+    def __init__(self, knots: list[int], outputs: int, width: int, token: int = 8, dropout: float = 0.1) -> None:
         super().__init__()
         self.tokens = Tokens(knots, token)
         self.shape = (len(knots), token)
@@ -22,7 +25,7 @@ class _Network(nn.Module):
             nn.Linear(width, width),
             nn.ReLU(),
             nn.Dropout(dropout),
-            nn.Linear(width, classes),
+            nn.Linear(width, outputs),
         )
 
     def forward(self, places: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
@@ -82,4 +85,4 @@ class MaskedMLP(Neural):
         self.progress = progress
 
     def _network(self, knots: list[int], classes: int) -> nn.Module:
-        return _Network(knots, classes, self.width, self.token, self.dropout)
+        return MaskedNet(knots, classes, self.width, self.token, self.dropout)

@@ -6,8 +6,7 @@ the states a person passes through are then all seen in training, small sets as 
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -21,41 +20,11 @@ from torch import Tensor, nn
 from edfa.errors import SchemaError
 from edfa.predictors.base import Floats, Mask, Predictor, class_weights, fit_temperature, inner_split, soften
 from edfa.predictors.store import read_parts, write_parts
+from edfa.predictors.tokens import Tokens, find_knots, one_thread, place
 
 __all__ = ["Neural", "Tokens", "one_thread"]
 
-MAX_LEVELS = 1000  # a column of at most so many whole numbers, seen often enough, has a knot for each of them
-MIN_SEEN = 10  # how often such a number must be seen on average
-KNOTS = 32  # of any other column
 CHECKS = 4  # fixed masks that each row of the inner split is checked under
-
-
-class Tokens(nn.Module):
-    """Each known value as a vector: a column has a vector at each of its knots, and a straight line between them.
-
-    Knots are all values of a column of few, quantiles of one of many. They start on a line, so that neighbours are
-    alike until the data says otherwise; a code of a level has nothing between it and the next, and moves on its own.
-    """
-
-    def __init__(self, knots: list[int], width: int) -> None:
-        super().__init__()
-        self.register_buffer("first", torch.tensor([0, *np.cumsum(knots)[:-1].tolist()]), persistent=False)
-        self.register_buffer("last", torch.tensor(knots) - 1, persistent=False)
-        scale = width**-0.5
-        rank = torch.cat([torch.linspace(-1.7, 1.7, size) if size > 1 else torch.zeros(1) for size in knots])
-        column = torch.repeat_interleave(torch.arange(len(knots)), torch.tensor(knots))
-        direction, bias = (torch.empty(len(knots), width).uniform_(-scale, scale) for _ in range(2))
-        own = torch.empty(sum(knots), width).uniform_(-scale, scale) / 2
-        self.vectors = nn.Parameter(rank[:, None] * direction[column] + bias[column] + own)
-
-    def forward(self, places: Tensor, columns: Tensor) -> Tensor:
-        """Places between knots (rows, k) of k columns to tokens (rows, k, width)."""
-        first, last = self.get_buffer("first")[columns], self.get_buffer("last")[columns]
-        below = places.long()
-        share = (places - below)[..., None]
-        low = torch.nn.functional.embedding(first + below, self.vectors)
-        high = torch.nn.functional.embedding(first + torch.minimum(below + 1, last), self.vectors)
-        return torch.lerp(low, high, share.to(low.dtype))
 
 
 class Neural(Predictor):
@@ -79,7 +48,7 @@ class Neural(Predictor):
     def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
         if self.epochs < 1 or self.batch < 1 or not self.rate > 0 or self.patience < 1:
             raise SchemaError("epochs, batch and patience are at least 1 and rate is above 0")
-        self._learn_columns(matrix)
+        self._knots = find_knots(matrix)
         where = self._where()
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
@@ -92,25 +61,8 @@ class Neural(Predictor):
             self._train(lessons, *(torch.from_numpy(rows).to(where) for rows in inner_split(codes, self.seed)))
         self._model.to("cpu").eval()
 
-    def _learn_columns(self, matrix: Floats) -> None:
-        """The knots of each column."""
-        self._knots: list[Floats] = []
-        for column in matrix.T:
-            known = column[~np.isnan(column)]
-            found = np.unique(known)
-            codes = (
-                len(found) <= MAX_LEVELS and len(known) >= MIN_SEEN * len(found) and (found == np.round(found)).all()
-            )
-            if not codes and len(found) > KNOTS:
-                # Half of them where the rows are, half where the values are: a column that is mostly zero has both.
-                ranks = np.linspace(0, 1, KNOTS // 2)
-                found = np.union1d(*(np.quantile(values, ranks, method="nearest") for values in (known, found)))
-            self._knots.append(found.astype(np.float32))
-
     def _encode(self, known: Floats, columns: npt.NDArray[np.intp]) -> Floats:
-        """Where each value lies between the knots of its column; beyond them, at the last one."""
-        places = [np.interp(known[:, k], self._knots[j], np.arange(len(self._knots[j]))) for k, j in enumerate(columns)]
-        return np.nan_to_num(np.stack(places, axis=1).astype(np.float32), copy=False)
+        return place(known, [self._knots[j] for j in columns])
 
     def _where(self) -> torch.device:
         if self.device == "auto":
@@ -218,14 +170,3 @@ class _Lessons:
     def loss(self, model: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
         told = nn.functional.cross_entropy(self.logits(model, rows, mask), self.targets[rows], reduction="none")
         return (told * self.weight[rows]).mean()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread a process: on shared cores, more of them wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
