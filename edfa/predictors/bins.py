@@ -3,7 +3,7 @@
 Equal in quality to neighbours and faster where all features are scored; it costs one small training.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from edfa.predictors.base import Floats
 from edfa.predictors.conditional import Draw, Weights
 from edfa.predictors.tokens import one_thread
 
-__all__ = ["Bins"]
+__all__ = ["MOST", "Bins", "bin_network"]
 
 MOST = 16  # bins of a column that has more values than that
 WIDTH = 192
@@ -59,19 +59,15 @@ class Bins:
         cuts, typical = tuple(c for c, _ in found), tuple(t for _, t in found)
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            width = sum(len(t) for t in typical)
-            network = nn.Sequential(
-                nn.Linear(width, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, width)
-            )
-            made = cls(cuts, typical, network)
-            made._learn(made._codes(rows), epochs, batch, progress)
+            made = cls(cuts, typical, bin_network(typical))
+            made._learn(made.codes(rows), epochs, batch, progress)
         return made
 
     def given(self, X: Floats) -> Draw:  # noqa: N803
         """The bins of a feature, each by its median, with their chances."""
         known = ~np.isnan(X)
         with one_thread(), torch.no_grad():
-            logits = self.network(self._input(torch.from_numpy(self._codes(X)), torch.from_numpy(known)))
+            logits = self.network(self.light(torch.from_numpy(self.codes(X)), torch.from_numpy(known)))
             parts = [part.double().softmax(dim=1).numpy() for part in torch.split(logits, self._sizes, dim=1)]
 
         def draw(feature: int) -> tuple[Floats, Weights]:
@@ -83,15 +79,15 @@ class Bins:
     def _sizes(self) -> list[int]:
         return [len(t) for t in self.typical]
 
-    def _codes(self, rows: Floats) -> Codes:
+    def codes(self, rows: Floats) -> Codes:
         """The bin of each value; that of NaN is not read."""
         return np.stack([np.searchsorted(c, v, side="right") for c, v in zip(self.cuts, rows.T, strict=True)], axis=1)
 
-    def _input(self, codes: Tensor, known: Tensor) -> Tensor:
+    def light(self, codes: Tensor, known: Tensor) -> Tensor:
         """One place a bin, lit where a known value lies."""
-        sizes = torch.tensor(self._sizes)
+        sizes = torch.tensor(self._sizes, device=codes.device)
         places = torch.minimum(codes, sizes - 1) + torch.cumsum(sizes, 0) - sizes
-        lit = torch.zeros(len(codes), int(sizes.sum()))
+        lit = torch.zeros(len(codes), sum(self._sizes), device=codes.device)
         return lit.scatter_(1, places, known.float())
 
     def _learn(self, codes: Codes, epochs: int, batch: int, progress: Callable[[int, int], None] | None) -> None:
@@ -101,7 +97,7 @@ class Bins:
         for epoch in range(epochs):
             for part in torch.split(rows[torch.randperm(len(rows))], batch):
                 known = torch.rand(part.shape) >= torch.rand(len(part), 1)
-                logits = torch.split(self.network(self._input(part, known)), sizes, dim=1)
+                logits = torch.split(self.network(self.light(part, known)), sizes, dim=1)
                 each = [
                     nn.functional.cross_entropy(p, t, reduction="none") for p, t in zip(logits, part.T, strict=True)
                 ]
@@ -113,6 +109,14 @@ class Bins:
             slower.step()
             if progress:
                 progress(epoch + 1, epochs)
+
+
+def bin_network(typical: Sequence[Floats]) -> nn.Sequential:
+    """A fresh network from and to the bins of all columns."""
+    width = sum(len(t) for t in typical)
+    return nn.Sequential(
+        nn.Linear(width, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, width)
+    )
 
 
 def _bins(column: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,32 @@
+"""Fixed: the same order for everybody."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edfa.acquisition.base import Policy, Scores, State
+
+__all__ = ["Fixed"]
+
+
+@dataclass(frozen=True)
+class Fixed(Policy):
+    """Features in a given order, whatever the answers; what is not in it is not asked.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(trees=10).fit(table.train.X, table.train.y)
+    >>> edfa.acquire(table.test, Fixed(("housing", "duration")), model, budget=0.9).order(0)
+    ('housing', 'duration')
+    """
+
+    order: tuple[str, ...]
+    per_cost: bool = False
+
+    def score(self, state: State) -> Scores:
+        """The earlier, the more."""
+        rank = np.full(len(state.schema), np.nan)
+        rank[[state.schema.index(name) for name in self.order]] = -np.arange(len(self.order), dtype=float)
+        return np.where(state.open, rank, np.nan)
