@@ -157,11 +157,12 @@ class EDDI(Learned):
         return places[:, j] / (len(self.knots_[j]) - 1) * 3.4 - 1.7
 
     def _luck(self, features: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The same draws for everybody, so that nobody's question depends on who else is asked."""
-        random = torch.Generator().manual_seed(self.seed)
-        latent = torch.randn(self.samples, LATENT, generator=random)
-        normal = torch.randn(self.samples, features, generator=random)
-        return latent, normal, torch.rand(self.samples, features + 1, generator=random)
+        """The same draws for everybody, so that nobody's question depends on who else is asked; spread evenly."""
+        sizes = [LATENT, features, features + 1]
+        engine = torch.quasirandom.SobolEngine(sum(sizes), scramble=True, seed=self.seed)  # type: ignore[no-untyped-call]
+        even = engine.draw(self.samples)
+        latent, normal, uniform = torch.split(even.clamp(1e-4, 1 - 1e-4), sizes, dim=1)
+        return torch.special.ndtri(latent), torch.special.ndtri(normal), uniform
 
     def _draw(self, belief: _Belief) -> tuple[Tensor, Tensor]:
         """Places of every column (people, samples, features), and of the outcome, drawn together and with noise."""
