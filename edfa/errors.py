@@ -9,6 +9,8 @@
     │   ├── ColumnError                        a column that is missing, doubled or holds the wrong things
     │   └── TargetError                        an outcome with gaps, one class, too many, or too few of one
     ├── FactError              (ValueError)    one person's answer that cannot be understood
+    ├── SettingError           (ValueError)    a setting outside what it may be, or two that contradict each other
+    ├── MismatchError          (ValueError)    a certificate used with something it was not made for
     ├── UnavailableError       (OSError)       a data set that is not on this machine
     └── MissingExtraError      (ImportError)   an optional dependency that is not installed
 
@@ -25,8 +27,10 @@ __all__ = [
     "EdfaError",
     "EmptyTableError",
     "FactError",
+    "MismatchError",
     "MissingExtraError",
     "SchemaError",
+    "SettingError",
     "TargetError",
     "UnavailableError",
     "UnknownNameError",
@@ -74,6 +78,14 @@ class TargetError(DataError):
 
 class FactError(EdfaError, ValueError):
     """One fact about one person cannot be understood."""
+
+
+class SettingError(EdfaError, ValueError):
+    """A setting is outside what it may be, or contradicts another one."""
+
+
+class MismatchError(EdfaError, ValueError):
+    """A certificate is used with another advisor, signal or group than it was made for."""
 
 
 class UnavailableError(EdfaError, OSError):

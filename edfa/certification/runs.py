@@ -1,0 +1,95 @@
+"""Records laid out run by run, and where a rule stops each run."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edfa.certification.records import Records
+
+__all__ = ["Runs", "stopped"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """One run is one person under one seed; ``start`` is its first row among rows sorted by person, seed and step.
+
+    The columns are the records' own, sorted; the signal of an illegal step is infinite, so that no rule stops there.
+    """
+
+    person: Ints
+    seed: Ints
+    start: Ints
+    length: Ints
+    step: Ints
+    signal: Floats
+    loss: Floats
+    spent: Floats
+    refused: Bools | None
+
+    @classmethod
+    def of(cls, records: Records) -> "Runs":
+        """The runs of ``records``; people are numbered in order of appearance."""
+        rows = records.order
+        code, seed = records.code[rows], records.seed[rows]
+        first = np.concatenate([[True], (code[1:] != code[:-1]) | (seed[1:] != seed[:-1])])
+        start = np.flatnonzero(first)
+        length = np.diff(start, append=len(rows))
+        signal = np.where(records.legal, records.signal, np.inf)[rows]
+        loss = np.where(records.legal, records.loss, 0.0)[rows]
+        refused = None if records.refused is None else records.refused[rows]
+        return cls(code[start], seed[start], start, length, records.step[rows], signal, loss, records.spent[rows], refused)
+
+    @cached_property
+    def grid(self) -> Floats:
+        """The signals, one row a run and one column a step; infinite where there is none."""
+        within = np.arange(self.length.max()) < self.length[:, None]
+        grid = np.full(within.shape, np.inf)
+        grid[within] = self.signal
+        return grid
+
+    @cached_property
+    def end(self) -> Ints:
+        """The last row of each run, K of the paper: everything the policy may acquire is known."""
+        return self.start + self.length - 1
+
+    @cached_property
+    def fallback(self) -> Ints:
+        """The row of the last legal step, or -1: where a run that never triggers takes its plan from."""
+        rows = np.where(np.isfinite(self.signal), np.arange(len(self.signal)), -1)
+        return np.maximum.reduceat(rows, self.start)
+
+    def stops(self, tau: Any) -> tuple[Ints, Bools]:
+        """The row at which each run stops (-1: it has no plan), and whether the signal triggered it."""
+        column, triggered = stopped(self.grid, tau)
+        return np.where(triggered, self.start + column, self.fallback), triggered
+
+    def first_lows(self) -> tuple[Ints, Ints]:
+        """Runs and rows whose signal is below all before it: the only rows at which any threshold stops a run."""
+        before = np.full_like(self.grid, np.inf)
+        np.minimum.accumulate(self.grid[:, :-1], axis=1, out=before[:, 1:])
+        run, column = np.nonzero(self.grid < before)
+        return run, self.start[run] + column
+
+    def distinct(self) -> Bools:
+        """The runs to keep: the first of each person where seeds changed nothing for anybody, else all of them."""
+        lead = np.searchsorted(self.person, self.person)  # sorted by person, so this is the person's first run
+        everything = np.ones(len(self.start), dtype=bool)
+        if np.any(self.length != self.length[lead]):
+            return everything
+        twin = np.arange(len(self.signal)) + np.repeat(self.start[lead] - self.start, self.length)
+        columns = [self.signal, self.loss, self.spent, *([] if self.refused is None else [self.refused])]
+        same = all(np.array_equal(column, column[twin]) for column in columns)
+        return lead == np.arange(len(lead)) if same else everything
+
+
+def stopped(grid: Floats, tau: Any) -> tuple[Ints, Bools]:
+    """The first column whose signal is at most ``tau``, and whether there is one."""
+    low = (grid <= np.asarray(tau, dtype=np.float64)[..., None]) & (grid < np.inf)
+    return low.argmax(axis=1), low.any(axis=1)
