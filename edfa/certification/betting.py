@@ -73,7 +73,7 @@ def _bets(losses: Floats, delta: float, horizon: int) -> Floats:
     means = (0.5 + np.cumsum(losses, axis=-1)) / seen
     spread = (0.25 + np.cumsum((losses - means) ** 2, axis=-1)) / seen
     before = np.concatenate([np.full((*losses.shape[:-1], 1), 0.25), spread[..., :-1]], axis=-1)
-    return np.minimum(1.0, np.sqrt(-2 * np.log(delta) / (horizon * before)))
+    return np.asarray(np.minimum(1.0, np.sqrt(-2 * np.log(delta) / (horizon * before))))
 
 
 def _checked(losses: Any) -> Floats:

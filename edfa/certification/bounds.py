@@ -146,7 +146,9 @@ def _whole_losses(losses: Any, size: Ints, m: int) -> tuple[Ints, Floats, Ints]:
         raise SettingError("losses= is a whole number of lost runs; give a mean loss as risk=")
     lost = lost.astype(np.int64)
     if np.any(lost < 0) or np.any(lost > size * m):
-        raise SettingError(f"losses= lies between 0 and n * m, which {first(lost, (lost < 0) | (lost > size * m))} is not")
+        raise SettingError(
+            f"losses= lies between 0 and n * m, which {first(lost, (lost < 0) | (lost > size * m))} is not"
+        )
     return -(-lost // m), lost / (size * m), size
 
 
@@ -158,7 +160,7 @@ def _binomial(count: Ints, n: Ints, mu: Floats) -> Floats:
 
 
 def _beta(count: Ints, n: Ints, tail: Floats) -> Floats:
-    """The mu at which P(Bin(n, mu) <= count) falls to ``tail``; from the survival side, so that a small tail is kept."""
+    """The mu at which P(Bin(n, mu) <= count) falls to ``tail``, from the survival side: small tails stay exact."""
     quantile: Floats = special.betainccinv(np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), tail)
     return np.where(count < n, quantile, 1.0)
 

@@ -31,7 +31,7 @@ class Curve:
 
     ``hits`` of ``eligible`` are lost among those the target speaks of, both as sums of the people's means over their
     seeds; ``count`` is the former in units of 1/``unit`` where whole numbers can say it. ``start`` holds what is lost
-    and eligible of each person at the first threshold, ``change[c]`` what moves for person ``who[c]`` at point ``at[c]``.
+    and eligible of each person at the first threshold; ``change[c]`` moves person ``who[c]`` at point ``at[c]``.
     """
 
     tau: Floats
@@ -63,7 +63,7 @@ class Curve:
 
     def index(self, tau: Any) -> Ints:
         """The point of the curve that holds at each of the thresholds ``tau``."""
-        return np.searchsorted(self.tau, tau, side="right") - 1
+        return np.asarray(np.searchsorted(self.tau, tau, side="right") - 1)
 
     def people_at(self, points: Ints) -> tuple[Floats, Floats]:
         """What is lost and what is eligible of each person at some rising points, one row a point."""
@@ -78,7 +78,7 @@ class Curve:
 def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> Curve | None:
     """The curve of ``runs``, or None where nobody has a legal step.
 
-    Runs without a legal step are left out (``drop``), are not spoken of but counted in n (``alpha``), or count as 0 or 1.
+    Runs without a legal step are left out (``drop``), count in n but are not spoken of (``alpha``), or are 0 or 1.
     """
     legal = runs.fallback >= 0
     if not legal.any():
@@ -138,7 +138,7 @@ def _stopped(runs: Runs, row: Ints, run: Ints, target: Target) -> Floats:
 
 
 def _unstopped(runs: Runs, target: Target, undefined: Undefined) -> Floats:
-    """The states of runs that go to their end: the plan is that of the last legal step, the cost that of the last step."""
+    """The states of runs that go to their end: they pay for all of it and take the plan of their last legal step."""
     legal, eligible = runs.fallback >= 0, np.full(len(runs.start), target != "early")
     if target == "refused":
         eligible = _refused(runs)[runs.fallback]

@@ -1,6 +1,6 @@
 """How many people must be calibrated on, and what more of them could change.
 
-A bound on n people is a saw-tooth in n: the losses are rounded up to whole people, so one more person can make it worse.
+A bound on n people is a saw-tooth in n: losses are rounded up to whole people, so one more person can make it worse.
 Hence two numbers, the first n that suffices and the n from which on every n does.
 """
 
@@ -10,14 +10,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy import special
 
-from edfa.certification.bounds import cp_p_value, cp_ucb, hb_p_value, hoeffding_p_value
+from edfa.certification.bounds import cp_p_value, hb_p_value, hoeffding_p_value
 from edfa.certification.settings import level, one_of, share
-from edfa.errors import ColumnError, SettingError, hint
 
-__all__ = ["Required", "Zones", "critical_losses", "floor", "n_for_power", "n_required", "power", "zones"]
+__all__ = [
+    "PLANNED",
+    "Required",
+    "check_plan",
+    "critical_losses",
+    "floor",
+    "n_for_power",
+    "n_required",
+    "p_value",
+    "power",
+]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -58,7 +66,7 @@ def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") 
     >>> n_required(0.2, 0.3).possible
     False
     """
-    _check(alpha, delta, bound)
+    check_plan(alpha, delta, bound)
     share("r0", r0)
     least = floor(alpha, delta, bound)
     if r0 >= alpha:
@@ -70,7 +78,7 @@ def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") 
     if end > FARTHEST:
         return Required(closed, None, None, least)
     sizes = np.arange(1, end + 1)
-    passed = _p_value(bound, alpha, sizes, risk=np.full(end, float(r0))) <= delta
+    passed = p_value(bound, alpha, sizes, risk=np.full(end, float(r0))) <= delta
     first = int(sizes[np.argmax(passed)])
     stable = int(sizes[~passed][-1]) + 1 if not passed.all() else 1
     return Required(closed, first, stable, least)
@@ -82,9 +90,9 @@ def floor(alpha: float, delta: float = 0.05, bound: str = "hb") -> int:
     >>> [floor(alpha) for alpha in (0.05, 0.1, 0.2, 0.3)]
     [78, 38, 18, 12]
     """
-    _check(alpha, delta, bound)
+    check_plan(alpha, delta, bound)
     end = int(np.ceil(-np.log(delta) / (2 * alpha**2))) + 1
-    return int(np.argmax(_p_value(bound, alpha, np.arange(1, end + 1), losses=0) <= delta)) + 1
+    return int(np.argmax(p_value(bound, alpha, np.arange(1, end + 1), losses=0) <= delta)) + 1
 
 
 def critical_losses(n: Any, alpha: float, delta: float = 0.05, bound: str = "hb", m: int = 1) -> Any:
@@ -93,13 +101,13 @@ def critical_losses(n: Any, alpha: float, delta: float = 0.05, bound: str = "hb"
     >>> critical_losses([30, 100, 500], 0.2)
     array([ 1, 11, 81])
     """
-    _check(alpha, delta, bound)
+    check_plan(alpha, delta, bound)
     people = np.asarray(n, dtype=np.int64)
     low, high = np.full(people.shape, -1), people * m
     while np.any(high - low > 1):
         middle = (low + high) // 2
         extra = {} if bound == "cp" else {"m": m}
-        passed = _p_value(bound, alpha, people, losses=np.maximum(middle, 0), **extra) <= delta
+        passed = p_value(bound, alpha, people, losses=np.maximum(middle, 0), **extra) <= delta
         low, high = np.where(passed & (middle >= 0), middle, low), np.where(passed & (middle >= 0), high, middle)
     return low[()]
 
@@ -126,7 +134,7 @@ def n_for_power(
     >>> n_for_power(0.2, 0.1)
     (78, 128, 159)
     """
-    _check(alpha, delta, bound)
+    check_plan(alpha, delta, bound)
     wanted = level(chances, "chances")
     last, start, short = np.zeros(len(wanted), dtype=np.int64), 1, np.full(len(wanted), risk < alpha)
     # A block is as long as all before it; once the chance holds throughout one, the saw-tooth has passed below it.
@@ -140,70 +148,15 @@ def n_for_power(
     return tuple(int(n) + 1 if ok else None for n, ok in zip(last, found, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class Zones:
-    """Where each combination stands, and the lines of the paper's figure on data limits."""
-
-    table: pd.DataFrame
-    alpha: float
-    delta: float
-    bound: str
-
-    def frame(self) -> pd.DataFrame:
-        """The given rows with zone, people needed (by formula, first, stable) and how many more that is."""
-        return self.table
-
-    def curve(self, points: int = 60) -> pd.DataFrame:
-        """The people needed over the observed risk: exactly, and by the paper's formula."""
-        risks = np.linspace(0, self.alpha * 0.95, points)
-        needed = [n_required(self.alpha, float(r), self.delta, self.bound) for r in risks]
-        columns = {"risk": risks, "closed_form": [n.closed_form for n in needed]}
-        return pd.DataFrame(columns | {"first": [n.first for n in needed], "stable": [n.stable for n in needed]})
-
-    @property
-    def floor(self) -> int:
-        """The dotted line of the figure: below it nothing can be certified."""
-        return floor(self.alpha, self.delta, self.bound)
-
-    def _repr_html_(self) -> str:
-        return str(self.table.to_html(index=False))
-
-
-def zones(table: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> Zones:
-    """The zone of each row of ``table``, from its columns ``n`` and ``risk`` (that of the strictest rule).
-
-    DEVIATION: the paper calls a combination risk-limited as soon as the observed risk reaches alpha. Seven losses of
-    thirty settle nothing at 0.2; here it takes a lower bound above alpha.
-
-    Examples
-    --------
-    >>> found = zones({"n": [200, 30, 30, 300], "risk": [0.1, 0.1, 7 / 30, 0.3]}, alpha=0.2)
-    >>> found.frame()["zone"].tolist(), found.frame()["n_more"].tolist()
-    (['certified', 'data-limited', 'data-limited', 'risk-limited'], [0, 54, <NA>, <NA>])
-    """
-    _check(alpha, delta, bound)
-    frame = pd.DataFrame(table).copy()
-    for name in ("n", "risk"):
-        if name not in frame.columns:
-            raise ColumnError(f"zones need a column {name!r}{hint(name, frame.columns)}")
-    people, risks = frame["n"].to_numpy(), frame["risk"].to_numpy(dtype=np.float64)
-    passed = _p_value(bound, alpha, people, risk=risks) <= delta
-    hopeless = 1 - np.asarray(cp_ucb(1 - risks, people, delta)) > alpha
-    needed = [n_required(alpha, float(r), delta, bound) for r in risks]
-    frame["zone"] = np.select([passed, hopeless], ["certified", "risk-limited"], "data-limited")
-    for name in ("closed_form", "first", "stable"):
-        frame[name] = pd.array([getattr(n, name) for n in needed], dtype="Int64")
-    frame["n_more"] = (frame["stable"] - people).clip(lower=0).mask(passed, 0)
-    return Zones(frame, alpha, delta, bound)
-
-
-def _check(alpha: float, delta: float, bound: str) -> None:
+def check_plan(alpha: float, delta: float, bound: str) -> None:
+    """Refuse levels and bounds that cannot be planned with."""
     level(alpha, "alpha")
     level(delta)
     one_of("bound", bound, PLANNED)
 
 
-def _p_value(bound: str, alpha: float, n: Any, **seen: Any) -> Floats:
+def p_value(bound: str, alpha: float, n: Any, **seen: Any) -> Floats:
+    """The p-value of one of the bounds that can be planned with."""
     if bound == "cp":
         return np.asarray(cp_p_value(n=n, mu=alpha, **seen))
     if bound == "hoeffding":

@@ -27,9 +27,9 @@ class Records:
     """Runs of the acquisition for calibration people, in columns of equal length.
 
     ``signal`` is what the stop rule watches (small means sure), ``loss`` in [0, 1] says whether a plan made at this
-    step fails once the rest is known, ``legal`` whether there is a plan at all; ``spent`` is the cost so far. Signal and
-    loss of an illegal step are not read. To blame a run for stopping without a plan, call that step legal with loss 1.
-    ``group`` is one label a person; ``refused`` says whether the decision at this step is the unfavourable one.
+    step fails once the rest is known, ``legal`` whether there is a plan at all, ``spent`` is the cost so far. Signal
+    and loss of an illegal step are not read. To blame a run for stopping without a plan, call the step legal, with
+    loss 1. ``group`` is one label a person; ``refused`` says whether the decision at this step is unfavourable.
 
     ``advisor`` is the fingerprint of all that made the runs; ``signal_name`` and ``reference`` (what "the rest" is) go
     into the certificate.
@@ -114,7 +114,7 @@ class Records:
         return replace(self, **{name: values[rows] for name, values in columns.items() if values is not None})
 
     def one_seed(self, seed: int = 0) -> "Records":
-        """One run of each person, drawn at random: with single runs every loss is 0 or 1 and the exact bound applies."""
+        """One run of each person, drawn at random: then every loss is 0 or 1 and the exact bound applies."""
         runs = self.frame()[["person", "seed"]].drop_duplicates()
         drawn = runs.sample(frac=1, random_state=seed).drop_duplicates("person")
         kept = pd.MultiIndex.from_frame(drawn)
@@ -137,7 +137,9 @@ class Records:
             twice = ~_rising(*(key[order] for key in keys))
             if twice.any():
                 at = order[np.argmax(twice)]
-                raise DataError(f"person {_plain(self.person[at])!r} has step {self.step[at]} of seed {self.seed[at]} twice")
+                raise DataError(
+                    f"person {_plain(self.person[at])!r} has step {self.step[at]} of seed {self.seed[at]} twice"
+                )
         return order
 
     def _check_steps(self) -> None:
@@ -160,7 +162,9 @@ class Records:
     def _check_groups(self) -> None:
         pairs = pd.DataFrame({"code": self.code, "group": self.group}).drop_duplicates()
         if pairs["group"].isna().any():
-            raise DataError(f"person {_plain(self.people[pairs['code'][pairs['group'].isna()].iloc[0]])!r} has no group")
+            raise DataError(
+                f"person {_plain(self.people[pairs['code'][pairs['group'].isna()].iloc[0]])!r} has no group"
+            )
         twice = pairs["code"].duplicated()
         if twice.any():
             raise DataError(f"person {_plain(self.people[pairs['code'][twice].iloc[0]])!r} is in two groups")

@@ -44,7 +44,9 @@ class Runs:
         signal = np.where(records.legal, records.signal, np.inf)[rows]
         loss = np.where(records.legal, records.loss, 0.0)[rows]
         refused = None if records.refused is None else records.refused[rows]
-        return cls(code[start], seed[start], start, length, records.step[rows], signal, loss, records.spent[rows], refused)
+        return cls(
+            code[start], seed[start], start, length, records.step[rows], signal, loss, records.spent[rows], refused
+        )
 
     @cached_property
     def grid(self) -> Floats:
@@ -92,4 +94,4 @@ class Runs:
 def stopped(grid: Floats, tau: Any) -> tuple[Ints, Bools]:
     """The first column whose signal is at most ``tau``, and whether there is one."""
     low = (grid <= np.asarray(tau, dtype=np.float64)[..., None]) & (grid < np.inf)
-    return low.argmax(axis=1), low.any(axis=1)
+    return low.argmax(axis=1), np.asarray(low.any(axis=1))

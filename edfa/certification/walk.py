@@ -5,6 +5,7 @@ than delta when the risk is not monotone. Algorithm 2's running maximum is this 
 full level, and to certify a bad one the walk would have to pass the first bad one, which it does with chance delta.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,7 +32,7 @@ def leading(passed: npt.NDArray[np.bool_]) -> Ints:
     >>> leading(np.array([[True, True, False, True], [False, True, True, True]]))
     array([2, 0])
     """
-    return np.cumprod(passed, axis=-1, dtype=np.int64).sum(axis=-1)
+    return np.asarray(np.cumprod(passed, axis=-1, dtype=np.int64).sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -53,22 +54,26 @@ class RiskTest:
             return _bet_along(self, curve, points)
         return int(leading(self.p_values(curve, points) <= self.delta))
 
-    def p_values(self, curve: Curve, points: Ints, fill: Any = None) -> Floats:
-        """The p-value for a risk of ``fill`` (alpha) or more, which is also what those not spoken of count as."""
-        level = np.broadcast_to(self.alpha if fill is None else fill, len(points))
-        if self.bound == "wsr":
-            hits, eligible = self._ordered(curve, points)
-            filled = hits + (1 - eligible) * level[:, None]
-            return np.asarray(wsr_p_value(filled, level, self.delta, self.horizon))
-        if self.bound == "cp" and curve.conditional:
-            some = curve.eligible[points] > 0
-            lost, people = np.rint(curve.hits[points]), np.maximum(np.rint(curve.eligible[points]), 1)
-            return np.where(some, cp_p_value(n=people, mu=level, losses=lost), 1.0)
-        if curve.count is not None and fill is None:
+    def p_values(self, curve: Curve, points: Ints) -> Floats:
+        """The p-value for a risk of alpha or more at each of the rising ``points``."""
+        if curve.count is not None and self.bound != "wsr":
             lost, back = np.unique(curve.count[points], return_inverse=True)  # far fewer than thresholds
             return np.asarray(self._p(self.alpha, curve, losses=lost, m=curve.unit))[back]
-        sums = curve.hits[points] + (curve.n - curve.eligible[points]) * level
-        return np.asarray(self._p(level, curve, risk=np.clip(sums / curve.n, 0.0, 1.0)))
+        return self._filled(curve, points)(np.full(len(points), self.alpha))
+
+    def _filled(self, curve: Curve, points: Ints) -> Callable[[Floats], Floats]:
+        """The p-values as a function of the risk in question, which is also what those not spoken of count as."""
+        if self.bound == "wsr":
+            hits, eligible = (part[:, self._order(curve)] for part in curve.people_at(points))
+            return lambda mu: np.asarray(wsr_p_value(hits + (1 - eligible) * mu[:, None], mu, self.delta, self.horizon))
+        lost, spoken = curve.hits[points], curve.eligible[points]
+        if self.bound == "cp" and curve.conditional:
+            lost, people = np.rint(lost), np.maximum(np.rint(spoken), 1)
+            return lambda mu: np.where(spoken > 0, cp_p_value(n=people, mu=mu, losses=lost), 1.0)
+        return lambda mu: self._p(mu, curve, risk=np.clip((lost + (curve.n - spoken) * mu) / curve.n, 0.0, 1.0))
+
+    def _order(self, curve: Curve) -> Ints:
+        return np.arange(curve.n) if self.order is None else self.order
 
     def _p(self, mu: Any, curve: Curve, **seen: Any) -> Any:
         if self.bound == "cp":
@@ -82,19 +87,31 @@ class RiskTest:
         """The upper bound of the risk at ``points``: at most alpha exactly where the test passes."""
         if self.bound != "wsr" and not curve.conditional:
             return self._closed(curve, points)
-        # Those not spoken of count as the level in question, so the level is found by halving, from alpha on.
-        passed = self.p_values(curve, points) <= self.delta
-        low = np.where(passed, np.zeros(len(points)), self.alpha)
-        high = np.where(passed, self.alpha, np.ones(len(points)))
+        p_values = self._filled(curve, points)
+        passed = p_values(np.full(len(points), self.alpha)) <= self.delta
+        low, high = np.where(passed, 0.0, self.alpha), np.where(passed, self.alpha, 1.0)
         for _ in range(HALVINGS // 2):
             middle = (low + high) / 2
-            out = self.p_values(curve, points, middle) <= self.delta
+            out = p_values(middle) <= self.delta
             low, high = np.where(out, low, middle), np.where(out, middle, high)
         return high
 
+    def surely_above(self, curve: Curve, point: int) -> bool:
+        """Whether a lower bound of the risk exceeds alpha, so that more people cannot help."""
+        kept = curve.n - curve.hits[point] - (curve.n - curve.eligible[point]) * self.alpha
+        people, exact = curve.n, curve.binary
+        if exact and curve.conditional:
+            people, kept = round(curve.eligible[point]), curve.eligible[point] - curve.hits[point]
+        if not people:
+            return False
+        upper = cp_ucb if exact else hb_ucb
+        return bool(1 - upper(np.clip(kept / people, 0.0, 1.0), people, self.delta) > self.alpha)
+
     def _closed(self, curve: Curve, points: Ints) -> Floats:
         whole = curve.count is not None
-        seen: dict[str, Any] = {"losses": curve.count[points]} if curve.count is not None else {"risk": curve.risk[points]}
+        seen: dict[str, Any] = (
+            {"losses": curve.count[points]} if curve.count is not None else {"risk": curve.risk[points]}
+        )
         if self.bound == "cp":
             return np.asarray(cp_ucb(n=curve.n, delta=self.delta, **seen))
         seen |= {"m": curve.unit} if whole else {}
@@ -103,11 +120,6 @@ class RiskTest:
         form: Any = "kl" if self.bound == "hb_kl" else "quadratic"
         return np.asarray(hb_ucb(n=curve.n, delta=self.delta, form=form, **seen))
 
-    def _ordered(self, curve: Curve, points: Ints) -> tuple[Floats, Floats]:
-        hits, eligible = curve.people_at(points)
-        order = slice(None) if self.order is None else self.order
-        return hits[:, order], eligible[:, order]
-
 
 def _bet_along(test: RiskTest, curve: Curve, points: Ints) -> int:
     """The walk by betting: exact, but not with bets on everybody at every threshold.
@@ -115,7 +127,7 @@ def _bet_along(test: RiskTest, curve: Curve, points: Ints) -> int:
     Where the capital reaches 1/delta within the first people, thresholds that only change later people pass as well.
     So the bets go over a prefix of the people, which is doubled where it does not suffice.
     """
-    order = np.arange(curve.n) if test.order is None else test.order
+    order = test._order(curve)
     place = np.empty(curve.n, dtype=np.int64)
     place[order] = np.arange(curve.n)
     slot = np.searchsorted(points, curve.at)
