@@ -98,11 +98,11 @@ def certify_cost(
         raise DataError(f"budget= is the most a run can cost, at least {records.spent.max():g} here, not {budget!r}")
     if curve is None:
         raise SettingError("there is no cost to certify: nobody has a plan at any step")
-    shares = np.clip(curve.cost / budget, 0.0, 1.0)
-    passed = hb_p_value(shares, curve.n, limit, form=form) <= delta
-    down = int(leading(passed[::-1]))
-    lowest = float(curve.tau[-down]) if down else None
+    levels = np.append(-np.inf, np.unique(curve.lows))
+    shares = np.clip(curve.cost(levels) / budget, 0.0, 1.0)
+    down = int(leading(hb_p_value(shares, curve.n, limit, form=form)[::-1] <= delta))
+    lowest = float(levels[-down]) if down else None
     tau = certificate.tau if certificate.certified else None
-    seen: Any = None if tau is None else float(shares[curve.index(tau)])
+    seen: Any = None if tau is None else float(np.clip(curve.cost(tau)[0] / budget, 0.0, 1.0))
     upper = None if seen is None else float(hb_ucb(seen, curve.n, delta, form=form))
     return CostCertificate(limit, budget, delta, lowest, tau, seen, upper, curve.n, certificate.delta)

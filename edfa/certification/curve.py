@@ -1,11 +1,12 @@
-"""The risk at every threshold: one sort and some cumulative sums.
+"""The risk at every threshold: one sort and a cumulative sum.
 
 The risk is a step function of the threshold that changes only where a run's signal is below all before it. Walking all
 of these breakpoints, from "never stop early" upward, leaves nothing to select, so the guarantee needs no grid fixed in
-advance and no monotone risk.
+advance and no monotone risk. Where a stop moves but its loss does not, nothing is there to test; only the cost changes.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -22,16 +23,17 @@ Bools = npt.NDArray[np.bool_]
 Target = Literal["all", "early", "refused"]
 Undefined = Literal["drop", "alpha", "zero", "one"]
 EXACT = 2**52  # whole numbers below this are whole as floats too
-HIT, ELIGIBLE, SPENT, TRIGGERED = range(4)  # what is known of a run that stops somewhere
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What happens at each threshold of ``tau`` (-inf, then every breakpoint) to the people that count.
+    """What happens to the people that count at each threshold ``tau``: -inf, every breakpoint of the risk, the largest.
 
     ``hits`` of ``eligible`` are lost among those the target speaks of, both as sums of the people's means over their
     seeds; ``count`` is the former in units of 1/``unit`` where whole numbers can say it. ``start`` holds what is lost
     and eligible of each person at the first threshold; ``change[c]`` moves person ``who[c]`` at point ``at[c]``.
+    ``lows`` are all signals at which some run can stop, ``saves`` what the person's mean cost falls by there, and
+    ``first`` the person's share that stops there at all for the first time.
     """
 
     tau: Floats
@@ -39,8 +41,6 @@ class Curve:
     count: Ints | None
     unit: int
     eligible: Floats
-    cost: Floats
-    triggered: Floats
     binary: bool
     conditional: bool
     people: Ints
@@ -48,22 +48,45 @@ class Curve:
     at: Ints
     who: Ints
     change: Floats
+    full_cost: float
+    lows: Floats
+    saves: Floats
+    first: Floats
 
     @property
     def n(self) -> int:
         """People with a defined loss; never people times seeds."""
         return len(self.people)
 
-    @property
+    @cached_property
     def risk(self) -> Floats:
         """The mean loss at each threshold, among those the target speaks of."""
         if self.conditional:
             return np.divide(self.hits, self.eligible, out=np.zeros(len(self.tau)), where=self.eligible > 0)
-        return self.hits / self.n
+        return np.asarray(self.hits / self.n)
 
     def index(self, tau: Any) -> Ints:
         """The point of the curve that holds at each of the thresholds ``tau``."""
         return np.asarray(np.searchsorted(self.tau, tau, side="right") - 1)
+
+    def triggered_and_cost(self, tau: Any) -> tuple[Floats, Floats]:
+        """The share of runs that some rising thresholds stop, and the mean cost with them."""
+        levels = np.atleast_1d(np.asarray(tau, dtype=np.float64))
+        seen = np.searchsorted(levels, self.lows)
+        share, saved = (np.bincount(seen, part, len(levels) + 1).cumsum()[:-1] for part in (self.first, self.saves))
+        return share / self.n, self.full_cost - saved / self.n
+
+    def cost(self, tau: Any) -> Floats:
+        """The mean cost at some rising thresholds."""
+        return self.triggered_and_cost(tau)[1]
+
+    def last_low(self, below: float) -> float:
+        """The largest signal below a threshold at which a run can stop, or -inf."""
+        return float(np.max(self.lows, where=self.lows < below, initial=-np.inf))
+
+    def next_low(self, above: float) -> float:
+        """The smallest signal above a threshold at which a run can stop, or inf."""
+        return float(np.min(self.lows, where=self.lows > above, initial=np.inf))
 
     def people_at(self, points: Ints) -> tuple[Floats, Floats]:
         """What is lost and what is eligible of each person at some rising points, one row a point."""
@@ -72,7 +95,7 @@ class Curve:
         seen = self.at <= points[-1]
         np.add.at(rows, (np.searchsorted(points, self.at[seen]), self.who[seen]), self.change[seen])
         sums = np.clip(np.cumsum(rows, axis=0), 0.0, 1.0)
-        return sums[..., HIT], sums[..., ELIGIBLE]
+        return sums[..., 0], sums[..., 1]
 
 
 def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> Curve | None:
@@ -89,62 +112,67 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
     seeds = np.bincount(person)
     who = np.full(len(kept), -1)
     who[kept] = person
-    share = 1 / seeds
+    share = np.zeros(len(kept))
+    share[kept] = 1 / seeds[person]
 
     run, row = runs.first_lows()
-    run, row = run[kept[run]], row[kept[run]]
-    rest = _unstopped(runs, target, undefined)
-    stop = _stopped(runs, row, run, target)
+    if not kept.all():
+        run, row = run[kept[run]], row[kept[run]]
+    rest, stop = _unstopped(runs, target, undefined), _stopped(runs, row, run, target)
     # Rising thresholds reach the last low of a run first; before it stands the end, before any other the low after it.
     last = np.append(run[1:] != run[:-1], True)
-    change = stop - np.where(last[:, None], rest[run], np.roll(stop, -1, axis=0))
-    rising = np.argsort(runs.signal[row], kind="stable")
-    run, change = run[rising], change[rising]
-    tau, ends = _steps(runs.signal[row][rising])
+    hit, eligible, spent = (_changes(of_stop, of_rest[run], last) for of_stop, of_rest in zip(stop, rest, strict=True))
+    lows, weight = runs.signal[row], share[run]
 
-    first = rest[kept] * share[person, None]
-    moved = change * share[who[run], None]
-    sums = np.cumsum(np.concatenate([first.sum(axis=0)[None], moved]), axis=0)[ends]
-    zero_one = not np.any(rest[kept, HIT] % 1) and not np.any(stop[:, HIT] % 1)
-    unit = _unit(seeds) if zero_one else 0
-    counts = np.append((rest[kept, HIT] * unit * share[person]).sum(), change[:, HIT] * unit * share[who[run]])
-    conditional = bool(target != "all" or np.any(rest[kept, ELIGIBLE] == 0))
+    moved = np.flatnonzero((hit != 0) | (eligible != 0) | (lows == lows.max(initial=-np.inf)))
+    moved = moved[np.argsort(lows[moved])]
+    tau, ends, at = _steps(lows[moved])
+    change = np.column_stack([hit[moved], eligible[moved]]) * weight[moved, None]
+    start: Floats = np.column_stack([np.bincount(person, part[kept] * share[kept]) for part in rest[:2]])
+    sums = np.cumsum(np.concatenate([start.sum(axis=0)[None], change]), axis=0)[ends]
+    zero_one = _zero_one(rest[0][kept]) and _zero_one(stop[0])
+    conditional = bool(target != "all" or np.any(rest[1][kept] == 0))
+    unit = _unit(seeds) if zero_one and not conditional else 0
+    count = (
+        np.cumsum(np.rint(unit * np.append(start[:, 0].sum(), change[:, 0])).astype(np.int64))[ends] if unit else None
+    )
     return Curve(
         tau=tau,
-        hits=sums[:, HIT],
-        count=np.cumsum(np.rint(counts).astype(np.int64))[ends] if unit and not conditional else None,
+        hits=sums[:, 0] if count is None else count / unit,
+        count=count,
         unit=unit or 1,
-        eligible=sums[:, ELIGIBLE],
-        cost=sums[:, SPENT] / len(people),
-        triggered=sums[:, TRIGGERED] / len(people),
+        eligible=sums[:, 1],
         binary=zero_one and bool(np.all(seeds == 1)),
         conditional=conditional,
         people=people,
-        start=np.column_stack([np.bincount(person, first[:, c]) for c in (HIT, ELIGIBLE)]),
-        at=np.searchsorted(ends, np.arange(1, len(run) + 1)),
-        who=who[run],
-        change=moved[:, [HIT, ELIGIBLE]],
+        start=start,
+        at=at,
+        who=who[run[moved]],
+        change=change,
+        full_cost=float(rest[2][kept] @ share[kept] / len(people)),
+        lows=lows,
+        saves=-spent * weight,
+        first=last * weight,
     )
 
 
-def _stopped(runs: Runs, row: Ints, run: Ints, target: Target) -> Floats:
-    """The states of runs that the signal stops at ``row``; at the last step of all it is not early any more."""
-    eligible: Any = np.ones(len(row))
-    if target == "early":
-        eligible = row < runs.end[run]
-    elif target == "refused":
-        eligible = _refused(runs)[row]
-    return np.column_stack([eligible * runs.loss[row], eligible, runs.spent[row], np.ones(len(row))])
+def _stopped(runs: Runs, row: Ints, run: Ints, target: Target) -> tuple[Floats, Floats, Floats]:
+    """Lost, spoken of, spent, for runs that the signal stops at ``row``; at the last step of all that is not early."""
+    loss, spent = runs.loss[row], runs.spent[row]
+    if target == "all":
+        return loss, np.ones(len(row)), spent
+    eligible = row < runs.end[run] if target == "early" else _refused(runs)[row]
+    return eligible * loss, eligible.astype(np.float64), spent
 
 
-def _unstopped(runs: Runs, target: Target, undefined: Undefined) -> Floats:
-    """The states of runs that go to their end: they pay for all of it and take the plan of their last legal step."""
+def _unstopped(runs: Runs, target: Target, undefined: Undefined) -> tuple[Floats, Floats, Floats]:
+    """The same for runs that go to their end: they pay for all of it and take the plan of their last legal step."""
     legal, eligible = runs.fallback >= 0, np.full(len(runs.start), target != "early")
     if target == "refused":
         eligible = _refused(runs)[runs.fallback]
     eligible = np.where(legal, eligible, undefined in ("zero", "one"))
     loss = np.where(legal, runs.loss[runs.fallback], undefined == "one")
-    return np.column_stack([eligible * loss, eligible, runs.spent[runs.end], np.zeros(len(legal))])
+    return np.where(eligible, loss, 0.0), eligible.astype(np.float64), runs.spent[runs.end]
 
 
 def _refused(runs: Runs) -> Bools:
@@ -153,11 +181,22 @@ def _refused(runs: Runs) -> Bools:
     return runs.refused
 
 
-def _steps(signal: Floats) -> tuple[Floats, Ints]:
-    """The thresholds, -inf first, and how many of the sorted changes each of them has seen."""
-    last = np.append(signal[1:] != signal[:-1], True) if len(signal) else np.zeros(0, dtype=bool)
-    ends = np.flatnonzero(last)
-    return np.append(-np.inf, signal[ends]), np.append(0, ends + 1)
+def _changes(stopped: Floats, rest: Floats, last: Bools) -> Floats:
+    before = np.empty_like(stopped)
+    before[:-1] = stopped[1:]
+    before[last] = rest[last]
+    return stopped - before
+
+
+def _steps(lows: Floats) -> tuple[Floats, Ints, Ints]:
+    """The thresholds, -inf first; how many of the sorted changes each has seen; the threshold of each change."""
+    new = np.append(True, lows[1:] != lows[:-1]) if len(lows) else np.zeros(0, dtype=bool)
+    begins = np.flatnonzero(new)
+    return np.append(-np.inf, lows[begins]), np.append(begins, len(lows)), np.cumsum(new)
+
+
+def _zero_one(values: Floats) -> bool:
+    return bool(np.all((values == 0) | (values == 1)))
 
 
 def _unit(seeds: Ints) -> int:

@@ -1,6 +1,7 @@
 """A small made-up population of runs, for examples and tests of one's own signal or bound."""
 
 import numpy as np
+from scipy.special import expit
 
 from edfa.certification.records import Records
 
@@ -25,7 +26,7 @@ def people(n: int, seed: int = 0, seeds: int = 1, steps: int = 6, advisor: str =
     side = np.sign(score)
     margin = 0.2 + random.exponential(0.8, size=score.shape)
     lost = (side != side[..., -1:]) | (side * rest > margin)
-    signal = 1 / (1 + np.exp(1.7 * np.abs(score) / left))
+    signal = expit(-1.7 * np.abs(score) / left)
     legal = random.random(score.shape) < np.linspace(0.6, 0.95, steps)
     who, which, step = (axis.ravel() for axis in np.indices(score.shape))
     return Records(

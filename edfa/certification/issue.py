@@ -1,6 +1,7 @@
 """From a finished walk to a certificate: which threshold, which zone, how many more people."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,21 @@ class Found:
         return int(self.points[max(self.passed - 1, 0)])
 
     @property
+    def chosen(self) -> float:
+        """The largest signal at which the certified rule stops somebody; or the first threshold tried."""
+        if not self.passed:
+            return float(self.tried[0])
+        return self.interval[0]
+
+    @cached_property
     def interval(self) -> tuple[float, float]:
-        """The thresholds that do the same on these people as the last one passed."""
+        """The thresholds that do the same on these people as the largest one passed."""
         curve = self.curve
-        low = self.tried[self.passed - 1] if self.every else curve.tau[self.at]
-        return float(low), float(curve.tau[self.at + 1]) if self.at + 1 < len(curve.tau) else np.inf
+        if not self.every:
+            tau = float(self.tried[self.passed - 1])
+            return curve.last_low(np.nextafter(tau, np.inf)), curve.next_low(tau)
+        high = float(curve.tau[self.at + 1]) if self.at + 1 < len(curve.tau) else np.inf
+        return max(curve.last_low(high), float(self.tried[0])), high
 
     @property
     def tau(self) -> float:
@@ -55,18 +66,18 @@ class Found:
 
 def issue(blank: Certificate, found: Found) -> Certificate:
     """Fill in ``blank`` from what the walk found."""
-    curve, at = found.curve, found.at
     needed, n_more = _needed(found) if not found.passed else (None, None)
     shown = _points(found)
+    here = next(point for point in shown if point.tau == found.chosen)
     filled = replace(
         blank,
         status=_status(found),
         method=blank.method if blank.method == "paper" else found.test.bound,
-        n=curve.n,
-        risk=float(curve.risk[at]),
-        bound=next(point.bound for point in shown if point.tau == curve.tau[at]),
-        cost=float(curve.cost[at]),
-        triggered=float(curve.triggered[at]),
+        n=found.curve.n,
+        risk=here.risk,
+        bound=here.bound,
+        cost=here.cost,
+        triggered=here.triggered,
         required=needed,
         n_more=n_more,
         complete=found.passed == len(found.tried),
@@ -101,9 +112,11 @@ def _points(found: Found) -> tuple[Point, ...]:
     curve, last = found.curve, len(found.curve.tau) - 1
     room = SHOWN if found.test.bound != "wsr" else int(np.clip(1_000_000 // curve.n, 20, SHOWN))
     even = np.linspace(0, last, min(room, last + 1)).astype(np.int64)
-    kept = np.unique(np.concatenate([even, [found.at, min(found.at + 1, last)]]))
-    upper, p = found.test.upper(curve, kept), found.test.p_values(curve, kept)
-    columns: list[Any] = [curve.tau[kept], curve.risk[kept], upper, p, curve.triggered[kept], curve.cost[kept]]
+    after = curve.tau[min(found.at + 1, last)]
+    levels = np.unique(np.concatenate([curve.tau[even], [found.chosen, after]]))
+    points = curve.index(levels)
+    upper, p = found.test.upper(curve, points), found.test.p_values(curve, points)
+    columns: list[Any] = [levels, curve.risk[points], upper, p, *curve.triggered_and_cost(levels)]
     return tuple(Point(*values) for values in zip(*(column.tolist() for column in columns), strict=True))
 
 

@@ -104,11 +104,11 @@ def critical_losses(n: Any, alpha: float, delta: float = 0.05, bound: str = "hb"
     check_plan(alpha, delta, bound)
     people = np.asarray(n, dtype=np.int64)
     low, high = np.full(people.shape, -1), people * m
+    runs = {} if bound == "cp" else {"m": m}
     while np.any(high - low > 1):
-        middle = (low + high) // 2
-        extra = {} if bound == "cp" else {"m": m}
-        passed = p_value(bound, alpha, people, losses=np.maximum(middle, 0), **extra) <= delta
-        low, high = np.where(passed & (middle >= 0), middle, low), np.where(passed & (middle >= 0), high, middle)
+        middle = (low + high + 1) // 2  # above low, so never negative; high where nothing is left between
+        passed = p_value(bound, alpha, people, losses=middle, **runs) <= delta
+        low, high = np.where(passed, middle, low), np.where(passed, high, middle)
     return low[()]
 
 

@@ -196,10 +196,16 @@ class RecourseCertifier:
         curve = trace(Runs.of(records), self.target, self.undefined)
         if curve is None:
             return None
-        at = curve.index(-np.inf if certificate.tau is None else certificate.tau)
-        risk, cost, triggered = (float(line[at]) for line in (curve.risk, curve.cost, curve.triggered))
+        tau = -np.inf if certificate.tau is None else certificate.tau
+        triggered, cost = curve.triggered_and_cost(tau)
         return Evaluation(
-            risk, cost, triggered, float(curve.risk[-1]), float(curve.risk[0]), curve.n, len(records.people)
+            risk=float(curve.risk[curve.index(tau)]),
+            cost=float(cost[0]),
+            triggered=float(triggered[0]),
+            first=float(curve.risk[-1]),
+            last=float(curve.risk[0]),
+            n=curve.n,
+            people=len(records.people),
         )
 
     def _calibrated(self) -> Certificate | GroupCertificates:

@@ -59,7 +59,7 @@ class Records:
     # Found once: a number for each person in order of appearance, the people, the rows by person, seed and step.
     code: Ints = field(init=False)
     people: npt.NDArray[Any] = field(init=False)
-    order: Ints = field(init=False)
+    order: Any = field(init=False)
 
     def __post_init__(self) -> None:
         for name in (*NEEDED, *OPTIONAL):
@@ -128,10 +128,10 @@ class Records:
         if not len(self):
             raise EmptyTableError("there are no records to certify from")
 
-    def _sorted(self) -> Ints:
-        """The order by person, seed and step; rows that come sorted, as they mostly do, cost no sort."""
+    def _sorted(self) -> Any:
+        """The order by person, seed and step; rows that come sorted, as they mostly do, cost neither sort nor copy."""
         keys = (self.code, self.seed, self.step)
-        order = np.arange(len(self))
+        order: Any = slice(None)
         if not _rising(*keys).all():
             order = np.lexsort(keys[::-1])
             twice = ~_rising(*(key[order] for key in keys))
@@ -150,7 +150,7 @@ class Records:
         code, seed, spent = (column[self.order] for column in (self.code, self.seed, self.spent))
         falls = (code[1:] == code[:-1]) & (seed[1:] == seed[:-1]) & (spent[1:] < spent[:-1])
         bad = np.zeros(len(self), dtype=bool)
-        bad[self.order[1:][falls]] = True
+        bad[np.arange(len(self))[self.order][1:][falls]] = True
         self._refuse(bad, "spent", "is less than at the step before")
 
     def _refuse(self, bad: Bools, name: str, why: str) -> None:

@@ -37,21 +37,28 @@ class Runs:
     def of(cls, records: Records) -> "Runs":
         """The runs of ``records``; people are numbered in order of appearance."""
         rows = records.order
-        code, seed = records.code[rows], records.seed[rows]
+        code, seed, refused = records.code[rows], records.seed[rows], records.refused
         first = np.concatenate([[True], (code[1:] != code[:-1]) | (seed[1:] != seed[:-1])])
         start = np.flatnonzero(first)
-        length = np.diff(start, append=len(rows))
-        signal = np.where(records.legal, records.signal, np.inf)[rows]
-        loss = np.where(records.legal, records.loss, 0.0)[rows]
-        refused = None if records.refused is None else records.refused[rows]
         return cls(
-            code[start], seed[start], start, length, records.step[rows], signal, loss, records.spent[rows], refused
+            person=code[start],
+            seed=seed[start],
+            start=start,
+            length=np.diff(start, append=len(code)),
+            step=records.step[rows],
+            signal=np.where(records.legal, records.signal, np.inf)[rows],
+            loss=records.loss[rows],
+            spent=records.spent[rows],
+            refused=None if refused is None else refused[rows],
         )
 
     @cached_property
     def grid(self) -> Floats:
         """The signals, one row a run and one column a step; infinite where there is none."""
-        within = np.arange(self.length.max()) < self.length[:, None]
+        steps = self.length.max()
+        if np.all(self.length == steps):
+            return self.signal.reshape(-1, steps)
+        within = np.arange(steps) < self.length[:, None]
         grid = np.full(within.shape, np.inf)
         grid[within] = self.signal
         return grid
@@ -74,21 +81,28 @@ class Runs:
 
     def first_lows(self) -> tuple[Ints, Ints]:
         """Runs and rows whose signal is below all before it: the only rows at which any threshold stops a run."""
-        before = np.full_like(self.grid, np.inf)
-        np.minimum.accumulate(self.grid[:, :-1], axis=1, out=before[:, 1:])
-        run, column = np.nonzero(self.grid < before)
+        low: Bools = np.empty(self.grid.shape, dtype=bool)
+        low[:, 0] = self.grid[:, 0] < np.inf
+        np.less(self.grid[:, 1:], np.minimum.accumulate(self.grid[:, :-1], axis=1), out=low[:, 1:])
+        run, column = np.divmod(np.flatnonzero(low), self.grid.shape[-1])
         return run, self.start[run] + column
 
     def distinct(self) -> Bools:
         """The runs to keep: the first of each person where seeds changed nothing for anybody, else all of them."""
-        lead = np.searchsorted(self.person, self.person)  # sorted by person, so this is the person's first run
-        everything = np.ones(len(self.start), dtype=bool)
+        new = np.append(True, self.person[1:] != self.person[:-1])
+        lead = np.flatnonzero(new)[np.cumsum(new) - 1]
+        return new if self._repeat(lead) else np.ones(len(new), dtype=bool)
+
+    def _repeat(self, lead: Ints) -> bool:
+        """Whether each run says the same as the run ``lead`` names for it."""
         if np.any(self.length != self.length[lead]):
-            return everything
+            return False
         twin = np.arange(len(self.signal)) + np.repeat(self.start[lead] - self.start, self.length)
-        columns = [self.signal, self.loss, self.spent, *([] if self.refused is None else [self.refused])]
-        same = all(np.array_equal(column, column[twin]) for column in columns)
-        return lead == np.arange(len(lead)) if same else everything
+        if not np.array_equal(self.signal, self.signal[twin]):
+            return False
+        legal = np.isfinite(self.signal)
+        same = np.array_equal(self.loss[legal], self.loss[twin][legal]) and np.array_equal(self.spent, self.spent[twin])
+        return same and (self.refused is None or np.array_equal(self.refused, self.refused[twin]))
 
 
 def stopped(grid: Floats, tau: Any) -> tuple[Ints, Bools]:

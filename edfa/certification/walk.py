@@ -15,6 +15,7 @@ import numpy.typing as npt
 from edfa.certification.betting import log_capital, wsr_p_value
 from edfa.certification.bounds import HALVINGS, cp_p_value, cp_ucb, hb_p_value, hb_ucb, hoeffding_p_value, hoeffding_ucb
 from edfa.certification.curve import Curve
+from edfa.certification.planning import critical_losses
 
 __all__ = ["BOUNDS", "Bound", "RiskTest", "leading"]
 
@@ -35,6 +36,11 @@ def leading(passed: npt.NDArray[np.bool_]) -> Ints:
     return np.asarray(np.cumprod(passed, axis=-1, dtype=np.int64).sum(axis=-1))
 
 
+def _first(failed: npt.NDArray[np.bool_]) -> int:
+    at = int(np.argmax(failed))
+    return at if failed[at] else len(failed)
+
+
 @dataclass(frozen=True)
 class RiskTest:
     """A test of "the risk is alpha or more" at each point of a curve, at level ``delta``.
@@ -52,7 +58,10 @@ class RiskTest:
         """How many of the rising ``points`` are passed before the first failure."""
         if self.bound == "wsr":
             return _bet_along(self, curve, points)
-        return int(leading(self.p_values(curve, points) <= self.delta))
+        if curve.count is not None:  # the p-value rises with the losses, so one number decides
+            most = critical_losses(curve.n, self.alpha, self.delta, self.bound, curve.unit)
+            return _first(curve.count[points] > most)
+        return _first(self.p_values(curve, points) > self.delta)
 
     def p_values(self, curve: Curve, points: Ints) -> Floats:
         """The p-value for a risk of alpha or more at each of the rising ``points``."""

@@ -67,9 +67,13 @@ def test_the_curve_is_what_the_loops_say(data, target, undefined):
         assert np.allclose(np.sort(hits[point]), np.sort(told[:, 0]))
         assert np.allclose(np.sort(eligible[point]), np.sort(told[:, 1]))
         assert np.isclose(curve.hits[point], told[:, 0].sum())
-        assert np.allclose([curve.cost[point], curve.triggered[point]], told[:, 2:].mean(axis=0))
-    between = np.append(curve.tau[1:], 2.0) - 0.05
-    assert np.array_equal(curve.index(between), points), "nothing happens between breakpoints"
+    between = np.arange(-1, 5) / 4 + 0.01
+    triggered, cost = curve.triggered_and_cost(between)
+    for i, tau in enumerate(between):
+        told = by_hand(data, tau, target, undefined)
+        assert np.allclose([cost[i], triggered[i]], told[:, 2:].mean(axis=0))
+        assert np.isclose(curve.hits[curve.index(tau)], told[:, 0].sum()), "nothing happens between breakpoints"
+        assert np.isclose(curve.eligible[curve.index(tau)], told[:, 1].sum())
 
 
 @settings(max_examples=40, deadline=None)

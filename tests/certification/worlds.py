@@ -51,6 +51,11 @@ HALF = World((0.0, 0.05, 0.201, 0.35), undefined=0.5)
 WORLDS = {"monotone": MONOTONE, "non-monotone": WANDERING, "half undefined": HALF}
 
 
+def rules_passed(found, rules):
+    """How many of the rules a walk certifies: "never" first, then those with thresholds 1, 2, ..."""
+    return int(found.passed > 0 and 1 + (np.arange(1, rules) <= found.tau).sum())
+
+
 def as_records(losses, defined, seeds=1):
     """Runs of one draw; ``losses`` counts the lost seeds. The early steps have the large signals."""
     rules = losses.shape[1]
