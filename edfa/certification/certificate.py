@@ -95,6 +95,11 @@ class Certificate:
         return self.n / self.people
 
     @property
+    def left_out(self) -> int:
+        """How many of the people have no plan at any step, so that nothing is said of them."""
+        return self.people - self.n
+
+    @property
     def last(self) -> Point:
         """The rule "stop at the last step", a single hypothesis of its own."""
         return self.curve[0]

@@ -161,6 +161,7 @@ def _stopped(runs: Runs, row: Ints, run: Ints, target: Target) -> tuple[Floats, 
     loss, spent = runs.loss[row], runs.spent[row]
     if target == "all":
         return loss, np.ones(len(row)), spent
+    # DEVIATION: the paper promises something to "early-stopping users" and bounds the risk of all; this is its promise.
     eligible = row < runs.end[run] if target == "early" else _refused(runs)[row]
     return eligible * loss, eligible.astype(np.float64), spent
 

@@ -55,6 +55,7 @@ class Found:
     @property
     def tau(self) -> float:
         """The threshold to use; half-way to the next signal, where rounding at deployment cannot reach it."""
+        # DEVIATION: Algorithm 2 takes the grid point itself; bound="paper" does so too.
         if not self.every:
             return float(self.tried[self.passed - 1])
         low, high = self.interval
@@ -92,6 +93,7 @@ def issue(blank: Certificate, found: Found) -> Certificate:
 def _status(found: Found) -> Status:
     if found.passed:
         return "certified"
+    # DEVIATION: the paper says risk-limited as soon as the observed risk reaches alpha; here a lower bound must.
     return "risk_limited" if found.test.surely_above(found.curve, found.at) else "data_limited"
 
 

@@ -168,6 +168,8 @@ class RecourseCertifier:
 
     def _thresholds(self, curve: Curve, signals: Floats) -> Floats:
         """What to try, in order. The first is "never stop early", but for the paper's grid and an anchor."""
+        # DEVIATION: Algorithm 2's grid is made of calibration signals, which its theorem does not cover. By default
+        # every threshold is tried, so that nothing about the data selects one.
         if self.bound == "paper":
             return np.unique(np.quantile(signals, np.linspace(0, 1, int(np.max(self.grid)))))
         tried = curve.tau

@@ -107,5 +107,7 @@ class Runs:
 
 def stopped(grid: Floats, tau: Any) -> tuple[Ints, Bools]:
     """The first column whose signal is at most ``tau``, and whether there is one."""
+    # DEVIATION: Algorithm 2 stops at "the first step with s <= tau"; a step without a plan has nothing to issue, so
+    # its signal is infinite here and the first *legal* such step is meant, as the fallback to the last legal one is.
     low = (grid <= np.asarray(tau, dtype=np.float64)[..., None]) & (grid < np.inf)
     return low.argmax(axis=1), np.asarray(low.any(axis=1))
