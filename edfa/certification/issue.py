@@ -112,7 +112,7 @@ def _needed(found: Found) -> tuple[Required, int | None]:
 def _points(found: Found) -> tuple[Point, ...]:
     """The curve, thinned: its ends, the threshold chosen and the one after it always stay."""
     curve, last = found.curve, len(found.curve.tau) - 1
-    room = SHOWN if found.test.bound != "wsr" else int(np.clip(1_000_000 // curve.n, 20, SHOWN))
+    room = SHOWN if found.test.bound != "wsr" else int(np.clip(200_000 // curve.n, 20, SHOWN))
     even = np.linspace(0, last, min(room, last + 1)).astype(np.int64)
     after = curve.tau[min(found.at + 1, last)]
     levels = np.unique(np.concatenate([curve.tau[even], [found.chosen, after]]))

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bound = Literal["hb", "hb_kl", "cp", "wsr", "hoeffding"]
 BOUNDS: tuple[Bound, ...] = ("hb", "hb_kl", "cp", "wsr", "hoeffding")
-ROWS = 256  # thresholds of one block of bets
+CELLS = 2**17  # people times thresholds of one block of bets
 PREFIX = 64  # people to begin with
 
 
@@ -148,7 +148,8 @@ def _bet_along(test: RiskTest, curve: Curve, points: Ints) -> int:
     horizon, prefix = test.horizon or curve.n, min(PREFIX, curve.n)
     # The first row of every block is the threshold passed last, so that the first block tests the first threshold.
     while True:
-        upto = _block(slot, done, len(points), ROWS * curve.n // prefix)
+        # So many changes that about CELLS / prefix of them fall within the prefix.
+        upto = _block(slot, done, len(points), max(CELLS // prefix, 8) * curve.n // prefix)
         near = np.flatnonzero(where[done:upto] < prefix) + done
         slots, row = np.unique(slot[near], return_inverse=True)
         rows = np.zeros((len(slots) + 1, prefix))
