@@ -48,8 +48,8 @@ class Certificate:
     ``tau`` is the largest certified threshold, any other of ``interval`` (left end included) behaves the same on the
     calibration runs; -inf means "never stop early" and inf "stop at the first plan". ``risk``, ``bound``, ``cost`` and
     ``triggered`` are those at ``tau``; where nothing is certified, those of the strictest rule. ``n`` people with a
-    plan, of ``people`` in all, were calibrated on. ``complete`` says that no threshold failed. ``curve`` has up to 200
-    of the thresholds, the ends included.
+    plan, of ``people`` in all, were calibrated on. ``complete`` says that no threshold failed. ``curve`` has the grid
+    that was tried, or some 200 of all thresholds, with both ends.
     """
 
     status: Status

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from edfa.certification.certificate import Certificate
 from edfa.certification.records import Records
@@ -69,5 +69,6 @@ def by_group(records: Records) -> dict[str, Records]:
     """The records of each group, by its label."""
     if records.group is None:
         raise DataError("certificates of groups need the column 'group' in the records")
-    labels: Any = np.array([str(label) for label in records.group], dtype=object)
-    return {group: records.take(labels == group) for group in sorted(set(labels))}
+    code, labels = pd.factorize(records.group)
+    names = np.array([str(label) for label in labels], dtype=object)
+    return {str(name): records.take(names[code] == name) for name in np.unique(names)}

@@ -110,12 +110,12 @@ def _needed(found: Found) -> tuple[Required, int | None]:
 
 
 def _points(found: Found) -> tuple[Point, ...]:
-    """The curve, thinned: its ends, the threshold chosen and the one after it always stay."""
+    """The grid that was tried, or the curve, thinned; its ends, the threshold chosen and the one after it are there."""
     curve, last = found.curve, len(found.curve.tau) - 1
     room = SHOWN if found.test.bound != "wsr" else int(np.clip(200_000 // curve.n, 20, SHOWN))
-    even = np.linspace(0, last, min(room, last + 1)).astype(np.int64)
+    shown = curve.tau[np.linspace(0, last, min(room, last + 1)).astype(np.int64)] if found.every else found.tried
     after = curve.tau[min(found.at + 1, last)]
-    levels = np.unique(np.concatenate([curve.tau[even], [found.chosen, after]]))
+    levels = np.unique(np.concatenate([curve.tau[[0, last]], shown, [found.chosen, after]]))
     points = curve.index(levels)
     upper, p = found.test.upper(curve, points), found.test.p_values(curve, points)
     columns: list[Any] = [levels, curve.risk[points], upper, p, *curve.triggered_and_cost(levels)]

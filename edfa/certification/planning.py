@@ -91,8 +91,11 @@ def floor(alpha: float, delta: float = 0.05, bound: str = "hb") -> int:
     [78, 38, 18, 12]
     """
     check_plan(alpha, delta, bound)
-    end = int(np.ceil(-np.log(delta) / (2 * alpha**2))) + 1
-    return int(np.argmax(p_value(bound, alpha, np.arange(1, end + 1), losses=0) <= delta)) + 1
+    low, high = 0, int(np.ceil(-np.log(delta) / (2 * alpha**2))) + 1  # Hoeffding alone passes at the upper end
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if p_value(bound, alpha, middle, losses=0) <= delta else (middle, high)
+    return high
 
 
 def critical_losses(n: Any, alpha: float, delta: float = 0.05, bound: str = "hb", m: int = 1) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.certification.bounds import cp_ucb
+from edfa.certification.bounds import cp_ucb, hb_ucb
 from edfa.certification.planning import check_plan, floor, n_required, p_value
 from edfa.errors import ColumnError, hint
 
@@ -61,7 +61,8 @@ def zones(table: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> Z
             raise ColumnError(f"zones need a column {name!r}{hint(name, frame.columns)}")
     people, risks = frame["n"].to_numpy(), frame["risk"].to_numpy(dtype=np.float64)
     passed = p_value(bound, alpha, people, risk=risks) <= delta
-    hopeless = 1 - np.asarray(cp_ucb(1 - risks, people, delta)) > alpha
+    upper = cp_ucb if bound == "cp" else hb_ucb
+    hopeless = 1 - np.asarray(upper(1 - risks, people, delta)) > alpha
     needed = [n_required(alpha, float(r), delta, bound) for r in risks]
     frame["zone"] = np.select([passed, hopeless], ["certified", "risk-limited"], "data-limited")
     for name in ("closed_form", "first", "stable"):

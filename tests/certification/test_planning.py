@@ -104,6 +104,7 @@ def test_power():
 
 
 def test_floors():
+    assert floor(0.001, bound="cp") == 2995
     assert [floor(alpha, bound="cp") for alpha in (0.05, 0.1, 0.2, 0.3)] == [59, 29, 14, 9]
     assert [floor(alpha, bound="hoeffding") for alpha in (0.05, 0.1, 0.2, 0.3)] == [600, 150, 38, 17]
     assert floor(0.2, bound="hb_kl") == 14, "the KL form saves the factor e"

@@ -95,6 +95,11 @@ def test_paper_is_algorithm_2(data, grid):
     found = RecourseCertifier(alpha, delta, bound="paper", grid=grid).search(data)
     assert np.array_equal(found.tried, taus)
     assert np.allclose(np.maximum.accumulate(found.curve.risk[found.points]), risks)
+    shown = {point.tau: point for point in certificate.curve}
+    assert np.allclose(np.maximum.accumulate([shown[tau].risk for tau in taus]), risks)
+    assert np.allclose(
+        [shown[tau].bound for tau in taus], [hb_ucb(shown[tau].risk, certificate.n, delta) for tau in taus]
+    )
 
 
 def test_paper_is_algorithm_2_on_people_of_some_size():

@@ -1,12 +1,14 @@
-"""Writes bounds_50_digits.csv: bounds and p-values in 50-digit arithmetic, straight from their definitions.
+"""Writes tests/certification/bounds_50_digits.csv: bounds and p-values in 50 digits, straight from their definitions.
 
-    python tests/certification/make_table.py        (needs mpmath)
+    python tools/bounds_table.py        (needs mpmath)
 
 Nothing of edfa is used: binomial sums are summed, bounds are found by bisection on the p-value, as the paper has it.
 """
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import mpmath as mp
 
@@ -50,7 +52,7 @@ def upper(kind: str, lost: int, m: int, n: int, delta: mp.mpf) -> mp.mpf:
     return high
 
 
-def rows():
+def rows() -> Iterator[tuple[Any, ...]]:
     cases = [(n, 1, lost) for n, losses in (LOSSES | LARGE).items() for lost in losses]
     cases += [(n, 7, lost) for n, losses in SEVENTHS.items() for lost in losses]
     for n, m, lost in cases:
@@ -62,7 +64,8 @@ def rows():
 
 
 if __name__ == "__main__":
-    with (Path(__file__).parent / "bounds_50_digits.csv").open("w", newline="", encoding="utf-8") as file:
+    table = Path(__file__).parents[1] / "tests" / "certification" / "bounds_50_digits.csv"
+    with table.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["bound", "what", "n", "m", "losses", "at", "value"])
         writer.writerows([*row[:-1], mp.nstr(row[-1], 50)] for row in rows())
