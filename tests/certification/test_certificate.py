@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -221,6 +222,36 @@ def test_stopping_is_first_legal_step_below_else_the_last_legal_one():
         found.stop(some(), "frist")
     with pytest.raises(DataError, match="one row a run"):
         found.stop(np.zeros((2, 2, 2)))
+
+
+def test_a_signal_equal_to_the_threshold_triggers():
+    """The same <= in calibration and deployment; the paper's thresholds often are observed signals."""
+    found = Certificate("certified", 0.2, 0.05, "paper", "quantile", "all", "drop", 9, 9, 9, tau=0.3)
+    assert found.stop(some()).step.tolist() == [1, 0, 0]
+    assert found.stop([[0.5, 0.3], [0.3, 0.1]]).step.tolist() == [1, 0]
+    data = people(200, seed=6)
+    ties = Records.from_frame(data.frame().assign(signal=np.round(data.signal, 1)))
+    for settings in ({"bound": "paper"}, {"walk": "fixed", "grid": [0.1, 0.2, 0.3]}, {}):
+        certifier = RecourseCertifier(0.2, **settings).calibrate(ties)
+        stops, seen = certifier.stop(ties), certifier.certificate_
+        losses = (
+            ties.frame().set_index(["person", "step"]).loc[list(zip(stops.person, stops.step, strict=True)), "loss"]
+        )
+        assert losses.mean() == pytest.approx(seen.risk), "deployed on the same people, the rule has the observed risk"
+        assert stops.spent.mean() == pytest.approx(seen.cost)
+
+
+@pytest.mark.parametrize("settings", [{}, {"bound": "paper"}, {"walk": "fixed", "grid": [0.05, 0.1, 0.15, 0.2, 0.3]}])
+def test_all_thresholds_of_the_interval_do_the_same(settings):
+    data = people(300, seed=7)
+    found = certify(data, 0.2, **settings)
+    low, high = found.interval
+    assert low <= found.tau < high
+    expected = found.stop(data).step
+    for tau in (low, (low + high) / 2, np.nextafter(high, low)):
+        assert np.array_equal(replace(found, tau=tau).stop(data).step, expected)
+    for tau in (np.nextafter(low, -1), high):
+        assert not np.array_equal(replace(found, tau=tau).stop(data).step, expected)
 
 
 def test_another_advisor_or_signal_is_refused():
