@@ -1,5 +1,6 @@
 """May one act early: certificates that hold for every model, policy and searcher, from calibration people alone."""
 
+from edfa.certification.average import AverageCertificate, certify_on_average
 from edfa.certification.betting import wsr_p_value, wsr_ucb
 from edfa.certification.bounds import cp_p_value, cp_ucb, hb_p_value, hb_ucb, hoeffding_p_value, hoeffding_ucb
 from edfa.certification.certificate import Certificate, Point
@@ -17,6 +18,7 @@ from edfa.certification.zones import Zones, zones
 
 __all__ = [
     "NO_PLAN",
+    "AverageCertificate",
     "Certificate",
     "CostCertificate",
     "Evaluation",
@@ -33,6 +35,7 @@ __all__ = [
     "certify",
     "certify_cost",
     "certify_jointly",
+    "certify_on_average",
     "cp_p_value",
     "cp_ucb",
     "critical_losses",
