@@ -32,8 +32,8 @@ class Curve:
     ``hits`` of ``eligible`` are lost among those the target speaks of, both as sums of the people's means over their
     seeds; ``count`` is the former in units of 1/``unit`` where whole numbers can say it. ``start`` holds what is lost
     and eligible of each person at the first threshold; ``change[c]`` moves person ``who[c]`` at point ``at[c]``.
-    ``lows`` are all signals at which some run can stop, ``saves`` what the person's mean cost falls by there, and
-    ``first`` the person's share that stops there at all for the first time.
+    ``lows`` are all signals at which some run can stop, ``saves`` what its cost falls by, ``first`` whether it did
+    not stop before, and ``weight`` its share of its person.
     """
 
     tau: Floats
@@ -51,7 +51,8 @@ class Curve:
     full_cost: float
     lows: Floats
     saves: Floats
-    first: Floats
+    first: Bools
+    weight: Any
 
     @property
     def n(self) -> int:
@@ -73,7 +74,8 @@ class Curve:
         """The share of runs that some rising thresholds stop, and the mean cost with them."""
         levels = np.atleast_1d(np.asarray(tau, dtype=np.float64))
         seen = np.searchsorted(levels, self.lows)
-        share, saved = (np.bincount(seen, part, len(levels) + 1).cumsum()[:-1] for part in (self.first, self.saves))
+        parts = (self.first * self.weight, self.saves * self.weight)
+        share, saved = (np.bincount(seen, part, len(levels) + 1).cumsum()[:-1] for part in parts)
         return share / self.n, self.full_cost - saved / self.n
 
     def cost(self, tau: Any) -> Floats:
@@ -108,7 +110,9 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
         return None
     # DEVIATION: Algorithm 2 hands n to the bound but averages the defined losses; n here is the number of those.
     kept = runs.distinct() & (legal | (undefined != "drop"))
-    people, person = np.unique(runs.person[kept], return_inverse=True)
+    who_runs = runs.person[kept]  # sorted
+    new = np.append(True, who_runs[1:] != who_runs[:-1])
+    people, person = who_runs[new], np.cumsum(new) - 1
     seeds = np.bincount(person)
     who = np.full(len(kept), -1)
     who[kept] = person
@@ -121,13 +125,14 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
     rest, stop = _unstopped(runs, target, undefined), _stopped(runs, row, run, target)
     # Rising thresholds reach the last low of a run first; before it stands the end, before any other the low after it.
     last = np.append(run[1:] != run[:-1], True)
-    hit, eligible, spent = (_changes(of_stop, of_rest[run], last) for of_stop, of_rest in zip(stop, rest, strict=True))
-    lows, weight = runs.signal[row], share[run]
+    ends_at = run[last]
+    hit, eligible, spent = (_changes(s, r[ends_at], last) for s, r in zip(stop, rest, strict=True))
+    lows = runs.signal[row]
 
     moved = np.flatnonzero((hit != 0) | (eligible != 0) | (lows == lows.max(initial=-np.inf)))
     moved = moved[np.argsort(lows[moved])]
     tau, ends, at = _steps(lows[moved])
-    change = np.column_stack([hit[moved], eligible[moved]]) * weight[moved, None]
+    change = np.column_stack([hit[moved], eligible[moved]]) * share[run[moved], None]
     start: Floats = np.column_stack([np.bincount(person, part[kept] * share[kept]) for part in rest[:2]])
     sums = np.cumsum(np.concatenate([start.sum(axis=0)[None], change]), axis=0)[ends]
     zero_one = _zero_one(rest[0][kept]) and _zero_one(stop[0])
@@ -151,8 +156,9 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
         change=change,
         full_cost=float(rest[2][kept] @ share[kept] / len(people)),
         lows=lows,
-        saves=-spent * weight,
-        first=last * weight,
+        saves=-spent,
+        first=last,
+        weight=share[run] if np.ptp(seeds) else np.float64(1 / seeds[0]),
     )
 
 
@@ -185,7 +191,7 @@ def _refused(runs: Runs) -> Bools:
 def _changes(stopped: Floats, rest: Floats, last: Bools) -> Floats:
     before = np.empty_like(stopped)
     before[:-1] = stopped[1:]
-    before[last] = rest[last]
+    before[last] = rest
     return stopped - before
 
 

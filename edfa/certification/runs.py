@@ -95,8 +95,9 @@ class Runs:
 
     def _repeat(self, lead: Ints) -> bool:
         """Whether each run says the same as the run ``lead`` names for it."""
-        if np.any(self.length != self.length[lead]):
-            return False
+        begins = self.signal[self.start]
+        if np.any(self.length != self.length[lead]) or np.any(begins != begins[lead]):
+            return False  # seen at a glance, as a rule
         twin = np.arange(len(self.signal)) + np.repeat(self.start[lead] - self.start, self.length)
         if not np.array_equal(self.signal, self.signal[twin]):
             return False
