@@ -10,6 +10,8 @@
     │   └── TargetError                        an outcome with gaps, one class, too many, or too few of one
     ├── BudgetError            (ValueError)    a budget that is no number, or too small for anything
     ├── FactError              (ValueError)    one person's answer that cannot be understood
+    ├── SettingError           (ValueError)    a setting outside what it may be, or two that contradict each other
+    ├── MismatchError          (ValueError)    a certificate used with something it was not made for
     ├── UnavailableError       (OSError)       a data set that is not on this machine
     └── MissingExtraError      (ImportError)   an optional dependency that is not installed
 
@@ -27,8 +29,10 @@ __all__ = [
     "EdfaError",
     "EmptyTableError",
     "FactError",
+    "MismatchError",
     "MissingExtraError",
     "SchemaError",
+    "SettingError",
     "TargetError",
     "UnavailableError",
     "UnknownNameError",
@@ -80,6 +84,14 @@ class BudgetError(EdfaError, ValueError):
 
 class FactError(EdfaError, ValueError):
     """One fact about one person cannot be understood."""
+
+
+class SettingError(EdfaError, ValueError):
+    """A setting is outside what it may be, or contradicts another one."""
+
+
+class MismatchError(EdfaError, ValueError):
+    """A certificate is used with another advisor, signal or group than it was made for."""
 
 
 class UnavailableError(EdfaError, OSError):

@@ -1,0 +1,108 @@
+"""A promise about the bill: the mean cost of the rule stays within a share of the budget."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from edfa.certification.bounds import hb_p_value, hb_ucb
+from edfa.certification.certificate import Certificate
+from edfa.certification.curve import trace
+from edfa.certification.records import Records
+from edfa.certification.runs import Runs
+from edfa.certification.settings import level
+from edfa.certification.walk import leading
+from edfa.checked import checked
+from edfa.errors import DataError, SettingError
+
+__all__ = ["CostCertificate", "certify_cost"]
+
+
+@dataclass(frozen=True)
+class CostCertificate:
+    """Thresholds from ``lowest`` on keep the mean cost within ``limit`` of the budget; None where none surely does.
+
+    ``share`` and ``bound`` are the observed mean cost and its upper bound at the risk certificate's threshold ``tau``.
+    """
+
+    limit: float
+    budget: float
+    delta: float
+    lowest: float | None
+    tau: float | None
+    share: float | None
+    bound: float | None
+    n: int
+    risk_delta: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the certified threshold also keeps within the limit."""
+        return self.lowest is not None and self.tau is not None and self.tau >= self.lowest
+
+    @property
+    def sentence(self) -> str:
+        """The promise in words; or that there is none."""
+        if not self.holds:
+            return "No cost certificate: no threshold surely keeps both the risk and the cost within their limits."
+        both = self.delta + self.risk_delta
+        told = f"The mean cost of people with a plan is at most {self.limit:.4g} of the budget of {self.budget:.4g}"
+        return f"{told}; this or the promise about the risk is wrong with probability at most {both:.4g}."
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back, equal."""
+        words = {name: str(v) if isinstance(v, float) and np.isinf(v) else v for name, v in asdict(self).items()}
+        return json.dumps({"version": 1} | words, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "CostCertificate":
+        """Read what ``to_json`` wrote."""
+        values = json.loads(text)
+        values.pop("version")
+        return checked(cls, values, "cost certificate")
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.sentence}</p>"
+
+
+def certify_cost(
+    records: Records,
+    certificate: Certificate,
+    limit: float,
+    budget: float,
+    delta: float = 0.05,
+    form: Literal["quadratic", "kl"] = "kl",
+) -> CostCertificate:
+    """Whether the mean cost at the certificate's threshold is at most ``limit`` times ``budget``.
+
+    The looser the rule, the cheaper; so this walk starts at "stop at the first plan" and goes down, with a ``delta`` of
+    its own, on the same people. ``budget`` is the most a run can cost, known beforehand.
+
+    Examples
+    --------
+    >>> from edfa.certification import certify
+    >>> from edfa.certification.examples import people
+    >>> records = people(300, seed=1)
+    >>> certify_cost(records, certify(records), limit=0.45, budget=5.0).holds
+    True
+    """
+    level(limit, "limit")
+    level(delta)
+    certificate.stop(records)  # refuses another advisor or signal
+    curve = trace(Runs.of(records), certificate.target, certificate.undefined)
+    if not budget > 0 or float(records.spent.max()) > budget:
+        raise DataError(f"budget= is the most a run can cost, at least {records.spent.max():g} here, not {budget!r}")
+    if curve is None:
+        raise SettingError("there is no cost to certify: nobody has a plan at any step")
+    levels = np.append(-np.inf, np.unique(curve.lows))
+    shares = np.clip(curve.cost(levels) / budget, 0.0, 1.0)
+    down = int(leading(hb_p_value(shares, curve.n, limit, form=form)[::-1] <= delta))
+    lowest = float(levels[-down]) if down else None
+    tau = certificate.tau if certificate.certified else None
+    seen: Any = None if tau is None else float(np.clip(curve.cost(tau)[0] / budget, 0.0, 1.0))
+    upper = None if seen is None else float(hb_ucb(seen, curve.n, delta, form=form))
+    return CostCertificate(limit, budget, delta, lowest, tau, seen, upper, curve.n, certificate.delta)

@@ -1,0 +1,116 @@
+"""Is a certificate still true: random audits of a deployed rule, with an alarm that is valid at any time.
+
+For some people drawn at random among those the certificate speaks of, the rest is acquired after all and the loss
+becomes known. A bettor bets against "the risk is at most alpha"; if the certificate still holds, the capital ever
+reaches 1/delta with chance at most delta, however long one watches and whenever one looks.
+
+Draw the audits at random: complaints are not a random sample.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edfa.certification.certificate import Certificate
+from edfa.certification.settings import level, share
+from edfa.checked import checked
+from edfa.errors import MismatchError, SettingError
+
+__all__ = ["Monitor"]
+
+# A small stake finds a small excess late, a large one a large excess soon; the money is spread over both.
+STAKES: npt.NDArray[np.float64] = np.geomspace(0.05, 0.6, 6)
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """What the audits say so far; ``audit`` gives the next state and changes nothing.
+
+    Examples
+    --------
+    >>> monitor = Monitor(alpha=0.2)
+    >>> monitor.audit([0, 0, 1, 0, 0]).alarm
+    False
+    >>> print(monitor.audit([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]))
+    Alarm after 6 audits: the risk is above 0.2; this is a mistake with probability at most 0.05.
+    """
+
+    alpha: float
+    delta: float = 0.05
+    advisor: str = ""
+    audits: int = 0
+    lost: float = 0.0
+    log_capital: tuple[float, ...] = (0.0,) * len(STAKES)
+    peak: float = 0.0
+    alarm_at: int | None = None
+
+    def __post_init__(self) -> None:
+        level(self.alpha, "alpha")
+        level(self.delta)
+
+    @classmethod
+    def of(cls, certificate: Certificate, delta: float = 0.05) -> "Monitor":
+        """A monitor of a certificate; ``delta`` is the chance of a false alarm, ever."""
+        if not certificate.certified:
+            raise SettingError("there is nothing to monitor: the certificate promises nothing")
+        return cls(certificate.alpha, delta, certificate.advisor)
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the certificate has been refuted; once it is, it stays so."""
+        return self.alarm_at is not None
+
+    @property
+    def p_value(self) -> float:
+        """One over the largest capital so far."""
+        return float(np.exp(-self.peak))
+
+    def audit(self, losses: Any, *, advisor: str | None = None) -> "Monitor":
+        """The state after some more audited losses, in the order in which they were drawn."""
+        if advisor is not None and advisor != self.advisor:
+            raise MismatchError(f"the monitor watches advisor {self.advisor!r}, not {advisor!r}")
+        seen = np.atleast_1d(share("a loss", losses))
+        if seen.ndim != 1:
+            raise SettingError("audits are a list of losses")
+        if not len(seen):
+            return self
+        gains = np.log1p(np.outer(STAKES / self.alpha, seen - self.alpha))
+        paths = np.array(self.log_capital)[:, None] + np.cumsum(gains, axis=1)
+        capital = np.logaddexp.reduce(paths, axis=0) - np.log(len(STAKES))
+        over = np.exp(-capital) <= self.delta
+        alarm_at = self.alarm_at
+        if alarm_at is None and over.any():
+            alarm_at = self.audits + int(np.argmax(over)) + 1
+        return Monitor(
+            self.alpha,
+            self.delta,
+            self.advisor,
+            self.audits + len(seen),
+            self.lost + float(seen.sum()),
+            tuple(paths[:, -1].tolist()),
+            max(self.peak, float(capital.max())),
+            alarm_at,
+        )
+
+    def __str__(self) -> str:
+        if self.alarm:
+            doubt = f"this is a mistake with probability at most {self.delta:.4g}"
+            return f"Alarm after {self.alarm_at} audits: the risk is above {self.alpha:.4g}; {doubt}."
+        return f"No alarm in {self.audits} audits, {self.lost:.4g} of them lost; p-value {self.p_value:.2g}."
+
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back, equal."""
+        return json.dumps({"version": 1} | asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Monitor":
+        """Read what ``to_json`` wrote."""
+        values = json.loads(text)
+        values.pop("version")
+        return checked(cls, values, "monitor")
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self}</p>"
