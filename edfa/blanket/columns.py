@@ -18,6 +18,8 @@ __all__ = ["TEST_BINS", "Numbers", "Words", "bins_for", "ranks"]
 GRID = 120  # steps of the quantile grid: holds the edges of all numbers of bins below, and the quartiles
 TEST_BINS = 5  # of a tested number when it is counted
 BINS = (8, 10, 12, 15, 20, 24, 30, 40)  # of a number that is a condition
+QUARTILES = (GRID // 4, GRID // 2, 3 * GRID // 4)  # knots of a number
+TAILS = (3, GRID // 10, GRID - GRID // 10, GRID - 3)  # more knots of a number that is a condition
 MODE_SHARE = 0.3  # a value this frequent gets an indicator of its own (capital gain: 0)
 CLIP = 4.0
 HEAVY = 8.0
@@ -54,6 +56,11 @@ class Words:
     def width(self) -> int:
         """How many indicator columns it makes."""
         return len(self.levels) - 1 + self.gaps
+
+    @property
+    def tested(self) -> int:
+        """All of them stand for it when it is tested."""
+        return self.width
 
     def size(self, bins: int) -> int:
         """How many codes there are."""
@@ -146,26 +153,39 @@ class Numbers:
         points, counts = np.unique(self.quantiles, return_counts=True)
         return float(points[counts.argmax()]) if len(points) > 1 and counts.max() > MODE_SHARE * (GRID + 1) else None
 
-    @property
-    def _knots(self) -> Floats:
+    def _knots(self, places: Sequence[int]) -> Floats:
         points, scores = self._scale
-        knots = np.unique(np.interp(np.array(self.quantiles)[[GRID // 4, GRID // 2, 3 * GRID // 4]], points, scores))
+        knots = np.unique(np.interp(np.array(self.quantiles)[list(places)], points, scores))
         return np.asarray(knots[(knots > scores.min()) & (knots < scores.max())])
+
+    @cached_property
+    def _inner(self) -> Floats:
+        return self._knots(QUARTILES)
+
+    @cached_property
+    def _outer(self) -> Floats:
+        return np.setdiff1d(self._knots(TAILS), self._inner)
+
+    @property
+    def tested(self) -> int:
+        """How many of its terms stand for it when it is tested."""
+        return 1 + len(self._inner) + (self.mode is not None) + len(self.states) + self.gaps
 
     @property
     def width(self) -> int:
-        """How many columns it makes."""
-        return 1 + len(self._knots) + (self.mode is not None) + len(self.states) + self.gaps
+        """How many terms it has as a condition: a finer spline, because what it leaves over would be confounding."""
+        return self.tested + len(self._outer)
 
     def embed(self, numbers: Floats) -> Floats:
-        """A score, its linear spline at the quartiles, and indicators of mode, states and gaps."""
+        """A score, its linear spline at the quartiles, indicators of mode, states and gaps, knots in the tails."""
         gaps = np.isnan(numbers)
         absent = gaps | np.isin(numbers, self.states)
         points, scores = self._scale
         score = np.interp(numbers, points, scores)
         score[absent] = 0.0
-        terms = [score, *(np.maximum(score - knot, 0.0) for knot in self._knots)]
+        terms = [score, *(np.maximum(score - knot, 0.0) for knot in self._inner)]
         terms += [(numbers == self.mode) & ~absent] if self.mode is not None else []
         terms += [numbers == state for state in self.states]
         terms += [gaps] if self.gaps else []
+        terms += [np.maximum(score - knot, 0.0) * ~absent for knot in self._outer]
         return np.stack(terms, axis=1).astype(float)

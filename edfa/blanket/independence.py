@@ -146,7 +146,8 @@ class DataTester(Tester):
     @cached_property
     def _splines(self) -> "Blocks":
         found = self.source.correlation()
-        return Blocks(found.matrix, [np.arange(b.start, b.stop) for b in found.blocks], found.n)
+        blocks = [np.arange(b.start, b.stop) for b in found.blocks]
+        return Blocks(found.matrix, blocks, found.n, [c.tested for c in self.source.columns])
 
     @cached_property
     def _scores(self) -> "Blocks":
