@@ -13,11 +13,12 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
 
-__all__ = ["TEST_BINS", "Numbers", "Words", "bins_for", "ranks"]
+__all__ = ["ROWS_PER_STRATUM", "TEST_BINS", "Numbers", "Words", "bins_for", "ranks", "tail_ranks"]
 
 GRID = 120  # steps of the quantile grid: holds the edges of all numbers of bins below, and the quartiles
 TEST_BINS = 5  # of a tested number when it is counted
-BINS = (8, 10, 12, 15, 20, 24, 30, 40)  # of a number that is a condition
+BINS = (8, 10, 12, 15, 20, 24, 30, 40, 60, 120)  # of a number that is a condition
+ROWS_PER_STRATUM = 25
 QUARTILES = (GRID // 4, GRID // 2, 3 * GRID // 4)  # knots of a number
 TAILS = (3, GRID // 10, GRID - GRID // 10, GRID - 3)  # more knots of a number that is a condition
 MODE_SHARE = 0.3  # a value this frequent gets an indicator of its own (capital gain: 0)
@@ -32,6 +33,13 @@ Floats = npt.NDArray[np.float64]
 def ranks(n: int) -> Codes:
     """Which of n sorted values, counted from 1, stand at the points of the grid: the inverted distribution function."""
     return np.maximum(-(-np.arange(GRID + 1, dtype=np.int64) * n // GRID), 1)
+
+
+def tail_ranks(n: int) -> Codes:
+    """More ranks beyond the outermost steps of the grid, each half as far out, down to 25 rows; from both ends."""
+    halvings = int(max(np.log2(n / GRID / ROWS_PER_STRATUM), 0)) if n else 0
+    low = n // (GRID << np.arange(1, halvings + 1, dtype=np.int64))
+    return np.concatenate([low, n - low])
 
 
 def bins_for(wanted: float) -> int:
@@ -92,6 +100,7 @@ class Numbers:
     quantiles: tuple[float, ...]
     states: tuple[float, ...] = ()
     gaps: bool = False
+    tails: tuple[float, ...] = ()
 
     @classmethod
     def fit(cls, name: str, values: Floats, codes: Sequence[float] = ()) -> "Numbers":
@@ -100,13 +109,20 @@ class Numbers:
         states = tuple(code for code in codes if (values == code).any())
         known = np.sort(values[~gaps & ~np.isin(values, states)])
         known = known if len(known) else np.zeros(1)
-        return cls(name, tuple(known[ranks(len(known)) - 1].tolist()), states, bool(gaps.any()))
+        grid, tails = (known[r(len(known)) - 1].tolist() for r in (ranks, tail_ranks))
+        return cls(name, tuple(grid), states, bool(gaps.any()), tuple(tails))
 
     @cached_property
     def edges(self) -> dict[int, Floats]:
-        """Where the bins end, for each number of bins."""
+        """Where the bins end, for each number of bins; those of a condition get ever narrower in the tails."""
+        # DEVIATION: the note's conditioning bins hold equal shares. Half of what such bins leave of a quadratic
+        # confounder is within the two outermost.
         grid = np.array(self.quantiles)
-        return {b: np.unique(grid[:: GRID // b][1:-1]) for b in (TEST_BINS, *BINS)}
+        cut = {b: np.unique(grid[:: GRID // b][1:-1]) for b in (TEST_BINS, *BINS)}
+        for b in BINS:
+            out = [GRID // b >> k for k in range(1, GRID) if GRID // b >> k]
+            cut[b] = np.unique([*cut[b], *grid[out], *grid[[GRID - i for i in out]], *self.tails])
+        return cut
 
     def size(self, bins: int) -> int:
         """How many codes there are with so many bins."""

@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edfa.blanket.columns import TEST_BINS, Numbers, Words, bins_for
+from edfa.blanket.columns import ROWS_PER_STRATUM, TEST_BINS, Numbers, Words, bins_for
 from edfa.blanket.counts import Source
-from edfa.blanket.tables import ROWS_PER_CELL, CIResult, g2, x2mm
+from edfa.blanket.tables import ROWS_PER_CELL, CIResult, cmh, g2, x2mm
 from edfa.blanket.wilks import Blocks
 
 __all__ = ["CIResult", "DataTester", "TestName", "Tester", "g2", "x2mm"]
@@ -30,7 +30,8 @@ TestName = Literal["auto", "g2", "x2mm", "lrt", "fisher_z"]
 TESTS: tuple[TestName, ...] = ("auto", "g2", "x2mm", "lrt", "fisher_z")
 MANY_LEVELS = 20
 CONFIRM_FROM = 5_000
-ROWS_PER_STRATUM = 25
+THIN = 5  # rows of a stratum that confirms
+MOST_STRATA = 20_000
 
 
 class Tester(ABC):
@@ -128,20 +129,21 @@ class DataTester(Tester):
             wide = max(self._sizes[x], self._sizes[y]) > MANY_LEVELS
             return (self._x2mm if wide else self._g2)(x, y, given)
         result = self._lrt(x, y, given)
-        bins = self._confirming_bins(given)
+        wide = max(self._sizes[x], self._sizes[y]) > MANY_LEVELS
+        bins = self._confirming_bins(given, ROWS_PER_STRATUM if wide else THIN)
         if not (bins and self.significant(result)):
             return result
-        second = x2mm(self.source.cells(x, y, given, bins))
-        return replace(result, p=max(result.p, second.p), test="lrt+x2mm")
+        second = (x2mm if wide else cmh)(self.source.cells(x, y, given, bins))
+        return replace(result, p=max(result.p, second.p), test=f"lrt+{second.test}")
 
-    def _confirming_bins(self, given: tuple[int, ...]) -> int:
-        """How finely continuous conditions can be cut so that a stratum keeps 25 rows; 0 where that is too coarse."""
+    def _confirming_bins(self, given: tuple[int, ...], rows: int) -> int:
+        """How finely continuous conditions can be cut so that a stratum keeps its rows; 0 where that is too coarse."""
         columns = [self.source.columns[i] for i in given]
         continuous = sum(isinstance(c, Numbers) for c in columns)
         if self.source.n < CONFIRM_FROM or not continuous:
             return 0
         strata = math.prod(float(c.size(TEST_BINS)) for c in columns if isinstance(c, Words))
-        return bins_for((self.source.n / ROWS_PER_STRATUM / strata) ** (1 / continuous))
+        return bins_for((min(self.source.n / rows, MOST_STRATA) / strata) ** (1 / continuous))
 
     @cached_property
     def _splines(self) -> "Blocks":
