@@ -7,6 +7,7 @@ or on a cluster; coding and embedding then work chunk by chunk.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ CLIP = 4.0
 HEAVY = 8.0
 FEW_LEVELS = 5  # an ordinal feature of at most this many levels is counted, a longer one is a number
 
-Codes = npt.NDArray[np.int64]
+Codes = npt.NDArray[Any]  # whole numbers
 Floats = npt.NDArray[np.float64]
 
 

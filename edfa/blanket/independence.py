@@ -29,7 +29,8 @@ __all__ = ["CIResult", "DataTester", "TestName", "Tester", "g2", "x2mm"]
 TestName = Literal["auto", "g2", "x2mm", "lrt", "fisher_z"]
 TESTS: tuple[TestName, ...] = ("auto", "g2", "x2mm", "lrt", "fisher_z")
 MANY_LEVELS = 20
-CONFIRM_FROM = 5_000
+MANY_FREE = 100  # degrees of freedom from which g2's excess over chi-square adds up, at five rows a cell
+CONFIRM_FROM = 2_000
 THIN = 5  # rows of a stratum that confirms
 MOST_STRATA = 20_000
 
@@ -53,10 +54,10 @@ class Tester(ABC):
 
     def test(self, x: int, y: int, given: Iterable[int] = ()) -> CIResult:
         """Whether x and y are independent given others; the same answer for (y, x) and any order of the others."""
-        key = (min(x, y), max(x, y), tuple(sorted(given)))
-        if key not in self.results:
-            self.results[key] = self.run(*key)
-        return self.results[key]
+        key = (x, y, tuple(sorted(given))) if x < y else (y, x, tuple(sorted(given)))
+        if (known := self.results.get(key)) is None:
+            known = self.results[key] = self.run(*key)
+        return known
 
     def significant(self, result: CIResult) -> bool:
         """Whether a result speaks for dependence: p at most alpha, and an effect worth the name."""
@@ -100,15 +101,17 @@ class DataTester(Tester):
         self.source = source
         self.kind = test
         self._sizes = [float(c.size(TEST_BINS)) for c in source.columns]
-        self._counted = [isinstance(c, Words) for c in source.columns]
+        counted = [isinstance(c, Words) for c in source.columns]
+        self._levels = [size if words else math.inf for size, words in zip(self._sizes, counted, strict=True)]
+        answers = {"auto": self._auto, "g2": self._g2, "x2mm": self._x2mm, "lrt": self._lrt, "fisher_z": self._fisher_z}
+        self._answer = answers[test]
 
     def run(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         """A column that is among the conditions tells nothing more; only parity mode ever asks."""
         if x in given or y in given:
             space = math.prod(self._sizes[i] for i in (x, y, *given))
             return CIResult(1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * space, "none")
-        answers = {"auto": self._auto, "g2": self._g2, "x2mm": self._x2mm, "lrt": self._lrt, "fisher_z": self._fisher_z}
-        return answers[self.kind](x, y, given)
+        return self._answer(x, y, given)
 
     def _g2(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         return g2(self.source.cells(x, y, given, bins=TEST_BINS))
@@ -123,11 +126,13 @@ class DataTester(Tester):
         return self._scores.fisher_z(x, y, given)
 
     def _auto(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        together = (x, y, *given)
-        space = math.prod([self._sizes[i] if self._counted[i] else math.inf for i in together])
+        space = math.prod([self._levels[i] for i in (x, y, *given)])
         if self.source.n >= ROWS_PER_CELL * space:
-            wide = max(self._sizes[x], self._sizes[y]) > MANY_LEVELS
-            return (self._x2mm if wide else self._g2)(x, y, given)
+            if max(self._sizes[x], self._sizes[y]) > MANY_LEVELS:
+                return self._x2mm(x, y, given)
+            cells = self.source.cells(x, y, given, bins=TEST_BINS)
+            result = g2(cells)
+            return x2mm(cells) if result.dof > MANY_FREE else result
         result = self._lrt(x, y, given)
         wide = max(self._sizes[x], self._sizes[y]) > MANY_LEVELS
         bins = self._confirming_bins(given, ROWS_PER_STRATUM if wide else THIN)

@@ -1,20 +1,18 @@
 """Tests on counts: ``g2`` for well-filled tables, ``x2mm`` for sparse and wide ones, ``cmh`` for thin strata."""
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc, gammaincc, xlogy
+from scipy.special import chdtrc, gammaincc
 
 from edfa.blanket.columns import Floats
-from edfa.blanket.counts import Cells
+from edfa.blanket.counts import Cells, k_log_k
 
 __all__ = ["ROWS_PER_CELL", "CIResult", "cmh", "g2", "x2mm"]
 
 ROWS_PER_CELL = 5
 CHUNK = 1 << 21  # products of margins that cmh holds at a time
-LOOK_UP = 1 << 21  # rows up to which k ln k is tabulated, 16 MiB
 
 
 @dataclass(frozen=True)
@@ -31,35 +29,19 @@ class CIResult:
 
 def g2(cells: Cells) -> CIResult:
     """2 Σ N ln(N n_z / n_zx n_zy), degrees of freedom from the rows and columns present in each stratum."""
-    zx, zy = cells.margins()
-    z = np.add.reduce(zx, axis=1)
-    n = int(np.add.reduce(z))
-    whole, first, second, third = _k_log_k(n, cells.count, zx.ravel(), zy.ravel(), z)
-    statistic = max(2 * (whole - first - second + third), 0.0)
-    rows, columns = np.add.reduce(zx > 0, axis=1) - 1, np.add.reduce(zy > 0, axis=1) - 1
-    dof = float(np.maximum(rows, 0) @ np.maximum(columns, 0))
+    left, right = cells.margins()
+    n = left.n
+    statistic = max(2 * (k_log_k(cells.count, n) - left.log - right.log + left.log_strata), 0.0)
+    # Σ (rows - 1)(columns - 1) over the strata that occur, multiplied out
+    dof = float(left.present @ right.present - left.filled - right.filled + left.occupied)
     p = float(chdtrc(dof, statistic)) if dof else 1.0
     effect = max(0.0, statistic - dof) / (2 * n) if n else 0.0
     return CIResult(p, statistic, dof, effect, n >= ROWS_PER_CELL * cells.space, "g2")
 
 
-def _k_log_k(n: int, *counts: npt.NDArray[np.int64]) -> list[float]:
-    """Σ k ln k of each array, by look-up: the same few thousand numbers come again in every test."""
-    together = np.concatenate(counts)
-    values = xlogy(together, together) if n > LOOK_UP else _look_up(1 << n.bit_length()).take(together)
-    starts = np.cumsum([0, *(len(c) for c in counts[:-1])])
-    return [float(v) for v in np.add.reduceat(values, starts)]
-
-
-@cache
-def _look_up(size: int) -> Floats:
-    k = np.arange(size, dtype=float)
-    return np.asarray(xlogy(k, k))
-
-
 def x2mm(cells: Cells) -> CIResult:
     """Pearson's statistic against a gamma law with its exact mean and variance given the margins of each stratum."""
-    zx, zy = (margin.astype(float) for margin in cells.margins())
+    zx, zy = (margin.count.astype(float) for margin in cells.margins())
     total, n = int(zx.sum()), zx.sum(axis=1)
     r, c = np.count_nonzero(zx, axis=1), np.count_nonzero(zy, axis=1)
     usable = (n >= 4) & (r > 1) & (c > 1)
@@ -93,17 +75,14 @@ def cmh(cells: Cells) -> CIResult:
     Differences from expectation are added up over the strata before they are squared, so strata of a few rows will do;
     a dependence that turns round from stratum to stratum is not seen. Their covariance given the margins is exact.
     """
-    zx, zy = (margin.astype(float) for margin in cells.margins())
-    total = int(zx.sum())
-    several = zx.sum(axis=1) > 1
-    zx, zy = zx[several], zy[several]
-    n = zx.sum(axis=1)
-    z, x, y, count = cells.occurring()
-    seen = np.zeros((zx.shape[1], zy.shape[1]))
-    np.add.at(seen, (x, y), count * several[z])
-    apart = (seen - (zx / n[:, None]).T @ zy)[1:, 1:].ravel()
-    solved, _, rank, _ = np.linalg.lstsq(_covariance(zx[:, 1:], zy[:, 1:], n), apart, rcond=1e-9)
-    statistic = max(float(apart @ solved), 0.0)
+    zx, zy = (margin.count.astype(float) for margin in cells.margins())
+    n = np.add.reduce(zx, axis=1)
+    total = int(np.add.reduce(n))
+    apart = cells.pooled() - (zx / np.maximum(n, 1)[:, None]).T @ zy
+    several = n > 1
+    covariance = _covariance(zx[several, 1:], zy[several, 1:], n[several])
+    solved, _, rank, _ = np.linalg.lstsq(covariance, apart[1:, 1:].ravel(), rcond=1e-9)
+    statistic = max(float(apart[1:, 1:].ravel() @ solved), 0.0)
     p = float(chdtrc(rank, statistic)) if rank else 1.0
     return CIResult(p, statistic, float(rank), max(0.0, statistic - rank) / (2 * total) if total else 0.0, test="cmh")
 
