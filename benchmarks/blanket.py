@@ -179,16 +179,23 @@ def paired() -> list[list[str]]:
             ours, authors, theirs = np.array(scores).T
             anchor = ANCHORS[name, size][i] if i < 3 else None
             rows.append(
-                [f"{name} {size:,}", method, with_error(ours), with_error(authors), with_error(theirs)]
-                + [with_error(ours - authors, "+"), with_error(ours - theirs, "+")]
-                + [f"{anchor:.3f}" if anchor else "", f"{ours.std(ddof=1) / 3**0.5:.3f}"]
+                [
+                    f"{name} {size:,}",
+                    method,
+                    *map(with_error, (ours, authors, theirs)),
+                    *(with_error(ours - others, "+") for others in (authors, theirs)),
+                    f"{anchor:.3f}" if anchor else "",
+                    f"{ours.std(ddof=1) / 3**0.5:.3f}",
+                ]
             )
     return rows
 
 
 def with_error(values: np.ndarray, sign: str = "") -> str:
     """Mean and standard error over the samples."""
-    return "" if np.isnan(values).any() else f"{values.mean():{sign}.3f} ± {values.std(ddof=1) / len(values) ** 0.5:.3f}"
+    return (
+        "" if np.isnan(values).any() else f"{values.mean():{sign}.3f} ± {values.std(ddof=1) / len(values) ** 0.5:.3f}"
+    )
 
 
 def mixed() -> tuple[list[list[str]], list[str]]:
@@ -296,10 +303,10 @@ def big(rows: int = 20_000_000) -> tuple[list[list[str]], str, list[str]]:
 
 def main() -> None:
     quality, units, missed = networks()
-    close = paired()
     mix, mix_missed = mixed()
     real, tests, rows, features = growth()
     large, tree, large_missed = big()
+    close = paired()
     missed += mix_missed + large_missed
     ours = [f"edfa {m}" for m in OURS]
     write(
@@ -314,8 +321,10 @@ def main() -> None:
         f"Means over {MANY} other samples (seed 1), each with its standard error; gains are paired by sample. The anchors are means of three "
         "samples of unknown seeds: such a mean varies by the last column from one set of three to the next.",
         table(
-            ["network, n", "method", "edfa", "authors", "pyCausalFS", "edfa - authors", "edfa - pyCausalFS"]
-            + ["anchor", "error of 3 samples"],
+            [
+                *("network, n", "method", "edfa", "authors", "pyCausalFS"),
+                *("edfa - authors", "edfa - pyCausalFS", "anchor", "error of 3 samples"),
+            ],
             close,
         ),
         "## Units",

@@ -28,18 +28,28 @@ LOOK_UP = 1 << 21  # rows up to which k ln k is tabulated, 16 MiB
 MEMORY = 256 << 20  # bytes of strata that are kept
 
 
-class Margin:
-    """Counts of (stratum, x), and what g2 asks of them, reckoned once: the same margin comes again with many a y."""
+class Totals:
+    """Rows of each stratum, as g2 asks for them: reckoned once, because every margin of the strata shares them."""
 
-    __slots__ = ("count", "filled", "log", "log_strata", "n", "occupied", "present")
+    __slots__ = ("log", "n", "occupied")
 
-    def __init__(self, count: Codes) -> None:
-        strata = np.add.reduce(count, axis=1)
-        self.count = count
+    def __init__(self, strata: Codes) -> None:
         self.n = int(np.add.reduce(strata))
+        self.occupied = np.count_nonzero(strata)
+        self.log = k_log_k(strata, self.n)
+
+
+class Margin:
+    """Counts of (stratum, x), as g2 asks for them: reckoned once, because it comes again with many a y."""
+
+    __slots__ = ("count", "filled", "log", "present", "totals")
+
+    def __init__(self, count: Codes, totals: Totals | None = None) -> None:
+        self.count = count
+        self.totals = totals or Totals(np.add.reduce(count, axis=1))
         self.present = np.add.reduce(count > 0, axis=1)  # levels in each stratum
-        self.filled, self.occupied = np.count_nonzero(count), np.count_nonzero(strata)
-        self.log, self.log_strata = k_log_k(count, self.n), k_log_k(strata, self.n)
+        self.filled = np.count_nonzero(count)
+        self.log = k_log_k(count, self.totals.n)
 
 
 def k_log_k(count: Codes, n: int) -> float:
@@ -203,6 +213,7 @@ class Rows:
         limit = max(64, MEMORY // (16 * self.n))
         self._strata: Recent[tuple[tuple[int, ...], int], tuple[Codes, int]] = Recent(limit)
         self._margins: Recent[tuple[int, tuple[int, ...], int], Margin] = Recent(limit)
+        self._totals: Recent[tuple[tuple[int, ...], int], Totals] = Recent(limit)
         self._pairs: Recent[tuple[int, int], Codes] = Recent(limit)
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Rows":
@@ -244,7 +255,8 @@ class Rows:
     def _margin(self, i: int, given: tuple[int, ...], bins: int, full: Codes, axis: int) -> Margin:
         key = (i, given, bins)
         if (known := self._margins.get(key)) is None:
-            self._margins[key] = known = Margin(np.add.reduce(full, axis=axis))
+            known = self._margins[key] = Margin(np.add.reduce(full, axis=axis), self._totals.get((given, bins)))
+            self._totals[given, bins] = known.totals
         return known
 
     def _pair(self, x: int, y: int) -> Codes:

@@ -30,10 +30,10 @@ class CIResult:
 def g2(cells: Cells) -> CIResult:
     """2 Σ N ln(N n_z / n_zx n_zy), degrees of freedom from the rows and columns present in each stratum."""
     left, right = cells.margins()
-    n = left.n
-    statistic = max(2 * (k_log_k(cells.count, n) - left.log - right.log + left.log_strata), 0.0)
+    totals, n = left.totals, left.totals.n
+    statistic = max(2 * (k_log_k(cells.count, n) - left.log - right.log + totals.log), 0.0)
     # Σ (rows - 1)(columns - 1) over the strata that occur, multiplied out
-    dof = float(left.present @ right.present - left.filled - right.filled + left.occupied)
+    dof = float(left.present @ right.present - left.filled - right.filled + totals.occupied)
     p = float(chdtrc(dof, statistic)) if dof else 1.0
     effect = max(0.0, statistic - dof) / (2 * n) if n else 0.0
     return CIResult(p, statistic, dof, effect, n >= ROWS_PER_CELL * cells.space, "g2")
