@@ -8,109 +8,22 @@ than memory, ``DaskRows`` a Dask cluster.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import xlogy
 
+from edfa.blanket.cells import Cells, Margin, Totals
 from edfa.blanket.columns import TEST_BINS, Codes, Floats, Numbers, Words
 from edfa.blanket.recent import Recent
 
-__all__ = ["Cells", "Column", "Correlation", "Gram", "Margin", "Rows", "Source", "k_log_k"]
+__all__ = ["Column", "Correlation", "Gram", "Rows", "Source"]
 
 Column = Any  # Words | Numbers: each reads, codes and embeds its own kind of array
 Values = npt.NDArray[Any]
 CHUNK = 65_536
-LOOK_UP = 1 << 21  # rows up to which k ln k is tabulated, 16 MiB
 MEMORY = 256 << 20  # bytes of strata that are kept
-
-
-class Totals:
-    """Rows of each stratum, as g2 asks for them: reckoned once, because every margin of the strata shares them."""
-
-    __slots__ = ("log", "n", "occupied")
-
-    def __init__(self, strata: Codes) -> None:
-        self.n = int(np.add.reduce(strata))
-        self.occupied = np.count_nonzero(strata)
-        self.log = k_log_k(strata, self.n)
-
-
-class Margin:
-    """Counts of (stratum, x), as g2 asks for them: reckoned once, because it comes again with many a y."""
-
-    __slots__ = ("count", "filled", "log", "present", "totals")
-
-    def __init__(self, count: Codes, totals: Totals | None = None) -> None:
-        self.count = count
-        self.totals = totals or Totals(np.add.reduce(count, axis=1))
-        self.present = np.add.reduce(count > 0, axis=1)  # levels in each stratum
-        self.filled = np.count_nonzero(count)
-        self.log = k_log_k(count, self.totals.n)
-
-
-def k_log_k(count: Codes, n: int) -> float:
-    """Σ k ln k of counts up to n, by look-up: the same few thousand numbers come again in every test."""
-    values = xlogy(count, count) if n > LOOK_UP else _look_up(1 << n.bit_length()).take(count)
-    return float(np.add.reduce(values, axis=None))
-
-
-@cache
-def _look_up(size: int) -> Floats:
-    k = np.arange(size, dtype=float)
-    return np.asarray(xlogy(k, k))
-
-
-@dataclass(frozen=True)
-class Cells:
-    """How often each combination of (stratum, x, y) occurs; ``space`` is how many combinations there could be.
-
-    ``count`` either fills the whole ``shape``, or holds the cells that occur, whose places are ``where``. A source that
-    knows the margins already hands them over.
-    """
-
-    count: Codes
-    shape: tuple[int, int, int]
-    space: float
-    where: Codes | None = None
-    known: tuple[Margin, Margin] | None = None
-
-    @property
-    def n(self) -> int:
-        """The rows counted (those with a gap in one of the columns are not)."""
-        return int(self.count.sum())
-
-    def margins(self) -> tuple[Margin, Margin]:
-        """Counts of (stratum, x) and of (stratum, y)."""
-        if self.known is not None:
-            return self.known
-        if self.where is None:
-            full = self.count.reshape(self.shape)
-            return Margin(np.add.reduce(full, axis=2)), Margin(np.add.reduce(full, axis=1))
-        strata, rx, ry = self.shape
-        z, x, y, count = self.occurring()
-        zx = np.bincount(z * rx + x, weights=count, minlength=strata * rx).reshape(strata, rx)
-        zy = np.bincount(z * ry + y, weights=count, minlength=strata * ry).reshape(strata, ry)
-        return Margin(zx.astype(np.int64)), Margin(zy.astype(np.int64))
-
-    def pooled(self) -> Codes:
-        """Counts of (x, y), all strata together."""
-        _, rx, ry = self.shape
-        if self.where is None:
-            return np.asarray(np.add.reduce(self.count.reshape(self.shape), axis=0))
-        both = np.bincount(self.where % (rx * ry), weights=self.count, minlength=rx * ry)
-        return both.astype(np.int64).reshape(rx, ry)
-
-    def occurring(self) -> tuple[Codes, Codes, Codes, Codes]:
-        """Stratum, x, y and count of each cell that occurs."""
-        _, rx, ry = self.shape
-        where = np.flatnonzero(self.count) if self.where is None else self.where
-        count = self.count[where] if self.where is None else self.count
-        z, rest = np.divmod(where, rx * ry)
-        return z, rest // ry, rest % ry, count
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, gammaincc
 
+from edfa.blanket.cells import Cells, k_log_k
 from edfa.blanket.columns import Floats
-from edfa.blanket.counts import Cells, k_log_k
 
 __all__ = ["ROWS_PER_CELL", "CIResult", "cmh", "g2", "x2mm"]
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from edfa.blanket import DataTester, Search, discover
-from edfa.blanket.counts import Cells
+from edfa.blanket.cells import Cells
 from edfa.blanket.opening import open_source
 from edfa.blanket.tables import cmh, g2, x2mm
 
