@@ -3,6 +3,7 @@
 Needs the samples that benchmarks/blanket.py exports, and .venv-peers.
 """
 
+import shutil
 import time
 
 import numpy as np
@@ -18,9 +19,11 @@ REPEATS = 5  # of edfa's milliseconds, each with cold caches; pyCausalFS takes s
 
 def measure(method: str, rival: str, name: str) -> np.ndarray:
     """Mean seconds a target: edfa's search, the same with reading the frame, pyCausalFS."""
-    path = WORK / f"{name}-5000-0.parquet"
+    path = WORK / "speed" / f"{name}-5000-0.parquet"  # a folder of its own, where no earlier times are kept
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(WORK / path.name, path)
     frame = pd.read_parquet(path)
-    (WORK / "peers" / f"{path.stem}-pycausalfs-{rival}.json").unlink(missing_ok=True)
+    (path.parent / "peers" / f"{path.stem}-pycausalfs-{rival}.json").unlink(missing_ok=True)
     theirs = peer(f"pycausalfs-{rival}", path, list(frame)[:FEW])["seconds"]
     rows = [
         [*np.median([once(method, frame, target) for _ in range(REPEATS)], axis=0), theirs[target]] for target in theirs
