@@ -125,8 +125,8 @@ class Rows:
         self._codes: dict[tuple[int, int], Codes] = {}
         limit = max(64, MEMORY // (16 * self.n))
         self._strata: Recent[tuple[tuple[int, ...], int], tuple[Codes, int]] = Recent(limit)
-        self._margins: Recent[tuple[int, tuple[int, ...], int], Margin] = Recent(limit)
-        self._totals: Recent[tuple[tuple[int, ...], int], Totals] = Recent(limit)
+        self._margins: Recent[tuple[int, tuple[int, ...]], Margin] = Recent(limit)
+        self._totals: Recent[tuple[int, ...], Totals] = Recent(limit)
         self._pairs: Recent[tuple[int, int], Codes] = Recent(limit)
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Rows":
@@ -145,7 +145,8 @@ class Rows:
         if (space := math.prod(shape)) <= max(16 * self.n, 100_000):
             count = np.bincount(key, minlength=space)
             full = count.reshape(shape)
-            known = (self._margin(x, given, bins, full, 2), self._margin(y, given, bins, full, 1)) if whole else None
+            again = whole and bins == TEST_BINS  # fine strata that confirm are asked for once
+            known = (self._margin(x, given, full, 2), self._margin(y, given, full, 1)) if again else None
             return Cells(count, shape, possible, None, known)
         where, counts = np.unique(key, return_counts=True)
         return Cells(counts, shape, possible, where)
@@ -165,11 +166,10 @@ class Rows:
             self._codes[i, bins] = self.columns[i].code(self._values[i], bins).astype(np.int32)
         return self._codes[i, bins]
 
-    def _margin(self, i: int, given: tuple[int, ...], bins: int, full: Codes, axis: int) -> Margin:
-        key = (i, given, bins)
-        if (known := self._margins.get(key)) is None:
-            known = self._margins[key] = Margin(np.add.reduce(full, axis=axis), self._totals.get((given, bins)))
-            self._totals[given, bins] = known.totals
+    def _margin(self, i: int, given: tuple[int, ...], full: Codes, axis: int) -> Margin:
+        if (known := self._margins.get((i, given))) is None:
+            known = Margin(np.add.reduce(full, axis=axis), self._totals.get(given))
+            self._margins[i, given], self._totals[given] = known, known.totals
         return known
 
     def _pair(self, x: int, y: int) -> Codes:
