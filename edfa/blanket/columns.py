@@ -20,6 +20,7 @@ GRID = 120  # steps of the quantile grid: holds the edges of all numbers of bins
 TEST_BINS = 5  # of a tested number when it is counted
 BINS = (8, 10, 12, 15, 20, 24, 30, 40, 60, 120)  # of a number that is a condition
 ROWS_PER_STRATUM = 25
+MOST_HALVINGS = 4
 QUARTILES = (GRID // 4, GRID // 2, 3 * GRID // 4)  # knots of a number
 TAILS = (3, GRID // 10, GRID - GRID // 10, GRID - 3)  # more knots of a number that is a condition
 MODE_SHARE = 0.3  # a value this frequent gets an indicator of its own (capital gain: 0)
@@ -37,8 +38,11 @@ def ranks(n: int) -> Codes:
 
 
 def tail_ranks(n: int) -> Codes:
-    """More ranks beyond the outermost steps of the grid, each half as far out, down to 25 rows; from both ends."""
-    halvings = int(max(np.log2(n / GRID / ROWS_PER_STRATUM), 0)) if n else 0
+    """More ranks beyond the outermost steps of the grid, each half as far out, down to 25 rows; from both ends.
+
+    At most four from each: three conditions of a table of many millions of rows would have too many strata.
+    """
+    halvings = int(np.clip(np.log2(max(n, 1) / GRID / ROWS_PER_STRATUM), 0, MOST_HALVINGS))
     low = n // (GRID << np.arange(1, halvings + 1, dtype=np.int64))
     return np.concatenate([low, n - low])
 
