@@ -49,6 +49,12 @@ def _look_up(size: int) -> Floats:
     return np.asarray(xlogy(k, k))
 
 
+@cache
+def _adding(rx: int, ry: int) -> Floats:
+    """A matrix that turns flat cells into counts of x and of y."""
+    return np.hstack([np.repeat(np.eye(rx), ry, axis=0), np.tile(np.eye(ry), (rx, 1))])
+
+
 @dataclass(frozen=True)
 class Cells:
     """How often each combination of (stratum, x, y) occurs; ``space`` is how many combinations there could be.
@@ -80,6 +86,14 @@ class Cells:
         zx = np.bincount(z * rx + x, weights=count, minlength=strata * rx).reshape(strata, rx)
         zy = np.bincount(z * ry + y, weights=count, minlength=strata * ry).reshape(strata, ry)
         return Margin(zx.astype(np.int64)), Margin(zy.astype(np.int64))
+
+    def sums(self) -> tuple[Floats, Floats]:
+        """Both margins as floats, by one product where the table is full: its strata are many and small."""
+        strata, rx, ry = self.shape
+        if self.where is not None or rx * ry > 1024:
+            return self.margins()[0].count.astype(float), self.margins()[1].count.astype(float)
+        both = self.count.reshape(strata, rx * ry).astype(float) @ _adding(rx, ry)
+        return both[:, :rx], both[:, rx:]
 
     def pooled(self) -> Codes:
         """Counts of (x, y), all strata together."""

@@ -41,7 +41,7 @@ def g2(cells: Cells) -> CIResult:
 
 def x2mm(cells: Cells) -> CIResult:
     """Pearson's statistic against a gamma law with its exact mean and variance given the margins of each stratum."""
-    zx, zy = (margin.count.astype(float) for margin in cells.margins())
+    zx, zy = cells.sums()
     total, n = int(zx.sum()), zx.sum(axis=1)
     r, c = np.count_nonzero(zx, axis=1), np.count_nonzero(zy, axis=1)
     usable = (n >= 4) & (r > 1) & (c > 1)
@@ -75,7 +75,7 @@ def cmh(cells: Cells) -> CIResult:
     Differences from expectation are added up over the strata before they are squared, so strata of a few rows will do;
     a dependence that turns round from stratum to stratum is not seen. Their covariance given the margins is exact.
     """
-    zx, zy = (margin.count.astype(float) for margin in cells.margins())
+    zx, zy = cells.sums()
     n = np.add.reduce(zx, axis=1)
     total = int(np.add.reduce(n))
     apart = cells.pooled() - (zx / np.maximum(n, 1)[:, None]).T @ zy
@@ -94,11 +94,13 @@ def _covariance(zx: Floats, zy: Floats, n: Floats) -> Floats:
     step = max(1, CHUNK // max(r * r, c * c))
     for start in range(0, len(n), step):
         a, b, m = zx[start : start + step], zy[start : start + step], n[start : start + step, None]
-        spread = (_spread(b, m) / (m**2 * (m - 1))[:, :, None]).reshape(-1, c * c)
-        found += _spread(a, m).reshape(-1, r * r).T @ spread
+        found += _spread(a, m).T @ (_spread(b, m) / (m**2 * (m - 1)))
     return found.reshape(r, r, c, c).swapaxes(1, 2).reshape(r * c, r * c)
 
 
 def _spread(margin: Floats, n: Floats) -> Floats:
     """n times the margin on the diagonal, less its outer product; a stratum each."""
-    return np.eye(margin.shape[1]) * (n * margin)[:, :, None] - margin[:, :, None] * margin[:, None, :]
+    levels = margin.shape[1]
+    found = -(margin[:, :, None] * margin[:, None, :]).reshape(len(margin), levels * levels)
+    found[:, :: levels + 1] += n * margin
+    return found
