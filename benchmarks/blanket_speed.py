@@ -3,6 +3,7 @@
 Needs the samples that benchmarks/blanket.py exports, and .venv-peers.
 """
 
+import shutil
 import time
 
 import numpy as np
@@ -13,23 +14,31 @@ from report import table, write
 from edfa.blanket.opening import open_source
 
 BAR = 100
+REPEATS = 5  # of edfa's milliseconds, each with cold caches; pyCausalFS takes seconds and is asked once
 
 
 def measure(method: str, rival: str, name: str) -> np.ndarray:
     """Mean seconds a target: edfa's search, the same with reading the frame, pyCausalFS."""
-    path = WORK / f"{name}-5000-0.parquet"
+    path = WORK / "speed" / f"{name}-5000-0.parquet"  # a folder of its own, where no earlier times are kept
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(WORK / path.name, path)
     frame = pd.read_parquet(path)
-    (WORK / "peers" / f"{path.stem}-pycausalfs-{rival}.json").unlink(missing_ok=True)
+    (path.parent / "peers" / f"{path.stem}-pycausalfs-{rival}.json").unlink(missing_ok=True)
     theirs = peer(f"pycausalfs-{rival}", path, list(frame)[:FEW])["seconds"]
-    times = np.zeros(3)
-    for target in theirs:
-        start = time.perf_counter()
-        tester = OURS[method].tester(open_source(frame, target, None, False)[0])
-        middle = time.perf_counter()
-        OURS[method].find(tester, tester.names.index(target))
-        end = time.perf_counter()
-        times += [end - middle, end - start, theirs[target]]
-    return times / len(theirs)
+    rows = [
+        [*np.median([once(method, frame, target) for _ in range(REPEATS)], axis=0), theirs[target]] for target in theirs
+    ]
+    return np.mean(rows, axis=0)
+
+
+def once(method: str, frame: pd.DataFrame, target: str) -> tuple[float, float]:
+    """Seconds of one search with a new tester, and of the same with reading the frame."""
+    start = time.perf_counter()
+    tester = OURS[method].tester(open_source(frame, target, None, False)[0])
+    middle = time.perf_counter()
+    OURS[method].find(tester, tester.names.index(target))
+    end = time.perf_counter()
+    return end - middle, end - start
 
 
 def row(method: str, name: str, times: np.ndarray) -> list[str]:
@@ -53,7 +62,7 @@ def main() -> None:
         "blanket_speed",
         "Markov blankets: speed against pyCausalFS",
         f"5,000 rows (first sample, seed 0), mean milliseconds a target over the first {FEW} columns of each network, cold caches, "
-        "one thread, both measured in this run. pyCausalFS gets an array of integers; `with reading` adds edfa's own reading and "
+        f"one thread, both measured in this run (edfa: the median of {REPEATS}). pyCausalFS gets an array of integers; `with reading` adds edfa's own reading and "
         f"coding of the data frame. The bar is {BAR} on each network for HITON-MB and BAMB.",
         table(columns, rows),
         "\n".join(f"- missed: {m}" for m in missed) or "All met.",

@@ -7,29 +7,44 @@ or on a cluster; coding and embedding then work chunk by chunk.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
 
-__all__ = ["TEST_BINS", "Numbers", "Words", "bins_for", "ranks"]
+__all__ = ["ROWS_PER_STRATUM", "TEST_BINS", "Numbers", "Words", "bins_for", "ranks", "tail_ranks"]
 
 GRID = 120  # steps of the quantile grid: holds the edges of all numbers of bins below, and the quartiles
 TEST_BINS = 5  # of a tested number when it is counted
-BINS = (8, 10, 12, 15, 20, 24, 30, 40)  # of a number that is a condition
+BINS = (8, 10, 12, 15, 20, 24, 30, 40, 60, 120)  # of a number that is a condition
+ROWS_PER_STRATUM = 25
+MOST_HALVINGS = 4
+QUARTILES = (GRID // 4, GRID // 2, 3 * GRID // 4)  # knots of a number
+TAILS = (3, GRID // 10, GRID - GRID // 10, GRID - 3)  # more knots of a number that is a condition
 MODE_SHARE = 0.3  # a value this frequent gets an indicator of its own (capital gain: 0)
 CLIP = 4.0
 HEAVY = 8.0
 FEW_LEVELS = 5  # an ordinal feature of at most this many levels is counted, a longer one is a number
 
-Codes = npt.NDArray[np.int64]
+Codes = npt.NDArray[Any]  # whole numbers
 Floats = npt.NDArray[np.float64]
 
 
 def ranks(n: int) -> Codes:
     """Which of n sorted values, counted from 1, stand at the points of the grid: the inverted distribution function."""
     return np.maximum(-(-np.arange(GRID + 1, dtype=np.int64) * n // GRID), 1)
+
+
+def tail_ranks(n: int) -> Codes:
+    """More ranks beyond the outermost steps of the grid, each half as far out, down to 25 rows; from both ends.
+
+    At most four from each: three conditions of a table of many millions of rows would have too many strata.
+    """
+    halvings = int(np.clip(np.log2(max(n, 1) / GRID / ROWS_PER_STRATUM), 0, MOST_HALVINGS))
+    low = n // (GRID << np.arange(1, halvings + 1, dtype=np.int64))
+    return np.concatenate([low, n - low])
 
 
 def bins_for(wanted: float) -> int:
@@ -54,6 +69,11 @@ class Words:
     def width(self) -> int:
         """How many indicator columns it makes."""
         return len(self.levels) - 1 + self.gaps
+
+    @property
+    def tested(self) -> int:
+        """All of them stand for it when it is tested."""
+        return self.width
 
     def size(self, bins: int) -> int:
         """How many codes there are."""
@@ -85,6 +105,7 @@ class Numbers:
     quantiles: tuple[float, ...]
     states: tuple[float, ...] = ()
     gaps: bool = False
+    tails: tuple[float, ...] = ()
 
     @classmethod
     def fit(cls, name: str, values: Floats, codes: Sequence[float] = ()) -> "Numbers":
@@ -93,13 +114,20 @@ class Numbers:
         states = tuple(code for code in codes if (values == code).any())
         known = np.sort(values[~gaps & ~np.isin(values, states)])
         known = known if len(known) else np.zeros(1)
-        return cls(name, tuple(known[ranks(len(known)) - 1].tolist()), states, bool(gaps.any()))
+        grid, tails = (known[r(len(known)) - 1].tolist() for r in (ranks, tail_ranks))
+        return cls(name, tuple(grid), states, bool(gaps.any()), tuple(tails))
 
     @cached_property
     def edges(self) -> dict[int, Floats]:
-        """Where the bins end, for each number of bins."""
+        """Where the bins end, for each number of bins; those of a condition get ever narrower in the tails."""
+        # DEVIATION: the note's conditioning bins hold equal shares. Half of what such bins leave of a quadratic
+        # confounder is within the two outermost.
         grid = np.array(self.quantiles)
-        return {b: np.unique(grid[:: GRID // b][1:-1]) for b in (TEST_BINS, *BINS)}
+        cut = {b: np.unique(grid[:: GRID // b][1:-1]) for b in (TEST_BINS, *BINS)}
+        for b in BINS:
+            out = [GRID // b >> k for k in range(1, GRID) if GRID // b >> k]
+            cut[b] = np.unique([*cut[b], *grid[out], *grid[[GRID - i for i in out]], *self.tails])
+        return cut
 
     def size(self, bins: int) -> int:
         """How many codes there are with so many bins."""
@@ -146,26 +174,39 @@ class Numbers:
         points, counts = np.unique(self.quantiles, return_counts=True)
         return float(points[counts.argmax()]) if len(points) > 1 and counts.max() > MODE_SHARE * (GRID + 1) else None
 
-    @property
-    def _knots(self) -> Floats:
+    def _knots(self, places: Sequence[int]) -> Floats:
         points, scores = self._scale
-        knots = np.unique(np.interp(np.array(self.quantiles)[[GRID // 4, GRID // 2, 3 * GRID // 4]], points, scores))
+        knots = np.unique(np.interp(np.array(self.quantiles)[list(places)], points, scores))
         return np.asarray(knots[(knots > scores.min()) & (knots < scores.max())])
+
+    @cached_property
+    def _inner(self) -> Floats:
+        return self._knots(QUARTILES)
+
+    @cached_property
+    def _outer(self) -> Floats:
+        return np.setdiff1d(self._knots(TAILS), self._inner)
+
+    @property
+    def tested(self) -> int:
+        """How many of its terms stand for it when it is tested."""
+        return 1 + len(self._inner) + (self.mode is not None) + len(self.states) + self.gaps
 
     @property
     def width(self) -> int:
-        """How many columns it makes."""
-        return 1 + len(self._knots) + (self.mode is not None) + len(self.states) + self.gaps
+        """How many terms it has as a condition: a finer spline, because what it leaves over would be confounding."""
+        return self.tested + len(self._outer)
 
     def embed(self, numbers: Floats) -> Floats:
-        """A score, its linear spline at the quartiles, and indicators of mode, states and gaps."""
+        """A score, its linear spline at the quartiles, indicators of mode, states and gaps, knots in the tails."""
         gaps = np.isnan(numbers)
         absent = gaps | np.isin(numbers, self.states)
         points, scores = self._scale
         score = np.interp(numbers, points, scores)
         score[absent] = 0.0
-        terms = [score, *(np.maximum(score - knot, 0.0) for knot in self._knots)]
+        terms = [score, *(np.maximum(score - knot, 0.0) for knot in self._inner)]
         terms += [(numbers == self.mode) & ~absent] if self.mode is not None else []
         terms += [numbers == state for state in self.states]
         terms += [gaps] if self.gaps else []
+        terms += [np.maximum(score - knot, 0.0) * ~absent for knot in self._outer]
         return np.stack(terms, axis=1).astype(float)

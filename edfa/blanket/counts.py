@@ -14,52 +14,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from edfa.blanket.cells import Cells, Margin, Totals
 from edfa.blanket.columns import TEST_BINS, Codes, Floats, Numbers, Words
 from edfa.blanket.recent import Recent
 
-__all__ = ["Cells", "Column", "Correlation", "Gram", "Rows", "Source"]
+__all__ = ["Column", "Correlation", "Gram", "Rows", "Source"]
 
 Column = Any  # Words | Numbers: each reads, codes and embeds its own kind of array
 Values = npt.NDArray[Any]
 CHUNK = 65_536
 MEMORY = 256 << 20  # bytes of strata that are kept
-
-
-@dataclass(frozen=True)
-class Cells:
-    """How often each combination of (stratum, x, y) occurs; ``space`` is how many combinations there could be.
-
-    ``count`` either fills the whole ``shape``, or holds the cells that occur, whose places are ``where``.
-    """
-
-    count: Codes
-    shape: tuple[int, int, int]
-    space: float
-    where: Codes | None = None
-
-    @property
-    def n(self) -> int:
-        """The rows counted (those with a gap in one of the columns are not)."""
-        return int(self.count.sum())
-
-    def margins(self) -> tuple[Codes, Codes]:
-        """Counts of (stratum, x) and of (stratum, y)."""
-        if self.where is None:
-            full = self.count.reshape(self.shape)
-            return np.add.reduce(full, axis=2), np.add.reduce(full, axis=1)
-        strata, rx, ry = self.shape
-        z, x, y, count = self.occurring()
-        zx = np.bincount(z * rx + x, weights=count, minlength=strata * rx).reshape(strata, rx)
-        zy = np.bincount(z * ry + y, weights=count, minlength=strata * ry).reshape(strata, ry)
-        return zx.astype(np.int64), zy.astype(np.int64)
-
-    def occurring(self) -> tuple[Codes, Codes, Codes, Codes]:
-        """Stratum, x, y and count of each cell that occurs."""
-        _, rx, ry = self.shape
-        where = np.flatnonzero(self.count) if self.where is None else self.where
-        count = self.count[where] if self.where is None else self.count
-        z, rest = np.divmod(where, rx * ry)
-        return z, rest // ry, rest % ry, count
 
 
 @dataclass(frozen=True)
@@ -136,14 +100,16 @@ class Gram:
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
 
     def _indicators(self, values: Sequence[Values], n: int) -> Any:
-        rows, places, start = [], [], 0
-        for i in self.words:
-            on = self.columns[i].indicators(values[i])
-            rows.append(np.flatnonzero(on >= 0))
-            places.append(on[on >= 0] + start)
-            start += self.columns[i].width
-        where = (np.concatenate(rows), np.concatenate(places)) if rows else (np.zeros(0, int), np.zeros(0, int))
-        return sparse.csr_array((np.ones(len(where[0])), where), shape=(n, start))
+        """Which indicators are on, a row each: at most one of every column of words."""
+        widths = [self.columns[i].width for i in self.words]
+        on = np.empty((n, len(self.words)), dtype=np.int64)
+        for k, i in enumerate(self.words):
+            on[:, k] = self.columns[i].indicators(values[i])
+        occurs = on >= 0
+        on += np.cumsum([0, *widths])[:-1]
+        ends = np.concatenate([[0], np.cumsum(occurs.sum(axis=1))])
+        places = on[occurs]
+        return sparse.csr_array((np.ones(len(places)), places, ends), shape=(n, sum(widths)))
 
 
 class Rows:
@@ -154,8 +120,14 @@ class Rows:
         self.columns = tuple(columns)
         self._values = values
         self._gap = [bool(c.gaps) for c in columns]
+        self._whole = not any(self._gap)
+        self._sizes = [c.size(TEST_BINS) for c in columns]
         self._codes: dict[tuple[int, int], Codes] = {}
-        self._strata: Recent[tuple[tuple[int, ...], int], tuple[Codes, int]] = Recent(max(64, MEMORY // (8 * self.n)))
+        limit = max(64, MEMORY // (16 * self.n))
+        self._strata: Recent[tuple[tuple[int, ...], int], tuple[Codes, int]] = Recent(limit)
+        self._margins: Recent[tuple[int, tuple[int, ...]], Margin] = Recent(limit)
+        self._totals: Recent[tuple[int, ...], Totals] = Recent(limit)
+        self._pairs: Recent[tuple[int, int], Codes] = Recent(limit)
 
     def take(self, rows: npt.NDArray[np.intp]) -> "Rows":
         """Some of the rows, with the same levels and quantiles."""
@@ -163,18 +135,19 @@ class Rows:
 
     def cells(self, x: int, y: int, given: tuple[int, ...], bins: int) -> Cells:
         """One pass over the codes: strata, x and y folded into one number, counted."""
-        strata, count = self._strata_of(given, bins)
-        a, b = self._code(x, TEST_BINS), self._code(y, TEST_BINS)
-        rx, ry = self.columns[x].size(TEST_BINS), self.columns[y].size(TEST_BINS)
-        key = a * ry + b
-        if given:
-            key += strata * (rx * ry)
-        if self._gaps(x, y, *given):
-            key = key[(a >= 0) & (b >= 0) & (strata >= 0)]
-        shape = (count, rx, ry)
+        strata, number = self._strata_of(given, bins)
+        rx, ry = self._sizes[x], self._sizes[y]
+        key = _fold(strata, self._pair(x, y), rx * ry, number) if given else self._pair(x, y)
+        if not (whole := self._whole or not self._gaps(x, y, *given)):
+            key = key[(self._code(x, TEST_BINS) >= 0) & (self._code(y, TEST_BINS) >= 0) & (strata >= 0)]
+        shape = (number, rx, ry)
         possible = math.prod([float(self.columns[g].size(bins)) for g in given]) * rx * ry
         if (space := math.prod(shape)) <= max(16 * self.n, 100_000):
-            return Cells(np.bincount(key, minlength=space), shape, possible)
+            count = np.bincount(key, minlength=space)
+            full = count.reshape(shape)
+            again = whole and bins == TEST_BINS  # fine strata that confirm are asked for once
+            known = (self._margin(x, given, full, 2), self._margin(y, given, full, 1)) if again else None
+            return Cells(count, shape, possible, None, known)
         where, counts = np.unique(key, return_counts=True)
         return Cells(counts, shape, possible, where)
 
@@ -190,34 +163,52 @@ class Rows:
 
     def _code(self, i: int, bins: int) -> Codes:
         if (i, bins) not in self._codes:
-            self._codes[i, bins] = self.columns[i].code(self._values[i], bins)
+            self._codes[i, bins] = self.columns[i].code(self._values[i], bins).astype(np.int32)
         return self._codes[i, bins]
+
+    def _margin(self, i: int, given: tuple[int, ...], full: Codes, axis: int) -> Margin:
+        if (known := self._margins.get((i, given))) is None:
+            known = Margin(np.add.reduce(full, axis=axis), self._totals.get(given))
+            self._margins[i, given], self._totals[given] = known, known.totals
+        return known
+
+    def _pair(self, x: int, y: int) -> Codes:
+        """Both codes in one number: the same pair is tested in many strata."""
+        if (known := self._pairs.get((x, y))) is None:
+            a, b = self._code(x, TEST_BINS), self._code(y, TEST_BINS)
+            self._pairs[x, y] = known = _fold(a, b, self._sizes[y], self._sizes[x])
+        return known
 
     def _strata_of(self, given: tuple[int, ...], bins: int) -> tuple[Codes, int]:
         """The stratum of each row (-1 with a gap), numbered without holes, and how many there are."""
         if not given:
-            return np.zeros(1, dtype=np.int64), 1
+            return np.zeros(1, dtype=np.int32), 1
         if (known := self._strata.get((given, bins))) is not None:
             return known
         before, count = self._strata_of(given[:-1], bins)
         codes, size = self._code(given[-1], bins), self.columns[given[-1]].size(bins)
-        both = before * size + codes
+        both = _fold(before, codes, size, count)
         if self._gaps(*given):
             both[(before < 0) | (codes < 0)] = -1
         self._strata[given, bins] = found = _compress(both, count * size)
         return found
 
 
+def _fold(left: Codes, right: Codes, size: int, times: int) -> Codes:
+    """Two codes in one number; half as wide where that holds them all, which is twice as fast to read."""
+    return left * size + right if size * times < 1 << 31 else left.astype(np.int64) * size + right
+
+
 def _compress(codes: Codes, space: int) -> tuple[Codes, int]:
     """Numbers 0, 1, 2, … for the codes that occur; -1 stays."""
     if space <= 16 * len(codes):
-        seen = np.zeros(space + 1, dtype=np.int64)
+        seen = np.zeros(space + 1, dtype=np.int32)
         seen[codes] = 1
         seen[-1] = 0
         number = np.cumsum(seen) - 1
         count = int(number[-1]) + 1
         number[-1] = -1
-        return number[codes], count
+        return number.astype(np.int32)[codes], count
     found, place = np.unique(codes, return_inverse=True)
     shift = int(found[0] < 0)
-    return place.astype(np.int64) - shift, len(found) - shift
+    return place.astype(np.int32) - np.int32(shift), len(found) - shift

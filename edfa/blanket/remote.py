@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from edfa.blanket.cells import Cells
 from edfa.blanket.columns import TEST_BINS, Codes
-from edfa.blanket.counts import Cells, Column, Correlation
+from edfa.blanket.counts import Column, Correlation
 
 __all__ = ["Remote"]
 

@@ -1,19 +1,18 @@
-"""Tests on counts: ``g2`` for well-filled tables, ``x2mm`` for sparse and high-cardinality ones."""
+"""Tests on counts: ``g2`` for well-filled tables, ``x2mm`` for sparse and wide ones, ``cmh`` for thin strata."""
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc, gammaincc, xlogy
+from scipy.special import chdtrc, gammaincc
 
+from edfa.blanket.cells import Cells, k_log_k
 from edfa.blanket.columns import Floats
-from edfa.blanket.counts import Cells
 
-__all__ = ["ROWS_PER_CELL", "CIResult", "g2", "x2mm"]
+__all__ = ["ROWS_PER_CELL", "CIResult", "cmh", "g2", "x2mm"]
 
 ROWS_PER_CELL = 5
-LOOK_UP = 1 << 21  # rows up to which k ln k is tabulated, 16 MiB
+CHUNK = 1 << 21  # products of margins that cmh holds at a time
 
 
 @dataclass(frozen=True)
@@ -30,35 +29,19 @@ class CIResult:
 
 def g2(cells: Cells) -> CIResult:
     """2 Σ N ln(N n_z / n_zx n_zy), degrees of freedom from the rows and columns present in each stratum."""
-    zx, zy = cells.margins()
-    z = np.add.reduce(zx, axis=1)
-    n = int(np.add.reduce(z))
-    whole, first, second, third = _k_log_k(n, cells.count, zx.ravel(), zy.ravel(), z)
-    statistic = max(2 * (whole - first - second + third), 0.0)
-    rows, columns = np.add.reduce(zx > 0, axis=1) - 1, np.add.reduce(zy > 0, axis=1) - 1
-    dof = float(np.maximum(rows, 0) @ np.maximum(columns, 0))
+    left, right = cells.margins()
+    totals, n = left.totals, left.totals.n
+    statistic = max(2 * (k_log_k(cells.count, n) - left.log - right.log + totals.log), 0.0)
+    # Σ (rows - 1)(columns - 1) over the strata that occur, multiplied out
+    dof = float(left.present @ right.present - left.filled - right.filled + totals.occupied)
     p = float(chdtrc(dof, statistic)) if dof else 1.0
     effect = max(0.0, statistic - dof) / (2 * n) if n else 0.0
     return CIResult(p, statistic, dof, effect, n >= ROWS_PER_CELL * cells.space, "g2")
 
 
-def _k_log_k(n: int, *counts: npt.NDArray[np.int64]) -> list[float]:
-    """Σ k ln k of each array, by look-up: the same few thousand numbers come again in every test."""
-    together = np.concatenate(counts)
-    values = xlogy(together, together) if n > LOOK_UP else _look_up(1 << n.bit_length()).take(together)
-    starts = np.cumsum([0, *(len(c) for c in counts[:-1])])
-    return [float(v) for v in np.add.reduceat(values, starts)]
-
-
-@cache
-def _look_up(size: int) -> Floats:
-    k = np.arange(size, dtype=float)
-    return np.asarray(xlogy(k, k))
-
-
 def x2mm(cells: Cells) -> CIResult:
     """Pearson's statistic against a gamma law with its exact mean and variance given the margins of each stratum."""
-    zx, zy = (margin.astype(float) for margin in cells.margins())
+    zx, zy = cells.sums()
     total, n = int(zx.sum()), zx.sum(axis=1)
     r, c = np.count_nonzero(zx, axis=1), np.count_nonzero(zy, axis=1)
     usable = (n >= 4) & (r > 1) & (c > 1)
@@ -84,3 +67,40 @@ def _margin_terms(margin: Floats, n: Floats, present: npt.NDArray[np.intp]) -> t
     """Dawson's v and w of one margin, a stratum each."""
     inverse = np.divide(1.0, margin, out=np.zeros_like(margin), where=margin > 0).sum(axis=1)
     return (present - 1) * (n - present) / (n - 1), (n * inverse - present**2) / (n - 2)
+
+
+def cmh(cells: Cells) -> CIResult:
+    """Cochran, Mantel and Haenszel's statistic for tables of any size: what all strata say together.
+
+    Differences from expectation are added up over the strata before they are squared, so strata of a few rows will do;
+    a dependence that turns round from stratum to stratum is not seen. Their covariance given the margins is exact.
+    """
+    zx, zy = cells.sums()
+    n = np.add.reduce(zx, axis=1)
+    total = int(np.add.reduce(n))
+    apart = cells.pooled() - (zx / np.maximum(n, 1)[:, None]).T @ zy
+    several = n > 1
+    covariance = _covariance(zx[several, 1:], zy[several, 1:], n[several])
+    solved, _, rank, _ = np.linalg.lstsq(covariance, apart[1:, 1:].ravel(), rcond=1e-9)
+    statistic = max(float(apart[1:, 1:].ravel() @ solved), 0.0)
+    p = float(chdtrc(rank, statistic)) if rank else 1.0
+    return CIResult(p, statistic, float(rank), max(0.0, statistic - rank) / (2 * total) if total else 0.0, test="cmh")
+
+
+def _covariance(zx: Floats, zy: Floats, n: Floats) -> Floats:
+    """Of the counts of all cells but the first row and column, given the margins, added up over the strata."""
+    r, c = zx.shape[1], zy.shape[1]
+    found = np.zeros((r * r, c * c))
+    step = max(1, CHUNK // max(r * r, c * c))
+    for start in range(0, len(n), step):
+        a, b, m = zx[start : start + step], zy[start : start + step], n[start : start + step, None]
+        found += _spread(a, m).T @ (_spread(b, m) / (m**2 * (m - 1)))
+    return found.reshape(r, r, c, c).swapaxes(1, 2).reshape(r * c, r * c)
+
+
+def _spread(margin: Floats, n: Floats) -> Floats:
+    """n times the margin on the diagonal, less its outer product; a stratum each."""
+    levels = margin.shape[1]
+    found = -(margin[:, :, None] * margin[:, None, :]).reshape(len(margin), levels * levels)
+    found[:, :: levels + 1] += n * margin
+    return found

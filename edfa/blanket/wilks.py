@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dtrtrs
-from scipy.special import chdtrc, ndtr
+from scipy.special import fdtrc, ndtr
 
 from edfa.blanket.columns import Floats
 from edfa.blanket.recent import Recent
@@ -14,25 +14,31 @@ from edfa.blanket.tables import CIResult
 __all__ = ["Blocks"]
 
 Places = npt.NDArray[np.intp]
+Residual = tuple[Places, Floats, Floats]
 MEMORY = 128 << 20  # bytes of factors that are kept, roughly
 RESIDUAL = 1e-6  # a column whose variance falls below this given the conditions is a function of them
 
 
 class Blocks:
-    """Log determinants of blocks of one correlation matrix, each factored once."""
+    """Log determinants of blocks of one correlation matrix, each factored once.
 
-    def __init__(self, matrix: Floats, blocks: list[Places], n: int) -> None:
+    A block is all terms of a variable, as it stands among the conditions; of these, the first ``tested`` stand for it
+    when it is tested.
+    """
+
+    def __init__(self, matrix: Floats, blocks: list[Places], n: int, tested: list[int] | None = None) -> None:
         self.matrix = matrix
         self.blocks = blocks
+        self.tested = [b[:k] for b, k in zip(blocks, tested or map(len, blocks), strict=True)]
         self.n = n
         size = 8 * (sum(len(b) for b in blocks) / len(blocks)) ** 2  # bytes of a typical block
         limit = max(256, int(MEMORY / (8 * size)))
         self._factors: Recent[tuple[int, ...], tuple[Places, Floats]] = Recent(limit)
-        self._residuals: Recent[tuple[int, tuple[int, ...]], tuple[Places, Floats, Floats] | None] = Recent(limit)
+        self._residuals: Recent[tuple[int, tuple[int, ...]], Residual | None] = Recent(limit)
 
     def test(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         """Wilks' lambda of the terms of x and y, both freed of the conditions."""
-        left, right = self._residual(x, given), self._residual(y, given)
+        left, right = self._tested(x, given), self._tested(y, given)
         if left is None or right is None:
             return CIResult(1.0, 0.0, 0.0, 0.0, test="deterministic")
         (a, root_a, solved_a), (b, root_b, solved_b) = left, right
@@ -43,7 +49,7 @@ class Blocks:
         dof = len(a) * len(b)
         bartlett = max(self.n - 1 - len(solved_a) - (len(a) + len(b) + 1) / 2, 1.0)
         effect = max(0.0, self.n * q - dof) / (2 * self.n)
-        return CIResult(float(chdtrc(dof, bartlett * q)), bartlett * q, float(dof), effect, test="lrt")
+        return CIResult(_tail(q, bartlett, len(a), len(b)), bartlett * q, float(dof), effect, test="lrt")
 
     def fisher_z(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
         """The partial correlation of one score each."""
@@ -62,20 +68,29 @@ class Blocks:
             return np.zeros(0, dtype=np.intp), np.zeros((0, 0))
         if (known := self._factors.get(given)) is not None:
             return known
-        before, block = self._factor(given[:-1]), self._residual(given[-1], given[:-1])
+        before, block = self._factor(given[:-1]), self._residual(self.blocks[given[-1]], given[:-1])
         self._factors[given] = found = before if block is None else _grow(before, block)
         return found
 
-    def _residual(self, i: int, given: tuple[int, ...]) -> tuple[Places, Floats, Floats] | None:
-        """A variable's terms freed of the conditions: which vary still, their Cholesky factor, their projection."""
-        if (i, given) in self._residuals:
-            return self._residuals[i, given]
+    def _tested(self, i: int, given: tuple[int, ...]) -> Residual | None:
+        if (i, given) not in self._residuals:
+            self._residuals[i, given] = self._residual(self.tested[i], given)
+        return self._residuals[i, given]
+
+    def _residual(self, own: Places, given: tuple[int, ...]) -> Residual | None:
+        """Some terms freed of the conditions: which vary still, their Cholesky factor, their projection."""
         columns, factor = self._factor(given)
-        own = self.blocks[i]
         solved = _solve(factor, self.matrix[np.ix_(columns, own)])
         kept, root = _pivots(self.matrix[np.ix_(own, own)] - solved.T @ solved)
-        self._residuals[i, given] = found = (own[kept], root, solved[:, kept]) if len(kept) else None
-        return found
+        return (own[kept], root, solved[:, kept]) if len(kept) else None
+
+
+def _tail(q: float, bartlett: float, a: int, b: int) -> float:
+    """Rao's F for -log Wilks' lambda: exact for one or two terms; chi-square is too loose for two wide blocks."""
+    squares = a * a + b * b
+    t = math.sqrt((a * a * b * b - 4) / (squares - 5)) if squares > 5 else 1.0
+    room = max(bartlett * t - a * b / 2 + 1, 1.0)
+    return float(fdtrc(a * b, room, math.expm1(q / t) * room / (a * b)))
 
 
 def _solve(lower: Floats, right: Floats) -> Floats:

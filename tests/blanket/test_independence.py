@@ -6,9 +6,9 @@ import pytest
 from scipy import stats
 
 from edfa.blanket import DataTester, Search, discover
-from edfa.blanket.counts import Cells
+from edfa.blanket.cells import Cells
 from edfa.blanket.opening import open_source
-from edfa.blanket.tables import g2, x2mm
+from edfa.blanket.tables import cmh, g2, x2mm
 
 
 def make_tester(frame, test="auto", **options):
@@ -42,12 +42,22 @@ def confounded(n, levels, k):
     return make
 
 
+GRID = [  # n, levels of X, number of five-level conditions, draws
+    (1000, 5, 2, 300),
+    (10_000, 5, 3, 150),
+    (10_000, 500, 0, 100),
+    (10_000, 500, 1, 100),
+    (50_000, 50, 2, 40),
+    (50_000, 500, 1, 30),
+]
+
+
 @pytest.mark.parametrize(
-    ("n", "levels", "k", "draws"),
-    [(1000, 5, 2, 300), (10_000, 5, 3, 150), (10_000, 500, 0, 150), (10_000, 500, 1, 150), (50_000, 50, 2, 60)],
+    ("n", "levels", "k", "draws", "test"),
+    [(*case, "x2mm") for case in GRID] + [(*case, "auto") for case in GRID if case[1] <= 50],
 )
-def test_x2mm_keeps_its_level_on_sparse_and_wide_tables(n, levels, k, draws):
-    share, error = rejections(confounded(n, levels, k), draws, "x2mm", given=[f"s{i}" for i in range(k)])
+def test_sparse_and_wide_tables_keep_the_level(n, levels, k, draws, test):
+    share, error = rejections(confounded(n, levels, k), draws, test, given=[f"s{i}" for i in range(k)])
     assert share <= 0.01 + 3 * error
 
 
@@ -83,9 +93,27 @@ def test_lrt_keeps_its_level_on_smooth_mixed_nulls(words):
     assert share <= 0.01 + 3 * error
 
 
-@pytest.mark.parametrize(("levels", "classes"), [(300, 10), (100, 4)])
-def test_bartletts_factor_saves_wide_categories(levels, classes):
+@pytest.mark.parametrize(("levels", "classes"), [(300, 10), (100, 4), (100, 100)])
+def test_wide_categories_keep_the_level_of_lrt(levels, classes):
     share, error = rejections(unrelated(1000, levels, classes), 200, "lrt")
+    assert share <= 0.01 + 3 * error
+
+
+def test_a_wide_condition_keeps_the_level_of_lrt():
+    def make(random):
+        return pd.DataFrame({c: random.integers(0, k, 1000) for c, k in (("x", 100), ("y", 4), ("s", 100))})
+
+    share, error = rejections(make, 200, "lrt", given=("s",))
+    assert share <= 0.01 + 3 * error
+
+
+def test_a_quadratic_condition_as_strong_as_the_noise_keeps_the_level_of_lrt():
+    def make(random):
+        s = random.standard_normal((1000, 2))
+        x, y = (s[:, 0] ** 2 / 2 + random.standard_normal(1000) for _ in range(2))
+        return pd.DataFrame({"x": x, "y": y, "s0": s[:, 0], "s1": s[:, 1]})
+
+    share, error = rejections(make, 300, "lrt", given=("s0", "s1"))
     assert share <= 0.01 + 3 * error
 
 
@@ -114,24 +142,69 @@ def test_auto_is_not_fooled_by_interacting_conditions():
     assert share <= 0.01 + 3 * error
 
 
-@pytest.mark.parametrize("shape", ["sum", "quadratic", "product", "step", "lognormal", "wave"])
-def test_auto_keeps_its_level_under_moderate_confounding_of_any_shape(shape):
-    shapes = {
-        "sum": lambda s: np.tanh(s[:, 0]) + s[:, 1],
-        "quadratic": lambda s: s[:, 0] ** 2 / 2,
-        "product": lambda s: s[:, 0] * s[:, 1],
-        "step": lambda s: (s[:, 0] > 0.3) * 1.0 + s[:, 1] / 2,
-        "lognormal": lambda s: np.minimum(np.exp(s[:, 0]), 6) / 2,
-        "wave": lambda s: np.sin(2 * s[:, 0]),
-    }
+SHAPES = {
+    "linear": lambda s: s[:, 0],
+    "sum": lambda s: np.tanh(s[:, 0]) + s[:, 1],
+    "quadratic": lambda s: s[:, 0] ** 2 / 2,
+    "product": lambda s: s[:, 0] * s[:, 1],
+    "step": lambda s: (s[:, 0] > 0.3) * 1.0 + s[:, 1] / 2,
+    "lognormal": lambda s: np.minimum(np.exp(s[:, 0]), 6) / 2,
+    "wave": lambda s: np.sin(2 * s[:, 0]),
+}
 
+
+@pytest.mark.parametrize(("n", "draws"), [(2000, 60), (20_000, 40), (50_000, 12)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_auto_keeps_its_level_under_confounding_as_strong_as_the_noise(shape, n, draws):
     def make(random):
-        s = random.standard_normal((20_000, 2))
-        x, y = (0.5 * shapes[shape](s) + random.standard_normal(20_000) for _ in range(2))
+        s = random.standard_normal((n, 2))
+        x, y = (SHAPES[shape](s) + random.standard_normal(n) for _ in range(2))
         return pd.DataFrame({"x": pd.qcut(x, 4, labels=False), "y": y, "s0": s[:, 0], "s1": s[:, 1]})
 
-    share, error = rejections(make, 60, "auto", given=("s0", "s1"))
+    share, error = rejections(make, draws, "auto", given=("s0", "s1"))
     assert share <= 0.01 + 3 * error
+
+
+def test_auto_sees_a_weak_dependence_behind_strong_confounders():
+    def make(random):
+        s = random.standard_normal((5000, 2))
+        x = s.sum(axis=1) + (own := random.standard_normal(5000))
+        y = s.sum(axis=1) + 0.15 * own + random.standard_normal(5000)
+        return pd.DataFrame({"x": pd.qcut(x, 4, labels=False), "y": y, "s0": s[:, 0], "s1": s[:, 1]})
+
+    assert rejections(make, 30, "auto", given=("s0", "s1"))[0] >= 0.9
+
+
+def test_cmh_is_mantel_and_haenszels_on_two_by_two_tables():
+    tables = np.random.default_rng(10).integers(0, 6, (40, 2, 2))
+    tables[0], tables[1] = [[1, 0], [0, 0]], [[0, 0], [0, 0]]
+    n = tables.sum(axis=(1, 2))
+    used, m = tables[n > 1], n[n > 1]
+    row, column = used.sum(axis=2), used.sum(axis=1)
+    apart = (used[:, 1, 1] - row[:, 1] * column[:, 1] / m).sum()
+    variance = (row.prod(axis=1) * column.prod(axis=1) / (m**2 * (m - 1))).sum()
+    result = cmh(Cells(tables.ravel(), tables.shape, tables.size))
+    assert result.statistic == pytest.approx(apart**2 / variance)
+    assert result.dof == 1
+
+
+def test_cmh_of_one_table_is_pearsons_less_one_row():
+    """With fixed margins the covariance is that of sampling without replacement: (n - 1) / n of Pearson's."""
+    table = np.random.default_rng(11).integers(1, 30, (1, 4, 3))
+    pearson = stats.chi2_contingency(table[0], correction=False)
+    result = cmh(Cells(table.ravel(), table.shape, table.size))
+    assert result.statistic == pytest.approx(pearson.statistic * (table.sum() - 1) / table.sum())
+    assert result.dof == pearson.dof
+
+
+def test_cmh_keeps_its_level_in_strata_of_three_rows():
+    random = np.random.default_rng(12)
+    hits = 0
+    for _ in range(600):
+        x, y = (random.integers(0, 4, 1500) + np.arange(1500) // 3 % 2 for _ in range(2))
+        count = np.bincount((np.arange(1500) // 3 * 5 + x) * 5 + y, minlength=500 * 25)
+        hits += cmh(Cells(count, (500, 5, 5), count.size)).p <= 0.01
+    assert abs(hits / 600 - 0.01) <= 3 * np.sqrt(0.01 * 0.99 / 600)
 
 
 def test_g2_is_scipys_without_conditions_and_their_sum_with_them():
@@ -158,7 +231,7 @@ def test_cells_that_occur_say_what_the_whole_table_says():
     full = Cells(table.ravel(), table.shape, table.size)
     where = np.flatnonzero(table.ravel())
     some = Cells(table.ravel()[where], table.shape, table.size, where)
-    for test in (g2, x2mm):
+    for test in (g2, x2mm, cmh):
         assert test(full) == test(some)
 
 
