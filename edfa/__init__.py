@@ -7,8 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edfa.acquisition.dime import DIME as DIME
+    from edfa.acquisition.eddi import EDDI as EDDI
     from edfa.acquisition.edfa import EDFA as EDFA
+    from edfa.acquisition.fixed import Fixed as Fixed
     from edfa.acquisition.greedy import Greedy as Greedy
+    from edfa.acquisition.gsmrl import GSMRL as GSMRL
     from edfa.acquisition.loop import acquire as acquire
     from edfa.acquisition.random import Random as Random
     from edfa.acquisition.random import RandomBlanket as RandomBlanket
@@ -33,6 +37,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Fixed": "edfa.acquisition.fixed",
+    "GSMRL": "edfa.acquisition.gsmrl",
+    "EDDI": "edfa.acquisition.eddi",
+    "DIME": "edfa.acquisition.dime",
     "EDFA": "edfa.acquisition.edfa",
     "Greedy": "edfa.acquisition.greedy",
     "Random": "edfa.acquisition.random",

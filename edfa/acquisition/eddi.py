@@ -89,8 +89,8 @@ class EDDI(Learned):
     True
     """
 
-    # DEVIATION: the paper counts the outcome as one column. Among dozens it is then hardly heard, and the order can be worse
-    # than a random one (german, acs_income); weight=1 is the paper's.
+    # DEVIATION: the paper counts the outcome as one column. Among dozens it is then hardly heard, and the order can be
+    # worse than a random one (german, acs_income); weight=1 is the paper's.
     seed: int = 0
     reward: Literal["latent", "label"] = "latent"
     weight: float = 5.0

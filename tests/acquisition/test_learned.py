@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+import torch
+
+import edfa
+from edfa import MaskedMLP, acquire
+from edfa.acquisition import POLICIES
+from edfa.acquisition.base import Background, State
+from edfa.acquisition.dime import DIME
+from edfa.acquisition.eddi import EDDI, _Belief
+from edfa.acquisition.fixed import Fixed
+from edfa.acquisition.gsmrl import GSMRL, _settle
+from edfa.acquisition.random import Random
+from edfa.data.cube import Cube
+from edfa.errors import DataError, SchemaError, UnknownNameError, UnreadableError
+from edfa.predictors.base import UnfittedError
+from edfa.testing import check_policy
+
+TABLE = edfa.load("german")
+MODEL = edfa.SubsetXGB("nan", trees=20).fit(TABLE.train.X, TABLE.train.y)
+QUICK = {
+    "dime": lambda **o: DIME(**{"pretrain": 3, "epochs": 1, "steps": 4, **o}),
+    "gsmrl": lambda **o: GSMRL(**{"pretrain": 3, "rounds": 4, "steps": 4, **o}),
+    "eddi": lambda **o: EDDI(**{"epochs": 3, "samples": 8, **o}),
+    "eddi label": lambda **o: EDDI(**{"epochs": 3, "samples": 8, "reward": "label", **o}),
+}
+each = pytest.mark.parametrize("make", QUICK.values(), ids=QUICK.keys())
+
+
+@each
+def test_the_contract(make):
+    check_policy(make().fit(TABLE.train), TABLE.test, MODEL, budget=8)
+
+
+@each
+def test_the_same_seed_learns_the_same_and_a_folder_keeps_it(make, tmp_path):
+    first, second = make().fit(TABLE.train), make().fit(TABLE.train)
+    first.to_folder(tmp_path / "policy")
+    again = type(first).from_folder(tmp_path / "policy")
+    orders = [acquire(TABLE.test, p, MODEL, 8, explain=False) for p in (first, second, again)]
+    for person in range(len(TABLE.test)):
+        assert orders[0].order(person) == orders[1].order(person) == orders[2].order(person)
+    np.testing.assert_array_equal(orders[0].scores, orders[2].scores)
+    part = tmp_path / "policy" / "policy.safetensors"
+    part.write_bytes(part.read_bytes()[:-1] + b"x")
+    with pytest.raises(UnreadableError, match="has been changed"):
+        type(first).from_folder(tmp_path / "policy")
+
+
+@each
+def test_progress_bad_settings_and_wrong_tables(make):
+    told = []
+    policy = make(progress=lambda done, total: told.append((done, total)))
+    with pytest.raises(UnfittedError, match="has learnt nothing yet"):
+        acquire(TABLE.test, policy, MODEL, 8)
+    with pytest.raises(UnfittedError, match="has learnt nothing yet"):
+        policy.to_folder("nowhere")
+    policy.fit(TABLE.train)
+    assert told[-1][0] == told[-1][1] == len(told)
+    with pytest.raises(DataError, match="one class a row"):
+        make().fit_rows(TABLE.train.X, TABLE.train.y[:5], TABLE.schema)
+    with pytest.raises(DataError, match="20 features are needed, not of 3"):
+        make().fit_rows(TABLE.train.X[:, :3], TABLE.train.y, TABLE.schema)
+    with pytest.raises(SchemaError, match="rate must be above zero"):
+        make(rate=0.0)
+
+
+def test_names_of_settings():
+    for bad in (lambda: DIME(stop="budgets"), lambda: EDDI(reward="latents"), lambda: GSMRL(reward="papers")):
+        with pytest.raises(UnknownNameError, match="did you mean"):
+            bad()
+
+
+def test_dime_stops_by_price_or_by_confidence():
+    table = Cube(0.1).table(1500, shares=(0.8, 0.1, 0.1))
+    policy = DIME(pretrain=15, epochs=2, steps=6).fit(table.train)
+    model = MaskedMLP(epochs=10).fit(table.train.X, table.train.y)
+    whole = acquire(table.test, policy, model, 10, explain=False)
+    values = np.nanmax(whole.scores[whole.step > 0], axis=1)
+    limit = float(np.median(values))
+    policy.stop, policy.limit = "penalised", limit
+    priced = acquire(table.test, policy, model, 10, explain=False)
+    assert len(priced) < len(whole)
+    assert np.nanmax(priced.scores[priced.step > 0], axis=1).min() >= limit
+    policy.stop, policy.limit = "confidence", 0.7
+    sure = acquire(table.test, policy, model, 10, explain=False)
+    assert len(sure) < len(whole)
+    for person in range(20):
+        assert sure.order(person) == whole.order(person)[: len(sure.order(person))], "it stops earlier, no more"
+
+
+def test_dimes_values_lie_between_zero_and_the_entropy_that_is_left():
+    policy = QUICK["dime"]().fit(TABLE.train)
+    rows = np.where(np.random.default_rng(0).random((50, 20)) < 0.3, TABLE.test.X[:50], np.float32(np.nan))
+    background = Background(TABLE.schema, MODEL, TABLE.train.X)
+    state = State(background, rows, np.isnan(rows), np.ones(rows.shape), np.arange(50))
+    scores = policy.score(state)
+    assert (scores[state.open] >= 0).all()
+    assert (scores[state.open] <= np.log(2)).all()
+
+
+def test_gsmrl_may_stop_by_itself():
+    """With a price far above any gain, an agent that may stop learns to stop at once."""
+    policy = GSMRL(pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", rate=3e-3).fit(TABLE.train)
+    found = acquire(TABLE.test, policy, MODEL, 8, explain=False)
+    assert len(found) < 1.5 * len(TABLE.test)
+
+
+def test_the_divergence_of_beliefs_is_that_of_gaussians():
+    random = torch.Generator().manual_seed(0)
+    first, second = (_Belief(*torch.randn(2, 5, 3, generator=random)) for _ in range(2))
+    expected = torch.distributions.kl_divergence(
+        *(torch.distributions.Normal(b.mean, (0.5 * b.logs).exp()) for b in (first, second))
+    ).sum(dim=-1)
+    torch.testing.assert_close(first.divergence(second), expected)
+
+
+def test_advantages_are_those_of_the_definition():
+    """GAE by its sum, for one episode that ends early and one that goes to the end."""
+    steps, rows, mix = 4, 2, 0.95 * 0.95
+    random = torch.Generator().manual_seed(1)
+    reward, worth = torch.rand(steps, rows, generator=random), torch.rand(steps, rows, generator=random)
+    ends = torch.tensor([[False, False], [True, False], [False, False], [False, True]])
+    alive = torch.tensor([[True, True], [True, True], [False, True], [False, True]])
+    blank = torch.zeros(rows, 1)
+    log = [(blank, blank, blank[:, 0], blank[:, 0], reward[t], worth[t], alive[t], ends[t]) for t in range(steps)]
+    found = _settle(log)
+    expected = []
+    for t, row in [(t, r) for t in range(steps) for r in range(rows) if alive[t, r]]:
+        last = 1 if row == 0 else 3
+        total = 0.0
+        for k in range(t, last + 1):
+            following = 0.0 if k == last else float(worth[k + 1, row])
+            total += mix ** (k - t) * (float(reward[k, row]) + 0.95 * following - float(worth[k, row]))
+        expected.append(total + float(worth[t, row]))
+    torch.testing.assert_close(found.worth, torch.tensor(expected))
+
+
+def test_learning_beats_a_random_order_on_cube():
+    table = Cube(0.1).table(3000, seed=2, shares=(0.8, 0.1, 0.1))
+    model = MaskedMLP(epochs=30).fit(table.train.X, table.train.y)
+    learned = {"DIME": DIME(epochs=2, steps=5), "GSMRL": GSMRL(rounds=50, steps=5), "EDDI": EDDI(epochs=40)}
+    told = {}
+    for name, policy in {"random": Random(), **learned}.items():
+        found = acquire(table.test, policy.fit(table.train) if name in learned else policy, model, 3.5, explain=False)
+        told[name] = (found.decision[found.at(3)] == table.test.y).mean()
+    for name in learned:
+        assert told[name] > told["random"] + 0.06, told  # three standard errors of a share of 300 people
+
+
+def test_fixed_asks_in_its_order_and_the_dict_knows_every_policy():
+    check_policy(Fixed(("housing", "duration", "job")), TABLE.test, MODEL)
+    with pytest.raises(UnknownNameError, match="did you mean 'housing'"):
+        acquire(TABLE.test, Fixed(("housings",)), MODEL)
+    assert set(POLICIES) == {"edfa", "random", "random-blanket", "greedy", "fixed", "dime", "eddi", "gsmrl"}
+    assert POLICIES["dime"]() is DIME
