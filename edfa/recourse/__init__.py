@@ -1,0 +1,35 @@
+"""What to change: searchers by name, loaded when first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edfa.recourse.constraints import Constraints as Constraints
+    from edfa.recourse.find import find_recourse as find_recourse
+    from edfa.recourse.nearest import Nearest as Nearest
+    from edfa.recourse.people import People as People
+    from edfa.recourse.plans import Plan as Plan
+    from edfa.recourse.plans import Plans as Plans
+
+SEARCHERS = {"nearest": "Nearest"}
+"""What the command line and study files call each searcher."""
+
+_HOME = {
+    "Constraints": "constraints",
+    "Nearest": "nearest",
+    "People": "people",
+    "Plan": "plans",
+    "Plans": "plans",
+    "find_recourse": "find",
+}
+__all__ = ["SEARCHERS", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        from edfa.errors import hint
+
+        raise AttributeError(f"module 'edfa.recourse' has no attribute {name!r}{hint(name, _HOME)}")
+    value = getattr(import_module(f"edfa.recourse.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

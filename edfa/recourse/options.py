@@ -1,0 +1,153 @@
+"""Every single change that may be proposed to the cases of a task, and what it would do: read off the sweep."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from edfa.explanation.support import Tries
+from edfa.predictors.base import Floats
+from edfa.recourse.base import Codes, Found, Task
+from edfa.recourse.rules import Bools, Reals
+
+__all__ = ["Options", "belongs", "interval"]
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Single changes, an option a column: what it changes (``column`` of the facts) and ``to`` what, a row a case.
+
+    Of an ordered feature, an option is a cell of values that the model cannot tell apart; what is proposed is the
+    nearest permitted value in it. Of a category, an option is a level. NaN in ``to``: not for this case. ``try_`` is
+    where the sweep has tried it; ``turns`` and ``score`` are what came of that.
+    """
+
+    task: Task
+    column: Codes
+    try_: Codes
+    to: Floats
+    turns: Bools
+    first: Codes  # option of each free feature, then the end
+
+    @classmethod
+    def of(cls, task: Task) -> "Options":
+        """The options of all free features."""
+        group, rules = task.group, task.rules
+        reached = task.reached(np.arange(len(task)), group.decisions, group.chances)
+        columns, tries_at, offers, sizes = [], [], [], [0]
+        starts = np.r_[0, group.ends]
+        for k, feature in enumerate(group.features):
+            tries, own = group.tries[k], group.own(feature)
+            places, offer = (
+                _ordered(task, feature, tries, own) if rules.ordered[feature] else _levels(task, feature, tries, own)
+            )
+            columns.append(np.full(len(places), np.searchsorted(task.features, feature)))
+            tries_at.append(places + starts[k])
+            offers.append(offer)
+            sizes.append(len(places))
+        column, at = (np.concatenate(p).astype(np.intp) if p else np.zeros(0, np.intp) for p in (columns, tries_at))
+        to = np.concatenate(offers, axis=1) if offers else np.zeros((len(task), 0), np.float32)
+        turns = reached[:, at] & ~np.isnan(to)
+        return cls(task, column, at, to, turns & _together(task, column, to, turns), np.cumsum(sizes))
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    @cached_property
+    def score(self) -> Reals:
+        """How near each brings a case to recourse."""
+        told = self.task.group.chances
+        return self.task.score(np.arange(len(told)), told)[:, self.try_]
+
+    def nearest(self) -> tuple[Codes, Codes]:
+        """Cases and options that are recourse by themselves: every level, the nearest number in each direction."""
+        kept = np.zeros_like(self.turns)
+        for k, feature in enumerate(self.task.group.features):
+            part = slice(self.first[k], self.first[k + 1])
+            turns, own = self.turns[:, part], self.task.group.own(feature)
+            if not self.task.rules.ordered[feature]:
+                kept[:, part] = turns
+                continue
+            above = turns & (self.to[:, part] > own[:, None])
+            below = turns & ~above
+            kept[:, part] = above & (np.cumsum(above, axis=1) == 1)
+            kept[:, part] |= below & (np.cumsum(below[:, ::-1], axis=1)[:, ::-1] == 1)
+        return np.nonzero(kept)
+
+
+def interval(task: Task, found: Found) -> tuple[Floats, Floats]:
+    """Of plans of one change: the least and largest permitted value around it such that all between them do as well.
+
+    NaN for other plans, for a category, whose levels have nothing between them, and for what was not swept.
+    """
+    low, high = (np.full(len(found), np.nan, dtype=np.float32) for _ in range(2))
+    group, changed = task.group, ~np.isnan(found.to)
+    reached = task.reached(np.arange(len(task)), group.decisions, group.chances)
+    starts, one = np.r_[0, group.ends], changed.sum(axis=1) == 1
+    for k, feature in enumerate(group.features):
+        column = int(np.searchsorted(task.features, feature))
+        rows = np.flatnonzero(one & changed[:, column])
+        if not task.rules.ordered[feature] or not len(rows):
+            continue
+        tries, values = group.tries[k], task.rules.values[feature]
+        good = reached[found.case[rows], starts[k] : starts[k + 1]]
+        place, number = belongs(tries, found.to[rows, column]), np.arange(len(tries))
+        before = np.where(~good & (number < place[:, None]), number, -1).max(axis=1) + 1
+        after = np.where(~good & (number > place[:, None]), number, len(tries)).min(axis=1) - 1
+        low[rows] = values[np.searchsorted(values, tries.lower[before])]
+        high[rows] = values[_last(values, tries, after)]
+    return low, high
+
+
+def _last(values: Floats, tries: Tries, place: Codes) -> Codes:
+    """The last value that belongs to a try: below its upper end, or the try itself where it stands for no others."""
+    alone = tries.upper[place] == tries.lower[place]
+    return (
+        np.where(
+            alone,
+            np.searchsorted(values, tries.value[place], side="right"),
+            np.searchsorted(values, tries.upper[place], side="left"),
+        )
+        - 1
+    )
+
+
+def _together(task: Task, column: Codes, to: Floats, turns: Bools) -> Bools:
+    """Whether a single change leaves no pair of values that was never seen together."""
+    fine = np.ones_like(turns)
+    if task.rules.seen:
+        case, option = np.nonzero(turns)
+        single = np.full((len(case), len(task.features)), np.nan, dtype=np.float32)
+        single[np.arange(len(case)), column[option]] = to[case, option]
+        fine[case, option] = task.rules.together(task.mask, task.facts[case], single)
+    return fine
+
+
+def belongs(tries: Tries, values: Floats) -> Codes:
+    """The try that stands for each value, or -1."""
+    place = np.searchsorted(tries.lower, values, side="right") - 1
+    fine = (place >= 0) & ((values < tries.upper[place]) | (values == tries.value[place]))
+    return np.where(fine, place, -1)
+
+
+def _ordered(task: Task, feature: int, tries: Tries, own: Floats) -> tuple[Codes, Floats]:
+    """One option a try that holds a permitted value: the lowest of these to those below, the highest to those above."""
+    rules = task.rules
+    values = rules.values[feature]
+    place = belongs(tries, values)
+    values, place = values[place >= 0], place[place >= 0]
+    found, first = np.unique(place, return_index=True)
+    low, high = values[first], values[np.r_[first[1:], len(values)] - 1] if len(found) else values[:0]
+    mine = belongs(tries, own)[:, None]
+    offer = np.where(found > mine, low, high)
+    fine = (found != mine) & rules.permits(feature, own[:, None], offer)
+    return found, np.where(fine, offer, np.float32(np.nan))
+
+
+def _levels(task: Task, feature: int, tries: Tries, own: Floats) -> tuple[Codes, Floats]:
+    """One option a permitted level."""
+    values = task.rules.values[feature]
+    place = belongs(tries, values)
+    values, place = values[place >= 0], place[place >= 0]
+    fine = task.rules.permits(feature, own[:, None], values) & (place != belongs(tries, own)[:, None])
+    return place, np.where(fine, np.broadcast_to(values, fine.shape), np.float32(np.nan))

@@ -1,0 +1,87 @@
+"""Training people as donors of values: what the current view decides about them, and which are nearest."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+from sklearn.neighbors import NearestNeighbors
+
+from edfa.explanation.support import Support
+from edfa.predictors.base import Floats
+from edfa.recourse.base import Codes, Task
+
+__all__ = ["Pool"]
+
+Metric = Literal["euclidean", "cityblock"]
+T = TypeVar("T")
+LIMIT = 10_000  # donors
+KEPT = 16  # acquired sets whose donors are held in memory
+
+
+class Pool:
+    """Donors for people who know any set of features; at most 10,000 training people, drawn by the seed.
+
+    The distance is HEOM: numbers in units of their training range, a different category counts one; as a root of
+    squares (``"euclidean"``) or a sum (``"cityblock"``, NICE's). Equal distances go by the order of the donors.
+    """
+
+    def __init__(self, rows: Floats, ordered: npt.NDArray[np.bool_], metric: Metric = "euclidean") -> None:
+        self.number = np.sort(np.random.default_rng(0).permutation(len(rows))[:LIMIT])
+        self.rows = np.ascontiguousarray(rows[self.number])
+        self.ordered, self.metric = ordered, metric
+        self.support = Support.of(rows)
+        self.scale = [float(np.ptp(values)) or 1.0 for values in self.support.values]
+        self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+
+    def decided(self, task: Task) -> Codes:
+        """What the task's view decides about every donor."""
+        known = self._known(task)
+        return self._keep(
+            (id(task.predictor), task.mask.tobytes()),
+            lambda: (task.predictor.decide(task.ask(known())), task.predictor),
+        )[0]
+
+    def nearest(self, task: Task, case: Codes, donors: Codes, k: int) -> Codes:
+        """The k nearest of these donors to each of these cases, nearest first; fewer where there are fewer."""
+        k = min(k, len(donors))
+        if not k or not len(case):
+            return np.zeros((len(case), k), dtype=np.intp)
+        key = (task.mask.tobytes(), donors.tobytes())
+        space = self._keep(key, lambda: self._fit(self._place(task, self._known(task)()[donors])))
+        ours = self._place(task, task.facts[case])
+        ours[:, -1] = 0
+        if self.metric == "euclidean":
+            return donors[space.kneighbors(ours, k, return_distance=False)]
+        distance = cdist(ours, space, "cityblock")
+        near = np.argpartition(distance, k - 1, axis=1)[:, :k]
+        return donors[np.take_along_axis(near, np.take_along_axis(distance, near, axis=1).argsort(axis=1), axis=1)]
+
+    def _known(self, task: Task) -> Callable[[], Floats]:
+        return lambda: np.ascontiguousarray(self.rows[:, task.features])
+
+    def _fit(self, places: npt.NDArray[np.float64]) -> Any:
+        if self.metric == "cityblock":
+            return places
+        return NearestNeighbors(algorithm="brute").fit(places)
+
+    def _place(self, task: Task, known: Floats) -> npt.NDArray[np.float64]:
+        """Where rows lie; the last column parts donors at the same distance by their order, whatever the batch."""
+        half = np.sqrt(0.5) if self.metric == "euclidean" else 0.5
+        parts = [
+            (known[:, [c]] / self.scale[f]) if self.ordered[f] else (known[:, [c]] == self.support.values[f]) * half
+            for c, f in enumerate(task.features)
+        ]
+        order = 1e-9 * np.arange(len(known))[:, None]
+        return np.concatenate([*parts, np.sqrt(order) if self.metric == "euclidean" else order], axis=1, dtype=float)
+
+    def _keep(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
+        if key not in self._kept:
+            self._kept[key] = make()
+            if len(self._kept) > 4 * KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        found: T = self._kept[key]
+        return found
