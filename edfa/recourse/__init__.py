@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edfa.recourse.base import Searcher as Searcher
     from edfa.recourse.constraints import Constraints as Constraints
     from edfa.recourse.find import find_recourse as find_recourse
     from edfa.recourse.nearest import Nearest as Nearest
@@ -20,9 +21,20 @@ _HOME = {
     "People": "people",
     "Plan": "plans",
     "Plans": "plans",
+    "Searcher": "base",
     "find_recourse": "find",
 }
-__all__ = ["SEARCHERS", *_HOME]
+__all__ = ["SEARCHERS", "searcher", *_HOME]
+
+
+def searcher(name: str) -> type["Searcher"]:
+    """The class that a name stands for."""
+    if name not in SEARCHERS:
+        from edfa.errors import UnknownNameError
+
+        raise UnknownNameError("searcher", name, SEARCHERS)
+    found: type[Searcher] = __getattr__(SEARCHERS[name])
+    return found
 
 
 def __getattr__(name: str) -> Any:

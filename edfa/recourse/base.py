@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from edfa.errors import DataError
 from edfa.explanation.necessity import Group
 from edfa.explanation.support import Support
 from edfa.predictors.base import Chances, Floats, Mask, Predictor
+from edfa.recourse.constraints import Constraints
+from edfa.recourse.people import People
 from edfa.recourse.rules import Bools, Reals, Rules
 
 __all__ = ["Codes", "Found", "Searcher", "Task"]
@@ -146,9 +149,10 @@ class Found:
 class Searcher(ABC):
     """Looks for plans among training people. Subclasses propose change sets in ``search``.
 
-    ``find_recourse`` keeps of them what the model confirms and the rules allow, and takes out what is not needed. A
-    searcher whose proposals are of that kind already says so with ``finished``; one with a notion of its own of what a
-    plan must hold says so in ``keeps``. ``minimal`` says whether what is not needed is taken out, and ``sweeps`` asks for the sweep of single changes in the task's group.
+    ``find_recourse`` keeps of them what the model confirms and the rules allow, and takes out what is not needed
+    (unless ``minimal`` is false). A searcher whose proposals are of that kind already says so with ``finished``; one
+    with a notion of its own of what a plan must hold says so in ``keeps``. ``sweeps`` asks for the sweep of single
+    changes.
     """
 
     sweeps = False
@@ -159,6 +163,7 @@ class Searcher(ABC):
         if not len(train):
             raise DataError("a searcher looks among training people; there are none")
         self.train = train
+        self._rules: tuple[tuple[Any, ...], Rules, People] | None = None
 
     @cached_property
     def rows(self) -> Floats:
@@ -169,6 +174,15 @@ class Searcher(ABC):
     def support(self) -> Support:
         """The values that training people have."""
         return Support.of(self.rows)
+
+    def rules(self, constraints: Constraints | None, people: People) -> Rules:
+        """Card and constraints for these people; kept, since the next person is often asked about with the same."""
+        blanket = people.blanket.features if people.blanket else None
+        key = (constraints and constraints.to_json(), blanket, id(people.schema), id(people.encoder))
+        if self._rules is None or self._rules[0] != key:
+            made = Rules.of(constraints, people, self.rows, self.support)
+            self._rules = key, made, people  # people, so that no other takes their place in memory
+        return self._rules[1]
 
     @abstractmethod
     def search(self, task: Task) -> Found:

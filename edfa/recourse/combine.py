@@ -1,6 +1,8 @@
 """Several values of one donor at once: the smallest sets of them that are recourse."""
 
+from functools import cache
 from itertools import combinations
+from math import comb
 
 import numpy as np
 
@@ -44,16 +46,15 @@ def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: i
     usable = usable & ~options.turns[case[:, None, None], option]
     if option.shape[2] > WIDTH:
         option, usable = _most_helpful(options, case, option, usable)
-    pairs = list(combinations(range(option.shape[2]), 2))
-    works, found = np.zeros((*option.shape[:2], len(pairs)), dtype=bool), []
+    works, found = np.zeros((*option.shape[:2], comb(option.shape[2], 2)), dtype=bool), []
     for count in range(2, min(most, option.shape[2]) + 1):
         table = np.array(list(combinations(range(option.shape[2]), count)))
         open_ = usable[:, :, table[:, 0]]
         for column in range(1, count):
             open_ &= usable[:, :, table[:, column]]
         if count == 3:
-            for pair in combinations(range(3), 2):
-                open_ &= ~works[:, :, [pairs.index((row[pair[0]], row[pair[1]])) for row in table.tolist()]]
+            for pair in _pairs_in(option.shape[2]).T:
+                open_ &= ~works[:, :, pair]
         place = np.nonzero(open_)
         chosen = option[place[0][:, None], place[1][:, None], table[place[2]]]
         plans, first, fine = _ask(options, case, place[0], chosen)
@@ -61,6 +62,13 @@ def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: i
             works[place] = fine
         found.append((plans, place[1][first]))
     return found
+
+
+@cache
+def _pairs_in(size: int) -> Codes:
+    """The three pairs in each set of three, by their places among all pairs."""
+    pairs = {pair: place for place, pair in enumerate(combinations(range(size), 2))}
+    return np.array([[pairs[pair] for pair in combinations(three, 2)] for three in combinations(range(size), 3)])
 
 
 def _most_helpful(options: Options, case: Codes, option: Codes, usable: Bools) -> tuple[Codes, Bools]:

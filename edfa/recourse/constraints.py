@@ -64,14 +64,7 @@ class Constraints:
     reading: Reading = "card"
 
     def __post_init__(self) -> None:
-        for name, grade in self.difficulty.items():
-            if grade not in (1, 2, 3, 4, 5):
-                raise SchemaError(f"difficulty.{name}: from 1 (easy) to 5 (hard), not {grade}")
-            if name in self.weights:
-                raise SchemaError(f"weights.{name}: it has a difficulty already; give one of the two")
-        for name, weight in self.weights.items():
-            if not 0 < weight < float("inf"):
-                raise SchemaError(f"weights.{name}: a weight is a positive number, not {weight}")
+        self._check_weights()
         for name, way in self.directions.items():
             if way not in ("up", "down"):
                 raise SchemaError(f"directions.{name}: up or down, not {way!r}")
@@ -85,9 +78,19 @@ class Constraints:
         if self.reading not in ("card", "paper"):
             raise SchemaError(f"reading: card or paper, not {self.reading!r}")
 
+    def _check_weights(self) -> None:
+        for name, grade in self.difficulty.items():
+            if grade not in (1, 2, 3, 4, 5):
+                raise SchemaError(f"difficulty.{name}: from 1 (easy) to 5 (hard), not {grade}")
+            if name in self.weights:
+                raise SchemaError(f"weights.{name}: it has a difficulty already; give one of the two")
+        for name, weight in self.weights.items():
+            if not 0 < weight < float("inf"):
+                raise SchemaError(f"weights.{name}: a weight is a positive number, not {weight}")
+
     def check(self, schema: Schema) -> None:
         """Whether it speaks of this schema's features, and only tightens what the card says of them."""
-        asked = (*self.only, *self.directions) if self.only is not None else tuple(self.directions)
+        asked = (*(self.only or ()), *self.directions)
         named = (*self.locked, *self.difficulty, *self.weights, *self.ranges, *self.levels)
         named += tuple(name for name, *_ in self.forbidden) + tuple(name for pair in self.together for name in pair)
         for name in (*asked, *named):
@@ -97,17 +100,19 @@ class Constraints:
                 why = "sensitive" if schema[name].sensitive else "frozen"
                 raise SchemaError(f"{name}: the card says {why}, and constraints only tighten what it allows")
         for name, way in self.directions.items():
-            feature = schema[name]
-            if feature.kind == "categorical":
-                raise SchemaError(f"directions.{name}: {way!r} needs an order, and it is categorical; list its levels")
-            if self.reading == "card" and feature.change not in (way, "free"):
-                raise SchemaError(f"directions.{name}: the card allows {feature.change!r} only")
-        for name in self.ranges:
-            if schema[name].words:
-                raise SchemaError(f"ranges.{name}: its values are words; list the levels a plan may use instead")
-        for name in self.levels:
-            if schema[name].kind == "continuous":
-                raise SchemaError(f"levels.{name}: it is a number; give a range instead")
+            self._check_direction(schema[name], way)
+        if words := [name for name in self.ranges if schema[name].words]:
+            raise SchemaError(f"ranges.{words[0]}: its values are words; list the levels a plan may use instead")
+        if numbers := [name for name in self.levels if schema[name].kind == "continuous"]:
+            raise SchemaError(f"levels.{numbers[0]}: it is a number; give a range instead")
+
+    def _check_direction(self, feature: Feature, way: str) -> None:
+        if feature.kind == "categorical":
+            raise SchemaError(
+                f"directions.{feature.name}: {way!r} needs an order; list the levels a plan may use instead"
+            )
+        if self.reading == "card" and feature.change not in (way, "free"):
+            raise SchemaError(f"directions.{feature.name}: the card allows {feature.change!r} only")
 
     def _open(self, feature: Feature) -> bool:
         return feature.actionable if self.reading == "card" else not feature.sensitive

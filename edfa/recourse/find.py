@@ -15,7 +15,6 @@ from edfa.recourse.options import interval
 from edfa.recourse.people import People, States
 from edfa.recourse.plans import Plans
 from edfa.recourse.reasons import Why
-from edfa.recourse.rules import Rules
 
 __all__ = ["find_recourse"]
 
@@ -69,7 +68,7 @@ def find_recourse(
     if people.schema.names != searcher.train.schema.names:
         raise DataError("the searcher's training people and these have different features")
     goal = None if wanted is None else _position(people.predictor, wanted)
-    rules = Rules.of(constraints, people, searcher.rows, searcher.support)
+    rules = searcher.rules(constraints, people)
     rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
     tasks = [Task(group, rules, people.predictor, goal, seed) for group in swept.groups]
     parts = [_columns(task, rows, _search(searcher, task), k) for task in tasks]
@@ -91,7 +90,7 @@ def _sweep(
     if goal is None:
         found = sweep(people.X, predictor, searcher.support, swept)
         return np.arange(len(people)), found, found.decision
-    decision = sweep(people.X, predictor, searcher.support, free & False).decision
+    decision = predictor.decide(predictor.predict_proba(people.X))
     rows = np.flatnonzero(decision != goal)
     return rows, sweep(people.X[rows], predictor, searcher.support, swept), decision
 

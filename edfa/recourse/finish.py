@@ -1,17 +1,14 @@
 """From proposals to plans: what the model confirms and the rules allow, without what is not needed, each once."""
 
-from itertools import combinations
-
 import numpy as np
 
 from edfa.predictors.base import Chances, Floats
 from edfa.recourse.base import Codes, Found, Searcher, Task
 from edfa.recourse.measure import effort
 from edfa.recourse.rules import Bools
+from edfa.recourse.sets import proper_subsets
 
 __all__ = ["confirm", "distinct", "minimise", "undominated"]
-
-EXACT = 6  # changes up to which every subset is tried; above, one change after the other
 
 
 def confirm(searcher: Searcher, task: Task, found: Found) -> Found:
@@ -38,14 +35,19 @@ def distinct(found: Found) -> Found:
 def minimise(searcher: Searcher, task: Task, found: Found) -> Found:
     """No proper subset of a plan's changes is good enough (checked in full up to six changes)."""
     found = distinct(_undo_one_by_one(searcher, task, found))
-    size = (~np.isnan(found.to)).sum(axis=1)
-    parts = [found.take((size < 2) | (size > EXACT))]
-    parts += [_smallest_subset(searcher, task, found.take(size == s), s) for s in range(2, EXACT + 1)]
-    return distinct(Found.join(*parts))
+    plan, smaller = proper_subsets(found.to)
+    told, fine = _try(searcher, task, found.case[plan], smaller)
+    plan, smaller, told = plan[fine], smaller[fine], told[fine]
+    cost = effort(task.rules, task.mask, task.facts[found.case[plan]], smaller)
+    order = np.lexsort((cost, (~np.isnan(smaller)).sum(axis=1), plan))
+    best = order[np.r_[True, plan[order][1:] != plan[order][:-1]]] if len(order) else order
+    to, chances = found.to.copy(), np.array(found.chances)
+    to[plan[best]], chances[plan[best]] = smaller[best], told[best]
+    return distinct(Found(found.case, to, found.donor, chances))
 
 
 def _undo_one_by_one(searcher: Searcher, task: Task, found: Found) -> Found:
-    """As long as a change can be undone, undo the one that costs least of the score."""
+    """As long as a change can be undone, undo the one that costs the least of the score."""
     to, chances, open_ = found.to.copy(), np.array(found.chances), np.arange(len(found))
     while len(open_):
         plan, column = np.nonzero(~np.isnan(to[open_]))
@@ -58,26 +60,6 @@ def _undo_one_by_one(searcher: Searcher, task: Task, found: Found) -> Found:
         best = best[score[best] >= 0]
         open_ = open_[plan[best]]
         to[open_], chances[open_] = tried[best], told[best]
-    return Found(found.case, to, found.donor, chances)
-
-
-def _smallest_subset(searcher: Searcher, task: Task, found: Found, size: int) -> Found:
-    """Each plan's smallest subset that is good enough, and of several the one of least effort."""
-    to, chances, open_ = found.to.copy(), np.array(found.chances), np.arange(len(found))
-    places = np.nonzero(~np.isnan(to))[1].reshape(-1, size)
-    for smaller in range(1, size):
-        table = np.array(list(combinations(range(size), smaller)))
-        keep = np.zeros((len(open_), len(table), to.shape[1]), dtype=bool)
-        np.put_along_axis(keep, places[open_][:, table], True, axis=2)
-        tried = np.where(keep, to[open_][:, None, :], np.float32(np.nan)).reshape(-1, to.shape[1])
-        plan = np.repeat(np.arange(len(open_)), len(table))
-        told, fine = _try(searcher, task, found.case[open_[plan]], tried)
-        cost = np.where(fine, effort(task.rules, task.mask, task.facts[found.case[open_[plan]]], tried), np.inf)
-        cost = cost.reshape(len(open_), len(table))
-        best = np.arange(len(open_)) * len(table) + cost.argmin(axis=1)
-        done = np.isfinite(cost).any(axis=1)
-        to[open_[done]], chances[open_[done]] = tried[best[done]], told[best[done]]
-        open_ = open_[~done]
     return Found(found.case, to, found.donor, chances)
 
 

@@ -72,7 +72,8 @@ class Options:
             below = turns & ~above
             kept[:, part] = above & (np.cumsum(above, axis=1) == 1)
             kept[:, part] |= below & (np.cumsum(below[:, ::-1], axis=1)[:, ::-1] == 1)
-        return np.nonzero(kept)
+        case, option = np.nonzero(kept)
+        return case, option
 
 
 def interval(task: Task, found: Found) -> tuple[Floats, Floats]:

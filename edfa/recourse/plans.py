@@ -226,6 +226,19 @@ class Plans:
                 found[rows] = self.people.encoder.decode_cells(self.people.schema.names[j], codes[rows])
         return found
 
+    def to_json(self) -> str:
+        """As JSON, without the model; ``from_json`` reads it back."""
+        from edfa.recourse.store import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Plans":
+        """Read what ``to_json`` wrote."""
+        from edfa.recourse.store import from_json
+
+        return from_json(text)
+
     def _repr_html_(self) -> str:
         head = "<tr><th>person</th><th>step</th><th>plan</th><th>changes</th><th>effort</th><th>chance</th></tr>"
         rows = [

@@ -7,18 +7,19 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
-from sklearn.neighbors import NearestNeighbors
 
 from edfa.explanation.support import Support
-from edfa.predictors.base import Floats
+from edfa.predictors.base import Floats, Predictor
 from edfa.recourse.base import Codes, Task
+from edfa.recourse.rules import Reals
 
 __all__ = ["Pool"]
 
 Metric = Literal["euclidean", "cityblock"]
 T = TypeVar("T")
 LIMIT = 10_000  # donors
-KEPT = 16  # acquired sets whose donors are held in memory
+KEPT = 64  # acquired sets, and sides of them, whose donors are held in memory
+BLOCK = 2_000_000  # distances at a time
 
 
 class Pool:
@@ -38,11 +39,11 @@ class Pool:
 
     def decided(self, task: Task) -> Codes:
         """What the task's view decides about every donor."""
-        known = self._known(task)
-        return self._keep(
-            (id(task.predictor), task.mask.tobytes()),
-            lambda: (task.predictor.decide(task.ask(known())), task.predictor),
-        )[0]
+
+        def decide() -> tuple[Codes, Predictor]:  # with the predictor, so that no other takes its place in memory
+            return task.predictor.decide(task.ask(np.ascontiguousarray(self.rows[:, task.features]))), task.predictor
+
+        return self._keep((id(task.predictor), task.mask.tobytes()), decide)[0]
 
     def nearest(self, task: Task, case: Codes, donors: Codes, k: int) -> Codes:
         """The k nearest of these donors to each of these cases, nearest first; fewer where there are fewer."""
@@ -50,24 +51,22 @@ class Pool:
         if not k or not len(case):
             return np.zeros((len(case), k), dtype=np.intp)
         key = (task.mask.tobytes(), donors.tobytes())
-        space = self._keep(key, lambda: self._fit(self._place(task, self._known(task)()[donors])))
-        ours = self._place(task, task.facts[case])
-        ours[:, -1] = 0
-        if self.metric == "euclidean":
-            return donors[space.kneighbors(ours, k, return_distance=False)]
-        distance = cdist(ours, space, "cityblock")
-        near = np.argpartition(distance, k - 1, axis=1)[:, :k]
-        return donors[np.take_along_axis(near, np.take_along_axis(distance, near, axis=1).argsort(axis=1), axis=1)]
+        theirs, norms = self._keep(key, lambda: self._space(task, donors))
+        found = np.empty((len(case), k), dtype=np.intp)
+        for part in np.array_split(np.arange(len(case)), -(-len(case) * len(donors) // BLOCK)):
+            ours = self._place(task, task.facts[case[part]])
+            ours[:, -1] = 0
+            # What is the same for all donors of one case is left out: it does not change their order.
+            near = cdist(ours, theirs, "cityblock") if self.metric == "cityblock" else norms - 2 * ours @ theirs.T
+            found[part] = _smallest(near, k)
+        return donors[found]
 
-    def _known(self, task: Task) -> Callable[[], Floats]:
-        return lambda: np.ascontiguousarray(self.rows[:, task.features])
+    def _space(self, task: Task, donors: Codes) -> tuple[Reals, Reals]:
+        """Where donors lie, and how far from the origin, squared."""
+        places = self._place(task, self.rows[donors][:, task.features])
+        return places, np.einsum("ij,ij->i", places, places)
 
-    def _fit(self, places: npt.NDArray[np.float64]) -> Any:
-        if self.metric == "cityblock":
-            return places
-        return NearestNeighbors(algorithm="brute").fit(places)
-
-    def _place(self, task: Task, known: Floats) -> npt.NDArray[np.float64]:
+    def _place(self, task: Task, known: Floats) -> Reals:
         """Where rows lie; the last column parts donors at the same distance by their order, whatever the batch."""
         half = np.sqrt(0.5) if self.metric == "euclidean" else 0.5
         parts = [
@@ -80,8 +79,15 @@ class Pool:
     def _keep(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         if key not in self._kept:
             self._kept[key] = make()
-            if len(self._kept) > 4 * KEPT:
+            if len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         found: T = self._kept[key]
         return found
+
+
+def _smallest(distance: Reals, k: int) -> Codes:
+    """The places of the k smallest of each row, in order."""
+    near = np.argpartition(distance, k - 1, axis=1)[:, :k]
+    order = np.take_along_axis(distance, near, axis=1).argsort(axis=1)
+    return np.take_along_axis(near, order, axis=1)

@@ -55,10 +55,12 @@ class Why(Mapping[int, NoPlan]):
         inside = members(self.people.schema.names, self.people.blanket)
         if self.people.predictor is None or not len(rows):
             return free, locked
-        for group in sweep(self.people.X[rows], self.people.predictor, self.rules.support, inside).groups:
+        swept = sweep(self.people.X[rows], self.people.predictor, self.rules.support, inside)
+        for group in (g for g in swept.groups if g.features):
             for feature, _, flips in group.by_feature(group.flips(self.goal)):
-                turned = flips.any(axis=1)[group.case]
-                (free if self.rules.free[feature] else locked)[group.people] |= turned
+                turned = np.asarray(flips.any(axis=1))[group.case]
+                found = free if self.rules.free[feature] else locked
+                found[group.people] |= turned
         return free, locked
 
     def _unlock(self, row: int) -> tuple[str, ...]:

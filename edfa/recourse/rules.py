@@ -89,20 +89,20 @@ class Rules:
         place = np.minimum(np.searchsorted(values, value), len(values) - 1)
         fine = (values[place] == value) & (value != own)
         if way:  # what has no measurement is neither above nor below one
-            fine &= ((value - own) * way > 0) & ~np.isin(own, self.states[feature])
+            fine &= np.asarray((value - own) * way > 0) & ~np.isin(own, self.states[feature])
         for j, old, new in self.forbidden:
             if j == feature:
                 fine &= ~((own == np.float32(old)) & (value == np.float32(new)))
-        return fine
+        return np.asarray(fine)
 
     def clean(self, mask: Mask, facts: Floats, to: Floats) -> Bools:
-        """Which change sets (a row each, NaN: unchanged; columns are the known features) break no rule but the number."""
+        """Which change sets (a row each, NaN: unchanged; columns are the known features) break no rule of values."""
         changed = ~np.isnan(to)
         fine = np.asarray(changed.any(axis=1))
         for column, feature in enumerate(np.flatnonzero(mask)):
             rows = np.flatnonzero(changed[:, column])
             fine[rows] &= self.permits(int(feature), facts[rows, column], to[rows, column])
-        return fine & self.together(mask, facts, to)
+        return np.asarray(fine & self.together(mask, facts, to))
 
     def together(self, mask: Mask, facts: Floats, to: Floats) -> Bools:
         """Whether pairs of values that must have been seen together were, wherever one of the two is changed."""
