@@ -8,14 +8,16 @@ if TYPE_CHECKING:
     from edfa.recourse.constraints import Constraints as Constraints
     from edfa.recourse.find import find_recourse as find_recourse
     from edfa.recourse.nearest import Nearest as Nearest
+    from edfa.recourse.nice import NICE as NICE
     from edfa.recourse.people import People as People
     from edfa.recourse.plans import Plan as Plan
     from edfa.recourse.plans import Plans as Plans
 
-SEARCHERS = {"nearest": "Nearest"}
+SEARCHERS = {"nearest": "Nearest", "nice": "NICE"}
 """What the command line and study files call each searcher."""
 
 _HOME = {
+    "NICE": "nice",
     "Constraints": "constraints",
     "Nearest": "nearest",
     "People": "people",

@@ -61,6 +61,17 @@ class Pool:
             found[part] = _smallest(near, k)
         return donors[found]
 
+    def gap(self, task: Task, rows: Floats) -> Reals:
+        """How far rows are from the nearest donor of all (a root of squares)."""
+        everyone = np.arange(len(self.rows))
+        theirs, norms = self._keep((task.mask.tobytes(), "all"), lambda: self._space(task, everyone))
+        found = np.empty(len(rows))
+        for part in np.array_split(np.arange(len(rows)), max(1, -(-len(rows) * len(norms) // BLOCK))):
+            ours = self._place(task, rows[part])
+            ours[:, -1] = 0
+            found[part] = (norms - 2 * ours @ theirs.T).min(axis=1) + np.einsum("ij,ij->i", ours, ours)
+        return np.sqrt(np.maximum(np.round(found, 6), 0))
+
     def _space(self, task: Task, donors: Codes) -> tuple[Reals, Reals]:
         """Where donors lie, and how far from the origin, squared."""
         places = self._place(task, self.rows[donors][:, task.features])

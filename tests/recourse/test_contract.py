@@ -1,11 +1,14 @@
 """Every searcher keeps the contract, and the contract catches those that do not."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import edfa
-from edfa.recourse import Nearest
+from edfa.recourse import NICE, Nearest
 from edfa.recourse.base import Found, Searcher
+from edfa.recourse.nice import REWARDS
 from edfa.testing import check_searcher
 
 
@@ -15,7 +18,7 @@ def german():
     return table, edfa.SubsetXGB(trees=40).fit(table.train.X, table.train.y)
 
 
-SEARCHERS = {"nearest": Nearest}
+SEARCHERS = {"nearest": Nearest} | {f"nice {r}": partial(NICE, reward=r) for r in REWARDS}
 
 
 @pytest.mark.parametrize("name", SEARCHERS)
