@@ -6,25 +6,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edfa.recourse.base import Searcher as Searcher
     from edfa.recourse.constraints import Constraints as Constraints
+    from edfa.recourse.dice import DiCE as DiCE
     from edfa.recourse.find import find_recourse as find_recourse
     from edfa.recourse.nearest import Nearest as Nearest
     from edfa.recourse.nice import NICE as NICE
     from edfa.recourse.people import People as People
     from edfa.recourse.plans import Plan as Plan
     from edfa.recourse.plans import Plans as Plans
+    from edfa.recourse.plausibility import plausible as plausible
+    from edfa.recourse.probe import PROBE as PROBE
+    from edfa.recourse.quality import assess as assess
 
-SEARCHERS = {"nearest": "Nearest", "nice": "NICE"}
+SEARCHERS = {"nearest": "Nearest", "nice": "NICE", "probe": "PROBE", "dice": "DiCE"}
 """What the command line and study files call each searcher."""
 
 _HOME = {
+    "DiCE": "dice",
     "NICE": "nice",
+    "PROBE": "probe",
     "Constraints": "constraints",
     "Nearest": "nearest",
     "People": "people",
     "Plan": "plans",
     "Plans": "plans",
     "Searcher": "base",
+    "assess": "quality",
     "find_recourse": "find",
+    "plausible": "plausibility",
 }
 __all__ = ["SEARCHERS", "searcher", *_HOME]
 

@@ -60,6 +60,14 @@ class Task:
         return np.flatnonzero(self.rules.free[self.features])
 
     @cached_property
+    def differentiable(self) -> bool:
+        """Whether gradients flow through the model."""
+        inner: Any = self.predictor
+        while hasattr(inner, "predictor_"):  # a view of another
+            inner = inner.predictor_
+        return hasattr(inner, "differentiable")
+
+    @cached_property
     def random(self) -> np.random.Generator:
         """A stream of its own, the same for the same known features, whoever else is asked about."""
         return np.random.default_rng([self.seed, *np.packbits(self.mask).tolist()])
@@ -191,3 +199,7 @@ class Searcher(ABC):
     def keeps(self, task: Task, case: Codes, to: Floats, chances: Chances) -> Bools:
         """Which change sets are good enough: those that are recourse."""
         return task.reaches(case, chances)
+
+    def invalidation(self, task: Task, found: Found) -> Reals | None:
+        """How likely each plan is to fail when its numbers are met only roughly, from a searcher that looks at it."""
+        return None

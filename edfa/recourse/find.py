@@ -9,7 +9,7 @@ from edfa.explanation.necessity import Sweep, sweep
 from edfa.predictors.base import Mask, Predictor
 from edfa.recourse.base import Codes, Found, Searcher, Task
 from edfa.recourse.constraints import Constraints
-from edfa.recourse.finish import confirm, minimise
+from edfa.recourse.finish import confirm, minimise, undominated
 from edfa.recourse.measure import apart, diverse, lengths
 from edfa.recourse.options import interval
 from edfa.recourse.people import People, States
@@ -71,7 +71,7 @@ def find_recourse(
     rules = searcher.rules(constraints, people)
     rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
     tasks = [Task(group, rules, people.predictor, goal, seed) for group in swept.groups]
-    parts = [_columns(task, rows, _search(searcher, task), k) for task in tasks]
+    parts = [_columns(searcher, task, rows, k) for task in tasks]
     return _plans(people, Why(people, rules, goal, rows), parts, decision)
 
 
@@ -102,12 +102,13 @@ def _search(searcher: Searcher, task: Task) -> Found:
     found = searcher.search(task)
     if not searcher.finished:
         found = confirm(searcher, task, found)
-        found = minimise(searcher, task, found) if searcher.minimal else found
+        found = undominated(task, minimise(searcher, task, found)) if searcher.minimal else found
     return found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most)
 
 
-def _columns(task: Task, rows: Codes, found: Found, k: int | None) -> dict[str, Any]:
+def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict[str, Any]:
     """A task's plans, in order, once for each person of its cases."""
+    found = _search(searcher, task)
     size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
     order = np.lexsort((size.l2, size.l0, np.round(size.effort, 9), found.case))
     if k is not None:
@@ -124,6 +125,8 @@ def _columns(task: Task, rows: Codes, found: Found, k: int | None) -> dict[str, 
     columns |= {"reached": np.asarray(task.predictor.classes_)[decided], "after": chances[plan, decided]}
     columns |= {"before": group.told[case, decided]}
     columns |= {name: part[order] for name, part in size._asdict().items()}
+    if (fails := searcher.invalidation(task, found)) is not None:
+        columns["invalidation"] = fails
     count = np.bincount(case, minlength=len(task))
     first = np.cumsum(count) - count
     times = count[group.case]

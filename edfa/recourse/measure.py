@@ -65,7 +65,8 @@ def diverse(of: Codes, places: Reals, k: int) -> Codes:
         which = np.full(len(starts), -1)
         which[block[latest]] = latest
         alive = which[block] >= 0
-        gap = np.sqrt(((places[alive] - places[which[block[alive]]]) ** 2).sum(axis=1))
+        # Rounded, so that equal distances are equal whatever the batch; then the better plan is taken.
+        gap = np.round(((places[alive] - places[which[block[alive]]]) ** 2).sum(axis=1), 9)
         nearest[alive] = np.minimum(nearest[alive], gap)
         order = np.lexsort((np.arange(len(of)), np.where(taken, 1.0, -nearest), block))
         best = order[starts]

@@ -64,12 +64,12 @@ class Nearest(Searcher):
         options = Options.of(task)
         found = [_single(options)]
         if min(self.changes, task.rules.most, len(task.free)) > 1:
-            found += [undominated(task, part) for side in self._sides(task) if (part := self._several(options, *side))]
+            found += [undominated(task, part) for side in self.sides(task) if (part := self._several(options, *side))]
         joined = Found.join(*found)
         left = np.setdiff1d(np.arange(len(task)), joined.case)
         return Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
 
-    def _sides(self, task: Task) -> list[tuple[Codes, Codes]]:
+    def sides(self, task: Task) -> list[tuple[Codes, Codes]]:
         """Cases of the same decision, with the donors who are where they want to be."""
         decided, wanted = self.pool.decided(task), task.wanted
         return [
@@ -98,7 +98,7 @@ class Nearest(Searcher):
         """All that a more distant donor has; where none helps, all that helps by itself. Then only what is needed."""
         task = options.task
         parts = [confirm(self, task, _all_that_helps(options, left))]
-        for case, donors in self._sides(task):
+        for case, donors in self.sides(task):
             case = np.intersect1d(case, left)
             near = self.pool.nearest(task, case, donors, self.farther)
             if not near.size:

@@ -40,7 +40,8 @@ class Plan:
     ``l2`` counts label codes as numbers (the paper's), ``heom`` a changed category as one; ``effort`` is in the card's
     units, times the person's weights. ``probability_before`` and ``after`` are of the class that is reached. ``inlier``
     says whether training people are like the result, ``inlier_base`` what share of real people are (see
-    ``quality.plausible``). ``donor`` is the training row whose values it takes. ``unknown`` was not known.
+    ``edfa.recourse.plausible``). ``invalidation`` is the chance that it fails when its numbers are met only
+    roughly (from ``PROBE``). ``donor`` is the training row whose values it takes. ``unknown`` was not known.
     """
 
     id: str
@@ -60,6 +61,7 @@ class Plan:
     donor: int | None
     inlier: bool | None
     inlier_base: float | None
+    invalidation: float | None
     unknown: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -105,6 +107,7 @@ class Plans:
     reasons: Mapping[int, NoPlan]
     inlier: Reals | None = None
     inlier_base: Reals | None = None
+    invalidation: Reals | None = None
 
     def __len__(self) -> int:
         return len(self.of)
@@ -175,6 +178,7 @@ class Plans:
             donor=int(self.donor[i]) if self.donor[i] >= 0 else None,
             inlier=None if self.inlier is None else bool(self.inlier[i]),
             inlier_base=None if self.inlier_base is None else float(self.inlier_base[i]),
+            invalidation=None if self.invalidation is None else float(self.invalidation[i]),
             unknown=tuple(names[j] for j in np.flatnonzero(np.isnan(facts))),
         )
 

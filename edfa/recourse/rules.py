@@ -27,9 +27,9 @@ class Rules:
     """Card and constraints for encoded rows. Only values that training people have are ever proposed.
 
     ``free`` says which features may change at all, ``values`` which values of each may be proposed, ``way`` in which
-    direction (0: either), ``ordered`` which are no categories. ``effort`` is what one encoded unit (one switch of a
-    category) costs the person, ``spread`` the distance between the extremes among training people. ``states`` are the
-    numbers that stand for no measurement.
+    direction (0: either), ``ordered`` which are no categories, ``measured`` which are continuous. ``effort`` is what
+    one encoded unit (one switch of a category) costs the person, ``spread`` the distance between the extremes among
+    training people. ``states`` are the numbers that stand for no measurement.
     """
 
     constraints: Constraints
@@ -38,6 +38,7 @@ class Rules:
     values: tuple[Floats, ...]
     way: npt.NDArray[np.int8]
     ordered: Mask
+    measured: Mask
     effort: Reals
     spread: Reals
     states: tuple[Floats, ...]
@@ -65,6 +66,7 @@ class Rules:
             values=tuple(_proposed(f, given, encoder, support.values[j]) for j, f in enumerate(schema)),
             way=np.array([_way(f, given) for f in schema], dtype=np.int8),
             ordered=np.array([f.kind != "categorical" for f in schema]),
+            measured=np.array([f.kind == "continuous" for f in schema]),
             effort=np.array([_effort(f, encoder) * given.weight(f.name) for f in schema]),
             spread=np.array([_spread(support.values[j], encoder.columns[j].slots) for j in range(len(schema))]),
             states=tuple(column.slots for column in encoder.columns),
@@ -94,6 +96,15 @@ class Rules:
             if j == feature:
                 fine &= ~((own == np.float32(old)) & (value == np.float32(new)))
         return np.asarray(fine)
+
+    def snap(self, feature: int, to: npt.ArrayLike) -> Floats:
+        """The nearest values that may be proposed to somebody; NaN where there are none."""
+        values, sought = self.values[feature], np.asarray(to, dtype=np.float32)
+        if not len(values):
+            return np.full(sought.shape, np.nan, dtype=np.float32)
+        right = np.minimum(np.searchsorted(values, sought), len(values) - 1)
+        left = np.maximum(right - 1, 0)
+        return np.where(np.abs(values[left] - sought) <= np.abs(values[right] - sought), values[left], values[right])
 
     def clean(self, mask: Mask, facts: Floats, to: Floats) -> Bools:
         """Which change sets (a row each, NaN: unchanged; columns are the known features) break no rule of values."""

@@ -5,7 +5,7 @@ import numpy as np
 from edfa.predictors.base import Floats
 from edfa.recourse.base import Codes
 
-__all__ = ["EXACT", "proper_subsets"]
+__all__ = ["EXACT", "proper_subsets", "without_one"]
 
 EXACT = 6  # changes up to which every subset is looked at; above, those without one of them
 
@@ -33,3 +33,12 @@ def proper_subsets(to: Floats) -> tuple[Codes, Floats]:
     if not rows:
         return np.zeros(0, dtype=np.intp), to[:0]
     return np.concatenate(rows), np.concatenate(parts)
+
+
+def without_one(to: Floats) -> tuple[Codes, Floats]:
+    """Each row of two changes or more without one of them, with the row it is of."""
+    changed = ~np.isnan(to)
+    row, column = np.nonzero(changed & (changed.sum(axis=1) > 1)[:, None])
+    smaller = to[row]
+    smaller[np.arange(len(row)), column] = np.nan
+    return row, smaller

@@ -20,7 +20,7 @@ __all__ = ["from_json", "to_json"]
 VERSION = 1
 WHOLE = ("of", "reached", "l0", "donor")
 REAL = ("before", "after", "l2", "heom", "effort")
-GIVEN = ("inlier", "inlier_base")
+GIVEN = ("inlier", "inlier_base", "invalidation")
 
 
 def to_json(plans: Plans) -> str:
@@ -66,7 +66,7 @@ def from_json(text: str) -> Plans:
     columns: dict[str, Any] = {name: np.array(found[name], dtype=np.int64) for name in WHOLE}
     columns |= {name: np.array(found[name], dtype=float) for name in REAL}
     columns |= {name: _floats(found[name]) for name in ("low", "high")}
-    columns |= {name: None if found[name] is None else _floats(found[name]).astype(float) for name in GIVEN}
+    columns |= {name: None if found[name] is None else np.array(found[name], dtype=float) for name in GIVEN}
     decision, valid = np.array(told["decision"], dtype=np.int64), np.array(found["valid"], dtype=bool)
     return Plans(people=people, decision=decision, to=to, valid=valid, reasons=reasons, **columns)
 

@@ -9,14 +9,9 @@ from edfa.errors import FactError, SchemaError, UnknownNameError
 from edfa.recourse import Constraints, Nearest, People, find_recourse
 
 
-@pytest.fixture(scope="module")
-def german():
-    table = edfa.load("german")
-    return table, edfa.SubsetXGB(trees=40).fit(table.train.X, table.train.y), Nearest(table.train)
-
-
 def search(german, **given):
-    table, model, searcher = german
+    table, model = german
+    searcher = Nearest(table.train)
     people = People(table.test.X[:60], table.schema, table.encoder, model)
     return find_recourse(people, searcher, constraints=Constraints(**given))
 

@@ -5,25 +5,32 @@ from functools import partial
 import numpy as np
 import pytest
 
-import edfa
-from edfa.recourse import NICE, Nearest
+from edfa.recourse import NICE, PROBE, DiCE, Nearest
 from edfa.recourse.base import Found, Searcher
 from edfa.recourse.nice import REWARDS
 from edfa.testing import check_searcher
 
-
-@pytest.fixture(scope="module")
-def german():
-    table = edfa.load("german")
-    return table, edfa.SubsetXGB(trees=40).fit(table.train.X, table.train.y)
-
-
-SEARCHERS = {"nearest": Nearest} | {f"nice {r}": partial(NICE, reward=r) for r in REWARDS}
+SEARCHERS = {
+    "nearest": Nearest,
+    "probe": PROBE,
+    "dice random": DiCE,
+    "dice genetic": partial(DiCE, method="genetic", generations=8),
+} | {f"nice {r}": partial(NICE, reward=r) for r in REWARDS}
+NEURAL = {
+    "nearest": Nearest,
+    "probe": partial(PROBE, steps=8, draws=32),
+    "dice gradient": partial(DiCE, method="gradient", steps=8),
+}
 
 
 @pytest.mark.parametrize("name", SEARCHERS)
 def test_searchers_keep_the_contract(name, german):
     check_searcher(SEARCHERS[name], *german)
+
+
+@pytest.mark.parametrize("name", NEURAL)
+def test_searchers_keep_the_contract_with_a_neural_model(name, table, network):
+    check_searcher(NEURAL[name], table, network)
 
 
 class Honest(Searcher):

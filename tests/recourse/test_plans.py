@@ -17,9 +17,8 @@ from edfa.recourse.base import Found, Searcher
 
 
 @pytest.fixture(scope="module")
-def german():
-    table = edfa.load("german")
-    return table, edfa.SubsetXGB(trees=40).fit(table.train.X, table.train.y), Nearest(table.train)
+def german(table, trees):
+    return table, trees, Nearest(table.train)
 
 
 @pytest.fixture(scope="module")
