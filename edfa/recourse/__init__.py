@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edfa.recourse.base import Searcher as Searcher
     from edfa.recourse.constraints import Constraints as Constraints
+    from edfa.recourse.cvae import Generative as Generative
     from edfa.recourse.dice import DiCE as DiCE
     from edfa.recourse.find import find_recourse as find_recourse
     from edfa.recourse.nearest import Nearest as Nearest
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from edfa.recourse.probe import PROBE as PROBE
     from edfa.recourse.quality import assess as assess
 
-SEARCHERS = {"nearest": "Nearest", "nice": "NICE", "probe": "PROBE", "dice": "DiCE"}
+SEARCHERS = {"nearest": "Nearest", "nice": "NICE", "probe": "PROBE", "dice": "DiCE", "generative": "Generative"}
 """What the command line and study files call each searcher."""
 
 _HOME = {
     "DiCE": "dice",
+    "Generative": "cvae",
     "NICE": "nice",
     "PROBE": "probe",
     "Constraints": "constraints",

@@ -71,8 +71,10 @@ class PROBE(Searcher):
         near, parts = left, [confirm(self, task, self._single(task))]
         for by in FARTHER:
             tried = self._farther(task, left, by)
-            fine = self.keeps(task, tried.case, tried.to, task.ask(task.changed(tried.case, tried.to)))
-            parts.append(confirm(self, task, tried.take(fine)))
+            chances = task.ask(task.changed(tried.case, tried.to))
+            fine = task.rules.clean(task.mask, task.facts[tried.case], tried.to)
+            fine &= self.keeps(task, tried.case, tried.to, chances)
+            parts.append(Found(tried.case, tried.to, tried.donor, chances).take(fine))
             left = left.take(~fine)
         if task.differentiable:
             from edfa.recourse.gradient import robust  # torch is asked for only where a model has it

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from edfa.recourse import NICE, PROBE, DiCE, Nearest
+from edfa.recourse import NICE, PROBE, DiCE, Generative, Nearest, autoencoder
 from edfa.recourse.base import Found, Searcher
 from edfa.recourse.nice import REWARDS
 from edfa.testing import check_searcher
@@ -31,6 +31,12 @@ def test_searchers_keep_the_contract(name, german):
 @pytest.mark.parametrize("name", NEURAL)
 def test_searchers_keep_the_contract_with_a_neural_model(name, table, network):
     check_searcher(NEURAL[name], table, network)
+
+
+def test_the_generative_searcher_keeps_the_contract(german, monkeypatch):
+    monkeypatch.setattr(autoencoder, "STEPS", 20)
+    monkeypatch.setattr(autoencoder, "CHECKS", 2)
+    check_searcher(partial(Generative, draws=16, most=64), *german)
 
 
 class Honest(Searcher):
