@@ -54,7 +54,7 @@ def dice(method: str, count: int, task: dict[str, Any], data: dict[str, Rows], m
 
     def frame(rows: Rows) -> pd.DataFrame:
         columns = {n: rows[:, j].astype(int).astype(str) if n in words else rows[:, j] for j, n in enumerate(names)}
-        return pd.DataFrame(columns).astype({n: object for n in words})
+        return pd.DataFrame(columns).astype(dict.fromkeys(words, object))
 
     told = frame(data["train"]).assign(outcome=data["classes"])
     numbers = [n for n in names if n not in words]

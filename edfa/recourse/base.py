@@ -171,7 +171,7 @@ class Searcher(ABC):
         if not len(train):
             raise DataError("a searcher looks among training people; there are none")
         self.train = train
-        self._rules: tuple[tuple[Any, ...], Rules, People] | None = None
+        self._rules: tuple[People, Constraints | None, Rules] | None = None
 
     @cached_property
     def rows(self) -> Floats:
@@ -185,12 +185,14 @@ class Searcher(ABC):
 
     def rules(self, constraints: Constraints | None, people: People) -> Rules:
         """Card and constraints for these people; kept, since the next person is often asked about with the same."""
-        blanket = people.blanket.features if people.blanket else None
-        key = (constraints and constraints.to_json(), blanket, id(people.schema), id(people.encoder))
-        if self._rules is None or self._rules[0] != key:
-            made = Rules.of(constraints, people, self.rows, self.support)
-            self._rules = key, made, people  # people, so that no other takes their place in memory
-        return self._rules[1]
+        last = self._rules
+        if (
+            last is None
+            or last[1] != constraints
+            or any(getattr(last[0], name) is not getattr(people, name) for name in ("schema", "encoder", "blanket"))
+        ):
+            last = self._rules = people, constraints, Rules.of(constraints, people, self.rows, self.support)
+        return last[2]
 
     @abstractmethod
     def search(self, task: Task) -> Found:

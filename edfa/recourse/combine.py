@@ -48,7 +48,7 @@ def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: i
         option, usable = _most_helpful(options, case, option, usable)
     works, found = np.zeros((*option.shape[:2], comb(option.shape[2], 2)), dtype=bool), []
     for count in range(2, min(most, option.shape[2]) + 1):
-        table = np.array(list(combinations(range(option.shape[2]), count)))
+        table = _sets_of(option.shape[2], count)
         open_ = usable[:, :, table[:, 0]]
         for column in range(1, count):
             open_ &= usable[:, :, table[:, column]]
@@ -62,6 +62,12 @@ def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: i
             works[place] = fine
         found.append((plans, place[1][first]))
     return found
+
+
+@cache
+def _sets_of(size: int, count: int) -> Codes:
+    """Every set of so many places."""
+    return np.array(list(combinations(range(size), count)))
 
 
 @cache

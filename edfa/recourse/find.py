@@ -18,6 +18,8 @@ from edfa.recourse.reasons import Why
 
 __all__ = ["find_recourse"]
 
+FEW = 16  # people who are swept at once, without asking first who is where they want to be
+
 
 def find_recourse(
     states: People | States,
@@ -90,6 +92,10 @@ def _sweep(
     if goal is None:
         found = sweep(people.X, predictor, searcher.support, swept)
         return np.arange(len(people)), found, found.decision
+    if len(people) <= FEW:
+        found = sweep(people.X, predictor, searcher.support, swept)
+        if (found.decision != goal).all():
+            return np.arange(len(people)), found, found.decision
     decision = predictor.decide(predictor.predict_proba(people.X))
     rows = np.flatnonzero(decision != goal)
     return rows, sweep(people.X[rows], predictor, searcher.support, swept), decision

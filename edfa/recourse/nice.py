@@ -11,7 +11,7 @@ from edfa.data.table import Table
 from edfa.errors import SchemaError, UnknownNameError
 from edfa.predictors.base import Floats
 from edfa.recourse.base import Codes, Found, Searcher, Task
-from edfa.recourse.pool import Pool
+from edfa.recourse.pool import LIMIT, Pool
 from edfa.recourse.rules import Bools, Reals
 
 __all__ = ["NICE"]
@@ -35,6 +35,8 @@ class NICE(Searcher):
         Whether only people whose true class is the one decided may be followed, as the authors have it.
     neighbours
         How many of the nearest are looked at until one is found whose permitted values do.
+    donors
+        How many training people are looked among.
     literal
         Whether the plan stays as the algorithm leaves it, which need not be minimal.
 
@@ -56,16 +58,17 @@ class NICE(Searcher):
         *,
         justified: bool = True,
         neighbours: int = 50,
+        donors: int = LIMIT,
         literal: bool = False,
     ) -> None:
         super().__init__(train)
         if reward not in REWARDS:
             raise UnknownNameError("reward", reward, REWARDS)
-        if neighbours < 1:
-            raise SchemaError("neighbours is at least 1")
+        if neighbours < 1 or donors < 1:
+            raise SchemaError("neighbours and donors are at least 1")
         self.reward, self.justified, self.neighbours, self.minimal = reward, justified, neighbours, not literal
         self.ordered = np.array([f.kind != "categorical" for f in train.schema])
-        self.pool = Pool(self.rows, self.ordered, "cityblock")
+        self.pool = Pool(self.rows, self.ordered, "cityblock", donors)
         self.likeness = Pool(self.rows, self.ordered)
 
     def search(self, task: Task) -> Found:

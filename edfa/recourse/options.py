@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,21 +35,15 @@ class Options:
         """The options of all free features."""
         group, rules = task.group, task.rules
         reached = task.reached(np.arange(len(task)), group.decisions, group.chances)
-        columns, tries_at, offers, sizes = [], [], [], [0]
-        starts = np.r_[0, group.ends]
-        for k, feature in enumerate(group.features):
-            tries, own = group.tries[k], group.own(feature)
-            places, offer = (
-                _ordered(task, feature, tries, own) if rules.ordered[feature] else _levels(task, feature, tries, own)
-            )
-            columns.append(np.full(len(places), np.searchsorted(task.features, feature)))
-            tries_at.append(places + starts[k])
-            offers.append(offer)
-            sizes.append(len(places))
-        column, at = (np.concatenate(p).astype(np.intp) if p else np.zeros(0, np.intp) for p in (columns, tries_at))
+        layout = _layout(task)
+        offers = [
+            _ordered(task, k, *layout.parts[k]) if rules.ordered[feature] else _levels(task, k, *layout.parts[k])
+            for k, feature in enumerate(group.features)
+        ]
         to = np.concatenate(offers, axis=1) if offers else np.zeros((len(task), 0), np.float32)
-        turns = reached[:, at] & ~np.isnan(to)
-        return cls(task, column, at, to, turns & _together(task, column, to, turns), np.cumsum(sizes))
+        turns = reached[:, layout.try_] & ~np.isnan(to)
+        turns &= _together(task, layout.column, to, turns)
+        return cls(task, layout.column, layout.try_, to, turns, layout.first)
 
     def __len__(self) -> int:
         return len(self.column)
@@ -131,24 +126,60 @@ def belongs(tries: Tries, values: Floats) -> Codes:
     return np.where(fine, place, -1)
 
 
-def _ordered(task: Task, feature: int, tries: Tries, own: Floats) -> tuple[Codes, Floats]:
-    """One option a try that holds a permitted value: the lowest of these to those below, the highest to those above."""
-    rules = task.rules
-    values = rules.values[feature]
-    place = belongs(tries, values)
-    values, place = values[place >= 0], place[place >= 0]
-    found, first = np.unique(place, return_index=True)
-    low, high = values[first], values[np.r_[first[1:], len(values)] - 1] if len(found) else values[:0]
-    mine = belongs(tries, own)[:, None]
-    offer = np.where(found > mine, low, high)
-    fine = (found != mine) & rules.permits(feature, own[:, None], offer)
-    return found, np.where(fine, offer, np.float32(np.nan))
+class _Layout(NamedTuple):
+    """What is the same for all cases of a task: of each option its column and try, of each feature its first option.
+
+    ``parts`` has, for each swept feature, the tries that are options and the least and largest value of each.
+    """
+
+    column: Codes
+    try_: Codes
+    first: Codes
+    parts: list[tuple[Codes, Floats, Floats]]
 
 
-def _levels(task: Task, feature: int, tries: Tries, own: Floats) -> tuple[Codes, Floats]:
-    """One option a permitted level."""
+def _layout(task: Task) -> _Layout:
+    """Kept with the rules, for the next people who know the same."""
+    key = (id(task.predictor), task.mask.tobytes(), task.group.features)
+    if key not in task.rules.kept:
+        starts, group = np.r_[0, task.group.ends], task.group
+        parts = [_part(task, k) for k in range(len(group.features))]
+        sizes = [len(place) for place, _, _ in parts]
+        column = np.repeat(np.searchsorted(task.features, group.features), sizes)
+        places = [place + start for (place, _, _), start in zip(parts, starts, strict=False)]
+        try_ = np.concatenate(places) if places else np.zeros(0, dtype=np.intp)
+        layout = _Layout(column, try_, np.cumsum([0, *sizes]), parts)
+        task.rules.kept[key] = layout, task.predictor  # with it, so that no other takes its place in memory
+    found: _Layout = task.rules.kept[key][0]
+    return found
+
+
+def _part(task: Task, k: int) -> tuple[Codes, Floats, Floats]:
+    """Of an ordered feature, one option a try that holds a permitted value; of a category, one a permitted level."""
+    feature = task.group.features[k]
     values = task.rules.values[feature]
-    place = belongs(tries, values)
+    place = belongs(task.group.tries[k], values)
     values, place = values[place >= 0], place[place >= 0]
-    fine = task.rules.permits(feature, own[:, None], values) & (place != belongs(tries, own)[:, None])
-    return place, np.where(fine, np.broadcast_to(values, fine.shape), np.float32(np.nan))
+    if not task.rules.ordered[feature] or not len(values):
+        return place, values, values
+    found, first = np.unique(place, return_index=True)
+    return found, values[first], values[np.r_[first[1:], len(values)] - 1]
+
+
+def _ordered(task: Task, k: int, place: Codes, low: Floats, high: Floats) -> Floats:
+    """The lowest value of an option to those below it, the highest to those above."""
+    feature = task.group.features[k]
+    own = task.group.own(feature)
+    mine = belongs(task.group.tries[k], own)[:, None]
+    offer = np.where(place > mine, low, high)
+    fine = (place != mine) & task.rules.permits(feature, own[:, None], offer)
+    return np.where(fine, offer, np.float32(np.nan))
+
+
+def _levels(task: Task, k: int, place: Codes, values: Floats, _: Floats) -> Floats:
+    """Every level but those that the model cannot tell from one's own."""
+    feature = task.group.features[k]
+    own = task.group.own(feature)
+    mine = belongs(task.group.tries[k], own)[:, None]
+    fine = (place != mine) & task.rules.permits(feature, own[:, None], values)
+    return np.where(fine, values, np.float32(np.nan))

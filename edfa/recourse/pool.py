@@ -13,7 +13,7 @@ from edfa.predictors.base import Floats, Predictor
 from edfa.recourse.base import Codes, Task
 from edfa.recourse.rules import Reals
 
-__all__ = ["Pool"]
+__all__ = ["LIMIT", "Pool"]
 
 Metric = Literal["euclidean", "cityblock"]
 T = TypeVar("T")
@@ -23,14 +23,16 @@ BLOCK = 2_000_000  # distances at a time
 
 
 class Pool:
-    """Donors for people who know any set of features; at most 10,000 training people, drawn by the seed.
+    """Donors for people who know any set of features; at most ``limit`` training people, drawn once.
 
     The distance is HEOM: numbers in units of their training range, a different category counts one; as a root of
     squares (``"euclidean"``) or a sum (``"cityblock"``, NICE's). Equal distances go by the order of the donors.
     """
 
-    def __init__(self, rows: Floats, ordered: npt.NDArray[np.bool_], metric: Metric = "euclidean") -> None:
-        self.number = np.sort(np.random.default_rng(0).permutation(len(rows))[:LIMIT])
+    def __init__(
+        self, rows: Floats, ordered: npt.NDArray[np.bool_], metric: Metric = "euclidean", limit: int = LIMIT
+    ) -> None:
+        self.number = np.sort(np.random.default_rng(0).permutation(len(rows))[:limit])
         self.rows = np.ascontiguousarray(rows[self.number])
         self.ordered, self.metric = ordered, metric
         self.support = Support.of(rows)

@@ -1,8 +1,9 @@
 """Card and constraints as arrays: which value of which feature may be proposed to whom, and at what effort."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,7 @@ class Rules:
     states: tuple[Floats, ...]
     forbidden: tuple[tuple[int, float, float], ...]
     seen: tuple[tuple[int, int, npt.NDArray[np.int64]], ...]
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
