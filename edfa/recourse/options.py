@@ -33,15 +33,16 @@ class Options:
     @classmethod
     def of(cls, task: Task) -> "Options":
         """The options of all free features."""
-        group, rules = task.group, task.rules
+        group, layout = task.group, _layout(task)
         reached = task.reached(np.arange(len(task)), group.decisions, group.chances)
-        layout = _layout(task)
-        offers = [
-            _ordered(task, k, *layout.parts[k]) if rules.ordered[feature] else _levels(task, k, *layout.parts[k])
-            for k, feature in enumerate(group.features)
-        ]
-        to = np.concatenate(offers, axis=1) if offers else np.zeros((len(task), 0), np.float32)
-        turns = reached[:, layout.try_] & ~np.isnan(to)
+        own = task.facts[:, layout.column]
+        places = [belongs(tries, group.own(f)) for f, tries in zip(group.features, group.tries, strict=True)]
+        mine = np.stack(places, axis=1)[:, layout.owner] if places else own.astype(np.intp)
+        # The lowest value of an option to those below it, the highest to those above.
+        offer = np.where(layout.place > mine, layout.low, layout.high)
+        fine = (layout.place != mine) & task.rules.proposes(task.features[layout.column], own, offer)
+        to = np.where(fine, offer, np.float32(np.nan))
+        turns = reached[:, layout.try_] & fine
         turns &= _together(task, layout.column, to, turns)
         return cls(task, layout.column, layout.try_, to, turns, layout.first)
 
@@ -127,28 +128,36 @@ def belongs(tries: Tries, values: Floats) -> Codes:
 
 
 class _Layout(NamedTuple):
-    """What is the same for all cases of a task: of each option its column and try, of each feature its first option.
+    """What is the same for all cases of a task.
 
-    ``parts`` has, for each swept feature, the tries that are options and the least and largest value of each.
+    Of each option: the swept feature it is of (``owner``), its column, its place among that feature's tries and among
+    all, its least and largest value. Of each feature: its first option, then the end.
     """
 
+    owner: Codes
     column: Codes
+    place: Codes
     try_: Codes
+    low: Floats
+    high: Floats
     first: Codes
-    parts: list[tuple[Codes, Floats, Floats]]
 
 
 def _layout(task: Task) -> _Layout:
     """Kept with the rules, for the next people who know the same."""
     key = (id(task.predictor), task.mask.tobytes(), task.group.features)
     if key not in task.rules.kept:
-        starts, group = np.r_[0, task.group.ends], task.group
+        group, none = task.group, np.zeros(0, dtype=np.intp)
         parts = [_part(task, k) for k in range(len(group.features))]
         sizes = [len(place) for place, _, _ in parts]
-        column = np.repeat(np.searchsorted(task.features, group.features), sizes)
-        places = [place + start for (place, _, _), start in zip(parts, starts, strict=False)]
-        try_ = np.concatenate(places) if places else np.zeros(0, dtype=np.intp)
-        layout = _Layout(column, try_, np.cumsum([0, *sizes]), parts)
+        owner = np.repeat(np.arange(len(parts)), sizes)
+        column = np.searchsorted(task.features, np.array(group.features, dtype=np.intp))[owner]
+        place, low, high = (
+            np.concatenate([part[i] for part in parts]) if parts else none.astype(kind)
+            for i, kind in enumerate((np.intp, np.float32, np.float32))
+        )
+        try_ = place + np.r_[0, group.ends][owner]
+        layout = _Layout(owner, column, place, try_, low, high, np.cumsum([0, *sizes]))
         task.rules.kept[key] = layout, task.predictor  # with it, so that no other takes its place in memory
     found: _Layout = task.rules.kept[key][0]
     return found
@@ -164,22 +173,3 @@ def _part(task: Task, k: int) -> tuple[Codes, Floats, Floats]:
         return place, values, values
     found, first = np.unique(place, return_index=True)
     return found, values[first], values[np.r_[first[1:], len(values)] - 1]
-
-
-def _ordered(task: Task, k: int, place: Codes, low: Floats, high: Floats) -> Floats:
-    """The lowest value of an option to those below it, the highest to those above."""
-    feature = task.group.features[k]
-    own = task.group.own(feature)
-    mine = belongs(task.group.tries[k], own)[:, None]
-    offer = np.where(place > mine, low, high)
-    fine = (place != mine) & task.rules.permits(feature, own[:, None], offer)
-    return np.where(fine, offer, np.float32(np.nan))
-
-
-def _levels(task: Task, k: int, place: Codes, values: Floats, _: Floats) -> Floats:
-    """Every level but those that the model cannot tell from one's own."""
-    feature = task.group.features[k]
-    own = task.group.own(feature)
-    mine = belongs(task.group.tries[k], own)[:, None]
-    fine = (place != mine) & task.rules.permits(feature, own[:, None], values)
-    return np.where(fine, values, np.float32(np.nan))

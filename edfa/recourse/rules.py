@@ -80,23 +80,31 @@ class Rules:
         )
 
     @cached_property
+    def floor(self) -> Floats:
+        """Of each feature with a direction, the largest number that stands for no measurement."""
+        return np.array([s.max() if len(s) and o else -np.inf for s, o in zip(self.states, self.ordered, strict=True)])
+
+    @cached_property
     def most(self) -> int:
         """The largest number of changes."""
         return self.constraints.max_changes or len(self.free)
 
     def permits(self, feature: int, own: Floats, value: Floats) -> Bools:
         """Whether a value may be proposed instead of one's own; the two are broadcast, and NaN is no proposal."""
-        values, way = self.values[feature], self.way[feature]
+        values = self.values[feature]
         own, value = np.broadcast_arrays(own, value)
         if not self.free[feature] or not len(values):
             return np.zeros(value.shape, dtype=bool)
         place = np.minimum(np.searchsorted(values, value), len(values) - 1)
-        fine = (values[place] == value) & (value != own)
-        if way:  # what has no measurement is neither above nor below one
-            fine &= np.asarray((value - own) * way > 0) & ~np.isin(own, self.states[feature])
+        return np.asarray((values[place] == value) & self.proposes(np.array([feature]), own, value))
+
+    def proposes(self, feature: npt.NDArray[np.intp], own: Floats, value: Floats) -> Bools:
+        """The same for values that may be proposed to somebody, of a feature for each last column (or one for all)."""
+        way = self.way[feature]
+        # What has no measurement is neither above nor below one; all such numbers are below the least measurement.
+        fine = (value != own) & ((way == 0) | (((value - own) * way > 0) & (own > self.floor[feature])))
         for j, old, new in self.forbidden:
-            if j == feature:
-                fine &= ~((own == np.float32(old)) & (value == np.float32(new)))
+            fine &= ~((feature == j) & (own == np.float32(old)) & (value == np.float32(new)))
         return np.asarray(fine)
 
     def snap(self, feature: int, to: npt.ArrayLike) -> Floats:
