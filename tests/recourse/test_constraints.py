@@ -6,7 +6,7 @@ from worlds import as_sets, world
 
 import edfa
 from edfa.errors import FactError, SchemaError, UnknownNameError
-from edfa.recourse import Constraints, Nearest, People, find_recourse
+from edfa.recourse import Constraints, DiCE, Nearest, People, find_recourse
 
 
 def search(german, **given):
@@ -89,13 +89,14 @@ def test_locks_ranges_levels_directions_and_transitions_hold(german):
     assert free["after"].min() < 0.6 <= told["after"].min()
 
 
-def test_pairs_that_were_never_seen_together_are_not_proposed():
+@pytest.mark.parametrize("make", [lambda train: Nearest(train, neighbours=1000), DiCE])
+def test_pairs_that_were_never_seen_together_are_not_proposed(make):
     train, model = world(["categorical"] * 3, [3, 3, 3], seed=5)
     apart = (train.X[:, 0] + train.X[:, 1]) % 3 > 0
     seen = edfa.Table(train.frame[apart], train.schema, part="train", fitted=train.encoder)
     people = People(seen.X[::5], train.schema, train.encoder, model)
-    free = find_recourse(people, Nearest(seen, neighbours=1000))
-    tied = find_recourse(people, Nearest(seen, neighbours=1000), constraints=Constraints(together=(("f0", "f1"),)))
+    free = find_recourse(people, make(seen))
+    tied = find_recourse(people, make(seen), constraints=Constraints(together=(("f0", "f1"),)))
     after, tied_after = free.rows(), tied.rows()
     assert ((after[:, 0] + after[:, 1]) % 3 == 0).any()
     assert len(tied) > 10

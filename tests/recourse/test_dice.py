@@ -8,6 +8,7 @@ from edfa.explanation.necessity import sweep
 from edfa.recourse import Constraints, DiCE, People, find_recourse
 from edfa.recourse.base import Task
 from edfa.recourse.draw import Draws, drawn
+from edfa.recourse.evolution import _twins
 from edfa.recourse.rules import Rules
 
 
@@ -74,6 +75,16 @@ def test_evolution_improves(german):
         return (0.2 * plans.heom + 0.2 * plans.l0 / 17)[plans.first[plans.legal]].mean(), plans
 
     assert fitness(30)[0] < 0.8 * fitness(1)[0]
+
+
+def test_equal_individuals_count_once():
+    some = np.array(
+        [[[1, np.nan], [2, 3], [1, np.nan], [1, 0]], [[2, 3], [2, 3], [2, 3], [np.nan, np.nan]]], np.float32
+    )
+    told = _twins(some)
+    assert told.sum(axis=1).tolist() == [1, 2]
+    assert not told[0, [1, 3]].any()
+    assert not told[1, 3]
 
 
 def test_the_gradient_finds_different_plans(german, network):
