@@ -61,11 +61,13 @@ class Task:
 
     @cached_property
     def differentiable(self) -> bool:
-        """Whether gradients flow through the model."""
+        """Whether gradients flow through the model to something that it sees."""
         inner: Any = self.predictor
+        seen = self.mask & inner.varies_
         while hasattr(inner, "predictor_"):  # a view of another
             inner = inner.predictor_
-        return hasattr(inner, "differentiable")
+            seen = seen & inner.varies_
+        return hasattr(inner, "differentiable") and bool(seen.any())
 
     @cached_property
     def random(self) -> np.random.Generator:

@@ -97,6 +97,8 @@ class DiCE(Searcher):
         return Found.join(*parts)
 
     def _gradient(self, task: Task) -> Found:
+        if not (task.mask & task.predictor.varies_).any():
+            return Found.none(task)
         if not task.differentiable:
             name = type(task.predictor).__name__
             raise DataError(

@@ -69,6 +69,8 @@ def find_recourse(
         raise DataError(f"k: at least one plan, not {k}")
     if people.schema.names != searcher.train.schema.names:
         raise DataError("the searcher's training people and these have different features")
+    if people.encoder != searcher.train.encoder:
+        raise DataError("the searcher's training people and these are encoded differently; use one table's encoder")
     goal = None if wanted is None else _position(people.predictor, wanted)
     rules = searcher.rules(constraints, people)
     rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)

@@ -13,6 +13,8 @@ from edfa.recourse.rules import Bools, Reals
 
 __all__ = ["Options", "belongs", "interval"]
 
+KEPT = 512  # sets of known features whose options are held in memory
+
 
 @dataclass(frozen=True, eq=False)
 class Options:
@@ -147,6 +149,8 @@ def _layout(task: Task) -> _Layout:
     """Kept with the rules, for the next people who know the same."""
     key = (id(task.predictor), task.mask.tobytes(), task.group.features)
     if key not in task.rules.kept:
+        if len(task.rules.kept) >= KEPT:
+            task.rules.kept.clear()
         group, none = task.group, np.zeros(0, dtype=np.intp)
         parts = [_part(task, k) for k in range(len(group.features))]
         sizes = [len(place) for place, _, _ in parts]

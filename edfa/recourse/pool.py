@@ -18,7 +18,7 @@ __all__ = ["LIMIT", "Pool"]
 Metric = Literal["euclidean", "cityblock"]
 T = TypeVar("T")
 LIMIT = 10_000  # donors
-KEPT = 64  # acquired sets, and sides of them, whose donors are held in memory
+KEPT = 24  # acquired sets, and sides of them, whose donors are held in memory
 BLOCK = 2_000_000  # distances at a time
 
 

@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from edfa.recourse import NICE, PROBE, DiCE, Generative, Nearest, autoencoder
+from edfa.predictors.aligned import align
+from edfa.recourse import NICE, PROBE, DiCE, Generative, Nearest, People, autoencoder, find_recourse
 from edfa.recourse.base import Found, Searcher
 from edfa.recourse.nice import REWARDS
 from edfa.testing import check_searcher
@@ -31,6 +32,17 @@ def test_searchers_keep_the_contract(name, german):
 @pytest.mark.parametrize("name", NEURAL)
 def test_searchers_keep_the_contract_with_a_neural_model(name, table, network):
     check_searcher(NEURAL[name], table, network)
+
+
+@pytest.mark.parametrize("name", NEURAL)
+def test_people_of_whom_the_model_sees_nothing(name, table, network):
+    """The blanket is not known at all: there is no recourse, and no error."""
+    rows = np.full((2, 20), np.nan, dtype=np.float32)
+    rows[:, 0] = 1
+    people = People(rows, table.schema, table.encoder, align(network, [1, 2]))
+    plans = find_recourse(people, NEURAL[name](table.train))
+    assert len(plans) == 0
+    assert plans.reasons[0].reason == "more information needed"
 
 
 def test_the_generative_searcher_keeps_the_contract(german, monkeypatch):

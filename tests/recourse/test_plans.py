@@ -191,6 +191,9 @@ def test_mistakes_are_told_before_any_work(german):
     people = People(table.test.X[:3], table.schema, table.encoder, model)
     with pytest.raises(UnknownNameError, match="class"):
         find_recourse(people, searcher, wanted=7)
+    other = table.split(seed=1)
+    with pytest.raises(DataError, match="encoded differently"):
+        find_recourse(People(other.test.X[:3], table.schema, other.encoder, model), searcher)
     with pytest.raises(DataError, match="k: at least one"):
         find_recourse(people, searcher, k=0)
     with pytest.raises(DataError, match=r"Nearest\(train\)"):
