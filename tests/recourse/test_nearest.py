@@ -1,12 +1,14 @@
 """Nearest against everything that could be tried."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import all_plans, as_sets, world
 
 import edfa
 from edfa.explanation.support import Support
+from edfa.predictors.base import Predictor
 from edfa.recourse import Constraints, Nearest, People, find_recourse
 
 KINDS = st.lists(st.sampled_from(["categorical", "ordinal"]), min_size=2, max_size=4)
@@ -109,3 +111,53 @@ def test_every_value_of_an_interval_works_and_none_could_be_added():
                 assert not flips(np.r_[far, inner]).all()
                 ends += 1
     assert ends > 50
+
+
+class AllTogether(Predictor):
+    """The second class only where every known feature is at its highest level."""
+
+    def _fit(self, matrix, codes):
+        self.top_ = matrix.max(axis=0)
+
+    def _answer(self, mask, known):
+        share = (known == self.top_[mask]).mean(axis=1)
+        chance = np.where(share == 1, 0.9, 0.4 * share)
+        return np.stack([1 - chance, chance], axis=1)
+
+
+@pytest.mark.parametrize("donors", [True, False])
+def test_where_three_changes_do_not_do_more_are_tried(donors):
+    train, _ = world(["ordinal", "categorical"] * 3, [2] * 6)
+    model = AllTogether().fit(train.X, train.y)
+    # With nobody on the other side, what helps by itself is put together.
+    some = (
+        train
+        if donors
+        else edfa.Table(train.frame[train.X.min(axis=1) == 0], train.schema, part="train", fitted=train.encoder)
+    )
+    rows = np.zeros((3, 6), dtype=np.float32)
+    rows[1, 4:] = 1
+    rows[2, 5] = np.nan
+    people = People(rows, train.schema, train.encoder, model)
+    plans = find_recourse(people, Nearest(some))
+    assert [set(as_sets(plans, i)) for i in range(3)] == [
+        {frozenset((j, 1.0) for j in range(6))},
+        {frozenset((j, 1.0) for j in range(4))},
+        {frozenset((j, 1.0) for j in range(5))},
+    ]
+    assert len(find_recourse(people, Nearest(some), constraints=Constraints(max_changes=3))) == 0
+
+
+def test_a_bayesian_network_is_a_model_like_any_other():
+    pytest.importorskip("pyagrum")
+    train, _ = world(["ordinal", "categorical", "categorical"], [3, 3, 2], seed=4)
+    frame = train.frame.assign(y=np.where(train.X[:, 0] + train.X[:, 2] > 1.5, "class 1", "class 0"))
+    table = edfa.Table(frame, train.schema, part="train", fitted=train.encoder)
+    model = edfa.BayesNet().fit(table.X, table.y)
+    people = People(hidden(table, np.random.default_rng(0), 10), train.schema, train.encoder, model)
+    plans = find_recourse(people, Nearest(table, neighbours=1000))
+    for i, row in enumerate(people.X):
+        free = np.flatnonzero(~np.isnan(row)).tolist()
+        truth = all_plans(model, row, free, [range(3), range(3), range(2)], [True, False, False])
+        assert set(as_sets(plans, i)) == truth
+    assert len(plans) > 5
