@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 
 from edfa.recourse.base import Codes, Found
-from edfa.recourse.options import Options, belongs
+from edfa.recourse.options import Options, nearest_try
 from edfa.recourse.rules import Bools
 
 __all__ = ["combine", "differences"]
@@ -29,9 +29,10 @@ def differences(options: Options, case: Codes, donors: np.ndarray) -> tuple[Code
         if end == first:
             continue
         if task.rules.ordered[feature]:
-            known, sought = options.try_[first:end] - np.r_[0, task.group.ends][k], belongs(task.group.tries[k], values)
+            known = options.try_[first:end] - (task.group.ends[k - 1] if k else 0)
+            sought = nearest_try(task.group.tries[k], values)
         else:
-            known, sought = task.rules.values[feature], values
+            known, sought = options.least[first:end], values
         place = np.minimum(np.searchsorted(known, sought), end - first - 1)
         option[:, :, k] = first + place
         usable[:, :, k] = (known[place] == sought) & ~np.isnan(options.to[case[:, None], first + place])

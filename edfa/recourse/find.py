@@ -127,13 +127,15 @@ def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict
     decided = task.predictor.decide(chances) if len(found) else case
     to = np.full((len(found), len(task.mask)), np.nan, dtype=np.float32)
     to[:, task.features] = found.to
-    low, high = interval(task, found)
+    fails = searcher.invalidation(task, found)
+    # An interval says nothing about how robust its values are, so that a robust plan has none.
+    low, high = interval(task, found) if fails is None else np.full((2, len(found)), np.nan, dtype=np.float32)
     plan = np.arange(len(found))
     columns: dict[str, Any] = {"to": to, "low": low, "high": high, "donor": found.donor}
     columns |= {"reached": np.asarray(task.predictor.classes_)[decided], "after": chances[plan, decided]}
     columns |= {"before": group.told[case, decided]}
     columns |= {name: part[order] for name, part in size._asdict().items()}
-    if (fails := searcher.invalidation(task, found)) is not None:
+    if fails is not None:
         columns["invalidation"] = fails
     count = np.bincount(case, minlength=len(task))
     first = np.cumsum(count) - count

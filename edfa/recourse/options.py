@@ -11,7 +11,7 @@ from edfa.predictors.base import Floats
 from edfa.recourse.base import Codes, Found, Task
 from edfa.recourse.rules import Bools, Reals
 
-__all__ = ["Options", "belongs", "interval"]
+__all__ = ["Options", "belongs", "interval", "nearest_try"]
 
 KEPT = 512  # sets of known features whose options are held in memory
 
@@ -22,12 +22,13 @@ class Options:
 
     Of an ordered feature, an option is a cell of values that the model cannot tell apart; what is proposed is the
     nearest permitted value in it. Of a category, an option is a level. NaN in ``to``: not for this case. ``try_`` is
-    where the sweep has tried it; ``turns`` and ``score`` are what came of that.
+    where the sweep has tried it, ``least`` the least value it stands for, ``turns`` and ``score`` what came of it.
     """
 
     task: Task
     column: Codes
     try_: Codes
+    least: Floats
     to: Floats
     turns: Bools
     first: Codes  # option of each free feature, then the end
@@ -46,7 +47,7 @@ class Options:
         to = np.where(fine, offer, np.float32(np.nan))
         turns = reached[:, layout.try_] & fine
         turns &= _together(task, layout.column, to, turns)
-        return cls(task, layout.column, layout.try_, to, turns, layout.first)
+        return cls(task, layout.column, layout.try_, layout.low, to, turns, layout.first)
 
     def __len__(self) -> int:
         return len(self.column)
@@ -77,18 +78,20 @@ class Options:
 def interval(task: Task, found: Found) -> tuple[Floats, Floats]:
     """Of plans of one change: the least and largest permitted value around it such that all between them do as well.
 
-    NaN for other plans, for a category, whose levels have nothing between them, and for what was not swept.
+    NaN for other plans, for a category, whose levels have nothing between them, for what was not swept, and for a
+    number where the model does not tell its cells: nobody knows what it says between two values.
     """
     low, high = (np.full(len(found), np.nan, dtype=np.float32) for _ in range(2))
-    group, changed = task.group, ~np.isnan(found.to)
+    group, rules, changed = task.group, task.rules, ~np.isnan(found.to)
     reached = task.reached(np.arange(len(task)), group.decisions, group.chances)
     starts, one = np.r_[0, group.ends], changed.sum(axis=1) == 1
     for k, feature in enumerate(group.features):
+        tries, values = group.tries[k], rules.values[feature]
         column = int(np.searchsorted(task.features, feature))
         rows = np.flatnonzero(one & changed[:, column])
-        if not task.rules.ordered[feature] or not len(rows):
+        known = not rules.measured[feature] or (tries.lower < tries.upper).all()
+        if not rules.ordered[feature] or not len(rows) or not known:
             continue
-        tries, values = group.tries[k], task.rules.values[feature]
         good = reached[found.case[rows], starts[k] : starts[k + 1]]
         place, number = belongs(tries, found.to[rows, column]), np.arange(len(tries))
         before = np.where(~good & (number < place[:, None]), number, -1).max(axis=1) + 1
@@ -127,6 +130,14 @@ def belongs(tries: Tries, values: Floats) -> Codes:
     place = np.searchsorted(tries.lower, values, side="right") - 1
     fine = (place >= 0) & ((values < tries.upper[place]) | (values == tries.value[place]))
     return np.where(fine, place, -1)
+
+
+def nearest_try(tries: Tries, values: Floats) -> Codes:
+    """The try that stands for each value; where tries stand for themselves alone, the nearest one."""
+    if len(tries) < 2 or (tries.lower < tries.upper).any():
+        return belongs(tries, values)
+    right = np.clip(np.searchsorted(tries.value, values), 1, len(tries) - 1)
+    return right - (values - tries.value[right - 1] <= tries.value[right] - values)
 
 
 class _Layout(NamedTuple):

@@ -161,3 +161,41 @@ def test_a_bayesian_network_is_a_model_like_any_other():
         truth = all_plans(model, row, free, [range(3), range(3), range(2)], [True, False, False])
         assert set(as_sets(plans, i)) == truth
     assert len(plans) > 5
+
+
+def test_numbers_of_neighbours_are_combined_where_the_model_has_no_cells(table, network):
+    """A neural model is tried at 64 values of a number; a neighbour's is taken at the nearest of them."""
+    people = People(table.test.X[:80], table.schema, table.encoder, network)
+    plans = find_recourse(people, Nearest(table.train), constraints=Constraints(reading="paper"))
+    assert (network.predict(plans.rows()) != plans.decision[plans.of]).all()
+    column = table.schema.index("credit_amount")
+    joint = (plans.l0 > 1) & ~np.isnan(plans.to[:, column])
+    assert joint.sum() > 40
+    gap = np.abs(plans.to[joint, column] - table.train.X[plans.donor[joint], column])
+    values = np.unique(table.train.X[:, column])
+    assert np.median(gap) < 0.02 * np.ptp(values)
+    assert np.isin(plans.to[joint, column], values).all()
+
+
+def test_intervals_are_told_only_where_they_are_known(table, network):
+    people = People(table.test.X[:60], table.schema, table.encoder, network)
+    plans = find_recourse(people, Nearest(table.train, changes=1), constraints=Constraints(reading="paper"))
+    kinds = [table.schema.features[int(np.flatnonzero(~np.isnan(to))[0])].kind for to in plans.to]
+    told = {kind for kind, low in zip(kinds, plans.low, strict=True) if not np.isnan(low)}
+    assert "continuous" in kinds
+    assert told == {"ordinal"}
+
+
+def test_a_category_of_many_levels(load_real):
+    """More levels than are tried where the model has no cells: neighbours' levels still are what they are."""
+    table = load_real("acs_income", cap=3000)
+    wide = max((f for f in table.schema if f.kind == "categorical"), key=lambda f: len(table.encoder[f.name].levels))
+    assert len(np.unique(table.train.X[:, table.schema.index(wide.name)])) > 64
+    model = edfa.MaskedMLP(epochs=12, balanced=True, rate=5e-3).fit(table.train.X, table.train.y)
+    people = People(table.test.X[:40], table.schema, table.encoder, model)
+    plans = find_recourse(people, Nearest(table.train), constraints=Constraints(reading="paper"))
+    given = np.flatnonzero(plans.donor >= 0)
+    words = [j for j, f in enumerate(table.schema) if f.kind == "categorical"]
+    to, theirs = plans.to[given][:, words], table.train.X[plans.donor[given]][:, words]
+    assert (~np.isnan(to)).sum() > 20
+    assert np.array_equal(np.where(np.isnan(to), 0, to), np.where(np.isnan(to), 0, theirs))
