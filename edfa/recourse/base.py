@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,28 @@ from edfa.recourse.constraints import Constraints
 from edfa.recourse.people import People
 from edfa.recourse.rules import Bools, Reals, Rules
 
-__all__ = ["Codes", "Found", "Searcher", "Task"]
+__all__ = ["Codes", "Found", "Searcher", "Task", "View"]
 
 Codes = npt.NDArray[np.intp]
 ROWS = 200_000  # in one model call at most
+
+
+class View(NamedTuple):
+    """A model as it was fitted, and a set of known features: a key of what is kept for the next people.
+
+    It holds on to the model, so that no other can take its place in memory, and to its prior, which every fit makes
+    anew; a model that is fitted again is another one.
+    """
+
+    predictor: Predictor
+    prior: Any
+    threshold: float | None
+    mask: bytes
+
+    @property
+    def key(self) -> tuple[int, int, float | None, bytes]:
+        """Equal for the same model and the same features."""
+        return id(self.predictor), id(self.prior), self.threshold, self.mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +53,11 @@ class Task:
     predictor: Predictor
     wanted: int | None
     seed: int = 0
+
+    @cached_property
+    def view(self) -> "View":
+        """What a thing that is kept for these people must have been made from."""
+        return View(self.predictor, self.predictor.prior_, self.predictor.threshold, self.mask.tobytes())
 
     @property
     def mask(self) -> Mask:

@@ -1,6 +1,6 @@
 """EDFA-generative: values that a conditional autoencoder makes up for people on the other side."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -55,7 +55,7 @@ class Generative(Searcher):
         self.draws, self.most, self.seed = draws, most, seed
         ordered = np.array([f.kind != "categorical" for f in train.schema])
         self.columns = Columns(self.support, ordered)
-        self._learnt: tuple[Predictor, Autoencoder] | None = None
+        self._learnt: tuple[Any, Autoencoder] | None = None
 
     def search(self, task: Task) -> Found:
         """Draw; those without a plan again, twice as often."""
@@ -68,7 +68,7 @@ class Generative(Searcher):
 
     def network(self, predictor: Predictor) -> Autoencoder:
         """The autoencoder for this predictor's decisions."""
-        if self._learnt is None or self._learnt[0] is not predictor:
+        if self._learnt is None or self._learnt[0] is not predictor.prior_:  # made anew by every fit
             # DEVIATION: the class it is conditioned on is decided from all features; the paper does not say from which.
             everything = np.ones(self.rows.shape[1], dtype=bool)
             decided = predictor.decide(predictor.predict_known(everything, self.rows))
@@ -80,7 +80,7 @@ class Generative(Searcher):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
                 fresh = Autoencoder(self.columns, len(predictor.classes_))
-            self._learnt = predictor, learn(fresh, self.rows, decided, valid, self.seed)
+            self._learnt = predictor.prior_, learn(fresh, self.rows, decided, valid, self.seed)
         return self._learnt[1]
 
     def _valid(self, predictor: Predictor, network: Autoencoder, rows: Floats, decided: Codes) -> float:

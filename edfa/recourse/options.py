@@ -158,7 +158,7 @@ class _Layout(NamedTuple):
 
 def _layout(task: Task) -> _Layout:
     """Kept with the rules, for the next people who know the same."""
-    key = (id(task.predictor), task.mask.tobytes(), task.group.features)
+    key = (task.view.key, task.group.features)
     if key not in task.rules.kept:
         if len(task.rules.kept) >= KEPT:
             task.rules.kept.clear()
@@ -173,7 +173,7 @@ def _layout(task: Task) -> _Layout:
         )
         try_ = place + np.r_[0, group.ends][owner]
         layout = _Layout(owner, column, place, try_, low, high, np.cumsum([0, *sizes]))
-        task.rules.kept[key] = layout, task.predictor  # with it, so that no other takes its place in memory
+        task.rules.kept[key] = layout, task.view
     found: _Layout = task.rules.kept[key][0]
     return found
 

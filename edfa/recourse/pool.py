@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from edfa.explanation.support import Support
-from edfa.predictors.base import Floats, Predictor
-from edfa.recourse.base import Codes, Task
+from edfa.predictors.base import Floats
+from edfa.recourse.base import Codes, Task, View
 from edfa.recourse.rules import Reals
 
 __all__ = ["LIMIT", "Pool"]
@@ -42,10 +42,10 @@ class Pool:
     def decided(self, task: Task) -> Codes:
         """What the task's view decides about every donor."""
 
-        def decide() -> tuple[Codes, Predictor]:  # with the predictor, so that no other takes its place in memory
-            return task.predictor.decide(task.ask(np.ascontiguousarray(self.rows[:, task.features]))), task.predictor
+        def decide() -> tuple[Codes, View]:
+            return task.predictor.decide(task.ask(np.ascontiguousarray(self.rows[:, task.features]))), task.view
 
-        return self._keep((id(task.predictor), task.mask.tobytes()), decide)[0]
+        return self._keep(task.view.key, decide)[0]
 
     def nearest(self, task: Task, case: Codes, donors: Codes, k: int) -> Codes:
         """The k nearest of these donors to each of these cases, nearest first; fewer where there are fewer."""

@@ -240,3 +240,17 @@ def test_a_searcher_may_find_nothing(german):
 def test_importing_recourse_does_not_import_torch():
     code = "import edfa.recourse, sys; edfa.recourse.Nearest; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_model_that_is_fitted_again_is_another_one(table):
+    searcher = Nearest(table.train)
+    model = edfa.SubsetXGB(trees=10).fit(table.train.X, table.train.y)
+    people = People(table.test.X[:40], table.schema, table.encoder, model)
+    find_recourse(people, searcher)
+    model.set_params(trees=50, depth=6).fit(table.train.X, table.train.y)
+    again, fresh = (find_recourse(people, s) for s in (searcher, Nearest(table.train)))
+    assert np.array_equal(again.to, fresh.to, equal_nan=True)
+    assert (model.predict(again.rows()) != again.decision[again.of]).all()
+    model.threshold = 0.8
+    again, fresh = (find_recourse(people, s) for s in (searcher, Nearest(table.train)))
+    assert np.array_equal(again.to, fresh.to, equal_nan=True)
