@@ -30,6 +30,7 @@ ALLOWED = {
 }
 FIELD = {"dice-random": 20, "dice-genetic": 8, "nice-none": 100, "nice-sparsity": 100, "nice-proximity": 100}
 BARS = {"dice-random": 400, "nice-sparsity": 4}
+PLANS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +205,8 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
             missed.append(f"{case.name}: Nearest alone is {taken / single:.0f} x {method}; the bar is 100")
     if not share >= 0.5:
         missed.append(f"{case.name}: {share:.0%} of Nearest's batched time is in the model call; the bar is 50 %")
+    if (each := search(case, nearest).count.mean()) < PLANS:
+        missed.append(f"{case.name}: Nearest gives {each:.1f} minimal plans each; the bar is about {PLANS}")
     mine = [
         [
             "Nearest, batched",
