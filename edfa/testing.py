@@ -3,7 +3,9 @@
 Each check raises ``AssertionError`` with what was broken, so they read well in any test runner.
 """
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,7 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["check_policy", "check_predictor"]
+from edfa.explanation.necessity import sweep
+from edfa.predictors.aligned import align
+from edfa.predictors.base import by_mask
+from edfa.recourse.base import Task
+from edfa.recourse.constraints import Constraints
+from edfa.recourse.find import find_recourse
+from edfa.recourse.people import People
+from edfa.recourse.sets import proper_subsets
+
+__all__ = ["check_policy", "check_predictor", "check_searcher"]
 
 Rows = npt.NDArray[np.float32]
 
@@ -133,3 +144,82 @@ def _check_peeking(run: Callable[..., Any], whole: Any, rows: Rows, seed: int) -
         _say(all(same), f"nothing peeks: question {step + 1} depends on what is known by then and on nothing else")
         told = [o.chances[o.at(step)] for o in (whole, poisoned)]
         _say(np.array_equal(*told), "nor does the model")
+
+
+def check_searcher(make: Callable[[Any], Any], table: Any, predictor: Any, *, seed: int = 0, limit: float = 20) -> None:
+    """Whether ``make(train)`` is a searcher: plans for partially known people, under any constraints.
+
+    Checked on the test part of ``table`` with a fitted ``predictor``: every plan is valid, minimal, within the card and
+    the constraints, and changes acquired features alone; nothing peeks; a batch gives what one person at a time gives;
+    the same seed gives the same plans; where there is no recourse, that is said within ``limit`` seconds.
+    """
+    random, searcher = np.random.default_rng(seed), make(table.train)
+    rows = table.test.X[random.permutation(len(table.test))[:24]].copy()
+    masks = random.random((4, rows.shape[1])) < 0.6
+    masks[0] = True
+    rows[~masks[random.integers(0, len(masks), len(rows))]] = np.nan
+    people = People(rows, table.schema, table.encoder, predictor)
+    open_ = [f.name for f in table.schema if f.actionable]
+    tight = Constraints(locked=(open_[0],), max_changes=2, together=((open_[1], open_[-1]),), min_probability=0.55)
+    for constraints in (None, Constraints(reading="paper"), tight):
+        plans = find_recourse(people, searcher, constraints=constraints, seed=seed)
+        _check_plans(searcher, plans, constraints or Constraints(), seed)
+        again = find_recourse(people, make(table.train), constraints=constraints, seed=seed)
+        _say(np.array_equal(plans.to, again.to, equal_nan=True), "the same seed gives the same plans")
+        _check_alone(searcher, plans, constraints, seed)
+        _say(set(plans.of.tolist()) | set(plans.reasons) == set(range(len(rows))), "who has no plan has a reason")
+    _check_unknown(searcher, people, seed)
+    _check_none(searcher, people, open_, limit)
+
+
+def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None:
+    """Valid, clean and minimal, each asked anew."""
+    people, changed = plans.people, ~np.isnan(plans.to)
+    _say(not (changed & np.isnan(people.X[plans.of])).any(), "only acquired features are changed")
+    _say(changed.any(axis=1).all(), "a plan changes something")
+    decided = people.predictor.predict(plans.rows())
+    _say((decided != plans.decision[plans.of]).all(), "every plan is valid under the predictor")
+    _say((plans.after >= constraints.min_probability).all(), "the probability asked for is reached")
+    if constraints.max_changes:
+        _say((changed.sum(axis=1) <= constraints.max_changes).all(), "no plan has more changes than allowed")
+    rules = searcher.rules(constraints, people)
+    for mask, some in by_mask(people.X[plans.of]):
+        facts, to = people.X[plans.of[some]][:, mask], plans.to[some][:, mask]
+        _say(rules.clean(mask, facts, to).all(), "no rule of card or constraints is broken")
+        asked = rules.free if searcher.sweeps else mask & False
+        group = sweep(people.X[plans.of[some]], people.predictor, searcher.support, asked).groups[0]
+        task = Task(group, rules, people.predictor, None, seed)
+        case = group.case[np.argsort(group.people, kind="stable")]
+        plan, smaller = proper_subsets(to)
+        fine = rules.together(mask, facts[plan], smaller)
+        fine &= searcher.keeps(task, case[plan], smaller, task.ask(task.changed(case[plan], smaller)))
+        _say(not searcher.minimal or not fine.any(), "no proper subset of a plan's changes is good enough")
+
+
+def _check_alone(searcher: Any, plans: Any, constraints: Any, seed: int) -> None:
+    for row in range(0, len(plans.people), 5):
+        one = replace(plans.people, X=plans.people.X[[row]], person=None, seed=0, step=0)
+        alone = find_recourse(one, searcher, constraints=constraints, seed=seed)
+        _say(
+            np.array_equal(alone.to, plans.to[plans.of == row], equal_nan=True),
+            "a batch gives what one person at a time gives",
+        )
+
+
+def _check_unknown(searcher: Any, people: Any, seed: int) -> None:
+    bits = people.X.view(np.uint32).copy()
+    hidden = np.isnan(people.X)
+    bits[hidden] = 0x7FC00000 | np.arange(1, hidden.sum() + 1, dtype=np.uint32)
+    poisoned = replace(people, X=bits.view(np.float32))
+    told, again = (find_recourse(who, searcher, seed=seed) for who in (people, poisoned))
+    _say(np.array_equal(told.to, again.to, equal_nan=True), "an unknown cell cannot leak")
+
+
+def _check_none(searcher: Any, people: Any, names: list[str], limit: float) -> None:
+    """A model that does not look at the only feature that may change."""
+    blind = [j for j, name in enumerate(people.schema.names) if name != names[0]]
+    view = replace(people, predictor=align(people.predictor, blind))
+    start = time.perf_counter()
+    none = find_recourse(view, searcher, constraints=Constraints(only=(names[0],)))
+    _say(len(none) == 0, "a feature that the model does not look at is no recourse")
+    _say(time.perf_counter() - start < limit, f"no recourse is said within {limit:g} seconds")

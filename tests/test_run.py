@@ -67,6 +67,22 @@ def test_set_up_happens_once_from_anywhere_and_passes_pips_variables(shell, clon
     assert len(log.read_text().splitlines()) == 3, "a changed pyproject is installed anew"
 
 
+def test_peers_are_installed_once_and_some_of_them_alone(clone):
+    folder, fake, log = clone
+    for name in ("peers.txt", "peers-alone.txt"):
+        (folder / "benchmarks" / name).write_text("one==1\n")
+    (folder / "benchmarks" / "one.py").write_text("# needs .venv-peers\n")
+    call("sh", folder, fake, "setup")
+    for _ in range(2):
+        assert call("sh", folder, fake, "bench", "one").returncode == 0
+    installed = [line for line in log.read_text().splitlines() if "peers" in line]
+    assert ["--no-deps" in line for line in installed] == [False, True]
+    assert installed[1].endswith("-r benchmarks/peers-alone.txt")
+    (folder / "benchmarks" / "peers-alone.txt").write_text("one==2\n")
+    call("sh", folder, fake, "bench", "one")
+    assert log.read_text().count("--no-deps") == 2, "a changed list is installed anew"
+
+
 def test_a_failed_installation_is_not_stamped(clone):
     folder, fake, log = clone
     assert call("sh", folder, fake, "setup", PIP_FAILS="1").returncode != 0

@@ -7,6 +7,7 @@ the states a person passes through are then all seen in training, small sets as 
 import json
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -122,6 +123,17 @@ class Neural(Predictor):
             chances = torch.cat(parts).double().softmax(dim=1)
         return soften(chances.numpy(), self._temperature)
 
+    def differentiable(self, mask: Mask) -> Callable[[Tensor], Tensor]:
+        """Logits as a function of the values known (float64, just those columns), through which gradients flow."""
+        network, columns = deepcopy(self._model).double().requires_grad_(False), torch.from_numpy(np.flatnonzero(mask))
+        knots = [torch.from_numpy(self._knots[j]).double() for j in columns]
+
+        def logits(known: Tensor) -> Tensor:
+            places = torch.stack([_between(k, known[:, i]) for i, k in enumerate(knots)], dim=1)
+            return torch.as_tensor(network(places, columns, None) / self._temperature)
+
+        return logits
+
     def to_folder(self, folder: str | Path) -> None:
         """Write the network's weights and what is known of the columns; no pickle."""
         self._check_fitted()
@@ -151,6 +163,15 @@ class Neural(Predictor):
         model._model.load_state_dict(weights)
         model._model.eval()
         return model
+
+
+def _between(knots: Tensor, values: Tensor) -> Tensor:
+    """Where values lie between knots, as ``np.interp`` has it."""
+    if len(knots) < 2:
+        return torch.zeros_like(values)
+    right = torch.searchsorted(knots, values.detach().contiguous()).clamp(1, len(knots) - 1)
+    low, high = knots[right - 1], knots[right]
+    return (right - 1) + ((values - low) / (high - low)).clamp(0, 1)
 
 
 @dataclass(frozen=True)

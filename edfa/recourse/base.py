@@ -1,0 +1,232 @@
+"""What searchers share: the task they are given, what they hand back, and the rows they look among."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edfa.data.table import Table
+from edfa.errors import DataError
+from edfa.explanation.necessity import Group
+from edfa.explanation.support import Support
+from edfa.predictors.base import Chances, Floats, Mask, Predictor
+from edfa.recourse.constraints import Constraints
+from edfa.recourse.people import People
+from edfa.recourse.rules import Bools, Reals, Rules
+
+__all__ = ["Codes", "Found", "Searcher", "Task", "View"]
+
+Codes = npt.NDArray[np.intp]
+ROWS = 200_000  # in one model call at most
+
+
+class View(NamedTuple):
+    """A model as it was fitted, and a set of known features: a key of what is kept for the next people.
+
+    It holds on to the model, so that no other can take its place in memory, and to its prior, which every fit makes
+    anew; a model that is fitted again is another one.
+    """
+
+    predictor: Predictor
+    prior: Any
+    threshold: float | None
+    mask: bytes
+
+    @property
+    def key(self) -> tuple[int, int, float | None, bytes]:
+        """Equal for the same model and the same features."""
+        return id(self.predictor), id(self.prior), self.threshold, self.mask
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """People who know the same features: their facts, what may be changed, and what counts as recourse.
+
+    The columns of all rows here are the known features alone, in order. People with the same facts are one *case*.
+    """
+
+    group: Group
+    rules: Rules
+    predictor: Predictor
+    wanted: int | None
+    seed: int = 0
+
+    @cached_property
+    def view(self) -> "View":
+        """What a thing that is kept for these people must have been made from."""
+        return View(self.predictor, self.predictor.prior_, self.predictor.threshold, self.mask.tobytes())
+
+    @property
+    def mask(self) -> Mask:
+        """Which features are known."""
+        return self.group.mask
+
+    @property
+    def facts(self) -> Floats:
+        """What is known, a row a case."""
+        return self.group.facts
+
+    def __len__(self) -> int:
+        return len(self.group.facts)
+
+    @cached_property
+    def features(self) -> Codes:
+        """The feature that each column is."""
+        return np.flatnonzero(self.mask)
+
+    @cached_property
+    def free(self) -> Codes:
+        """The columns that may change."""
+        return np.flatnonzero(self.rules.free[self.features])
+
+    @cached_property
+    def differentiable(self) -> bool:
+        """Whether gradients flow through the model to something that it sees."""
+        inner: Any = self.predictor
+        seen = self.mask & inner.varies_
+        while hasattr(inner, "predictor_"):  # a view of another
+            inner = inner.predictor_
+            seen = seen & inner.varies_
+        return hasattr(inner, "differentiable") and bool(seen.any())
+
+    @cached_property
+    def random(self) -> np.random.Generator:
+        """A stream of its own, the same for the same known features, whoever else is asked about."""
+        return np.random.default_rng([self.seed, *np.packbits(self.mask).tolist()])
+
+    def ask(self, rows: Floats) -> Chances:
+        """What the model says of rows of known features."""
+        if not len(rows):
+            return np.zeros((0, self.group.told.shape[1]))
+        if len(rows) <= ROWS:
+            return self.predictor.predict_known(self.mask, rows)
+        parts = np.array_split(rows, -(-len(rows) // ROWS))
+        return np.concatenate([self.predictor.predict_known(self.mask, part) for part in parts])
+
+    def reaches(self, case: Codes, chances: Chances) -> Bools:
+        """Whether these chances (rows, or rows of tries) are recourse for these cases."""
+        flat = chances.reshape(-1, chances.shape[-1])
+        decided = self.predictor.decide(flat).reshape(chances.shape[:-1])
+        return self.reached(case, decided, chances)
+
+    def reached(self, case: Codes, decided: Codes, chances: Chances) -> Bools:
+        """The same where the decisions are known already."""
+        own = self.group.decision[case].reshape(-1, *(1,) * (decided.ndim - 1))
+        turned = np.asarray(decided != own)
+        if self.wanted is not None:
+            turned &= decided == self.wanted
+        if least := self.rules.constraints.min_probability:
+            turned &= np.take_along_axis(chances, decided[..., None], axis=-1)[..., 0] >= least
+        return turned
+
+    def score(self, case: Codes, chances: Chances) -> Reals:
+        """How near chances are to recourse: that of the wanted class, or of any but today's."""
+        if self.wanted is not None:
+            return np.asarray(chances[..., self.wanted])
+        own = self.group.decision[case].reshape(-1, *(1,) * (chances.ndim - 1))
+        return np.asarray(
+            1 - np.take_along_axis(chances, np.broadcast_to(own, (*chances.shape[:-1], 1)), axis=-1)[..., 0]
+        )
+
+    def changed(self, case: Codes, to: Floats) -> Floats:
+        """The cases' facts with the changes made."""
+        return np.where(np.isnan(to), self.facts[case], to)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Change sets, a row each: whose (``case``), ``to`` what (NaN: unchanged), and from which training row (or -1).
+
+    ``chances`` are what the model says afterwards; left out by searchers that have not asked.
+    """
+
+    case: Codes
+    to: Floats
+    donor: Codes
+    chances: Chances | None = None
+
+    def __len__(self) -> int:
+        return len(self.case)
+
+    @classmethod
+    def none(cls, task: Task) -> "Found":
+        """Nothing."""
+        none = np.zeros(0, dtype=np.intp)
+        return cls(none, np.zeros((0, len(task.features)), dtype=np.float32), none, task.ask(task.facts[:0]))
+
+    @classmethod
+    def of(cls, case: Codes, to: Floats) -> "Found":
+        """Change sets that come from no one."""
+        return cls(case, to, np.full(len(case), -1, dtype=np.intp))
+
+    def take(self, rows: Codes | Bools) -> "Found":
+        """Some of them."""
+        chances = None if self.chances is None else self.chances[rows]
+        return Found(self.case[rows], self.to[rows], self.donor[rows], chances)
+
+    @classmethod
+    def join(cls, *parts: "Found") -> "Found":
+        """All of them; chances only where all parts have them."""
+        told = [p.chances for p in parts if p.chances is not None]
+        return cls(
+            np.concatenate([p.case for p in parts]),
+            np.concatenate([p.to for p in parts]),
+            np.concatenate([p.donor for p in parts]),
+            np.concatenate(told) if len(told) == len(parts) else None,
+        )
+
+
+class Searcher(ABC):
+    """Looks for plans among training people. Subclasses propose change sets in ``search``.
+
+    ``find_recourse`` keeps of them what the model confirms and the rules allow, and takes out what is not needed
+    (unless ``minimal`` is false). A searcher whose proposals are of that kind already says so with ``finished``; one
+    with a notion of its own of what a plan must hold says so in ``keeps``. ``sweeps`` asks for the sweep of single
+    changes.
+    """
+
+    sweeps = False
+    finished = False
+    minimal = True
+
+    def __init__(self, train: Table) -> None:
+        if not len(train):
+            raise DataError("a searcher looks among training people; there are none")
+        self.train = train
+        self._rules: tuple[People, Constraints | None, Rules] | None = None
+
+    @cached_property
+    def rows(self) -> Floats:
+        """The training people."""
+        return self.train.X
+
+    @cached_property
+    def support(self) -> Support:
+        """The values that training people have."""
+        return Support.of(self.rows)
+
+    def rules(self, constraints: Constraints | None, people: People) -> Rules:
+        """Card and constraints for these people; kept, since the next person is often asked about with the same."""
+        last = self._rules
+        if (
+            last is None
+            or last[1] != constraints
+            or any(getattr(last[0], name) is not getattr(people, name) for name in ("schema", "encoder", "blanket"))
+        ):
+            last = self._rules = people, constraints, Rules.of(constraints, people, self.rows, self.support)
+        return last[2]
+
+    @abstractmethod
+    def search(self, task: Task) -> Found:
+        """Proposals for every case of the task; none for a case is an answer too."""
+
+    def keeps(self, task: Task, case: Codes, to: Floats, chances: Chances) -> Bools:
+        """Which change sets are good enough: those that are recourse."""
+        return task.reaches(case, chances)
+
+    def invalidation(self, task: Task, found: Found) -> Reals | None:
+        """How likely each plan is to fail when its numbers are met only roughly, from a searcher that looks at it."""
+        return None

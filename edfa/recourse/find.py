@@ -1,0 +1,163 @@
+"""find_recourse: plans for whole batches of partially known people, one model call for all who know the same."""
+
+from typing import Any
+
+import numpy as np
+
+from edfa.errors import DataError, UnknownNameError
+from edfa.explanation.necessity import Sweep, sweep
+from edfa.predictors.base import Mask, Predictor
+from edfa.recourse.base import Codes, Found, Searcher, Task
+from edfa.recourse.constraints import Constraints
+from edfa.recourse.finish import confirm, minimise, undominated
+from edfa.recourse.measure import apart, diverse, lengths
+from edfa.recourse.options import interval
+from edfa.recourse.people import People, States
+from edfa.recourse.plans import Plans
+from edfa.recourse.reasons import Why
+
+__all__ = ["find_recourse"]
+
+FEW = 16  # people who are swept at once, without asking first who is where they want to be
+
+
+def find_recourse(
+    states: People | States,
+    searcher: Searcher,
+    *,
+    constraints: Constraints | None = None,
+    wanted: int | None = None,
+    k: int | None = None,
+    seed: int = 0,
+) -> Plans:
+    """What everybody could change to get another decision.
+
+    Parameters
+    ----------
+    states
+        Partially known people, or what has them: a trajectory.
+    searcher
+        How plans are looked for: ``Nearest(train)`` and others.
+    constraints
+        What must not change, beyond what the card says.
+    wanted
+        The code of the class to lead to; people who are there get no plan. Without one, any other decision counts
+        (the paper's reading).
+    k
+        At most so many plans each: the best, then those farthest from it and from each other.
+    seed
+        For searchers that draw; the same people get the same plans, alone or in a batch.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> from edfa.recourse import Nearest, People
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> known = table.test.X[:40].copy()
+    >>> known[:, 10:] = np.nan
+    >>> plans = find_recourse(People(known, table.schema, table.encoder, model), Nearest(table.train))
+    >>> sorted(set(plans.frame()["feature"]) - set(table.schema.names[:10]))
+    []
+    """
+    people = states.people()
+    if not isinstance(searcher, Searcher):
+        raise DataError(f"a searcher is an object such as Nearest(train), not {searcher!r}")
+    if people.predictor is None:
+        raise DataError("these people have no predictor; plans are for decisions that one makes")
+    if k is not None and k < 1:
+        raise DataError(f"k: at least one plan, not {k}")
+    if people.schema.names != searcher.train.schema.names:
+        raise DataError("the searcher's training people and these have different features")
+    if people.encoder != searcher.train.encoder:
+        raise DataError("the searcher's training people and these are encoded differently; use one table's encoder")
+    goal = None if wanted is None else _position(people.predictor, wanted)
+    rules = searcher.rules(constraints, people)
+    rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
+    tasks = [Task(group, rules, people.predictor, goal, seed) for group in swept.groups]
+    parts = [_columns(searcher, task, rows, k) for task in tasks]
+    return _plans(people, Why(people, rules, goal, rows), parts, decision)
+
+
+def _position(predictor: Predictor, wanted: int) -> int:
+    found = np.flatnonzero(np.asarray(predictor.classes_) == wanted)
+    if not len(found):
+        raise UnknownNameError("class", wanted, predictor.classes_)
+    return int(found[0])
+
+
+def _sweep(
+    people: People, predictor: Predictor, goal: int | None, searcher: Searcher, free: Mask
+) -> tuple[Codes, Sweep, Codes]:
+    """The rows of people who are not where they want to be, what single changes would do, everybody's decision."""
+    swept = free if searcher.sweeps else free & False
+    if goal is None:
+        found = sweep(people.X, predictor, searcher.support, swept)
+        return np.arange(len(people)), found, found.decision
+    if len(people) <= FEW:
+        found = sweep(people.X, predictor, searcher.support, swept)
+        if (found.decision != goal).all():
+            return np.arange(len(people)), found, found.decision
+    decision = predictor.decide(predictor.predict_proba(people.X))
+    rows = np.flatnonzero(decision != goal)
+    return rows, sweep(people.X[rows], predictor, searcher.support, swept), decision
+
+
+def _search(searcher: Searcher, task: Task) -> Found:
+    """What the searcher proposes, made sure of."""
+    if not len(task.free):
+        return Found.none(task)
+    found = searcher.search(task)
+    if not searcher.finished:
+        found = confirm(searcher, task, found)
+        found = undominated(task, minimise(searcher, task, found)) if searcher.minimal else found
+    return found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most)
+
+
+def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict[str, Any]:
+    """A task's plans, in order, once for each person of its cases."""
+    found = _search(searcher, task)
+    size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
+    order = np.lexsort((size.l2, size.l0, np.round(size.effort, 9), found.case))
+    if k is not None:
+        sorted_ = found.take(order)
+        order = order[diverse(sorted_.case, apart(task.rules, task.mask, task.facts[sorted_.case], sorted_.to), k)]
+    found, chances = found.take(order), np.asarray(found.chances)[order]
+    case, group = found.case, task.group
+    decided = task.predictor.decide(chances) if len(found) else case
+    to = np.full((len(found), len(task.mask)), np.nan, dtype=np.float32)
+    to[:, task.features] = found.to
+    fails = searcher.invalidation(task, found)
+    # An interval says nothing about how robust its values are, so that a robust plan has none.
+    low, high = interval(task, found) if fails is None else np.full((2, len(found)), np.nan, dtype=np.float32)
+    plan = np.arange(len(found))
+    columns: dict[str, Any] = {"to": to, "low": low, "high": high, "donor": found.donor}
+    columns |= {"reached": np.asarray(task.predictor.classes_)[decided], "after": chances[plan, decided]}
+    columns |= {"before": group.told[case, decided]}
+    columns |= {name: part[order] for name, part in size._asdict().items()}
+    if fails is not None:
+        columns["invalidation"] = fails
+    count = np.bincount(case, minlength=len(task))
+    first = np.cumsum(count) - count
+    times = count[group.case]
+    inner = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+    pick = np.repeat(first[group.case], times) + inner
+    return {name: part[pick] for name, part in columns.items()} | {"of": np.repeat(rows[group.people], times)}
+
+
+def _plans(people: People, why: Why, parts: list[dict[str, Any]], decision: Codes) -> Plans:
+    if not parts:  # nobody, or everybody is there already
+        parts = [_nothing(len(people.schema))]
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    order = np.argsort(joined["of"], kind="stable")
+    joined = {name: part[order] for name, part in joined.items()}
+    why.settle(joined["of"])
+    codes = np.asarray(people.predictor.classes_)[decision] if people.predictor else decision
+    return Plans(people=people, decision=codes, valid=np.ones(len(order), dtype=bool), reasons=why, **joined)
+
+
+def _nothing(width: int) -> dict[str, Any]:
+    whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
+    numbers = dict.fromkeys(("of", "reached", "l0", "donor"), whole)
+    reals = dict.fromkeys(("low", "high", "before", "after", "l2", "heom", "effort"), real)
+    return numbers | reals | {"to": np.zeros((0, width), dtype=np.float32)}

@@ -1,0 +1,99 @@
+"""The invalidation rate: how often a plan fails when its numbers are met only roughly.
+
+Noise is normal and falls on changed continuous features alone: nobody implements noise on what they leave as it is,
+and a level is met or not. For one changed number, and a model that tells its cells, the rate is a sum over these cells;
+otherwise it is a share of quasi-random draws, the same for everybody.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from scipy.stats.qmc import Sobol
+
+from edfa.predictors.base import Floats
+from edfa.recourse.base import Codes, Task
+from edfa.recourse.rules import Bools, Reals
+
+__all__ = ["Noise"]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Normal noise of ``sigma`` training ranges; ``draws`` are a power of two.
+
+    Examples
+    --------
+    >>> Noise(0.1, draws=4).standard(2).shape
+    (4, 2)
+    """
+
+    sigma: float = 0.05
+    draws: int = 256
+    seed: int = 0
+
+    def standard(self, width: int) -> Reals:
+        """Quasi-random standard normal draws, (draws, features)."""
+        return np.asarray(ndtri(self._uniform(width)))
+
+    def _uniform(self, width: int) -> Reals:
+        points = Sobol(width, rng=np.random.default_rng(self.seed)).random(self.draws)
+        return np.asarray(np.clip(points, 1e-9, 1 - 1e-9))
+
+    def scale(self, task: Task) -> Reals:
+        """The standard deviation on each known feature; zero where there is no noise."""
+        rules, features = task.rules, task.features
+        return np.where(rules.measured[features], self.sigma * rules.spread[features], 0.0)
+
+    def rate(self, task: Task, case: Codes, to: Floats) -> Reals:
+        """The invalidation rate of change sets."""
+        noisy = ~np.isnan(to) & (self.scale(task) > 0)
+        found = np.zeros(len(case))
+        alone = (noisy.sum(axis=1) == 1) & ((~np.isnan(to)).sum(axis=1) == 1)
+        for k, feature in enumerate(task.group.features):
+            column = int(np.searchsorted(task.features, feature))
+            rows = np.flatnonzero(alone & noisy[:, column])
+            if len(rows) and self.exact(task, k):
+                found[rows] = self._sum(task, k, case[rows], to[rows, column])
+                noisy[rows] = False
+        rows = np.flatnonzero(noisy.any(axis=1))
+        found[rows] = self._share(task, case[rows], to[rows], noisy[rows])
+        return found
+
+    def exact(self, task: Task, k: int) -> bool:
+        """Whether the sweep has tried every cell of its k-th feature."""
+        tries = task.group.tries[k]
+        return bool((tries.lower < tries.upper).all())
+
+    def by_value(self, task: Task, k: int, values: Floats) -> Reals:
+        """The rate of every single change of the k-th swept feature to each value, (cases, values): one product."""
+        return np.asarray(self.fails(task, k) @ self._weights(task, k, values).T)
+
+    def _sum(self, task: Task, k: int, case: Codes, values: Floats) -> Reals:
+        return np.asarray((self.fails(task, k)[case] * self._weights(task, k, values)).sum(axis=1))
+
+    def fails(self, task: Task, k: int) -> Bools:
+        """Which cells of the k-th swept feature are no recourse, (cases, cells)."""
+        group = task.group
+        part = slice(*np.r_[0, group.ends][k : k + 2])
+        return ~task.reached(np.arange(len(task)), group.decisions[:, part], group.chances[:, part])
+
+    def _weights(self, task: Task, k: int, values: Floats) -> Reals:
+        """How likely noise around each value is to end in each cell, (values, cells)."""
+        tries, feature = task.group.tries[k], task.group.features[k]
+        scale = self.sigma * task.rules.spread[feature]
+        upper, lower = ((ends.astype(float) - values[:, None]) / scale for ends in (tries.upper, tries.lower))
+        return np.asarray(ndtr(upper) - ndtr(lower))
+
+    def _share(self, task: Task, case: Codes, to: Floats, noisy: Bools) -> Reals:
+        """Of draws."""
+        if not len(case):
+            return np.zeros(0)
+        # Drawn for all features, known or not, so that a feature's noise is the same in every state.
+        noise = (self.standard(len(task.mask))[:, task.features] * self.scale(task)).astype(np.float32)
+        found = np.empty(len(case))
+        for part in np.array_split(np.arange(len(case)), -(-len(case) // 1024)):
+            rows = task.changed(case[part], to[part])[:, None, :] + noise * noisy[part][:, None, :]
+            chances = task.ask(rows.reshape(-1, to.shape[1])).reshape(len(part), self.draws, -1)
+            found[part] = 1 - task.reaches(case[part], chances).mean(axis=1)
+        return found

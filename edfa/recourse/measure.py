@@ -1,0 +1,86 @@
+"""How far a plan goes: the number of changes, two distances, the effort; and an order of plans, near or diverse."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from edfa.predictors.base import Floats, Mask
+from edfa.recourse.base import Codes
+from edfa.recourse.rules import Reals, Rules
+
+__all__ = ["Lengths", "apart", "diverse", "effort", "lengths"]
+
+
+class Lengths(NamedTuple):
+    """Of each plan: changed features; the distance on label codes (the paper's), and with a category's change counted
+    as one (HEOM), both as a root of squares in units of the training range; the effort."""
+
+    l0: Codes
+    l2: Reals
+    heom: Reals
+    effort: Reals
+
+
+def lengths(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> Lengths:
+    """Of change sets (a row each, NaN: unchanged), the columns being the known features."""
+    changed, share = _moved(rules, mask, facts, to)
+    mixed = np.where(rules.ordered[mask], share, changed)
+    l2, heom = (np.sqrt((part**2).sum(axis=1)) for part in (share, mixed))
+    return Lengths(changed.sum(axis=1), l2, heom, _effort(rules, mask, changed, share))
+
+
+def effort(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> Reals:
+    """What the changes cost the person."""
+    return _effort(rules, mask, *_moved(rules, mask, facts, to))
+
+
+def _moved(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> tuple[Mask, Reals]:
+    """What is changed, and by what share of its range; away from a value that is no measurement: by all of it."""
+    changed = ~np.isnan(to)
+    share = np.where(changed, np.abs(to - facts), 0) / rules.spread[mask]
+    for column, feature in enumerate(np.flatnonzero(mask)):
+        if len(rules.states[feature]):
+            share[changed[:, column] & np.isin(facts[:, column], rules.states[feature]), column] = 1
+    return changed, share
+
+
+def _effort(rules: Rules, mask: Mask, changed: Mask, share: Reals) -> Reals:
+    units = np.where(rules.ordered[mask], share * rules.spread[mask], changed)
+    return np.asarray(units @ rules.effort[mask])
+
+
+def diverse(of: Codes, places: Reals, k: int) -> Codes:
+    """At most k rows of each ``of``: the first one, then always the one farthest from those taken.
+
+    Rows of one ``of`` stand together, best first; ``places`` says where each lies. The answer keeps their order.
+
+    >>> diverse(np.array([0, 0, 0, 1]), np.array([[0.0], [0.1], [5.0], [0.0]]), 2)
+    array([0, 2, 3])
+    """
+    starts = np.flatnonzero(np.r_[True, of[1:] != of[:-1]]) if len(of) else np.zeros(0, dtype=np.intp)
+    block = np.cumsum(np.isin(np.arange(len(of)), starts)) - 1
+    taken, nearest, latest = np.zeros(len(of), dtype=bool), np.full(len(of), np.inf), starts
+    for _ in range(min(k, int(np.bincount(block).max())) if len(of) else 0):
+        taken[latest] = True
+        which = np.full(len(starts), -1)
+        which[block[latest]] = latest
+        alive = which[block] >= 0
+        # Rounded, so that equal distances are equal whatever the batch; then the better plan is taken.
+        gap = np.round(((places[alive] - places[which[block[alive]]]) ** 2).sum(axis=1), 9)
+        nearest[alive] = np.minimum(nearest[alive], gap)
+        order = np.lexsort((np.arange(len(of)), np.where(taken, 1.0, -nearest), block))
+        best = order[starts]
+        latest = best[~taken[best]]
+    return np.flatnonzero(taken)
+
+
+def apart(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> Reals:
+    """Where plans lie for ``diverse``: which features they change, and by how much or to which level."""
+    changed, ordered = ~np.isnan(to), rules.ordered[mask]
+    moved = np.where(changed, to - facts, 0) / rules.spread[mask]
+    levels = [
+        (to[:, [c]] == rules.support.values[f]) / np.sqrt(2)
+        for c, f in enumerate(np.flatnonzero(mask))
+        if not rules.ordered[f] and changed[:, c].any()
+    ]
+    return np.concatenate([changed / np.sqrt(2), moved[:, ordered], *levels], axis=1)

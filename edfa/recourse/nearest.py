@@ -1,0 +1,147 @@
+"""EDFA-default: what similar training people have, put in place of one's own values, as little of it as will do.
+
+First every single change (the sweep); then two and three changes at once, with values of the nearest training people
+whom the current view puts where one wants to be. Whoever has no plan by then is offered all that more distant people
+have, or all that helps by itself, without what is not needed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from edfa.data.table import Table
+from edfa.errors import SchemaError
+from edfa.recourse.base import Codes, Found, Searcher, Task
+from edfa.recourse.combine import combine, differences
+from edfa.recourse.finish import confirm, minimise, undominated
+from edfa.recourse.options import Options
+from edfa.recourse.pool import Pool
+
+__all__ = ["Nearest"]
+
+GRAFTS = 5  # of a case without a plan, so many of the nearest donors that would do are followed up
+
+
+class Nearest(Searcher):
+    """The paper's default searcher.
+
+    Parameters
+    ----------
+    train
+        The training people: donors of values.
+    neighbours, farther
+        How many of the nearest are combined with; and how many are asked where that gives nothing.
+    changes
+        The largest number of changes combined, at most 3.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> from edfa.recourse import People, find_recourse
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> refused = table.test.X[model.predict(table.test.X) == 0][:5]
+    >>> people = People(refused, table.schema, table.encoder, model)
+    >>> plans = find_recourse(people, Nearest(table.train), wanted=1)
+    >>> bool(plans.valid.all()), bool(plans.legal.all())
+    (True, True)
+    """
+
+    # DEVIATION: the paper fixes neither the number of neighbours nor how sets of changes grow; 10 and up to 3 give
+    # about as many plans of about the size that its quality table implies.
+    sweeps = True
+    finished = True
+
+    def __init__(self, train: Table, *, neighbours: int = 10, farther: int = 50, changes: int = 3) -> None:
+        super().__init__(train)
+        if neighbours < 1 or farther < 1 or not 1 <= changes <= 3:
+            raise SchemaError("neighbours and farther are at least 1, and changes from 1 to 3")
+        self.neighbours, self.farther, self.changes = neighbours, farther, changes
+        self.pool = Pool(self.rows, np.array([f.kind != "categorical" for f in train.schema]))
+
+    def search(self, task: Task) -> Found:
+        """Single changes, then several; more distant people where there are none."""
+        options = Options.of(task)
+        found = [_single(options)]
+        if min(self.changes, task.rules.most, len(task.free)) > 1:
+            found += [undominated(task, part) for side in self.sides(task) if (part := self._several(options, *side))]
+        joined = Found.join(*found)
+        left = np.setdiff1d(np.arange(len(task)), joined.case)
+        return Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
+
+    def sides(self, task: Task) -> list[tuple[Codes, Codes]]:
+        """Cases of the same decision, with the donors who are where they want to be."""
+        decided, wanted = self.pool.decided(task), task.wanted
+        return [
+            (
+                np.flatnonzero(task.group.decision == now),
+                np.flatnonzero(decided != now if wanted is None else decided == wanted),
+            )
+            for now in np.unique(task.group.decision)
+        ]
+
+    def _several(self, options: Options, case: Codes, donors: Codes) -> Found | None:
+        """Two and three of a neighbour's values."""
+        task = options.task
+        near = self.pool.nearest(task, case, donors, self.neighbours)
+        if not near.size:
+            return None
+        values = self.pool.rows[near[:, :, None], task.features]
+        most = min(self.changes, task.rules.most)
+        parts = []
+        for plans, place in combine(options, case, *differences(options, case, values), most):
+            row = np.searchsorted(case, plans.case)
+            parts.append(replace(plans, donor=self.pool.number[near[row, place]]))
+        return Found.join(*parts) if parts else None
+
+    def _farther(self, options: Options, left: Codes) -> Found:
+        """All that a more distant donor has; where none helps, all that helps by itself. Then only what is needed."""
+        task = options.task
+        parts = [confirm(self, task, _all_that_helps(options, left))]
+        for case, donors in self.sides(task):
+            case = np.intersect1d(case, left)
+            near = self.pool.nearest(task, case, donors, self.farther)
+            if not near.size:
+                continue
+            option, usable = differences(options, case, self.pool.rows[near[:, :, None], task.features])
+            to = np.full((*near.shape, len(task.features)), np.nan, dtype=np.float32)
+            offered = options.to[case[:, None, None], option]
+            to[:, :, task.free] = np.where(usable, offered, np.float32(np.nan))
+            flat = Found(np.repeat(case, near.shape[1]), to.reshape(-1, to.shape[2]), self.pool.number[near.ravel()])
+            parts.append(_first(confirm(self, task, flat), GRAFTS))
+        found = minimise(self, task, Found.join(*parts))
+        found = found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most)
+        return undominated(task, found)
+
+
+def _single(options: Options) -> Found:
+    case, option = options.nearest()
+    to = np.full((len(case), len(options.task.features)), np.nan, dtype=np.float32)
+    to[np.arange(len(case)), options.column[option]] = options.to[case, option]
+    told = options.task.group.chances[case, options.try_[option]]
+    return Found(case, to, np.full(len(case), -1, dtype=np.intp), told)
+
+
+def _all_that_helps(options: Options, case: Codes) -> Found:
+    """Each case's best option of every feature, one more at a time, the most helpful first."""
+    task = options.task
+    score = np.where(np.isnan(options.to[case]), -1.0, options.score[case])
+    filled = np.flatnonzero(np.diff(options.first))
+    best = [options.first[k] + score[:, options.first[k] : options.first[k + 1]].argmax(axis=1) for k in filled]
+    option = np.stack(best, axis=1)
+    gain = np.take_along_axis(score, option, axis=1)
+    option = np.take_along_axis(option, np.argsort(-gain, axis=1, kind="stable"), axis=1)
+    count = option.shape[1]
+    to = np.full((len(case), count, len(task.features)), np.nan, dtype=np.float32)
+    for k in range(count):
+        who, value = np.arange(len(case)), options.to[case, option[:, k]]
+        to[who[:, None], np.arange(k, count), options.column[option[:, k]][:, None]] = value[:, None]
+    return Found.of(np.repeat(case, count), to.reshape(-1, to.shape[2]))
+
+
+def _first(found: Found, count: int) -> Found:
+    """The first so many of each case."""
+    order = np.argsort(found.case, kind="stable")
+    case = found.case[order]
+    rank = np.arange(len(case)) - np.searchsorted(case, case)
+    return found.take(np.sort(order[rank < count]))

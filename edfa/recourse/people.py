@@ -1,0 +1,86 @@
+"""A batch of partially known people: what every searcher starts from, however they came to be known so far."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from edfa.blanket.units import Blanket
+from edfa.data.encode import Encoder
+from edfa.data.schema import Schema
+from edfa.errors import DataError
+from edfa.predictors.base import Floats, Predictor
+
+__all__ = ["Numbers", "People", "States"]
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Partially known people, a row each; NaN is not known.
+
+    Parameters
+    ----------
+    X, schema, encoder
+        The rows as an encoder makes them, the card, and the encoder.
+    predictor
+        The fitted model that decides. Plans that were read from a file have none.
+    blanket
+        Only its features are changed; without one, every feature may be.
+    person, seed, step
+        Whole numbers that come back with the plans; one for all, or one a row.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> people = People(table.test.X[:3], table.schema, table.encoder, model)
+    >>> people.person, people.step
+    (array([0, 1, 2]), array([0, 0, 0]))
+    """
+
+    X: Floats
+    schema: Schema
+    encoder: Encoder
+    predictor: Predictor | None
+    blanket: Blanket | None = None
+    person: Numbers | int | None = None
+    seed: Numbers | int = 0
+    step: Numbers | int = 0
+
+    def __post_init__(self) -> None:
+        rows = np.asarray(self.X, dtype=np.float32)
+        if rows.ndim != 2 or rows.shape[1] != len(self.schema):
+            raise DataError(f"people are rows of {len(self.schema)} features; X has the shape {rows.shape}")
+        if np.isinf(rows).any():
+            raise DataError("X is infinite somewhere; NaN means that a fact is not known")
+        if self.schema.names != self.encoder.names:
+            raise DataError("the schema and the encoder do not describe the same features")
+        if self.predictor is not None:
+            self.predictor._check_fitted()
+        for name in self.blanket.features if self.blanket else ():
+            self.schema.index(name)
+        numbers = {"person": np.arange(len(rows)) if self.person is None else self.person}
+        for name, given in (numbers | {"seed": self.seed, "step": self.step}).items():
+            column = np.asarray(given, dtype=np.int64)
+            if column.ndim and column.shape != (len(rows),):
+                raise DataError(f"{name} has {column.size} numbers for {len(rows)} people")
+            object.__setattr__(self, name, np.broadcast_to(column, (len(rows),)))
+        object.__setattr__(self, "X", rows)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def people(self) -> "People":
+        """Itself, as anything that can be asked for recourse gives its people."""
+        return self
+
+
+class States(Protocol):
+    """Whatever holds people in some state of knowledge: ``People`` itself, a trajectory."""
+
+    def people(self) -> People:
+        """The people."""

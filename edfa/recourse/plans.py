@@ -1,0 +1,254 @@
+"""Plans: what to change, from what to what, with what it takes and what is known about it. No plan has a reason."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from edfa.predictors.base import Floats
+from edfa.recourse.people import Numbers, People
+from edfa.recourse.rules import Bools, Reals
+
+__all__ = ["Change", "NoPlan", "Plan", "Plans", "Reason"]
+
+Reason = Literal[
+    "already there", "nothing flips", "only locked features flip", "range too narrow", "more information needed"
+]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One fact, from what to what. Where ``low`` and ``high`` are given, any value between them does as well."""
+
+    feature: str
+    before: Any
+    after: Any
+    low: Any = None
+    high: Any = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A set of changes that gives another decision; none of them can be left out.
+
+    ``l2`` counts label codes as numbers (the paper's), ``heom`` a changed category as one; ``effort`` is in the card's
+    units, times the person's weights. ``probability_before`` and ``after`` are of the class that is reached. ``inlier``
+    says whether training people are like the result, ``inlier_base`` what share of real people are (see
+    ``edfa.recourse.plausible``). ``invalidation`` is the chance that it fails when its numbers are met only
+    roughly (from ``PROBE``). ``donor`` is the training row whose values it takes. ``unknown`` was not known.
+    """
+
+    id: str
+    person: int
+    seed: int
+    step: int
+    number: int
+    changes: tuple[Change, ...]
+    reached: str
+    probability_before: float
+    probability_after: float
+    l0: int
+    l2: float
+    heom: float
+    effort: float
+    valid: bool
+    donor: int | None
+    inlier: bool | None
+    inlier_base: float | None
+    invalidation: float | None
+    unknown: tuple[str, ...]
+
+    def __str__(self) -> str:
+        said = [f"{c.feature}: {c.before} → {c.after}" for c in self.changes]
+        return f"{', '.join(said)} ({self.probability_before:.0%} → {self.probability_after:.0%} {self.reached})"
+
+
+@dataclass(frozen=True)
+class NoPlan:
+    """Why a person in a state has no plan. ``unlock`` names what they may be asked next, likeliest first."""
+
+    person: int
+    seed: int
+    step: int
+    reason: Reason
+    unlock: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plans:
+    """The plans of a batch of people, in columns; those of one person in one state stand together, best first.
+
+    ``of`` is the row of ``people`` that a plan is for, ``to`` what changes (NaN: nothing), in encoded units;
+    ``decision`` is what the model decides about each of the people today. ``reasons`` has an entry for everybody
+    without a plan.
+    """
+
+    people: People
+    decision: Numbers
+    of: Numbers
+    to: Floats
+    low: Floats
+    high: Floats
+    reached: Numbers
+    before: Reals
+    after: Reals
+    l0: Numbers
+    l2: Reals
+    heom: Reals
+    effort: Reals
+    valid: Bools
+    donor: Numbers
+    reasons: Mapping[int, NoPlan]
+    inlier: Reals | None = None
+    inlier_base: Reals | None = None
+    invalidation: Reals | None = None
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def __repr__(self) -> str:
+        return f"<Plans: {len(self):,} for {int(self.legal.sum()):,} of {len(self.people):,} people and states>"
+
+    def __iter__(self) -> Iterator[Plan]:
+        return (self[i] for i in range(len(self)))
+
+    @cached_property
+    def count(self) -> Numbers:
+        """How many plans each of the people has."""
+        return np.bincount(self.of, minlength=len(self.people)).astype(np.int64)
+
+    @property
+    def legal(self) -> Bools:
+        """Which of the people have a plan."""
+        return self.count > 0
+
+    @cached_property
+    def first(self) -> Numbers:
+        """Each of the people's best plan, or -1."""
+        return np.where(self.legal, np.cumsum(self.count) - self.count, -1)
+
+    @cached_property
+    def number(self) -> Numbers:
+        """A plan's place among those of its person, from 0."""
+        return np.asarray(np.arange(len(self)) - self.first[self.of])
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The same changes for the same person, seed and step have the same name."""
+        keys = np.stack([np.asarray(self.people.person), np.asarray(self.people.seed), np.asarray(self.people.step)], 1)
+        where = [np.flatnonzero(~np.isnan(row)) for row in self.to]
+        told = (
+            keys[i].tobytes() + w.tobytes() + row[w].tobytes()
+            for i, w, row in zip(self.of, where, self.to, strict=True)
+        )
+        return tuple(hashlib.blake2b(t, digest_size=6).hexdigest() for t in told)
+
+    def rows(self) -> Floats:
+        """Everybody with a plan's changes made, a row a plan; what was not known stays so."""
+        return np.where(np.isnan(self.to), self.people.X[self.of], self.to)
+
+    def __getitem__(self, i: int) -> Plan:
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"there are {len(self)} plans")
+        i, names = i % len(self), self.people.schema.names
+        row = int(self.of[i])
+        facts, features = self.people.X[row], np.flatnonzero(~np.isnan(self.to[i]))
+        person, seed, step = (int(np.asarray(n)[row]) for n in (self.people.person, self.people.seed, self.people.step))
+        return Plan(
+            id=self.ids[i],
+            person=person,
+            seed=seed,
+            step=step,
+            number=int(self.number[i]),
+            changes=tuple(self._change(i, int(j), facts) for j in features),
+            reached=self._class(int(self.reached[i])),
+            probability_before=float(self.before[i]),
+            probability_after=float(self.after[i]),
+            l0=int(self.l0[i]),
+            l2=float(self.l2[i]),
+            heom=float(self.heom[i]),
+            effort=float(self.effort[i]),
+            valid=bool(self.valid[i]),
+            donor=int(self.donor[i]) if self.donor[i] >= 0 else None,
+            inlier=None if self.inlier is None else bool(self.inlier[i]),
+            inlier_base=None if self.inlier_base is None else float(self.inlier_base[i]),
+            invalidation=None if self.invalidation is None else float(self.invalidation[i]),
+            unknown=tuple(names[j] for j in np.flatnonzero(np.isnan(facts))),
+        )
+
+    def _change(self, i: int, feature: int, facts: Floats) -> Change:
+        name = self.people.schema.names[feature]
+        codes = [facts[feature], self.to[i, feature]]
+        if not np.isnan(self.low[i]):
+            codes += [self.low[i], self.high[i]]
+        return Change(name, *(self.people.encoder.decode_cells(name, [code])[0] for code in codes))
+
+    def _class(self, code: int) -> str:
+        return self.people.schema.classes[code]
+
+    def of_person(self, person: int, *, seed: int | None = None, step: int | None = None) -> tuple[Plan, ...]:
+        """One person's plans, of one state where seed or step are given."""
+        fits = np.asarray(self.people.person) == person
+        for numbers, wanted in ((self.people.seed, seed), (self.people.step, step)):
+            fits = fits if wanted is None else fits & (np.asarray(numbers) == wanted)
+        return tuple(self[int(i)] for i in np.flatnonzero(fits[self.of]))
+
+    def frame(self, *, changes_only: bool = True) -> pd.DataFrame:
+        """One row a change, in people's words; or one row for every known fact, changed or not."""
+        told = ~np.isnan(self.to) if changes_only else ~np.isnan(self.people.X[self.of])
+        plan, feature = np.nonzero(told)
+        row = self.of[plan]
+        own, new = self.people.X[row, feature], self.to[plan, feature]
+        new = np.where(np.isnan(new), own, new)
+        columns: dict[str, npt.NDArray[Any]] = {
+            "person": np.asarray(self.people.person)[row],
+            "seed": np.asarray(self.people.seed)[row],
+            "step": np.asarray(self.people.step)[row],
+            "plan": self.number[plan],
+            "feature": np.array(self.people.schema.names, dtype=object)[feature],
+            "from": self._words(feature, own),
+            "to": self._words(feature, new),
+            "low": self._words(feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.low[plan])),
+            "high": self._words(feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.high[plan])),
+            "reached": np.array(self.people.schema.classes, dtype=object)[self.reached[plan]],
+            "id": np.array(self.ids, dtype=object)[plan],
+        }
+        parts = ("before", "after", "l0", "l2", "heom", "effort", "valid", "donor")
+        return pd.DataFrame(columns | {name: np.asarray(getattr(self, name))[plan] for name in parts})
+
+    def _words(self, feature: npt.NDArray[np.intp], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        found = np.full(len(codes), None, dtype=object)
+        for j in np.unique(feature):
+            rows = np.flatnonzero((feature == j) & ~np.isnan(codes))
+            if len(rows):
+                found[rows] = self.people.encoder.decode_cells(self.people.schema.names[j], codes[rows])
+        return found
+
+    def to_json(self) -> str:
+        """As JSON, without the model; ``from_json`` reads it back."""
+        from edfa.recourse.store import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Plans":
+        """Read what ``to_json`` wrote."""
+        from edfa.recourse.store import from_json
+
+        return from_json(text)
+
+    def _repr_html_(self) -> str:
+        head = "<tr><th>person</th><th>step</th><th>plan</th><th>changes</th><th>effort</th><th>chance</th></tr>"
+        rows = [
+            f"<tr><td>{p.person}</td><td>{p.step}</td><td>{p.number}</td>"
+            f"<td>{escape(', '.join(f'{c.feature}: {c.before} → {c.after}' for c in p.changes))}</td>"
+            f"<td>{p.effort:.2f}</td><td>{p.probability_after:.0%} {escape(p.reached)}</td></tr>"
+            for p, _ in zip(self, range(20), strict=False)
+        ]
+        return f"<p>{escape(repr(self)[1:-1])}</p><table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"

@@ -1,0 +1,25 @@
+"""German credit and two models of it, made once for all tests of recourse."""
+
+import pytest
+
+import edfa
+
+
+@pytest.fixture(scope="session")
+def table():
+    return edfa.load("german")
+
+
+@pytest.fixture(scope="session")
+def trees(table):
+    return edfa.SubsetXGB(trees=40).fit(table.train.X, table.train.y)
+
+
+@pytest.fixture(scope="session")
+def network(table):
+    return edfa.MaskedMLP(epochs=12, balanced=True).fit(table.train.X, table.train.y)
+
+
+@pytest.fixture(scope="session")
+def german(table, trees):
+    return table, trees

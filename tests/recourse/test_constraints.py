@@ -1,0 +1,140 @@
+"""Constraints: they tighten, they are checked first, they hold."""
+
+import numpy as np
+import pytest
+from discrete import as_sets, world
+
+import edfa
+from edfa.errors import FactError, SchemaError, UnknownNameError
+from edfa.recourse import Constraints, DiCE, Nearest, People, find_recourse
+
+
+def search(german, **given):
+    table, model = german
+    searcher = Nearest(table.train)
+    people = People(table.test.X[:60], table.schema, table.encoder, model)
+    return find_recourse(people, searcher, constraints=Constraints(**given))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"locked": ("purpos",)}, UnknownNameError, "did you mean 'purpose'"),
+        ({"ranges": {"amount": (0, 1)}}, UnknownNameError, "credit_amount"),
+        ({"together": (("purpose", "job_"),)}, UnknownNameError, "did you mean 'job'"),
+        ({"only": ("age",)}, SchemaError, "only tighten"),
+        ({"only": ("credit_history",)}, SchemaError, "frozen"),
+        ({"directions": {"employment": "down"}}, SchemaError, "the card allows 'up' only"),
+        ({"directions": {"purpose": "up"}}, SchemaError, "needs an order"),
+        ({"ranges": {"purpose": (0, 1)}}, SchemaError, "levels"),
+        ({"levels": {"duration": (12,)}}, SchemaError, "range instead"),
+        ({"levels": {"housing": ("owns",)}}, FactError, "own"),
+        ({"forbidden": (("housing", "own", "tent"),)}, FactError, "tent"),
+        ({"max_changes": 0}, SchemaError, "at least 1"),
+        ({"min_probability": 1.0}, SchemaError, "min_probability"),
+        ({"weights": {"duration": -1}}, SchemaError, "positive"),
+        ({"weights": {"duration": 2}, "difficulty": {"duration": 2}}, SchemaError, "one of the two"),
+        ({"ranges": {"duration": (9, 3)}}, SchemaError, "must not be above"),
+        ({"reading": "tea leaves"}, SchemaError, "card or paper"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_before_any_work(given, error, words, german):
+    with pytest.raises(error, match=words):
+        search(german, **given)
+
+
+def test_the_card_holds_by_default(german):
+    told = search(german).frame()
+    schema = german[0].schema
+    assert not {f.name for f in schema if not f.actionable} & set(told["feature"])
+    levels = list(schema["employment"].levels)
+    moved = told[told["feature"] == "employment"]
+    assert len(moved) > 5
+    assert all(levels.index(b) > levels.index(a) for a, b in zip(moved["from"], moved["to"], strict=True))
+
+
+def test_the_papers_reading_frees_all_but_what_is_sensitive(german):
+    told = set(search(german, reading="paper").frame()["feature"])
+    assert "credit_history" in told
+    assert not told & set(german[0].schema.sensitive)
+
+
+def test_locks_ranges_levels_directions_and_transitions_hold(german):
+    free = search(german).frame()
+    given = {
+        "locked": ("purpose",),
+        "ranges": {"credit_amount": (1000, 4000)},
+        "levels": {"savings_status": (">=1000",)},
+        "directions": {"duration": "down"},
+        "forbidden": (("housing", "rent", "own"),),
+        "max_changes": 2,
+        "min_probability": 0.6,
+    }
+    told = search(german, **given).frame()
+    by = {name: (told[told["feature"] == name], free[free["feature"] == name]) for name in set(free["feature"])}
+    assert len(by["purpose"][1]) > 0
+    assert len(by["purpose"][0]) == 0
+    assert not by["credit_amount"][1]["to"].between(1000, 4000).all()
+    assert by["credit_amount"][0]["to"].between(1000, 4000).all()
+    assert len(by["credit_amount"][0]) > 5
+    assert set(by["savings_status"][1]["to"]) - {">=1000"}
+    assert set(by["savings_status"][0]["to"]) == {">=1000"}
+    assert (by["duration"][1]["to"] > by["duration"][1]["from"]).any()
+    assert (by["duration"][0]["to"] < by["duration"][0]["from"]).all()
+    moves = [set(zip(part["from"], part["to"], strict=True)) for part in by["housing"]]
+    assert ("rent", "own") in moves[1]
+    assert ("rent", "own") not in moves[0]
+    assert free["l0"].max() >= 3
+    assert told["l0"].max() == 2
+    assert free["after"].min() < 0.6 <= told["after"].min()
+
+
+@pytest.mark.parametrize("make", [lambda train: Nearest(train, neighbours=1000), DiCE])
+def test_pairs_that_were_never_seen_together_are_not_proposed(make):
+    train, model = world(["categorical"] * 3, [3, 3, 3], seed=5)
+    apart = (train.X[:, 0] + train.X[:, 1]) % 3 > 0
+    seen = edfa.Table(train.frame[apart], train.schema, part="train", fitted=train.encoder)
+    people = People(seen.X[::5], train.schema, train.encoder, model)
+    free = find_recourse(people, make(seen))
+    tied = find_recourse(people, make(seen), constraints=Constraints(together=(("f0", "f1"),)))
+    after, tied_after = free.rows(), tied.rows()
+    assert ((after[:, 0] + after[:, 1]) % 3 == 0).any()
+    assert len(tied) > 10
+    assert ((tied_after[:, 0] + tied_after[:, 1]) % 3 > 0).all()
+
+
+def test_weights_change_the_order_and_not_the_plans(german):
+    easy, hard = search(german), search(german, difficulty={"credit_amount": 5, "duration": 1})
+    assert all(set(as_sets(easy, i)) == set(as_sets(hard, i)) for i in range(60))
+    column = german[0].schema.index("credit_amount")
+    first = [~np.isnan(p.to[p.first[p.legal], column]) for p in (easy, hard)]
+    assert first[1].sum() < first[0].sum()
+    touched = ~np.isnan(easy.to[:, column]) & (easy.l0 == 1)
+    key = {(int(i), v.tobytes()): e for i, v, e in zip(hard.of, hard.to, hard.effort, strict=True)}
+    ratio = [
+        key[int(i), v.tobytes()] / e
+        for i, v, e in zip(easy.of[touched], easy.to[touched], easy.effort[touched], strict=True)
+    ]
+    assert np.allclose(ratio, 4)
+
+
+def test_a_value_that_is_no_measurement_is_neither_proposed_nor_moved_up(load_real):
+    table = load_real("heloc", cap=2000)
+    model = edfa.SubsetXGB(trees=30).fit(table.train.X, table.train.y)
+    states = [np.isin(table.test.X[:, j], c.slots) for j, c in enumerate(table.encoder.columns)]
+    rows = np.flatnonzero(np.stack(states).any(axis=0))[:40]
+    people = People(table.test.X[rows], table.schema, table.encoder, model)
+    plans = find_recourse(people, Nearest(table.train))
+    assert len(plans) > 20
+    for j, (column, feature) in enumerate(zip(table.encoder.columns, table.schema, strict=True)):
+        changed = ~np.isnan(plans.to[:, j])
+        assert not np.isin(plans.to[changed, j], column.slots).any()
+        if feature.change in ("up", "down"):
+            assert not np.isin(people.X[plans.of[changed], j], column.slots).any()
+
+
+def test_constraints_come_back_from_json():
+    mine = Constraints(("a",), ("b",), {"b": 2}, {"c": 0.5}, {"b": "up"}, {"b": (0, 1)}, {"d": ("x",)}, 2, 0.6)
+    assert Constraints.from_json(mine.to_json()) == mine
+    more = Constraints(forbidden=(("housing", "own", "rent"),), together=(("a", "b"),), reading="paper")
+    assert Constraints.from_json(more.to_json()) == more

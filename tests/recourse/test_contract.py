@@ -1,0 +1,143 @@
+"""Every searcher keeps the contract, and the contract catches those that do not."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from edfa.predictors.aligned import align
+from edfa.recourse import NICE, PROBE, DiCE, Generative, Nearest, People, autoencoder, find_recourse
+from edfa.recourse.base import Found, Searcher
+from edfa.recourse.nice import REWARDS
+from edfa.testing import check_searcher
+
+SEARCHERS = {
+    "nearest": Nearest,
+    "probe": PROBE,
+    "dice random": DiCE,
+    "dice genetic": partial(DiCE, method="genetic", generations=8),
+} | {f"nice {r}": partial(NICE, reward=r) for r in REWARDS}
+NEURAL = {
+    "nearest": Nearest,
+    "probe": partial(PROBE, steps=8, draws=32),
+    "dice gradient": partial(DiCE, method="gradient", steps=8),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHERS)
+def test_searchers_keep_the_contract(name, german):
+    check_searcher(SEARCHERS[name], *german)
+
+
+@pytest.mark.parametrize("name", NEURAL)
+def test_searchers_keep_the_contract_with_a_neural_model(name, table, network):
+    check_searcher(NEURAL[name], table, network)
+
+
+@pytest.mark.parametrize("name", NEURAL)
+def test_people_of_whom_the_model_sees_nothing(name, table, network):
+    """The blanket is not known at all: there is no recourse, and no error."""
+    rows = np.full((2, 20), np.nan, dtype=np.float32)
+    rows[:, 0] = 1
+    people = People(rows, table.schema, table.encoder, align(network, [1, 2]))
+    plans = find_recourse(people, NEURAL[name](table.train))
+    assert len(plans) == 0
+    assert plans.reasons[0].reason == "more information needed"
+
+
+def test_the_generative_searcher_keeps_the_contract(german, monkeypatch):
+    monkeypatch.setattr(autoencoder, "STEPS", 20)
+    monkeypatch.setattr(autoencoder, "CHECKS", 2)
+    check_searcher(partial(Generative, draws=16, most=64), *german)
+
+
+class Honest(Searcher):
+    """Offers every donor's values, as far as they are permitted."""
+
+    def search(self, task):
+        donors = self.rows[:40][:, task.features]
+        to = np.full((len(task), len(donors), len(task.features)), np.nan, dtype=np.float32)
+        to[:, :, task.free] = donors[:, task.free]
+        for column in task.free:
+            feature = int(task.features[column])
+            fine = task.rules.permits(feature, task.facts[:, [column]], to[:, :, column])
+            to[:, :, column] = np.where(fine, to[:, :, column], np.float32(np.nan))
+        return Found.of(np.repeat(np.arange(len(task)), len(donors)), to.reshape(-1, to.shape[2]))
+
+
+class Unchecked(Honest):
+    """Says that its proposals are plans."""
+
+    finished = True
+
+    def search(self, task):
+        found = super().search(task)
+        found = found.take((~np.isnan(found.to)).any(axis=1))
+        return Found(found.case, found.to, found.donor, task.ask(task.changed(found.case, found.to)))
+
+
+class Wasteful(Unchecked):
+    """Valid, but with changes that are not needed."""
+
+    def search(self, task):
+        found = super().search(task)
+        fine = task.reaches(found.case, found.chances) & task.rules.clean(task.mask, task.facts[found.case], found.to)
+        return found.take(fine)
+
+
+class Lawless(Unchecked):
+    """Changes whatever turns the decision by itself, sensitive or not."""
+
+    def search(self, task):
+        cases, columns = np.divmod(np.arange(task.facts.size), len(task.features))
+        parts = []
+        for donor in self.rows[:10]:
+            to = np.full((len(cases), len(task.features)), np.nan, dtype=np.float32)
+            to[np.arange(len(cases)), columns] = donor[task.features][columns]
+            chances = task.ask(task.changed(cases, to))
+            fine = task.reaches(cases, chances)
+            parts.append(Found(cases, to, np.full(len(cases), -1), chances).take(fine))
+        return Found.join(*parts)
+
+
+class Moody(Honest):
+    """Draws anew at each call."""
+
+    def __init__(self, train):
+        super().__init__(train)
+        self.random = np.random.default_rng()
+
+    def search(self, task):
+        found = super().search(task)
+        return found.take(self.random.random(len(found)) < 0.5)
+
+
+class Crowded(Honest):
+    """Tells people apart by who else is there."""
+
+    def search(self, task):
+        return super().search(task) if len(task) > 1 else Found.none(task)
+
+
+def test_an_honest_searcher_passes(german):
+    check_searcher(Honest, *german)
+
+
+@pytest.mark.parametrize(
+    ("bad", "law"),
+    [
+        (Unchecked, "valid under the predictor"),
+        (Wasteful, "no proper subset"),
+        (Lawless, "no rule of card or constraints"),
+        (Moody, "the same seed gives the same plans"),
+        (Crowded, "one person at a time"),
+    ],
+)
+def test_a_bad_searcher_is_caught(bad, law, german):
+    with pytest.raises(AssertionError, match=law):
+        check_searcher(bad, *german)
+
+
+def test_a_slow_no_is_caught(german):
+    with pytest.raises(AssertionError, match="within 0 seconds"):
+        check_searcher(Honest, *german, limit=0)
