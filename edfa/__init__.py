@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from edfa.blanket.trust import compare as compare
     from edfa.blanket.trust import stability as stability
     from edfa.blanket.units import Blanket as Blanket
+    from edfa.certification.certificate import Certificate as Certificate
+    from edfa.certification.rcps import RecourseCertifier as RecourseCertifier
+    from edfa.certification.replay import certify as certify
     from edfa.data.catalog import load as load
     from edfa.data.clean import clean as clean
     from edfa.data.clean import summarise as summarise
@@ -33,10 +36,35 @@ if TYPE_CHECKING:
     from edfa.predictors.ftt import FTTransformer as FTTransformer
     from edfa.predictors.mlp import MaskedMLP as MaskedMLP
     from edfa.predictors.xgb import SubsetXGB as SubsetXGB
+    from edfa.recourse.constraints import Constraints as Constraints
+    from edfa.recourse.cvae import Generative as Generative
+    from edfa.recourse.dice import DiCE as DiCE
+    from edfa.recourse.find import find_recourse as find_recourse
+    from edfa.recourse.nearest import Nearest as Nearest
+    from edfa.recourse.nice import NICE as NICE
+    from edfa.recourse.people import People as People
+    from edfa.recourse.plans import Plan as Plan
+    from edfa.recourse.plans import Plans as Plans
+    from edfa.recourse.probe import PROBE as PROBE
+    from edfa.recourse.quality import assess as assess
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "RecourseCertifier": "edfa.certification.rcps",
+    "Certificate": "edfa.certification.certificate",
+    "certify": "edfa.certification.replay",
+    "assess": "edfa.recourse.quality",
+    "Plans": "edfa.recourse.plans",
+    "Plan": "edfa.recourse.plans",
+    "People": "edfa.recourse.people",
+    "Constraints": "edfa.recourse.constraints",
+    "PROBE": "edfa.recourse.probe",
+    "NICE": "edfa.recourse.nice",
+    "DiCE": "edfa.recourse.dice",
+    "Generative": "edfa.recourse.cvae",
+    "Nearest": "edfa.recourse.nearest",
+    "find_recourse": "edfa.recourse.find",
     "Fixed": "edfa.acquisition.fixed",
     "GSMRL": "edfa.acquisition.gsmrl",
     "EDDI": "edfa.acquisition.eddi",

@@ -15,6 +15,7 @@ from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.explanation.partition import Partition
 from edfa.predictors.base import Chances, Floats, Mask, Predictor
+from edfa.recourse.people import People
 
 __all__ = ["Trajectory"]
 
@@ -91,6 +92,14 @@ class Trajectory:
         if self.alpha is None:
             raise ValueError("this run was made with explain=False; run it again to have partitions")
         return Partition(self.schema.names, self.blanket, self.known, self.alpha.astype(float))
+
+    def people(self) -> People:
+        """Everybody at every step, as a batch that plans can be found for."""
+        who = self.person[self.who]
+        steps = self.step.astype(np.int64)
+        return People(
+            self.X, self.schema, self.encoder, self.predictor, self.blanket, who, self.seed, steps, self.spent
+        )
 
     def order(self, person: int) -> tuple[str, ...]:
         """What was asked of the person at this place, in order."""

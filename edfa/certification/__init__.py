@@ -10,8 +10,9 @@ from edfa.certification.joint import JointCertificate, certify_jointly
 from edfa.certification.loss import NO_PLAN, recourse_loss
 from edfa.certification.monitor import Monitor
 from edfa.certification.planning import Required, critical_losses, floor, n_for_power, n_required, power
-from edfa.certification.rcps import Evaluation, RecourseCertifier, certify
+from edfa.certification.rcps import Evaluation, RecourseCertifier
 from edfa.certification.records import Records, fingerprint
+from edfa.certification.replay import certify, replay
 from edfa.certification.signals import SurvivalScore, plan_uncertainty, uncertainty
 from edfa.certification.stops import Stops
 from edfa.certification.zones import Zones, zones
@@ -50,6 +51,7 @@ __all__ = [
     "plan_uncertainty",
     "power",
     "recourse_loss",
+    "replay",
     "uncertainty",
     "wsr_p_value",
     "wsr_ucb",

@@ -31,6 +31,8 @@ class People:
         Only its features are changed; without one, every feature may be.
     person, seed, step
         Whole numbers that come back with the plans; one for all, or one a row.
+    spent
+        What was paid so far; one for all, or one a row.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class People:
     person: Numbers | int | None = None
     seed: Numbers | int = 0
     step: Numbers | int = 0
+    spent: npt.NDArray[np.float64] | float = 0.0
 
     def __post_init__(self) -> None:
         rows = np.asarray(self.X, dtype=np.float32)
@@ -69,6 +72,10 @@ class People:
             if column.ndim and column.shape != (len(rows),):
                 raise DataError(f"{name} has {column.size} numbers for {len(rows)} people")
             object.__setattr__(self, name, np.broadcast_to(column, (len(rows),)))
+        spent = np.asarray(self.spent, dtype=float)
+        if spent.ndim and spent.shape != (len(rows),):
+            raise DataError(f"spent has {spent.size} numbers for {len(rows)} people")
+        object.__setattr__(self, "spent", np.broadcast_to(spent, (len(rows),)))
         object.__setattr__(self, "X", rows)
 
     def __len__(self) -> int:

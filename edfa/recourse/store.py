@@ -26,7 +26,7 @@ GIVEN = ("inlier", "inlier_base", "invalidation")
 def to_json(plans: Plans) -> str:
     """Everything but the model; ``from_json`` reads it back."""
     people = plans.people
-    numbers = {name: np.asarray(getattr(people, name)).tolist() for name in ("person", "seed", "step")}
+    numbers = {name: np.asarray(getattr(people, name)).tolist() for name in ("person", "seed", "step", "spent")}
     content: dict[str, Any] = {
         "version": VERSION,
         "schema": json.loads(people.schema.to_json()),
@@ -57,7 +57,10 @@ def from_json(text: str) -> Plans:
         Encoder.from_json(json.dumps(content["encoder"])),
         None,
         Blanket.from_json(json.dumps(content["blanket"])) if content["blanket"] else None,
-        **{name: np.array(told[name], dtype=np.int64) for name in ("person", "seed", "step")},
+        person=np.array(told["person"], dtype=np.int64),
+        seed=np.array(told["seed"], dtype=np.int64),
+        step=np.array(told["step"], dtype=np.int64),
+        spent=np.array(told["spent"], dtype=float),
     )
     to = np.full((len(found["of"]), len(schema)), np.nan, dtype=np.float32)
     for row, changes in zip(to, found["changes"], strict=True):

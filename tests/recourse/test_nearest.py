@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from discrete import all_plans, as_sets, world
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from discrete import all_plans, as_sets, world
 
 import edfa
 from edfa.explanation.support import Support
