@@ -198,7 +198,7 @@ def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None
 
 def _check_alone(searcher: Any, plans: Any, constraints: Any, seed: int) -> None:
     for row in range(0, len(plans.people), 5):
-        one = replace(plans.people, X=plans.people.X[[row]], person=None, seed=0, step=0)
+        one = replace(plans.people, X=plans.people.X[[row]], person=None, seed=0, step=0, spent=0.0)
         alone = find_recourse(one, searcher, constraints=constraints, seed=seed)
         _say(
             np.array_equal(alone.to, plans.to[plans.of == row], equal_nan=True),
