@@ -4,6 +4,8 @@ The draws are decided by the same functions the certifier calls, on arrays of dr
 through the certifier from records on, and must come out the same.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -79,17 +81,26 @@ def test_the_certifier_decides_as_the_draws_are_decided(bound, name):
             assert rules_passed(found, one.shape[1]) == passed
 
 
-def test_from_records_to_certificates_ten_thousand_times():
-    """Nothing left out: the default certifier on records of a risk that goes up and down."""
-    world, n = World((0.0, 0.203, 0.1, 0.203), tied=False), 30
-    losses, defined = world.draw(n, DRAWS, seed=11)
+@pytest.mark.parametrize(
+    ("settings", "bound"),
+    [({}, "cp"), ({"bound": "paper"}, "hb"), ({"target": "refused"}, "cp")],
+    ids=["default", "paper", "refused"],
+)
+def test_from_records_to_certificates_ten_thousand_times(settings, bound):
+    """Nothing left out: the certifier on records of a risk that goes up and down; of some people for one target."""
+    world, n, others = World((0.0, 0.203, 0.1, 0.203), tied=False), 30, 20
+    losses, defined = world.draw(n + others, DRAWS, seed=11)
     shape = as_records(losses[0], defined[0])
-    certifier = RecourseCertifier(ALPHA, DELTA)
+    if "target" in settings:
+        shape = replace(shape, refused=shape.person < n)
+    else:
+        losses, shape = losses[:, :n], shape.take(shape.person < n)
+    certifier = RecourseCertifier(ALPHA, DELTA, **settings)
     passed = np.empty(DRAWS, dtype=int)
     for i, one in enumerate(losses[:, :, ::-1].reshape(DRAWS, -1).astype(float)):
         object.__setattr__(shape, "loss", one)  # new losses on the same runs, to spare the checks
         passed[i] = rules_passed(certifier.search(shape), 4)
-    expected = stats.binom.cdf(critical_losses(n, ALPHA, DELTA, "cp"), n, 0.203)
+    expected = stats.binom.cdf(critical_losses(n, ALPHA, DELTA, bound), n, 0.203)
     low, high = stats.binom.ppf([0.0005, 0.9995], DRAWS, expected)
     assert low <= world.violated(passed).sum() <= high <= MOST
 
