@@ -195,8 +195,8 @@ def main() -> None:
     write(
         "policies",
         "Acquisition policies: DIME, EDDI, GSMRL, greedy, random",
-        f"Cold start, every feature at cost 1, {FEATURES} features, up to {PEOPLE:,} test people, means over seeds {SEEDS}; all curves are "
-        f"read off the same external MaskedMLP. Sets are capped at {CAP:,} rows (60 % to learn from).",
+        f"Cold start, every feature at cost 1, {FEATURES} features, up to {PEOPLE:,} test people, means over seeds {SEEDS}; curves are read "
+        f"off an external MaskedMLP of the same settings and seed. Sets are capped at {CAP:,} rows (60 % to learn from).",
         "## CUBE\n\nAccuracy after 3, 5 and 10 features; learnt from 10,000 rows. The bar for DIME and greedy: at most 0.05 below the exact.",
         table(["world", "policy", *(str(k) for k in AT)], cubes),
         "## Real sets\n\nMean AUROC (per cent) over 1 to 10 features.",
