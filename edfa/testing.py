@@ -31,8 +31,8 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
     """Whether ``make()`` is a predictor: an unfitted model that answers from any subset.
 
     Checked on ``X`` (no NaN) and ``y``: chances add up; nothing known gives the prior; an unknown cell cannot leak;
-    a batch equals one person at a time; the same seed gives the same bits; permuted columns follow; a constant
-    column says nothing; saved and loaded are equal to the bit.
+    a batch equals one person at a time, whatever its classes; the same seed gives the same bits; permuted columns
+    follow; a constant column says nothing; saved and loaded are equal to the bit.
     """
     matrix, classes = np.asarray(X, dtype=np.float32), np.asarray(y)
     random = np.random.default_rng(seed)
@@ -50,6 +50,8 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
     _say(np.allclose(told, one_by_one, atol=1e-6), "a batch gives what one person at a time gives")
     _say(np.array_equal(told, make().fit(matrix, classes).predict_proba(partial)), "the same seed gives the same bits")
     _check_poison(model, rows, hidden, told)
+    of_one_class = model.predict_proba(matrix[classes == classes[0]][:5])
+    _say(of_one_class.shape[1] == len(model.classes_), "people of one class alone are answered for every class")
     _check_permutation(make, matrix, classes, partial, told)
     _check_constant(make, matrix, classes)
     if hasattr(model, "to_folder"):

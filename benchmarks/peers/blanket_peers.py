@@ -13,16 +13,13 @@ kept from the peers, and its blanket is empty.
 """
 
 import argparse
-import contextlib
 import gzip
 import importlib
 import json
 import os
-import sys
 import time
-import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from importlib import resources
@@ -31,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from quiet import silence
 
 LARGEST_SET = 3  # conditioning variables of pgmpy's PC; the other programs run with what they come with
 
@@ -216,26 +214,6 @@ LEARNERS: dict[str, Callable[[pd.DataFrame, float], Learner]] = {
 
 
 # Running one
-
-
-@contextlib.contextmanager
-def silence() -> Iterator[None]:
-    """Nothing reaches the console, not even what compiled code prints."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = [(number, os.dup(number)) for number in (1, 2)]
-    with Path(os.devnull).open("w") as nowhere, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for number, _ in kept:
-            os.dup2(nowhere.fileno(), number)
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            for number, copy in kept:
-                os.dup2(copy, number)
-                os.close(copy)
 
 
 def replace(path: Path, content: object) -> None:

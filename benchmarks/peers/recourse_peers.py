@@ -11,19 +11,16 @@ person, `rows` what was proposed, `errors` what was raised. Loading and setting 
 """
 
 import argparse
-import contextlib
 import json
-import os
-import sys
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xgboost as xgb
+from quiet import silence
 
 Rows = np.ndarray
 
@@ -88,26 +85,6 @@ METHODS: dict[str, Callable[[dict[str, Any], dict[str, Rows], Model], Callable[[
     "nice-sparsity": lambda *given: nice("sparsity", *given),
     "nice-proximity": lambda *given: nice("proximity", *given),
 }
-
-
-@contextlib.contextmanager
-def silence() -> Iterator[None]:
-    """Nothing reaches the console: DiCE prints a bar for every person."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = [(number, os.dup(number)) for number in (1, 2)]
-    with Path(os.devnull).open("w") as nowhere, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for number, _ in kept:
-            os.dup2(nowhere.fileno(), number)
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            for number, copy in kept:
-                os.dup2(copy, number)
-                os.close(copy)
 
 
 def run(method: str, folder: Path, people: int, out: Path) -> None:

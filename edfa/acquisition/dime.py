@@ -100,9 +100,10 @@ class DIME(Learned):
         rows, held = (torch.from_numpy(part).to(lessons.device) for part in (train, check if len(check) else train))
         total, done = self.pretrain + len(STAGES) * self.epochs, 0
         optimiser = torch.optim.Adam(self.predictor_.parameters(), lr=self.rate)
+        self.predictor_.train()
         for _ in range(self.pretrain):
             for part in torch.split(rows[torch.randperm(len(rows), device=rows.device)], self.batch):
-                self._step(optimiser, [self._masked_loss(lessons, part)])
+                self._step(optimiser, [lessons.masked_loss(self.predictor_, part)])
             done = self._tell(done, total)
         best, kept = self._held_loss(lessons, held), copy.deepcopy(self._weights())
         for share in STAGES:
@@ -116,7 +117,7 @@ class DIME(Learned):
             for network, weights in zip(self._parts().values(), kept, strict=True):
                 network.load_state_dict(weights)
 
-    def _step(self, optimiser: torch.optim.Optimizer, losses: "list[Tensor]") -> None:
+    def _step(self, optimiser: torch.optim.Optimizer, losses: list[Tensor]) -> None:
         optimiser.zero_grad()
         torch.autograd.backward(torch.stack(losses).sum())
         optimiser.step()
@@ -128,12 +129,6 @@ class DIME(Learned):
 
     def _weights(self) -> list[dict[str, Tensor]]:
         return [network.state_dict() for network in self._parts().values()]
-
-    def _masked_loss(self, lessons: Lessons, rows: Tensor) -> Tensor:
-        self.predictor_.train()
-        places = lessons.places[rows]
-        mask = (torch.rand_like(places) >= torch.rand_like(places[:, :1])) | lessons.start
-        return cross_entropy(self.predictor_(places, self._columns(places), mask), lessons.classes[rows])
 
     def _episode(self, lessons: Lessons, rows: Tensor, share: float) -> list[Tensor]:
         """One round of questions; each teaches the predictor, and the value network what the answer was worth."""

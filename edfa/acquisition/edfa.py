@@ -78,10 +78,10 @@ class EDFA(Policy):
         is_head = np.arange(asked.shape[1]) == heads[unit][:, None]
         if self.pc_first:
             asked &= is_head | ~(asked & is_head).any(axis=1, keepdims=True)
-        # One candidate needs no comparison and no model call: a head tells how many features it opens.
-        scores = np.where(asked, np.where(is_head, members.sum(axis=1)[unit][:, None], 1.0), np.nan)
         if self.rank == "cost":
             return np.where(asked, 1.0, np.nan)
+        # One candidate needs no comparison and no model call: a head tells how many features it opens.
+        scores = np.where(asked, np.where(is_head, members.sum(axis=1)[unit][:, None], 1.0), np.nan)
         if (several := asked.sum(axis=1) > 1).any():
             told = information(state, asked & several[:, None], self.sampler, self.model)
             scores = np.where(several[:, None], told, scores)

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from edfa.acquisition.base import Scores, State
 from edfa.acquisition.learned import Learned, Lessons, entropy, take
@@ -155,12 +154,8 @@ class GSMRL(Learned):
         optimiser = torch.optim.Adam(self.predictor_.parameters(), lr=1e-3)
         for _ in range(self.pretrain):
             for rows in torch.split(torch.randperm(len(lessons.places), device=lessons.device), 256):
-                places = lessons.places[rows]
-                mask = (torch.rand_like(places) >= torch.rand_like(places[:, :1])) | lessons.start
-                columns = torch.arange(places.shape[1], device=places.device)
-                loss = cross_entropy(self.predictor_(places, columns, mask), lessons.classes[rows])
                 optimiser.zero_grad()
-                torch.autograd.backward(loss)
+                torch.autograd.backward(lessons.masked_loss(self.predictor_, rows))
                 optimiser.step()
 
     @torch.no_grad()

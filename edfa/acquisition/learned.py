@@ -39,6 +39,13 @@ class Lessons:
         """Where."""
         return self.places.device
 
+    def masked_loss(self, network: nn.Module, rows: Tensor) -> Tensor:
+        """Of a predictor under random masks with a uniform number of known features; the start set is always known."""
+        places = self.places[rows]
+        mask = (torch.rand_like(places) >= torch.rand_like(places[:, :1])) | self.start
+        columns = torch.arange(places.shape[1], device=places.device)
+        return nn.functional.cross_entropy(network(places, columns, mask), self.classes[rows])
+
     def first_masks(self, count: int) -> Tensor:
         """Nothing known but the start set."""
         return self.start.expand(count, -1).clone()

@@ -1,6 +1,5 @@
 """What was asked of whom, in which order, what it cost, and what was known and decided after every answer."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ import pandas as pd
 from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
+from edfa.errors import DataError
 from edfa.explanation.partition import Partition
 from edfa.predictors.base import Chances, Floats, Mask, Predictor
 from edfa.recourse.people import People
@@ -90,7 +90,7 @@ class Trajectory:
     def partition(self) -> Partition:
         """The tripartite partition at every step."""
         if self.alpha is None:
-            raise ValueError("this run was made with explain=False; run it again to have partitions")
+            raise DataError("this run was made with explain=False; run it again to have partitions")
         return Partition(self.schema.names, self.blanket, self.known, self.alpha.astype(float))
 
     def people(self) -> People:
@@ -103,8 +103,8 @@ class Trajectory:
 
     def order(self, person: int) -> tuple[str, ...]:
         """What was asked of the person at this place, in order."""
-        rows = np.flatnonzero((self.who == person) & (self.step > 0))
-        return tuple(self.schema.names[self.feature[row]] for row in rows)
+        first, end = np.searchsorted(self.who, [person, person + 1])
+        return tuple(self.schema.names[feature] for feature in self.feature[first + 1 : end])
 
     def at(self, step: int) -> npt.NDArray[np.intp]:
         """The row of everybody at a step; those who ended before are at their last."""
@@ -134,7 +134,7 @@ class Trajectory:
 
     def to_json(self) -> str:
         """The frame as JSON, a record a step."""
-        return json.dumps(json.loads(self.frame().to_json(orient="records")), ensure_ascii=False)
+        return str(self.frame().to_json(orient="records", force_ascii=False))
 
     def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Everybody with what they were asked."""

@@ -18,7 +18,17 @@ from sklearn.tree import DecisionTreeClassifier
 from edfa.data.graph import Graph
 from edfa.data.synthetic import Network
 from edfa.errors import MissingExtraError, SchemaError
-from edfa.predictors.base import Chances, Floats, Mask, Predictor, by_mask
+from edfa.predictors.base import (
+    Chances,
+    Floats,
+    Mask,
+    Predictor,
+    by_mask,
+    class_weights,
+    fit_temperature,
+    inner_split,
+    soften,
+)
 from edfa.predictors.store import read_parts, write_parts
 
 __all__ = ["BayesNet"]
@@ -40,6 +50,10 @@ class BayesNet(Predictor):
         How many parents a node may have.
     smoothing
         Imaginary rows spread over each row of a table, so that nothing is impossible.
+    balanced
+        Whether all classes count the same in the tables; the structure is learnt from the rows as they are.
+    calibrate
+        Whether chances of the outcome are softened by a temperature fitted on an inner split.
 
     Examples
     --------
@@ -57,12 +71,16 @@ class BayesNet(Predictor):
         bins: int = 8,
         max_parents: int = 3,
         smoothing: float = 1.0,
+        balanced: bool = False,
+        calibrate: bool = False,
         threshold: float | None = None,
     ) -> None:
         self.features = features
         self.bins = bins
         self.max_parents = max_parents
         self.smoothing = smoothing
+        self.balanced = balanced
+        self.calibrate = calibrate
         self.threshold = threshold
 
     def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
@@ -77,7 +95,13 @@ class BayesNet(Predictor):
         known = ~np.isnan(matrix[:, self._columns]).any(axis=1)
         levels = self._levels(matrix[np.ix_(np.flatnonzero(known), self._columns)], np.arange(len(self._columns)))
         frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self._columns]).assign(**{TARGET: codes[known]})
-        self._build(self._learn_structure(frame), frame)
+        everybody = np.arange(len(frame))
+        train, held = inner_split(codes[known], 0) if self.calibrate else (everybody, everybody[:0])
+        self._temperature = 1.0
+        self._build(self._learn_structure(frame.iloc[train]), frame.iloc[train])
+        if len(held):
+            told = self.network_.posterior(levels[held])
+            self._temperature = fit_temperature(told, codes[known][held])
 
     def _levels(self, known: Floats, which: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
         """The bin of each value; ``which`` of the network's columns they are."""
@@ -100,11 +124,12 @@ class BayesNet(Predictor):
     def _build(self, parents: dict[str, tuple[str, ...]], frame: pd.DataFrame) -> None:
         """Tables from counts, given the structure."""
         sizes = {f"x{j}": len(self._edges[i]) + 1 for i, j in enumerate(self._columns)} | {TARGET: len(self.classes_)}
-        tables = {}
+        tables, weights = {}, class_weights(frame[TARGET].to_numpy(), len(self.classes_), self.balanced)
         for name, above in parents.items():
             shape = tuple(sizes[v] for v in (*above, name))
             place = np.ravel_multi_index([frame[v].to_numpy() for v in (*above, name)], shape)
-            counts = np.bincount(place, minlength=int(np.prod(shape))).reshape(shape) + self.smoothing / shape[-1]
+            seen = np.bincount(place, weights, minlength=int(np.prod(shape))).reshape(shape)
+            counts = seen + self.smoothing / shape[-1]
             tables[name] = counts / counts.sum(axis=-1, keepdims=True)
         self._assemble(parents, tables)
 
@@ -114,7 +139,8 @@ class BayesNet(Predictor):
 
     def _answer(self, mask: Mask, known: Floats) -> npt.NDArray[np.float64]:
         """The same for people whose facts fall into the same bins, so each combination is worked out once."""
-        return self._ask(mask, known, TARGET)
+        told = self._ask(mask, known, TARGET)
+        return soften(told, self._temperature) if self.calibrate else told
 
     def conditional(self, X: Floats, feature: int) -> tuple[Floats, Chances]:  # noqa: N803
         """What a feature may be given what is known: one value a level (its bin's median), and their exact chances."""
@@ -144,7 +170,7 @@ class BayesNet(Predictor):
         arrays: dict[str, npt.NDArray[Any]] = {f"t.{name}": table for name, table in self.network_.tables.items()}
         arrays |= {f"e.{i}": edges for i, edges in enumerate(self._edges)}
         arrays |= {f"v.{i}": values for i, values in enumerate(self._typical)}
-        arrays |= {"varies": self.varies_.astype(np.uint8)}
+        arrays |= {"varies": self.varies_.astype(np.uint8), "temperature": np.array([self._temperature])}
         arrays |= {"columns": self._columns, "classes": np.asarray(self.classes_), "prior": self.prior_}
         parents = {name: list(above) for name, above in self.network_.graph.parents.items()}
         settings = {"params": self.get_params(), "parents": parents, "width": self.n_features_in_}
@@ -159,6 +185,7 @@ class BayesNet(Predictor):
         model = cls(**params)
         model.classes_, model.prior_, model.n_features_in_ = arrays["classes"], arrays["prior"], settings["width"]
         model.varies_ = arrays["varies"].astype(bool)
+        model._temperature = float(arrays["temperature"][0])
         model._columns = arrays["columns"]
         model._edges = [arrays[f"e.{i}"] for i in range(len(model._columns))]
         model._typical = [arrays[f"v.{i}"] for i in range(len(model._columns))]
