@@ -26,11 +26,11 @@ __all__ = [
 
 STYLE = (
     ".edfa{font:14px/1.45 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:60rem}"
-    ".edfa table{border-collapse:collapse;margin:.4em 0}"
+    ".edfa table{border-collapse:collapse;margin:.4em 0;font-size:inherit;color:inherit}"
     ".edfa caption{text-align:left;font-weight:600;padding:.2em 0}"
     ".edfa th,.edfa td{text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border-bottom:1px solid #ccc}"
     ".edfa th{font-weight:600;color:#444}"
-    ".edfa td.n,.edfa th.n{text-align:right;font-variant-numeric:tabular-nums}"
+    ".edfa td.n,.edfa th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
     ".edfa p{margin:.4em 0}.edfa svg{max-width:100%;height:auto}"
 )
 PAGE = (

@@ -144,7 +144,7 @@ def listed(words: Sequence[str], language: str, joint: Joint = "and", many: int 
     """
     shown = [*words]
     if len(shown) > many:
-        shown[many - 1 :] = [say("others", language, len(shown) - many + 1)]
+        shown[many - 1 :] = [say("others", language, n=len(shown) - many + 1)]
     if len(shown) < 2:
         return "".join(shown)
     return say(joint, language, first=", ".join(shown[:-1]), last=shown[-1])

@@ -68,7 +68,8 @@ class Trajectory:
         return len(self.who)
 
     def __repr__(self) -> str:
-        return f"<Trajectory of {len(self.person):,} people: {len(self):,} steps, mean cost {self.mean_cost:.3g}>"
+        people = "1 person" if len(self.person) == 1 else f"{len(self.person):,} people"
+        return f"<Trajectory of {people}: {len(self):,} steps, mean cost {self.mean_cost:.3g}>"
 
     @property
     def mean_cost(self) -> float:
@@ -141,7 +142,7 @@ class Trajectory:
         spent, chance = self.spent[first:end], self.chances[first:end, wanted]
         ax.step(spent, chance, "-o", where="post", color="black", mfc="white", lw=1.2, ms=4)
         for x, y, name in zip(spent, chance, ("start", *self.order(person)), strict=True):
-            ax.annotate(name, (x, y), (2, 5), textcoords="offset points", rotation=35, parse_math=False)
+            ax.annotate(name, (x, y), (2, 5), textcoords="offset points", rotation=35)
         ax.set(
             xlabel="spent", ylabel=f"chance of {self.schema.favourable!r}", ylim=(0, 1.25), yticks=np.linspace(0, 1, 6)
         )

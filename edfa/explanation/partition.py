@@ -156,7 +156,7 @@ class Partition:
         broken = {n: int(k) for n, k in zip(self.names, self.violations.sum(axis=0), strict=True) if k}
         if broken:
             told.append(html.paragraph("Yet it turned decisions:", ", ".join(f"{n} ({k})" for n, k in broken.items())))
-        return html.shown(html.grid(head, rows, f"The partition of {len(self):,} people and states"), *told)
+        return html.shown(html.grid(head, rows, f"The partition in {len(self):,} states of people"), *told)
 
 
 def members(names: tuple[str, ...], blanket: Blanket | None) -> Mask:

@@ -16,6 +16,8 @@ from edfa.phrases import label, listed, plain, say, value
 __all__ = ["Statement", "statements"]
 
 Kind = Literal["counterfactual", "semifactual", "alterfactual"]
+MOVES = {DOWN: "falls", UP: "rises"}
+AGAINST = {("up", DOWN), ("down", UP)}
 
 
 @dataclass(frozen=True)
@@ -70,24 +72,24 @@ class _Teller:
 
     def _turns(self, feature: Feature) -> Iterator[Statement]:
         """The nearest value in each direction that turns the decision; of a category, every level that does."""
-        for code, values in self._values(feature, self.reach.value):
+        for code, values, way in self._values(feature, self.reach.value):
             if code != self.group.decision[self.case]:
-                text = self._with(self._how(feature, values), feature, values, self._class(code))
+                text = self._with(self._how(feature, way), feature, values, self._class(code))
                 yield Statement("counterfactual", feature.name, text, tuple(values))
 
     def _holds(self, feature: Feature, still: str) -> Iterator[Statement]:
         """Even at the farthest value anybody has, nothing turns."""
-        for _, values in self._values(feature, self.reach.holds):
-            text = self._with(f"still_{self._how(feature, values)}", feature, values, still)
+        for _, values, way in self._values(feature, self.reach.holds):
+            text = self._with(f"still_{self._how(feature, way)}", feature, values, still)
             yield Statement("semifactual", feature.name, text, tuple(values))
 
-    def _how(self, feature: Feature, values: list[Any]) -> str:
-        """Whether it rose, fell, or were another; where that is not the person's to do, what others would get."""
-        value, own = values[0], self._own(feature)
-        numbers = isinstance(value, int | float) and isinstance(own, int | float)
-        way = "is" if not numbers else "rises" if value > own else "falls"
-        against = {"up": "falls", "down": "rises"}.get(feature.change)
-        return way if feature.actionable and way != against else "weighs"
+    def _how(self, feature: Feature, way: int | None) -> str:
+        """Whether it rises, falls, or is another; where that is not the person's to do, what others would get."""
+        if not feature.actionable or (feature.change, way) in AGAINST:
+            return "weighs"
+        own = self._own(feature)
+        measured = isinstance(own, int | float) and own not in map(float, feature.codes)
+        return MOVES[way] if measured and way is not None else "is"
 
     def _with(self, key: str, feature: Feature, values: list[Any], outcome: str) -> str:
         shown = [value(feature, v, self.language) for v in values]
@@ -96,15 +98,15 @@ class _Teller:
     def _say(self, key: str, feature: Feature, **words: str) -> str:
         return say(f"statement.{key}", self.language, label=label(feature, self.language), **words)
 
-    def _values(self, feature: Feature, far: Any) -> Iterator[tuple[int, list[Any]]]:
-        """A class and values that lead to it: those of each class for a category, else one in each direction."""
+    def _values(self, feature: Feature, far: Any) -> Iterator[tuple[int, list[Any], int | None]]:
+        """A class, values that lead to it, and which way: all levels of a category, else one value each way."""
         j = self.schema.index(feature.name)
         tries, decisions = self.group.of(j)
         if feature.kind != "categorical":
             for way in (DOWN, UP):
                 if not np.isnan(code := far[self.i, j, way]):
                     then = decisions[self.case, tries.place(np.array([code]))[0]]
-                    yield int(then), self.encoder.decode_cells(feature.name, [code])
+                    yield int(then), self.encoder.decode_cells(feature.name, [code]), way
             return
         column: Any = self.encoder[feature.name]
         codes = np.arange(len(column.levels), dtype=np.float32)
@@ -112,7 +114,7 @@ class _Teller:
         real = (place >= 0) & (tries.weight[place] > 0) & (codes != self.group.own(j)[self.case])
         for then in np.unique(decisions[self.case, place[real]]):
             chosen = codes[real & (decisions[self.case, place] == then)]
-            yield int(then), self.encoder.decode_cells(feature.name, chosen)
+            yield int(then), self.encoder.decode_cells(feature.name, chosen), None
 
     def _own(self, feature: Feature) -> Any:
         own = self.group.own(self.schema.index(feature.name))[self.case]

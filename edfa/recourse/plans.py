@@ -254,7 +254,7 @@ class Plans:
         return from_json(text)
 
     def _repr_html_(self) -> str:
-        head = [">person", ">step", ">plan", "changes", ">effort", ">chance", "of"]
+        head = [">person", ">step", ">plan", "changes", ">effort", ">chance", "decision then"]
         rows = [
             [p.person, p.step, p.number, "; ".join(map(str, p.changes)), f"{p.effort:.2f}", p.chance, p.reached]
             for p, _ in zip(self, range(SHOWN), strict=False)

@@ -124,7 +124,8 @@ def test_statements_about_the_story():
     assert texts == {
         "employment": "Whatever the value of “employment”, the decision is the same: “yes”.",
         "savings": "If “savings” were “no”, the decision would be “no”.",
-        "wage_came_late": "Whatever the value of “wage came late”, the decision is still “yes”, as long as “late payment” is not known.",
+        "wage_came_late": "Whatever the value of “wage came late”, the decision is still “yes”, "
+        "as long as “late payment” is not known.",
         "telephone": "Whatever the value of “telephone”, the decision is the same: “yes”.",
     }
 
