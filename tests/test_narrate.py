@@ -182,7 +182,7 @@ def test_a_question_with_its_reason_and_price():
     told = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.31, survival_then=0.58), SCHEMA)
     assert "“duration of the loan”" in told
     assert "hold in 6 of 10 cases instead of 3 of 10." in told
-    assert "It costs 2; 4 has been spent so far." in told
+    assert "This question costs 2; 4 has been spent so far." in told
     assert "last question" in told
     worse = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.6, survival_then=0.5), SCHEMA)
     assert "instead of" not in worse
@@ -199,8 +199,8 @@ def test_a_plan_with_intervals_and_units():
     assert narrate.plan(told, SCHEMA) == (
         "2 steps together would be enough, and each of them is needed: “duration of the loan” from 24 months to 12.5 "
         "months (anything from 8 to 14 months does) and “years in the present job” from below 1 year to 1 to below 4 "
-        "years. The decision would then be “good”; its probability goes from 43% to 61%. 2 facts about you are not "
-        "known yet; they could still overturn this."
+        "years. The decision would then be “good”; its probability would be 61% instead of 43%. 2 facts about "
+        "you are not known yet; they could still overturn this."
     )
     german = narrate.plan(told, SCHEMA, "de")
     assert "neu: 12,5 Monate (bisher 24 Monate; es genügt jeder Wert: 8 bis 14 Monate)" in german
@@ -234,7 +234,7 @@ def test_nothing_is_promised_where_nothing_is_certified(status, language):
 
 def test_a_certificate_promises_alpha_and_delta_and_says_to_whom():
     assert narrate.certificate(CERTIFICATE) == (
-        "This rule has been tested: of the people whom it guides who have a plan at all, at most 20% will find that "
+        "This rule has been tested: of the people it guides who have a plan at all, at most 20% will find that "
         "the decision or their plan does not hold once the rest that we may ask is known. The test rests on 200 "
         "people; the chance that it misled us is at most 5%."
     )
@@ -273,7 +273,7 @@ def test_a_partition_by_what_a_person_can_do():
 
 ACTION = {
     "en": re.compile(r"step|in your hands|would be enough|\bIf “"),
-    "de": re.compile(r"Schritt|in Ihrer Hand|genügen|Stiege|Sänke|Wäre"),
+    "de": re.compile(r"Schritt|in Ihrer Hand|genügen|^Würde|^Mit der Angabe"),
 }
 CLOSED = [f.name for f in SCHEMA if not f.actionable]
 
