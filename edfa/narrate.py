@@ -7,7 +7,7 @@ sentence is chosen depends on what a person can do: what is sensitive, frozen or
 from collections.abc import Collection
 
 from edfa import phrases
-from edfa.answers import Decision, Question
+from edfa.answers import Decision, Question, Standing
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.data.schema import Schema
@@ -15,7 +15,7 @@ from edfa.explanation.partition import BLOCKED, NOT_KNOWN, Person
 from edfa.phrases import MANY, Joint, label, listed, say
 from edfa.recourse.plans import Change, NoPlan, Plan
 
-__all__ = ["act", "answers", "certificate", "decision", "no_plan", "partition", "plan", "question"]
+__all__ = ["answers", "certificate", "decision", "no_plan", "partition", "plan", "question", "standing"]
 
 
 def decision(decision: Decision, schema: Schema, language: str = "en") -> str:
@@ -179,9 +179,10 @@ def certificate(certificate: Certificate, language: str = "en") -> str:
     return f"{say(key, language, within=group, **parts)} {sure}"
 
 
-def act(may: bool, language: str = "en") -> str:
-    """Whether a person may act on a plan now."""
-    return say("act.now" if may else "act.wait", language)
+def standing(standing: Standing, language: str = "en") -> str:
+    """Whether a person may act now, and why not."""
+    reasons = listed([say(f"off.{reason}", language) for reason in standing.off], language)
+    return say(f"standing.{standing.status}", language, reasons=reasons, since=standing.since)
 
 
 def _labels(names: Collection[str], schema: Schema, language: str, joint: Joint = "and", many: int = MANY) -> str:
