@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from edfa.acquisition.random import Random as Random
     from edfa.acquisition.random import RandomBlanket as RandomBlanket
     from edfa.acquisition.trajectory import Trajectory as Trajectory
+    from edfa.advisor import Advisor as Advisor
     from edfa.blanket.discover import discover as discover
     from edfa.blanket.trust import compare as compare
     from edfa.blanket.trust import stability as stability
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
     from edfa.data.feature import Feature as Feature
     from edfa.data.schema import Schema as Schema
     from edfa.data.table import Table as Table
+    from edfa.interview import Interview as Interview
     from edfa.predictors.aligned import align as align
     from edfa.predictors.bn import BayesNet as BayesNet
     from edfa.predictors.ftt import FTTransformer as FTTransformer
     from edfa.predictors.mlp import MaskedMLP as MaskedMLP
     from edfa.predictors.xgb import SubsetXGB as SubsetXGB
+    from edfa.receipt import Receipt as Receipt
     from edfa.recourse.constraints import Constraints as Constraints
     from edfa.recourse.cvae import Generative as Generative
     from edfa.recourse.dice import DiCE as DiCE
@@ -51,6 +54,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Advisor": "edfa.advisor",
+    "Interview": "edfa.interview",
+    "Receipt": "edfa.receipt",
     "RecourseCertifier": "edfa.certification.rcps",
     "Certificate": "edfa.certification.certificate",
     "certify": "edfa.certification.replay",

@@ -1,14 +1,17 @@
-"""What an interview answers with: a decision, and the next question with the facts behind it. Words are ``narrate``'s."""
+"""What an interview answers with, as facts: decision, question, standing, moments. Words are ``narrate``'s."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from edfa.checked import checked
 
-__all__ = ["Decision", "Question", "Reason"]
+__all__ = ["OFF", "Decision", "Moment", "Question", "Reason", "Standing", "Status"]
 
 Reason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
+Status = Literal["act", "ask", "granted", "no plan", "passed", "not certified", "off course"]
+OFF = ("start", "order", "declined", "costs", "locks")
 
 
 @dataclass(frozen=True)
@@ -80,3 +83,48 @@ class Question:
         """Read what ``to_json`` wrote."""
         values: dict[str, Any] = json.loads(text)
         return checked(cls, values, "question")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether a person may act now.
+
+    ``"act"``: today's first plan is one the certificate speaks of. ``"ask"``: there is a plan, and the certified rule
+    asks on. ``"granted"``: the decision is favourable. ``"no plan"``: refused, and nothing to act on yet. ``"passed"``:
+    the rule said "act" at step ``since`` of the course and the person went on; the promise was about the plan there.
+    ``"not certified"``: nothing is promised to anybody. ``"off course"``: the certificate is about people who are asked
+    in the policy's order, for the card's prices; ``off`` says how this person differs (one or more of ``OFF``: facts of
+    the start set are not known, others were told out of order, something was declined, prices or locks are their own).
+
+    ``signal`` is what the rule watches (none without a plan), ``tau`` its threshold (none without a certificate).
+    """
+
+    status: Status
+    signal: float | None = None
+    tau: float | None = None
+    since: int | None = None
+    off: tuple[str, ...] = ()
+
+    @property
+    def may_act(self) -> bool:
+        """Whether the certificate covers acting on today's first plan."""
+        return self.status == "act"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One step of an interview: what was told or declined, what it cost, and what was known and decided after it.
+
+    ``asked`` says whether it answered the question that was open. ``unlocked`` names facts that were known before and
+    can turn the decision since this step.
+    """
+
+    step: int
+    kind: Literal["start", "answer", "decline"]
+    facts: Mapping[str, Any]
+    asked: bool
+    cost: float
+    spent: float
+    decision: Decision
+    counterfactual: tuple[str, ...]
+    unlocked: tuple[str, ...] = ()

@@ -30,6 +30,7 @@ class Rules(TypedDict, total=False):
     costs: npt.ArrayLike  # prices in place of the card's: one a feature, or a row of them a person
     forbidden: Sequence[str]  # features that are never asked
     declines: npt.ArrayLike  # which person will not tell which feature (people, features); found out by asking
+    on_declined: Literal["skip", "stop"]  # whether a person who declined is asked for something else (the default)
     person: Sequence[int]  # who the rows are; their places when left out
     reference: Table  # the training people, where the rows are not a part of a table
     explain: bool  # whether the partition is worked out at every step
@@ -116,6 +117,9 @@ class _Run:
         self.how = self.rules.get("on_unaffordable", "stop")
         if self.how not in ("stop", "skip"):
             raise UnknownNameError("on_unaffordable", self.how, ("stop", "skip"))
+        self.declining = self.rules.get("on_declined", "skip")
+        if self.declining not in ("stop", "skip"):
+            raise UnknownNameError("on_declined", self.declining, ("stop", "skip"))
         self.start = np.array([f.start for f in schema])
         self.costs = _prices(self.rules.get("costs"), schema, (n, d), self.start)
         self.person = np.asarray(self.rules.get("person", np.arange(n)), dtype=np.int64)
@@ -159,7 +163,7 @@ class _Run:
             self.declined[alive[refuses], chosen[refuses]] = True
             told = goes & ~refuses
             self._learn(alive[told], chosen[told], scores[told])
-            alive = alive[goes]
+            alive = alive[goes if self.declining == "skip" else told]
             if progress:
                 progress(n - len(alive), n)
 

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from edfa.errors import DataError
 from edfa.explanation.support import Support, Tries
 from edfa.predictors.base import Chances, Floats, Mask, Predictor, by_mask
 
@@ -65,6 +66,29 @@ class Group:
         """Each case's own value."""
         return self.facts[:, int(np.count_nonzero(self.mask[:feature]))]
 
+    def take(self, place: Codes, features: Mask) -> "Group | None":
+        """Of people with a new ``place`` (others: -1), and of some swept features; None where nobody is left."""
+        kept = np.flatnonzero(place[self.people] >= 0)
+        if not len(kept):
+            return None
+        some, case = (slice(None), self.case) if len(kept) == len(self.case) else _used(self.case[kept])
+        swept = [k for k, feature in enumerate(self.features) if features[feature]]
+        starts = self.ends - [len(t) for t in self.tries]
+        parts = [np.arange(starts[k], self.ends[k]) for k in swept]
+        column = np.concatenate([*parts, np.zeros(0, dtype=np.intp)]) if len(swept) < len(starts) else slice(None)
+        return Group(
+            self.mask,
+            place[self.people[kept]],
+            case,
+            self.facts[some],
+            tuple(self.features[k] for k in swept),
+            tuple(self.tries[k] for k in swept),
+            self.told[some],
+            self.chances[some][:, column],
+            self.decision[some],
+            self.decisions[some][:, column],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Reach:
@@ -114,6 +138,16 @@ class Sweep:
             found[group.people] = group.told[group.case]
         return found
 
+    def take(self, rows: Codes, features: Mask) -> "Sweep":
+        """What ``sweep`` would give of some of the people, by row, and some of the features; no model is asked."""
+        place = np.full(self.shape[0], -1, dtype=np.intp)
+        place[rows] = np.arange(len(rows))
+        for group in self.groups:
+            if (group.mask & features).sum() > features[list(group.features)].sum():
+                raise DataError("a feature that is known and wanted was not swept")
+        found = (group.take(place, features) for group in self.groups)
+        return Sweep((len(rows), self.shape[1]), tuple(group for group in found if group is not None))
+
     def reach(self, wanted: int | None = None) -> Reach:
         """The nearest turning value of each fact in each direction, with its interval."""
         parts = [np.full((*self.shape, 2), np.nan, dtype=np.float32) for _ in range(4)]
@@ -161,6 +195,12 @@ def necessity(
 ) -> npt.NDArray[np.float64]:
     """α({i}, x, y*) of every known feature of everybody (Definition 5); NaN where a feature is not known."""
     return sweep(X, predictor, support, features).alpha
+
+
+def _used(case: Codes) -> tuple[Codes, Codes]:
+    """The cases that occur, and each one's place among them."""
+    found, place = np.unique(case, return_inverse=True)
+    return found, place.ravel()
 
 
 def _cases(facts: Floats) -> tuple[Floats, Codes]:

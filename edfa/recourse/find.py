@@ -12,7 +12,7 @@ from edfa.recourse.constraints import Constraints
 from edfa.recourse.finish import confirm, minimise, undominated
 from edfa.recourse.measure import apart, diverse, lengths
 from edfa.recourse.options import interval
-from edfa.recourse.people import People, States
+from edfa.recourse.people import Explained, People, States
 from edfa.recourse.plans import Plans
 from edfa.recourse.reasons import Why
 
@@ -35,7 +35,7 @@ def find_recourse(
     Parameters
     ----------
     states
-        Partially known people, or what has them: a trajectory.
+        Partially known people, or what has them: a trajectory, or people who were swept before (``Explained``).
     searcher
         How plans are looked for: ``Nearest(train)`` and others.
     constraints
@@ -73,7 +73,12 @@ def find_recourse(
         raise DataError("the searcher's training people and these are encoded differently; use one table's encoder")
     goal = None if wanted is None else _position(people.predictor, wanted)
     rules = searcher.rules(constraints, people)
-    rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
+    if isinstance(states, Explained):
+        decision = states.swept.decision
+        rows = np.arange(len(people)) if goal is None else np.flatnonzero(decision != goal)
+        swept = states.swept.take(rows, rules.free if searcher.sweeps else rules.free & False)
+    else:
+        rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
     tasks = [Task(group, rules, people.predictor, goal, seed) for group in swept.groups]
     parts = [_columns(searcher, task, rows, k) for task in tasks]
     return _plans(people, Why(people, rules, goal, rows), parts, decision)

@@ -10,9 +10,10 @@ from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import DataError
+from edfa.explanation.necessity import Sweep
 from edfa.predictors.base import Floats, Predictor
 
-__all__ = ["Numbers", "People", "States"]
+__all__ = ["Explained", "Numbers", "People", "States"]
 
 Numbers = npt.NDArray[np.int64]
 
@@ -84,6 +85,18 @@ class People:
     def people(self) -> "People":
         """Itself, as anything that can be asked for recourse gives its people."""
         return self
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """People whose facts were swept already, so that looking for plans need not sweep them again."""
+
+    persons: People
+    swept: Sweep
+
+    def people(self) -> People:
+        """The people."""
+        return self.persons
 
 
 class States(Protocol):

@@ -1,0 +1,110 @@
+"""Names at the edge, objects inside: what an advisor is told to use becomes a model, a policy, a searcher."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from edfa.acquisition import POLICIES
+from edfa.acquisition.base import Policy
+from edfa.blanket.units import Blanket
+from edfa.data.table import Table
+from edfa.errors import SettingError, UnknownNameError
+from edfa.predictors import PREDICTORS
+from edfa.predictors.base import Predictor
+from edfa.recourse import SEARCHERS, searcher
+from edfa.recourse.base import Searcher
+
+__all__ = ["Threshold", "make_policy", "make_predictor", "make_searcher", "name_of", "settings_of"]
+
+Threshold = float | str | None
+
+
+def make_predictor(chosen: str | Predictor, table: Table, threshold: Threshold, seed: int) -> Predictor:
+    """A model, fitted on the training part. An object gives its settings: it is fitted anew, on these rows alone."""
+    if not isinstance(chosen, str | Predictor):
+        raise SettingError(f"predictor: a name or a model, not {chosen!r}")
+    if isinstance(chosen, str) and chosen not in PREDICTORS:
+        raise UnknownNameError("predictor", chosen, PREDICTORS)
+    model: Predictor = PREDICTORS[chosen]()(seed=seed) if isinstance(chosen, str) else clone(chosen)
+    train, classes = table.train, len(table.schema.classes)
+    if threshold is not None:
+        if classes != 2:
+            raise SettingError(f"threshold: it decides between two classes, not {classes}")
+        model.threshold = _threshold(threshold, train)
+    return model.fit(train.X, train.y)
+
+
+def _threshold(threshold: float | str, train: Table) -> float:
+    """From which chance of the second class on it is decided."""
+    if threshold == "balanced":
+        # A calibrated model that decides for what is likelier than in general has the best mean recall of the classes.
+        return float((train.y == 1).mean())
+    if isinstance(threshold, str) or not 0 < threshold < 1:
+        raise SettingError(f"threshold: a chance between 0 and 1, or 'balanced', not {threshold!r}")
+    second = train.schema.classes[1] == train.schema.favourable
+    return float(threshold) if second else float(np.nextafter(1 - threshold, 1))
+
+
+def make_policy(chosen: str | Policy, blanket: Blanket, table: Table, predictor: Predictor) -> Policy:
+    """A policy; one that learns does so from the training part, unless it has learnt already."""
+    if isinstance(chosen, Policy):
+        return chosen
+    if not isinstance(chosen, str):
+        raise SettingError(f"policy: a name or a policy, not {chosen!r}")
+    if chosen not in POLICIES:
+        raise UnknownNameError("policy", chosen, POLICIES)
+    kind = POLICIES[chosen]()
+    named = {f.name for f in fields(kind)} if is_dataclass(kind) else set()
+    made: Any = kind(blanket=blanket) if "blanket" in named else kind()
+    if fit := getattr(made, "fit", None):
+        needs_model = "predictor" in inspect.signature(fit).parameters
+        fit(table.train, predictor) if needs_model else fit(table.train)
+    policy: Policy = made
+    return policy
+
+
+def make_searcher(chosen: str | Searcher, table: Table) -> Searcher:
+    """A searcher among the training people."""
+    if isinstance(chosen, Searcher):
+        return chosen
+    if not isinstance(chosen, str):
+        raise SettingError(f"searcher: a name or a searcher, not {chosen!r}")
+    return searcher(chosen)(table.train)
+
+
+def settings_of(made: Policy | Searcher) -> dict[str, Any]:
+    """The settings that make the same object again, as plain data; an error where some cannot be told."""
+    found: dict[str, Any] = {}
+    for name, parameter in inspect.signature(type(made)).parameters.items():
+        if name in ("train", "blanket", "progress"):  # these come with the advisor
+            continue
+        value = getattr(made, name, inspect.Parameter.empty)
+        if value is inspect.Parameter.empty or not _plain(value):
+            raise SettingError(
+                f"an advisor with this {type(made).__name__} cannot be saved: its {name} is no plain setting; "
+                "give it by name"
+            )
+        if value != parameter.default:
+            found[name] = value
+    return found
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(_plain(inner) for inner in value)
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _plain(inner) for key, inner in value.items())
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def name_of(made: Policy | Searcher) -> str:
+    """What the tables of names call it."""
+    known: dict[str, str] = {name: POLICIES[name]().__name__ for name in POLICIES} if isinstance(made, Policy) else {}
+    names = {kind: name for name, kind in (known or SEARCHERS).items()}
+    if type(made).__name__ not in names:
+        raise SettingError(f"an advisor with a {type(made).__name__} of your own cannot be saved")
+    return names[type(made).__name__]

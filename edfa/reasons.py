@@ -1,0 +1,104 @@
+"""One person's decision, next question and standing, read off their outlook, with the facts behind each."""
+
+from typing import Any
+
+import numpy as np
+
+from edfa.acquisition.greedy import Greedy
+from edfa.answers import Decision, Question, Reason, Standing
+from edfa.blanket.units import Blanket
+from edfa.data.codes import Levels
+from edfa.outlook import Outlook
+
+__all__ = ["decide", "question", "standing"]
+
+
+def decide(look: Outlook) -> Decision:
+    """What is decided about the one person of ``look``."""
+    fitted, code = look.fitted, int(look.decision[0])
+    return Decision(
+        probability=float(look.probability[0]),
+        outcome=fitted.schema.classes[code],
+        favourable=code == fitted.favourable,
+        threshold=fitted.threshold,
+    )
+
+
+def question(look: Outlook) -> Question | None:
+    """What to ask the one person of ``look`` next, and why."""
+    if (chosen := int(look.next[0])) < 0:
+        return None
+    fitted = look.fitted
+    name, column = fitted.schema.names[chosen], fitted.encoder.columns[chosen]
+    told: dict[str, Any] = _reason(look, name)
+    if isinstance(column, Levels):
+        told["choices"] = column.levels
+    else:
+        told |= {"low": column.low, "high": column.high}
+    inside = fitted.visible if fitted.policy.blanket else np.ones(len(fitted.schema), dtype=bool)
+    return Question(
+        feature=name,
+        cost=float(look.costs[0, chosen]),
+        spent=float(look.spent[0]),
+        left=int((look.state.open[0] & inside).sum()),
+        **told,
+    )
+
+
+def _reason(look: Outlook, name: str) -> dict[str, Any]:
+    """Why this feature: its place in the blanket, or what the policy itself has to say (``reason``)."""
+    policy, blanket = look.fitted.policy, look.fitted.policy.blanket
+    why: Reason = "policy"
+    unit: str | None = None
+    if isinstance(policy, Greedy):
+        why = "information"
+    elif blanket is not None and name in blanket:
+        why, unit = _place(look, blanket, name)
+    told: dict[str, Any] = {"why": why, "unit": unit}
+    if blanket is not None:
+        told["unlocks"] = _unlocks(look, blanket, name)
+    own = getattr(policy, "reason", None)
+    return told | (own(look.state, look.fitted.schema.index(name)) if own else {})
+
+
+def _place(look: Outlook, blanket: Blanket, name: str) -> tuple[Reason, str | None]:
+    """Head of a unit, behind one (rather a head that is known), or behind none."""
+    if name in blanket.units:
+        return "head", name
+    heads = [head for head, behind in blanket.units.items() if name in behind]
+    known = [head for head in heads if look.known[0, look.fitted.schema.index(head)]]
+    return ("spouse", (known or heads)[0]) if heads else ("unattached", None)
+
+
+def _unlocks(look: Outlook, blanket: Blanket, name: str) -> tuple[str, ...]:
+    """Known facts of the same units that cannot turn the decision as long as this one is not known."""
+    units = [(head, *behind) for head, behind in blanket.units.items() if name == head or name in behind]
+    others = dict.fromkeys(other for unit in units for other in unit if other != name)
+    names, waits = look.fitted.schema, look.known[0] & look.partition.semifactual[0]
+    return tuple(other for other in others if waits[names.index(other)])
+
+
+def standing(look: Outlook, course: list[Outlook], off: tuple[str, ...], k: int) -> Standing:
+    """Whether the one person of ``look`` may act now.
+
+    ``course`` holds the states that the certified rule passes on the way here, ``off`` why they do not lead here.
+    """
+    tau = look.fitted.tau
+    if not look.refused[0]:
+        return Standing("granted", tau=tau)
+    signal = float(look.signal(k)[0])
+    if np.isnan(signal):
+        return Standing("no plan", tau=tau)
+    if tau is None:
+        return Standing("not certified", signal)
+    if off:
+        return Standing("off course", signal, tau, off=off)
+    since = next((i for i, then in enumerate(course) if _stops(then, tau, k)), None)
+    if look.next[0] < 0 or (since is None and signal <= tau):
+        return Standing("act", signal, tau)
+    return Standing("ask" if since is None else "passed", signal, tau, since)
+
+
+def _stops(look: Outlook, tau: float, k: int) -> bool:
+    """Whether the certified rule stops there; NaN, no plan, is not below anything."""
+    return bool(look.refused[0]) and bool(look.signal(k)[0] <= tau)
