@@ -11,7 +11,7 @@ from edfa.answers import Decision, Question, Standing
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.data.schema import Schema
-from edfa.explanation.partition import BLOCKED, NOT_KNOWN, Person
+from edfa.explanation.partition import BLOCKED, NOT_DECISIVE, NOT_KNOWN, Person
 from edfa.phrases import MANY, Joint, label, listed, say
 from edfa.recourse.plans import Change, NoPlan, Plan
 
@@ -74,10 +74,18 @@ def answers(question: Question, schema: Schema, language: str = "en") -> str:
     return say("question.numbers", language, low=low, high=phrases.value(feature, question.high, language))
 
 
-def plan(plan: Plan, schema: Schema, language: str = "en", *, locked: Collection[str] = ()) -> str:
+def plan(
+    plan: Plan,
+    schema: Schema,
+    language: str = "en",
+    *,
+    blanket: Blanket | None = None,
+    locked: Collection[str] = (),
+) -> str:
     """The steps with their intervals and units, what they lead to, and what could still overturn them.
 
-    A plan that touches what is not the person's to change is told as an observation, not as advice.
+    A plan that touches what is not the person's to change is told as an observation, not as advice. Where the model
+    sees a ``blanket`` alone, only what is not known of it is counted.
     """
     fixed = [c.feature for c in plan.changes if c.feature in locked or not schema[c.feature].actionable]
     reached = phrases.plain(plan.reached)
@@ -92,7 +100,7 @@ def plan(plan: Plan, schema: Schema, language: str = "en", *, locked: Collection
     before, after = phrases.percents(plan.probability_before, plan.probability_after, language)
     told = [say("plan.lead", language, len(said), changes=_all(said, language))]
     told.append(say("plan.outcome", language, reached=reached, before=before, after=after))
-    return " ".join([*told, *_reserve(plan, language)])
+    return " ".join([*told, *_reserve(plan, language, blanket)])
 
 
 def _change(key: str, change: Change, schema: Schema, language: str) -> str:
@@ -106,7 +114,7 @@ def _is_number(change: Change) -> bool:
     return isinstance(change.low, int | float)
 
 
-def _reserve(plan: Plan, language: str) -> list[str]:
+def _reserve(plan: Plan, language: str, blanket: Blanket | None) -> list[str]:
     """What speaks against relying on it."""
     told = [] if plan.valid else [say("plan.stale", language)]
     if plan.inlier is False:
@@ -114,8 +122,8 @@ def _reserve(plan: Plan, language: str) -> list[str]:
     for key, share in (("plan.rough", plan.invalidation), ("plan.survival", getattr(plan, "survival", None))):
         shown = None if share is None else phrases.cases(language, share)
         told += [say(key, language, cases=shown[0])] if shown else []
-    if plan.unknown:
-        told.append(say("plan.unknown", language, len(plan.unknown)))
+    if unknown := [name for name in plan.unknown if blanket is None or name in blanket]:
+        told.append(say("plan.unknown", language, len(unknown)))
     return told
 
 
@@ -130,28 +138,37 @@ def partition(
     schema: Schema,
     language: str = "en",
     *,
+    favourable: bool = False,
     blanket: Blanket | None = None,
     locked: Collection[str] = (),
 ) -> list[str]:
-    """What can turn the decision, what cannot yet and why, what never matters; in the order of the card."""
-    told = []
+    """What can turn the decision, what cannot yet and why, what never matters; in the order of the card.
+
+    Nobody whose decision is ``favourable`` is told that it is in their hands to turn it.
+    """
+    told, holds = [], []
     for feature in schema:
-        name, shown = feature.name, {"label": label(feature, language)}
+        name, shown = feature.name, label(feature, language)
         if name in person.counterfactual:
-            key = "partition.turns" if feature.actionable and name not in locked else "partition.weighs"
+            mine = feature.actionable and name not in locked
+            key = "partition.weighs" if not mine else "partition.against" if favourable else "partition.turns"
             share = phrases.percent(person.counterfactual[name], language)
-            told.append(say(key, language, share=share, **shown))
+            told.append(say(key, language, share=share, label=shown))
         elif name in person.violations:
-            told.append(say("partition.violation", language, **shown))
+            told.append(say("partition.violation", language, label=shown))
         elif person.semifactual.get(name) == BLOCKED:
             told.append(_blocked(name, schema, language, blanket))
-        elif person.semifactual.get(name, NOT_KNOWN) != NOT_KNOWN:
-            told.append(say("partition.holds", language, **shown))
-    if unknown := [name for name, reason in person.semifactual.items() if reason == NOT_KNOWN]:
-        told.append(say("partition.not_known", language, labels=_labels(unknown, schema, language)))
-    if never := [name for name in person.alterfactual if name not in person.violations]:
-        labels = _labels(never, schema, language, many=len(never))
-        told.append(say("partition.no_matter", language, len(never), labels=labels))
+        elif person.semifactual.get(name) == NOT_DECISIVE:
+            holds.append(name)
+    unknown = [name for name, reason in person.semifactual.items() if reason == NOT_KNOWN]
+    never = [name for name in person.alterfactual if name not in person.violations]
+    for key, names in (("holds", holds), ("not_known", unknown), ("no_matter", never)):
+        if names:
+            count, labels = (
+                None if key == "not_known" else len(names),
+                _labels(names, schema, language, many=len(names)),
+            )
+            told.append(say(f"partition.{key}", language, count, labels=labels))
     return told
 
 

@@ -33,6 +33,7 @@ def hostile():
     one = edfa.acquire(table.test.frame.iloc[:1], edfa.EDFA(blanket), model, budget="inf", reference=table.train)
     plans = edfa.find_recourse(several, edfa.Nearest(table.train))
     certificate = replace(edfa.certify(plans, alpha=0.5), group=EVIL, warnings=(SCRIPT,))
+    held = edfa.Advisor(blanket=blanket, predictor=edfa.SubsetXGB(trees=10)).fit(table).interview({EVIL: 0.0})
     broken = Partition((EVIL, SCRIPT), edfa.Blanket("y", {EVIL: ()}), np.ones((2, 2), bool), np.full((2, 2), 0.5))
     return {
         "table": table,
@@ -46,6 +47,7 @@ def hostile():
         "person": broken.person(0),
         "plans": plans,
         "certificate": certificate,
+        "interview": held.answer(level=EVIL).decline(SCRIPT),
         "none": replace(certificate, status="risk_limited", tau=None),
     }
 
@@ -85,7 +87,7 @@ def checked(text):
 
 
 @pytest.mark.parametrize(
-    "name", "table schema blanket made several one partition broken person plans certificate none".split()
+    "name", "table schema blanket made several one partition broken person plans certificate interview none".split()
 )
 def test_names_are_text_and_the_html_is_whole(hostile, name):
     text = hostile[name]._repr_html_()

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 from itertools import product
 from string import Formatter
 from typing import get_args
@@ -13,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import Blanket, Feature, Schema, narrate, phrases
-from edfa.answers import Decision, Question
+from edfa import Blanket, Feature, Schema, narrate, phrases, sheet
+from edfa.answers import OFF, Decision, Question, Standing, Status
 from edfa.answers import Reason as Why
 from edfa.certification.certificate import Certificate
 from edfa.certification.curve import Target, Undefined
@@ -33,6 +34,24 @@ CERTIFICATE = Certificate(
     "certified", 0.2, 0.05, "cp", "all", "all", "drop", 210, 200, 200, tau=0.1, risk=0.1, bound=0.2
 )
 PLAN = Plan("x", 0, 0, 0, 0, (), "good", 0.43, 0.61, 1, 1.0, 1.0, 1.0, True, None, None, None, None, ())
+
+
+@cache
+def small_advisor():
+    model = edfa.SubsetXGB(trees=20)
+    return edfa.Advisor(blanket="eamb", predictor=model, threshold="balanced").fit(edfa.load("german"))
+
+
+def interviews(advisor, language):
+    """One that begins, one that kept something back, and one at its end."""
+    facts = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400, "duration": 36}
+    yield advisor.interview({}, language=language)
+    yield advisor.interview(facts, language=language).decline("employment").answer(housing="own")
+    asked = {"checking_status": "<0", "employment": "<1", "credit_history": "existing paid", "foreign_worker": "yes"}
+    done = advisor.interview(facts, language=language)
+    while done.question:
+        done.answer({done.question.feature: asked[done.question.feature]})
+    yield done
 
 
 def places(entry):
@@ -63,7 +82,7 @@ def test_german_says_sie():
 
 def test_an_unknown_language_is_an_error_that_knows_the_others():
     with pytest.raises(UnknownNameError, match="known: en, de"):
-        narrate.act(True, "fr")
+        narrate.standing(Standing("act"), "fr")
 
 
 def everything(language):
@@ -89,7 +108,7 @@ def everything(language):
     yield narrate.plan(plan_of(two, Change("age", 30, None)), SCHEMA, language)
     for reason in get_args(NoPlanReason):
         yield narrate.no_plan(NoPlan(0, 0, 0, reason, ("age", "housing")), SCHEMA, language)
-    parts = {"housing": "not known", "job": "blocked", "employment": "not decisive"}
+    parts = {"housing": "not known", "job": "blocked", "employment": "not decisive", "existing_credits": "not decisive"}
     person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
     yield from narrate.partition(person, SCHEMA, language)
     two = replace(person, alterfactual=("own_telephone", "residence_since"))
@@ -99,7 +118,10 @@ def everything(language):
         yield made.words(language)
     for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
         yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
-    yield from (narrate.act(may, language) for may in (True, False))
+    yield from (narrate.standing(Standing(status, since=2, off=OFF), language) for status in get_args(Status))
+    yield from narrate.partition(
+        Person({"duration": 0.3}, {"job": "not decisive"}, (), {}), SCHEMA, language, favourable=True
+    )
     for unit, amount in product(("years", "months", "weeks", "days", "hours", "people"), (1, 2)):
         yield phrases.value(Feature("x", "continuous", unit=unit), amount, language) + "."
     for level in ("<1", "<=1", ">1", ">=1", "1<=X<2"):
@@ -153,9 +175,12 @@ def test_everything_that_can_be_said_is_whole_and_nothing_in_the_table_is_never_
     noting = {name: Noting(phrases.table(name)) for name in LANGUAGES}
     monkeypatch.setattr(phrases, "table", noting.__getitem__)
     told = [text for text in everything(language) if text]
+    for held in interviews(small_advisor(), language):
+        told += [text for section in sheet.told(held).values() for text in section]
+        sheet.sheet(held)
     for text in told:
         assert text.endswith("."), text
-        assert not re.search(r"[{}]|\bNone\b|\bnan\b|  |\n|\.\.", text), text
+        assert not re.search(r"[{}]|\bNone\b(?! of)|\bnan\b|  |\n|\.\.", text), text
     assert len(told) > 200
     assert noting[language].keys() - noting[language].asked == set()
 
@@ -260,9 +285,9 @@ def test_a_partition_by_what_a_person_can_do():
         "“duration of the loan” can turn the decision by itself, and it is in your hands: 30% of the people we learnt "
         "from have a value that would.",
         "“purpose of the loan” turns the decision although it should not matter; the model leans on it.",
-        "Whatever the value of “years in the present job”, with everything else as it is, the decision stays the same.",
         "“age” bears on the decision by itself, but it is never part of a plan.",
         "“qualification of the job” makes no difference as long as “housing” is not known.",
+        "This does not turn the decision by itself, whatever its value: “years in the present job”.",
         "Not known yet, and it may matter: “housing”.",
         "This never matters for the decision, whatever it is: “telephone in the own name”.",
     ]
@@ -311,6 +336,30 @@ def test_statements_call_for_nothing_that_the_card_forbids(language):
             calls[bool(ACTION[language].search(one.text))] += 1
             assert bool(ACTION[language].search(one.text)) != forbidden, one.text
     assert min(calls.values()) > 10
+
+
+def test_a_sheet_says_what_the_interview_found():
+    first, kept, done = interviews(small_advisor(), "en")
+    assert "Nothing is promised" in " ".join(sheet.told(kept)["standing"]) or not kept.plans()
+    assert sheet.told(done)["question"] == ["There are no more questions."]
+    assert len(sheet.told(done)["plans"]) == len(done.plans()) > 0
+    assert not [text for text in sheet.told(done)["plans"] if "not known yet" in text], (
+        "all that the model sees is known"
+    )
+    assert [text for plan in done.plans() for text in [narrate.plan(plan, SCHEMA)] if "not known yet" in text]
+    page = sheet.sheet(kept)
+    assert "years in the present job: kept to yourself" in page
+    assert "housing: “own”" in page
+    assert "<svg" in page
+    assert "<svg" not in sheet.sheet(first), "one moment is no line"
+    locked = small_advisor().interview(done.told.facts, locks=[c.feature for p in done.plans() for c in p.changes])
+    assert not ACTION["en"].search(" ".join(text for part in sheet.told(locked).values() for text in part))
+
+
+def test_nobody_is_told_to_turn_a_good_decision():
+    told = Person({"duration": 0.3, "age": 0.5}, {}, (), {})
+    assert ACTION["en"].search(" ".join(narrate.partition(told, SCHEMA)))
+    assert not ACTION["en"].search(" ".join(narrate.partition(told, SCHEMA, favourable=True)))
 
 
 # Odd names, units and numbers

@@ -1,6 +1,6 @@
 """What was asked of whom, in which order, what it cost, and what was known and decided after every answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -138,15 +138,9 @@ class Trajectory:
     def draw(self, ax: "Axes", person: int = 0) -> "Axes":
         """The timeline of the person at this place: the chance of the favourable class against what was spent."""
         first, end = np.searchsorted(self.who, [person, person + 1])
-        wanted = self.schema.classes.index(self.schema.favourable)
-        spent, chance = self.spent[first:end], self.chances[first:end, wanted]
-        ax.step(spent, chance, "-o", where="post", color="black", mfc="white", lw=1.2, ms=4)
-        for x, y, name in zip(spent, chance, ("start", *self.order(person)), strict=True):
-            ax.annotate(name, (x, y), (2, 5), textcoords="offset points", rotation=35)
-        ax.set(
-            xlabel="spent", ylabel=f"chance of {self.schema.favourable!r}", ylim=(0, 1.25), yticks=np.linspace(0, 1, 6)
-        )
-        return ax
+        chance = self.chances[first:end, self.schema.classes.index(self.schema.favourable)]
+        axes = ("spent", f"chance of {self.schema.favourable!r}")
+        return draw_steps(ax, self.spent[first:end], chance, ("start", *self.order(person)), axes)
 
     def _repr_html_(self) -> str:
         """Everybody's questions in order, and what they changed; of one person, the timeline too."""
@@ -174,3 +168,13 @@ class Trajectory:
     def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Everybody with what they were asked."""
         return ((int(p), self.order(i)) for i, p in enumerate(self.person))
+
+
+def draw_steps(ax: "Axes", spent: Any, chance: Any, names: Sequence[str], axes: tuple[str, str]) -> "Axes":
+    """One person's steps: a chance against what was spent, each step named."""
+    ax.step(spent, chance, "-o", where="post", color="black", mfc="white", lw=1.2, ms=4)
+    for x, y, name in zip(spent, chance, names, strict=True):
+        ax.annotate(name, (x, y), (2, 5), textcoords="offset points", rotation=30)
+    ax.set(xlabel=axes[0], ylabel=axes[1], ylim=(0, 1.4), yticks=np.linspace(0, 1, 6))
+    ax.margins(x=0.12)
+    return ax
