@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -48,20 +48,7 @@ def run(fitted: Fitted, X: Floats, progress: Callable[[int, int], None] | None =
     )
     plans = find_recourse(trajectory, fitted.searcher, wanted=fitted.favourable)
     records = replay(plans, favourable=fitted.favourable, signal=watched, advisor=fitted.fingerprint)
-    return Run(trajectory, plans, _to_the_end(records, trajectory))
-
-
-def _to_the_end(records: Records, trajectory: Trajectory) -> Records:
-    """Who is never told to act is asked to the end; where there is nothing to act on by then, nothing can fail.
-
-    DEVIATION: Algorithm 2 falls back on the last step with a plan. With plans to the favourable class alone that step
-    may lie before the end, and would blame the rule for a plan that it never told anybody to follow.
-    """
-    some = np.bincount(trajectory.who, records.legal, len(trajectory.person)) > 0
-    idle = trajectory.last[some & ~records.legal[trajectory.last]]
-    legal, loss = records.legal.copy(), records.loss.copy()
-    legal[idle], loss[idle] = True, 0.0
-    return replace(records, legal=legal, loss=loss)
+    return Run(trajectory, plans, records)
 
 
 @dataclass(frozen=True)
