@@ -222,7 +222,7 @@ def test_a_question_with_its_reason_and_price():
 def test_a_plan_with_intervals_and_units():
     told = plan_of(Change("duration", 24, 12.5, 8, 14), Change("employment", "<1", "1<=X<4"), unknown=("age", "job"))
     assert narrate.plan(told, SCHEMA) == (
-        "2 steps together would be enough, and each of them is needed: “duration of the loan” from 24 months to 12.5 "
+        "These 2 steps together would be enough, and each of them is needed: “duration of the loan” from 24 months to 12.5 "
         "months (anything from 8 to 14 months does) and “years in the present job” from below 1 year to 1 to below 4 "
         "years. The decision would then be “good”; its probability would be 61% instead of 43%. 2 facts about "
         "you are not known yet; they could still overturn this."
