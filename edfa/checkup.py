@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from edfa.acquisition.loop import acquire
 from edfa.acquisition.trajectory import Trajectory
@@ -48,7 +49,19 @@ def run(fitted: Fitted, X: Floats, progress: Callable[[int, int], None] | None =
     )
     plans = find_recourse(trajectory, fitted.searcher, wanted=fitted.favourable)
     records = replay(plans, favourable=fitted.favourable, signal=watched, advisor=fitted.fingerprint)
-    return Run(trajectory, plans, records)
+    return Run(trajectory, plans, _granted(records, trajectory.last))
+
+
+def _granted(records: Records, last: npt.NDArray[np.intp]) -> Records:
+    """Who had a plan on the way and is granted at the end needs none there: the last step is a stop without a loss."""
+    # DEVIATION: Algorithm 2 falls back on the last plan there was; an advisor who goes to the end reads the decision.
+    count = np.diff(last, prepend=-1)
+    hopeful = np.add.reduceat(records.legal.astype(int), last - count + 1) > 0
+    granted = last[hopeful & ~np.asarray(records.refused)[last]]
+    legal, loss, signal = records.legal.copy(), np.array(records.loss), records.signal.copy()
+    highest = float(signal[legal].max(initial=0.0))
+    legal[granted], loss[granted], signal[granted] = True, 0.0, highest
+    return replace(records, legal=legal, loss=loss, signal=signal)
 
 
 @dataclass(frozen=True)

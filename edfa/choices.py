@@ -103,8 +103,11 @@ def _plain(value: Any) -> bool:
 
 def name_of(made: Policy | Searcher) -> str:
     """What the tables of names call it."""
-    known: dict[str, str] = {name: POLICIES[name]().__name__ for name in POLICIES} if isinstance(made, Policy) else {}
-    names = {kind: name for name, kind in (known or SEARCHERS).items()}
-    if type(made).__name__ not in names:
-        raise SettingError(f"an advisor with a {type(made).__name__} of your own cannot be saved")
-    return names[type(made).__name__]
+    kind = type(made)
+    if isinstance(made, Policy):
+        found = next((name for name, late in POLICIES.items() if late() is kind), None)
+    else:
+        found = next((name for name in SEARCHERS if SEARCHERS[name] == kind.__name__), None)
+    if found is None:
+        raise SettingError(f"an advisor with a {kind.__name__} of your own cannot be saved")
+    return found

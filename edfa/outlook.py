@@ -17,23 +17,43 @@ from edfa.acquisition.trajectory import Trajectory
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.certification.replay import _signal
+from edfa.certification.signals import uncertainty
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.explanation.partition import Partition, members
+from edfa.explanation.support import Support, Tries
 from edfa.predictors.aligned import Aligned, align
-from edfa.predictors.base import Floats, Mask, Predictor
+from edfa.predictors.base import Chances, Floats, Mask, Predictor
 from edfa.recourse.base import Searcher
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.find import find_recourse
 from edfa.recourse.people import Explained, People
 from edfa.recourse.plans import Plans
 
-__all__ = ["Fitted", "Outlook"]
+__all__ = ["Budget", "Fitted", "Outlook"]
 
 Budget = float | Literal["inf"]
 Numbers = npt.NDArray[np.intp]
+FEW = 16  # people of whom everything is read off one sweep
+KEPT = 4_096  # features of sets of known ones whose tries are held in memory
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept(Support):
+    """The support that one model is asked about: what to try of a feature is worked out once for each known set."""
+
+    seen: dict[tuple[bytes, int], Tries] = field(default_factory=dict, repr=False)
+
+    def tries(self, predictor: Predictor, mask: Mask, feature: int) -> Tries:
+        """As before, where it was asked before."""
+        key = (mask.tobytes(), feature)
+        if (found := self.seen.get(key)) is None:
+            if len(self.seen) >= KEPT:
+                self.seen.clear()
+            found = self.seen[key] = super().tries(predictor, mask, feature)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +98,12 @@ class Fitted:
         """The model as it was fitted, shown everything."""
         shown = self.background.predictor
         return shown.predictor_ if isinstance(shown, Aligned) else shown
+
+    @cached_property
+    def support(self) -> Support:
+        """The values that training people have."""
+        found = self.background.support
+        return _Kept(found.values, found.shares)
 
     @property
     def tau(self) -> float | None:
@@ -162,17 +188,27 @@ class Outlook:
     @cached_property
     def swept(self) -> Sweep:
         """Every single change of every known fact that the model is shown."""
-        return sweep(self.X, self.fitted.predictor, self.fitted.background.support, self.fitted.visible)
+        return sweep(self.X, self.fitted.predictor, self.fitted.support, self.fitted.visible)
 
     @property
+    def _sweeps(self) -> bool:
+        """Whether everything is read off the sweep: of a few people it is one model call for all that is asked."""
+        return len(self) <= FEW or "swept" in self.__dict__
+
+    @cached_property
+    def chances(self) -> Chances:
+        """What the model says now."""
+        return self.swept.chances if self._sweeps else self.fitted.predictor.predict_proba(self.X)
+
+    @cached_property
     def decision(self) -> Numbers:
         """The place of the class that is decided."""
-        return self.swept.decision
+        return self.swept.decision if self._sweeps else self.fitted.predictor.decide(self.chances)
 
     @property
     def probability(self) -> npt.NDArray[np.float64]:
         """The chance of the favourable class."""
-        return np.asarray(self.swept.chances[:, self.fitted.favourable])
+        return np.asarray(self.chances[:, self.fitted.favourable])
 
     @cached_property
     def refused(self) -> Mask:
@@ -210,7 +246,7 @@ class Outlook:
         given = self._with_locks(constraints)
         key = (k, None if given is None else given.to_json())
         if key not in self._plans:
-            states = Explained(self.people, self.swept)
+            states = Explained(self.people, self.swept) if self._sweeps else self.people
             wanted, searcher = self.fitted.favourable, self.fitted.searcher
             self._plans[key] = find_recourse(states, searcher, constraints=given, wanted=wanted, k=k)
         return self._plans[key]
@@ -224,5 +260,11 @@ class Outlook:
     def signal(self, k: int | None = None) -> npt.NDArray[np.float64]:
         """What the stop rule watches; NaN where there is no plan. ``k`` as in plans that were made already."""
         plans = self.plans(k)
-        told = _signal(plans, self.swept.chances, self.fitted.signal)
+        told = _signal(plans, self.chances, self.fitted.signal)
         return np.where(plans.legal, told, np.nan)
+
+    def stops(self, tau: float, k: int | None = None) -> Mask:
+        """Where the rule "act at the first plan whose signal is at most tau" stops, if it gets there."""
+        if self.fitted.signal == "uncertainty" and not (self.refused & (uncertainty(self.chances) <= tau)).any():
+            return np.zeros(len(self), dtype=bool)  # known without a plan
+        return np.asarray(self.refused & (self.signal(k) <= tau))

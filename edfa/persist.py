@@ -160,7 +160,7 @@ def _describe(made: Policy | Searcher) -> dict[str, Any]:
 
 
 def _predictor(model: Predictor) -> str:
-    for name, kind in PREDICTORS.items():
-        if type(model) is kind():
-            return name
-    raise SettingError(f"an advisor with a {type(model).__name__} of your own cannot be saved")
+    found = next((name for name, late in PREDICTORS.items() if late() is type(model)), None)
+    if found is None:
+        raise SettingError(f"an advisor with a {type(model).__name__} of your own cannot be saved")
+    return found

@@ -93,12 +93,7 @@ def standing(look: Outlook, course: list[Outlook], off: tuple[str, ...], k: int)
         return Standing("not certified", signal)
     if off:
         return Standing("off course", signal, tau, off=off)
-    since = next((i for i, then in enumerate(course) if _stops(then, tau, k)), None)
+    since = next((i for i, then in enumerate(course) if then.stops(tau, k)[0]), None)
     if look.next[0] < 0 or (since is None and signal <= tau):
         return Standing("act", signal, tau)
     return Standing("ask" if since is None else "passed", signal, tau, since)
-
-
-def _stops(look: Outlook, tau: float, k: int) -> bool:
-    """Whether the certified rule stops there; NaN, no plan, is not below anything."""
-    return bool(look.refused[0]) and bool(look.signal(k)[0] <= tau)

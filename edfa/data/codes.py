@@ -77,6 +77,21 @@ class Measure:
             raise FactError(f"{self.name}: {number:g} is outside {self.low:g} to {self.high:g}, the values learnt from")
         return float(self._standard(number))
 
+    def decode_one(self, code: float) -> Any:
+        """The same of one code, without a column around it; a truly missing value is ``None``."""
+        single = np.float32(code)
+        for state, slot in zip(self.states, self.slots, strict=True) if self.states else ():
+            if slot == single:
+                return state
+        rough = float(single) * self.scale + self.mean
+        number = rough
+        for digits in range(16):
+            power = 10.0**digits
+            if np.float32((round(rough * power) / power - self.mean) / self.scale) == single:
+                number = round(rough * power) / power
+                break
+        return int(number) if self.whole and number.is_integer() else number
+
     def decode(self, codes: Codes) -> pd.Series:
         """Back to numbers: of all decimals that would encode to the same float32, the shortest.
 
@@ -172,6 +187,17 @@ class Levels:
             return float(self.slots[self.states.index(given)])
         shown = self.levels if self.words else [f"{level:g}" for level in self.levels]
         raise FactError(f"{self.name}: no level {str(value)!r}{hint(value, shown)}")
+
+    def decode_one(self, code: float) -> Any:
+        """The same of one code; a truly missing value is ``None``."""
+        place = int(code)
+        if place == code and 0 <= place < len(self.levels):
+            level: Any = self.levels[place]
+            return int(level) if self.whole and not self.words else level
+        for state, slot in zip(self.states, self.slots, strict=True):
+            if slot == code:
+                return int(state) if self.whole and state is not None else state
+        raise DataError(f"{self.name}: {code} is not the code of any level")
 
     def decode(self, codes: Codes) -> pd.Series:
         """Back to the words, or numbers, of the table."""

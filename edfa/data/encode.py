@@ -91,7 +91,10 @@ class Encoder:
 
     def decode_cells(self, name: str, codes: npt.ArrayLike) -> list[Any]:
         """The words of some cells of one feature; a truly missing value is ``None``."""
-        values = self[name].decode(np.atleast_1d(np.asarray(codes, dtype=np.float32)))
+        cells = np.atleast_1d(np.asarray(codes, dtype=np.float32))
+        if len(cells) == 1:  # of one plan, one cell at a time
+            return [self[name].decode_one(float(cells[0]))]
+        values = self[name].decode(cells)
         return [None if pd.isna(v) else v for v in values.tolist()]
 
     def _checked(self, matrix: Codes) -> Codes:

@@ -110,27 +110,25 @@ class Partition:
     @cached_property
     def blocked(self) -> Mask:
         """Known and not decisive spouses, none of whose children is known."""
-        found = self.semifactual & self.known
-        if self.blanket is None:
-            return found & False
-        for j, name in enumerate(self.names):
-            heads = [pc for pc, behind in self.blanket.units.items() if name in behind]
-            pure = bool(heads) and name not in self.blanket.units
-            found[:, j] &= pure and ~self.known[:, [self.names.index(h) for h in heads]].any(axis=1)
+        waits, found = self.semifactual & self.known, np.zeros(self.known.shape, dtype=bool)
+        units = self.blanket.units if self.blanket else {}
+        for name in {spouse for behind in units.values() for spouse in behind if spouse not in units}:
+            heads = [self.names.index(head) for head, behind in units.items() if name in behind]
+            j = self.names.index(name)
+            found[:, j] = waits[:, j] & ~self.known[:, heads].any(axis=1)
         return found
 
     def person(self, i: int) -> Person:
         """One person's, by name."""
-        told = [
-            NOT_KNOWN if not k else BLOCKED if b else NOT_DECISIVE
-            for k, b in zip(self.known[i], self.blocked[i], strict=True)
-        ]
-        pick = {n: j for j, n in enumerate(self.names)}
+        known, blocked, turns = (part[i].tolist() for part in (self.known, self.blocked, self.counterfactual))
+        member, alpha = self.members.tolist(), self.alpha[i].tolist()
+        inside = [j for j, is_in in enumerate(member) if is_in]
+        told = {j: NOT_KNOWN if not known[j] else BLOCKED if blocked[j] else NOT_DECISIVE for j in inside}
         return Person(
-            {n: float(self.alpha[i, j]) for n, j in pick.items() if self.counterfactual[i, j]},
-            {n: told[j] for n, j in pick.items() if self.semifactual[i, j]},
-            tuple(n for n, j in pick.items() if self.alterfactual[j]),
-            {n: float(self.alpha[i, j]) for n, j in pick.items() if self.violations[i, j]},
+            {self.names[j]: alpha[j] for j in inside if turns[j]},
+            {self.names[j]: told[j] for j in inside if not turns[j]},
+            tuple(name for name, is_in in zip(self.names, member, strict=True) if not is_in),
+            {self.names[j]: alpha[j] for j in np.flatnonzero(self.violations[i]).tolist()},
         )
 
     def frame(self) -> pd.DataFrame:

@@ -222,17 +222,18 @@ class Plans:
             "step": np.asarray(self.people.step)[row],
             "plan": self.number[plan],
             "feature": np.array(self.people.schema.names, dtype=object)[feature],
-            "from": self._words(feature, own),
-            "to": self._words(feature, new),
-            "low": self._words(feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.low[plan])),
-            "high": self._words(feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.high[plan])),
+            "from": self.words(feature, own),
+            "to": self.words(feature, new),
+            "low": self.words(feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.low[plan])),
+            "high": self.words(feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.high[plan])),
             "reached": np.array(self.people.schema.classes, dtype=object)[self.reached[plan]],
             "id": np.array(self.ids, dtype=object)[plan],
         }
         parts = ("before", "after", "l0", "l2", "heom", "effort", "valid", "donor")
         return pd.DataFrame(columns | {name: np.asarray(getattr(self, name))[plan] for name in parts})
 
-    def _words(self, feature: npt.NDArray[np.intp], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def words(self, feature: npt.NDArray[np.intp], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Cells in people's words, each of its own feature; ``None`` where there is none."""
         found = np.full(len(codes), None, dtype=object)
         for j in np.unique(feature):
             rows = np.flatnonzero((feature == j) & ~np.isnan(codes))

@@ -1,0 +1,148 @@
+"""Advice for many people at once: what an interview would say of each, worked out together."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from edfa.answers import Status
+from edfa.certification.signals import uncertainty
+from edfa.data.partial import encode_partial
+from edfa.outlook import Fitted, Outlook
+from edfa.predictors.base import Floats, Mask
+from edfa.recourse.plans import Plans
+
+__all__ = ["COLUMNS", "advise", "statuses"]
+
+COLUMNS = {
+    "row": "int64",
+    "outcome": "string",
+    "probability": "double",
+    "refused": "bool",
+    "question": "string",
+    "cost": "double",
+    "status": "string",
+    "plans": "string",
+    "reason": "string",
+    "error": "string",
+}
+"""The columns of advice, with their Arrow types. ``plans`` is JSON, the best plan first."""
+
+Words = npt.NDArray[np.object_]
+
+
+def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0) -> pd.DataFrame:
+    """A row a person: decision, next question, whether they may act, plans; or what is wrong with their facts.
+
+    ``frame`` has whatever is known of them; an empty cell is not known. ``first`` is the number of the first row.
+    """
+    told, errors = encode_partial(frame, fitted.encoder, fitted.schema)
+    fine = np.setdiff1d(np.arange(len(told)), list(errors))
+    look = Outlook.of(fitted, np.where(fitted.heeded, told[fine], np.float32(np.nan)))
+    plans = look.plans(k)
+    names = np.array([*fitted.schema.names, None], dtype=object)
+    found: dict[str, Any] = {
+        "outcome": np.array(fitted.schema.classes, dtype=object)[look.decision],
+        "probability": look.probability,
+        "refused": look.refused,
+        "question": names[look.next],
+        "cost": np.where(look.next >= 0, look.costs[np.arange(len(look)), look.next], np.nan),
+        "status": statuses(look, k),
+        "plans": _texts(plans),
+        "reason": _reasons(plans, look.refused),
+    }
+    columns: dict[str, Any] = {"row": first + np.arange(len(told))}
+    for name, values in found.items():
+        empty = {"bool": None, "double": np.nan}.get(COLUMNS[name])
+        whole = np.full(len(told), empty, dtype=float if COLUMNS[name] == "double" else object)
+        whole[fine] = values
+        columns[name] = whole
+    columns["error"] = np.array([errors.get(i) for i in range(len(told))], dtype=object)
+    return pd.DataFrame(columns)
+
+
+def statuses(look: Outlook, k: int) -> Words:
+    """Whether each may act now, in the words of ``Standing.status``."""
+    found, tau = _words(len(look), "granted"), look.fitted.tau
+    signal = look.signal(k)
+    found[look.refused] = "no plan"
+    planned = np.flatnonzero(look.refused & ~np.isnan(signal))
+    if tau is None:
+        found[planned] = "not certified"
+        return found
+    course = _Course.of(look.fitted, look.X[planned])
+    on = planned[course.on]
+    found[planned[~course.on]] = "off course"
+    passed = course.passed(tau, k)[course.on]
+    end, low = look.next[on] < 0, signal[on] <= tau
+    found[on] = np.where(end | (low & ~passed), "act", np.where(passed, "passed", "ask"))
+    return found
+
+
+def _words(count: int, word: Status) -> Words:
+    return np.full(count, word, dtype=object)
+
+
+@dataclass(frozen=True, eq=False)
+class _Course:
+    """The states that the policy's own order passes with what people know, and whether it leads to where they are.
+
+    ``states`` are those before the last, refused ones alone; ``who`` are their people.
+    """
+
+    fitted: Fitted
+    on: Mask
+    states: Floats
+    who: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, fitted: Fitted, X: Floats) -> "_Course":  # noqa: N803
+        """Of people by what is known."""
+        run, known = fitted.course(X), ~np.isnan(X)
+        reached = (run.when >= 0) & known
+        on = (reached == known).all(axis=1) & known[:, fitted.start].all(axis=1)
+        before = np.ones(len(run), dtype=bool)
+        before[run.last] = False
+        before &= on[run.who] & (run.decision != fitted.favourable)
+        if fitted.signal == "uncertainty" and fitted.tau is not None:  # which is known without a plan
+            before &= uncertainty(run.chances) <= fitted.tau
+        rows = np.flatnonzero(before)
+        return cls(fitted, on, run.X[rows], run.who[rows])
+
+    def passed(self, tau: float, k: int) -> Mask:
+        """Who could have acted before."""
+        found = np.zeros(len(self.on), dtype=bool)
+        if len(self.who):
+            found[self.who[Outlook.of(self.fitted, self.states).stops(tau, k)]] = True
+        return found
+
+
+def _texts(plans: Plans) -> Words:
+    """Everybody's plans as one JSON list."""
+    number, feature = np.nonzero(~np.isnan(plans.to))
+    own = plans.people.X[plans.of[number], feature]
+    cells = (own, plans.to[number, feature], plans.low[number], plans.high[number])
+    words = (plans.words(feature, codes).tolist() for codes in cells)
+    names = [plans.people.schema.names[j] for j in feature.tolist()]
+    changes: list[list[dict[str, Any]]] = [[] for _ in range(len(plans))]
+    for i, name, before, after, low, high in zip(number.tolist(), names, *words, strict=True):
+        change = {"feature": name, "from": before, "to": after}
+        changes[i].append(change if low is None else change | {"low": low, "high": high})
+    told: list[list[dict[str, Any]]] = [[] for _ in range(len(plans.people))]
+    columns = (plans.of.tolist(), changes, plans.after.tolist(), plans.effort.tolist())
+    for person, made, chance, effort in zip(*columns, strict=True):
+        told[person].append({"changes": made, "probability": chance, "effort": effort})
+    found = np.empty(len(told), dtype=object)
+    found[:] = [json.dumps(one, ensure_ascii=False) for one in told]
+    return found
+
+
+def _reasons(plans: Plans, refused: Mask) -> Words:
+    """Why refused people have no plan."""
+    found = np.full(len(refused), None, dtype=object)
+    for row in np.flatnonzero(refused & ~plans.legal).tolist():
+        found[row] = plans.reasons[row].reason
+    return found
