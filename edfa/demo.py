@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,17 +27,19 @@ __all__ = ["Demo", "Turn", "draw_plans", "report", "show", "tell", "write"]
 # The default blanket of German credit has two members and no spouses; this method finds units worth showing.
 METHOD = "eamb"
 FIXED = ("purpose",)
+LETTERS = 88  # that fit over an arrow
 SOME = 2  # turns that make an interview worth watching
 Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A question, its answer, and the decision after it, in sentences."""
+    """A question, its answer, and the decision and its chance after it, in words."""
 
     question: str
     answer: str
     decision: str
+    chance: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +120,8 @@ def _hold(advisor: Advisor, table: Table, facts: Facts, language: str) -> Demo:
         text = narrate.question(asked, schema, language)
         answer = phrases.value(schema[asked.feature], facts[asked.feature], language)
         interview.answer({asked.feature: facts[asked.feature]})
-        turns.append(Turn(text, answer, narrate.decision(interview.decision, schema, language)))
+        chance = phrases.percent(interview.decision.probability, language)
+        turns.append(Turn(text, answer, narrate.decision(interview.decision, schema, language), chance))
     return Demo(table, advisor, facts, interview, tuple(turns))
 
 
@@ -128,11 +132,11 @@ def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
         ends = (plan.probability_before, plan.probability_after)
         ax.annotate("", (ends[1], i), (ends[0], i), arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0})
         ax.plot(ends[:1], [i], "o", color="black", mfc="white", ms=4)
-        ax.text(min(ends), i - 0.16, f"{i + 1}. {'; '.join(map(str, plan.changes))}")
+        ax.text(0, i - 0.14, fill(f"{i + 1}. {'; '.join(map(str, plan.changes))}", LETTERS), va="bottom")
     if needed is not None:
         ax.axvline(needed, color="black", ls=":", lw=1)
-        ax.text(needed, len(plans) - 0.35, " needed", ha="left")
-    ax.set(xlim=(0, 1), ylim=(len(plans) - 0.3, -0.6), yticks=[])
+        ax.text(needed, len(plans) - 0.55, " needed")
+    ax.set(xlim=(0, 1), ylim=(len(plans) - 0.5, -0.8), yticks=[])
     ax.set(xlabel=f"chance of {demo.table.schema.favourable!r}")
     ax.spines["left"].set_visible(False)
     return ax
@@ -141,7 +145,6 @@ def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
 def report(demo: Demo) -> str:
     """The whole story on one page that needs nothing else."""
     advisor, schema = demo.advisor, demo.table.schema
-    checkup = advisor.checkup_
     parts = [
         html.paragraph(
             f"{len(demo.table):,} loan applications, {len(schema)} facts about each, one question: is it a good risk? "
@@ -151,9 +154,9 @@ def report(demo: Demo) -> str:
         Html(advisor.fitted.blanket._repr_html_()),
         _heading("When a person may act"),
         Html(advisor.certificate._repr_html_()),
-        html.paragraph("On the test people:", str(checkup)),
+        html.paragraph("On the test part:", str(advisor.checkup_)),
         _heading("One applicant, asked until they may act"),
-        html.grid(["asked", "answered", "then"], [[t.question, t.answer, t.decision] for t in demo.turns]),
+        html.grid(["asked", "answered", ">chance then"], [[t.question, t.answer, t.chance] for t in demo.turns]),
         _heading("What the applicant is given"),
         Html(f'<section lang="{html.cell(demo.interview.language)}">{sheet(demo.interview)}</section>'),
         *_plans(demo),
@@ -191,7 +194,7 @@ def _plans(demo: Demo) -> list[Html]:
     count = len(demo.interview.plans())
     if not count:
         return []
-    figure = html.figure(lambda ax: draw_plans(demo, ax), "The plans", (6.4, 1 + 0.6 * count))
+    figure = html.figure(lambda ax: draw_plans(demo, ax), "The plans", (6.4, 0.9 + 0.75 * count))
     return [_heading("The plans side by side"), figure, html.paragraph(_afterwards(demo))]
 
 

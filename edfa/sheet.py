@@ -61,13 +61,13 @@ class Held(Protocol):
 
 
 def told(held: Held) -> dict[str, list[str]]:
-    """All that there is to say, in sentences, by section."""
+    """All that there is to say, in sentences, by section. Who may act is asked nothing more."""
     language, schema, asked, none = held.language, _schema(held), held.question, held.no_plan
     blanket: Blanket = held.fitted.blanket
     seen = blanket if held.fitted.policy.aligned else None
     plans = [narrate.plan(plan, schema, language, blanket=seen, locked=held.locks) for plan in held.plans()]
-    question = [say("sheet.done", language)]
-    if asked is not None:
+    question = [] if held.standing.may_act else [say("sheet.done", language)]
+    if asked is not None and not held.standing.may_act:
         question = [narrate.question(asked, schema, language), narrate.answers(asked, schema, language)]
     return {
         "decision": [narrate.decision(held.decision, schema, language)],
@@ -97,6 +97,7 @@ def sheet(held: Held) -> Html:
         Html(f"<h3>{html.cell(say(f'sheet.{name}', language))}</h3>")
         + (html.list_of(said) if len(said) > 1 and name in ("plans", "partition") else html.paragraph(*said))
         for name, said in told(held).items()
+        if said
     ]
     title = say("sheet.timeline", language)
     parts.append(f"<h3>{html.cell(title)}</h3>")

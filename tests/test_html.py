@@ -2,11 +2,11 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
+from webpage import checked
 
 import edfa
 from edfa import html
@@ -14,7 +14,6 @@ from edfa.explanation.partition import Partition
 
 EVIL = "<img src=x onerror=document.title='owned'>"
 SCRIPT = "</style><script>document.title='owned'</script>$x$"
-VOID = {"meta", "br", "img"}
 
 
 @pytest.fixture(scope="module")
@@ -50,40 +49,6 @@ def hostile():
         "interview": held.answer(level=EVIL).decline(SCRIPT),
         "none": replace(certificate, status="risk_limited", tau=None),
     }
-
-
-class Checker(HTMLParser):
-    """Tags are balanced, nothing runs, nothing is fetched."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text = [], ""
-
-    def handle_starttag(self, tag, attributes):
-        assert tag not in ("script", "img", "iframe", "link", "object", "image")
-        for name, value in attributes:
-            assert not name.startswith("on"), name
-            assert not name.endswith(("href", "src")) or value.startswith("#"), value
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.handle_starttag(tag, attributes)
-        self.open.remove(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
-
-
-def checked(text):
-    checker = Checker()
-    checker.feed(text)
-    checker.close()
-    assert checker.open == []
-    return checker.text
 
 
 @pytest.mark.parametrize(

@@ -222,9 +222,9 @@ def test_a_question_with_its_reason_and_price():
 def test_a_plan_with_intervals_and_units():
     told = plan_of(Change("duration", 24, 12.5, 8, 14), Change("employment", "<1", "1<=X<4"), unknown=("age", "job"))
     assert narrate.plan(told, SCHEMA) == (
-        "These 2 steps together would be enough, and each of them is needed: “duration of the loan” from 24 months to 12.5 "
-        "months (anything from 8 to 14 months does) and “years in the present job” from below 1 year to 1 to below 4 "
-        "years. The decision would then be “good”; its probability would be 61% instead of 43%. 2 facts about "
+        "These 2 steps together would be enough, and each of them is needed: “duration of the loan” from 24 months to "
+        "12.5 months (anything from 8 to 14 months does) and “years in the present job” from below 1 year to 1 to "
+        "below 4 years. The decision would then be “good”; its probability would be 61% instead of 43%. 2 facts about "
         "you are not known yet; they could still overturn this."
     )
     german = narrate.plan(told, SCHEMA, "de")
@@ -341,7 +341,11 @@ def test_statements_call_for_nothing_that_the_card_forbids(language):
 def test_a_sheet_says_what_the_interview_found():
     first, kept, done = interviews(small_advisor(), "en")
     assert "Nothing is promised" in " ".join(sheet.told(kept)["standing"]) or not kept.plans()
-    assert sheet.told(done)["question"] == ["There are no more questions."]
+    assert done.standing.may_act
+    assert sheet.told(done)["question"] == []
+    assert sheet.told(small_advisor().interview(done.told.facts, locks=["housing"]))["question"] == [
+        "There are no more questions."
+    ]
     assert len(sheet.told(done)["plans"]) == len(done.plans()) > 0
     assert not [text for text in sheet.told(done)["plans"] if "not known yet" in text], (
         "all that the model sees is known"
