@@ -3,6 +3,7 @@
 Heavy imports stay inside the commands, so that ``edfa --help`` answers at once.
 """
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -43,18 +44,30 @@ def main(debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; m
 
 
 @cli.command()
-def demo() -> None:
-    """Look at real data: German credit, described and split."""
-    from edfa.data.catalog import load
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder that the report goes into.")] = Path("out/demo"),
+    language: Annotated[str, typer.Option(help="What the applicant is addressed in: en or de.")] = "en",
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only write the report.")] = False,
+) -> None:
+    """German credit from table to receipt: fit an advisor, interview one applicant, write a report."""
+    from edfa.demo import show, tell, write
 
-    table = load("german")
-    console.print(f"[bold]{table.schema.title}[/bold]: {len(table):,} people, {len(table.schema)} facts about each")
-    console.print(f"The question: is {table.schema.target!r} {' or '.join(map(repr, table.schema.classes))}?\n")
+    with console.status("fitting an advisor") as status:
+        found = show(language, lambda stage, done, total: status.update(f"{stage}: {done:,} of {total:,}"))
+    path = write(found, out)
+    if as_json:
+        sys.stdout.write(json.dumps(found.summary() | {"report": str(path)}, ensure_ascii=False) + "\n")
+        return
+    if quiet:
+        return
+    table = found.table
+    console.print(f"[bold]{table.schema.title}[/bold]: {len(table):,} people, {len(table.schema)} facts about each\n")
     console.print(_describe(table), "", _split(table), "", sep="\n")
-    person = table.test.frame.iloc[0]
-    known = ", ".join(f"{table.schema[n].title} {person[n]}" for n in table.schema.start)
-    rest = sum(feature.cost for feature in table.schema if not feature.start)
-    console.print(f"One of the test people: {known}. Asking for all the rest would cost {rest:g}.")
+    for title, lines in tell(found):
+        console.print(f"[bold]{escape(title)}[/bold]")
+        console.print(*map(escape, lines), "", sep="\n", highlight=False)
+    console.print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
 @cli.command()

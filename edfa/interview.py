@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
-from edfa import narrate
+from edfa import html, narrate
 from edfa.acquisition.base import Scores
 from edfa.answers import Decision, Moment, Question, Standing
 from edfa.checked import checked
@@ -18,6 +18,7 @@ from edfa.reasons import decide, question, standing
 from edfa.receipt import Receipt, now, versions
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.plans import NoPlan, Plan
+from edfa.sheet import sheet
 from edfa.told import Event, Kind, Told
 
 __all__ = ["HasFitted", "Interview", "Offer"]
@@ -226,6 +227,9 @@ class Interview:
 
     def __repr__(self) -> str:
         return f"<Interview: {len(self.told.facts)} facts known, {len(self.told.declined)} declined>"
+
+    def _repr_html_(self) -> str:
+        return html.shown(sheet(self))
 
     def _add(self, kind: Kind, facts: Mapping[str, Any], asked: bool | None = None) -> "Interview":
         if asked is None:

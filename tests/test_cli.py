@@ -4,22 +4,12 @@ import sys
 
 import pytest
 
-import edfa
 from edfa import Schema
 
 
 def run(*arguments, **options):
     command = [sys.executable, "-m", "edfa", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
-
-
-def test_demo_describes_and_splits_real_data():
-    done = run("demo")
-    assert done.returncode == 0, done.stderr
-    assert "1,000 people" in done.stdout
-    for feature in edfa.load("german").schema:
-        assert feature.name in done.stdout
-    assert "calibration" in done.stdout
 
 
 def test_schema_drafts_a_card_to_edit_and_loses_nothing(tmp_path):

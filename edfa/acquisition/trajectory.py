@@ -1,14 +1,15 @@
 """What was asked of whom, in which order, what it cost, and what was known and decided after every answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from edfa import html
 from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
@@ -17,8 +18,12 @@ from edfa.explanation.partition import Partition
 from edfa.predictors.base import Chances, Floats, Mask, Predictor
 from edfa.recourse.people import People
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["Trajectory"]
 
+SHOWN = 20  # people in a notebook
 Ints = npt.NDArray[np.int64]
 
 
@@ -63,7 +68,8 @@ class Trajectory:
         return len(self.who)
 
     def __repr__(self) -> str:
-        return f"<Trajectory of {len(self.person):,} people: {len(self):,} steps, mean cost {self.mean_cost:.3g}>"
+        people = "1 person" if len(self.person) == 1 else f"{len(self.person):,} people"
+        return f"<Trajectory of {people}: {len(self):,} steps, mean cost {self.mean_cost:.3g}>"
 
     @property
     def mean_cost(self) -> float:
@@ -129,8 +135,31 @@ class Trajectory:
             columns["n_sf"] = self.partition.semifactual.sum(axis=1)
         return pd.DataFrame(columns)
 
+    def draw(self, ax: "Axes", person: int = 0) -> "Axes":
+        """The timeline of the person at this place: the chance of the favourable class against what was spent."""
+        first, end = np.searchsorted(self.who, [person, person + 1])
+        chance = self.chances[first:end, self.schema.classes.index(self.schema.favourable)]
+        axes = ("spent", f"chance of {self.schema.favourable!r}")
+        return draw_steps(ax, self.spent[first:end], chance, ("start", *self.order(person)), axes)
+
     def _repr_html_(self) -> str:
-        return str(self.frame().head(50).to_html(index=False))
+        """Everybody's questions in order, and what they changed; of one person, the timeline too."""
+        wanted = self.schema.classes.index(self.schema.favourable)
+        first = np.searchsorted(self.who, np.arange(len(self.person)))
+        rows = [
+            [
+                int(self.person[i]),
+                " → ".join(self.order(i)) or "nothing",
+                f"{self.spent[self.last[i]]:g}",
+                f"{self.chances[first[i], wanted]:.0%} → {self.chances[self.last[i], wanted]:.0%}",
+                self.schema.classes[self.decision[self.last[i]]],
+            ]
+            for i in range(min(len(self.person), SHOWN))
+        ]
+        head = [">person", "asked, in order", ">spent", f">chance of {self.schema.favourable}", "decision"]
+        more = f", of which {SHOWN} are shown" if len(self.person) > SHOWN else ""
+        line = [html.figure(self.draw, "What each answer changed")] if len(self.person) == 1 else []
+        return html.shown(*line, html.grid(head, rows, f"{repr(self)[1:-1]}{more}"))
 
     def to_json(self) -> str:
         """The frame as JSON, a record a step."""
@@ -139,3 +168,13 @@ class Trajectory:
     def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Everybody with what they were asked."""
         return ((int(p), self.order(i)) for i, p in enumerate(self.person))
+
+
+def draw_steps(ax: "Axes", spent: Any, chance: Any, names: Sequence[str], axes: tuple[str, str]) -> "Axes":
+    """One person's steps: a chance against what was spent, each step named."""
+    ax.step(spent, chance, "-o", where="post", color="black", mfc="white", lw=1.2, ms=4)
+    for x, y, name in zip(spent, chance, names, strict=True):
+        ax.annotate(name, (x, y), (2, 5), textcoords="offset points", rotation=30)
+    ax.set(xlabel=axes[0], ylabel=axes[1], ylim=(0, 1.4), yticks=np.linspace(0, 1, 6))
+    ax.margins(x=0.12)
+    return ax

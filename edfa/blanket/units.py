@@ -3,8 +3,8 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from html import escape
 
+from edfa import html
 from edfa.checked import checked
 
 __all__ = ["Blanket", "Evidence"]
@@ -97,44 +97,30 @@ class Blanket:
         return checked(cls, values, "blanket")
 
     def _repr_html_(self) -> str:
-        return f"{self._svg()}{self._evidence_html()}"
+        return html.shown(self._svg(), self._evidence_html())
 
-    def _svg(self) -> str:
+    def _svg(self) -> html.Html:
         """The target on the left, its parents and children in the middle, spouses on the right."""
         rows: list[tuple[str, str]] = []
         for head, behind in [*self.units.items(), *((u, ()) for u in self.unattached)]:
             rows += [(head if i == 0 else "", s) for i, s in enumerate(behind or ("",))]
-        height, middle = 30 * max(len(rows), 1) + 10, 15 * max(len(rows), 1) + 5
-        parts = [_box(10, middle, self.target, "#dbe7f5")]
+        height, middle = 30 * max(len(rows), 1) + 30, 15 * max(len(rows), 1) + 25
+        names = ("outcome", "parents and children", "spouses" if self.spouses else "")
+        parts = [
+            html.word(x + 80, 14, name, "middle", html.PALE) for x, name in zip((10, 210, 410), names, strict=True)
+        ]
+        parts.append(html.box(10, middle, self.target, "#dbe7f5"))
         above = 0
         for i, (head, spouse) in enumerate(rows):
-            y = 30 * i + 20
+            y = 30 * i + 40
             if head:
-                above = y
-                parts += [_line(170, middle, 210, y, head in self.unattached), _box(210, y, head, "#e6f2e1")]
+                above, dash = y, "4 3" if head in self.unattached else ""
+                parts += [html.line(170, middle, 210, y, dash), html.box(210, y, head, "#e6f2e1")]
             if spouse:
-                parts += [_line(370, above, 410, y, True), _box(410, y, spouse, "#f7efd9")]
-        size = f'width="580" height="{height}"'
-        title = f"<title>Markov blanket of {escape(self.target)}</title>"
-        return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">{title}{"".join(parts)}</svg>'
+                parts += [html.line(370, above, 410, y, "4 3"), html.box(410, y, spouse, "#f7efd9")]
+        return html.svg(580, height, f"Markov blanket of {self.target}", *parts)
 
-    def _evidence_html(self) -> str:
-        rows = [
-            f"<tr><td>{escape(name)}</td><td>{e.p:.2g}</td><td>{e.effect:.4f}</td><td>{escape(e.test)}</td>"
-            f"<td>{escape(', '.join(e.given))}</td></tr>"
-            for name, e in self.evidence.items()
-        ]
-        head = "<tr><th>member</th><th>p</th><th>effect (nats)</th><th>test</th><th>given</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>" if rows else ""
-
-
-def _box(x: int, y: int, text: str, fill: str) -> str:
-    shown = escape(text if len(text) <= 22 else text[:21] + "…")
-    shape = f'<rect x="{x}" y="{y - 11}" width="160" height="22" rx="6" fill="{fill}" stroke="#666"/>'
-    style = 'font-size="11" font-family="sans-serif" text-anchor="middle"'
-    return f'<g><title>{escape(text)}</title>{shape}<text x="{x + 80}" y="{y + 4}" {style}>{shown}</text></g>'
-
-
-def _line(x1: int, y1: int, x2: int, y2: int, dashed: bool) -> str:
-    dash = ' stroke-dasharray="4 3"' if dashed else ""
-    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="#666"{dash}/>'
+    def _evidence_html(self) -> html.Html:
+        rows = [[n, f"{e.p:.2g}", f"{e.effect:.4f}", e.test, ", ".join(e.given)] for n, e in self.evidence.items()]
+        head = ["member", ">p", ">effect (nats)", "test", "given"]
+        return html.grid(head, rows, "The weakest test each member passed") if rows else html.Html()

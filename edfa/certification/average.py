@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edfa.certification.certificate import LATER
+from edfa import html
 from edfa.certification.curve import Curve, trace
 from edfa.certification.records import Records, Reference
 from edfa.certification.runs import Runs
@@ -21,6 +21,7 @@ from edfa.certification.settings import level
 from edfa.certification.stops import Stops, stop_at
 from edfa.checked import checked
 from edfa.errors import MismatchError
+from edfa.phrases import say
 
 __all__ = ["AverageCertificate", "certify_on_average"]
 
@@ -49,9 +50,9 @@ class AverageCertificate:
         """The promise in words; or why there is none."""
         if not self.certified:
             return f"No certificate: the {self.n} people with a plan allow none to be issued."
-        fails = f"would see the prediction or the recourse fail {LATER[self.reference]}"
-        whom = "Of people handled by this rule for whom some recourse exists"
-        return f"{whom}, a share of at most {self.alpha:.4g} {fails}, on average over calibration samples."
+        told = {"whom": say("formal.all", "en"), "later": say(f"formal.{self.reference}", "en")}
+        promise = say("formal.drop", "en", within="", share=f"{self.alpha:.4g}", **told)
+        return f"{promise}, on average over calibration samples."
 
     def stop(self, runs: Any, *, advisor: str | None = None) -> Stops:
         """Where to stop, as ``Certificate.stop``; without a threshold nothing is issued."""
@@ -80,7 +81,7 @@ class AverageCertificate:
         return checked(cls, values, "certificate")
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.sentence}</p>"
+        return html.shown(html.paragraph(self.sentence))
 
 
 def certify_on_average(records: Records, alpha: float = 0.2) -> AverageCertificate:

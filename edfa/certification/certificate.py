@@ -2,31 +2,27 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from html import escape
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 
+from edfa import html
 from edfa.certification.curve import Target, Undefined
 from edfa.certification.planning import Required
 from edfa.certification.records import Records, Reference
 from edfa.certification.stops import Rule, Stops, stop_at
 from edfa.checked import checked
 from edfa.errors import MismatchError
+from edfa.phrases import number, say
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Certificate", "Point", "Status"]
 
 Status = Literal["certified", "data_limited", "risk_limited", "undefined"]
-LATER = {
-    "trajectory_end": "once the remaining features within the budget are acquired",
-    "all_features": "once all features are acquired",
-}
-WHOM = {
-    "all": "handled by this rule",
-    "early": "stopped early by this rule",
-    "refused": "refused where this rule stops",
-}
 
 
 @dataclass(frozen=True)
@@ -119,7 +115,13 @@ class Certificate:
     @property
     def sentence(self) -> str:
         """The guarantee in words; or why there is none."""
-        return _promise(self) if self.certified else f"No certificate{_within(self)}: {_why_not(self)}."
+        return self.words()
+
+    def words(self, language: str = "en") -> str:
+        """The same in another language; ``edfa.narrate.certificate`` says it to a person."""
+        if self.certified:
+            return _promise(self, language)
+        return say("formal.none", language, within=_within(self, language), why=_why_not(self, language))
 
     def stop(self, runs: Any, rule: Rule = "safe", *, advisor: str | None = None) -> Stops:
         """Where to stop: each run of records, or each row of an array of signals (NaN where there is no plan).
@@ -150,40 +152,55 @@ class Certificate:
         values.pop("version")
         return checked(cls, values, "certificate")
 
+    def frame(self) -> pd.DataFrame:
+        """The curve, one row a threshold."""
+        return pd.DataFrame([asdict(point) for point in self.curve], columns=[f.name for f in fields(Point)])
+
+    def draw(self, ax: "Axes") -> "Axes":
+        """Risk and bound against the mean cost, with alpha and the certified rule."""
+        curve = self.frame()
+        for name, style in (("bound", "--"), ("risk", "-")):
+            ax.plot(curve["cost"], curve[name], style, color="black", lw=1.2, label=name)
+        ax.axhline(self.alpha, color="black", ls=":", lw=1, label=f"alpha = {self.alpha:g}")
+        if self.cost is not None and self.bound is not None and self.certified:
+            ax.plot(self.cost, self.bound, "o", mfc="white", mec="black", label="certified rule")
+        ax.set(xlabel="mean cost of a person", ylabel="share of people who fail")
+        ax.set_ylim(0, min(1.02, max(2.5 * self.alpha, 1.1 * float(curve["risk"].max()))))
+        ax.legend(frameon=False)
+        return ax
+
     def _repr_html_(self) -> str:
-        shown = ("zone", "tau", "risk", "bound", "alpha", "delta", "n", "people", "n_more", "cost", "method", "target")
-        rows = "".join(f"<tr><th>{name}</th><td>{_show(getattr(self, name))}</td></tr>" for name in shown)
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.warnings)
-        return f"<p>{escape(self.sentence)}</p><table><tbody>{rows}</tbody></table><ul>{notes}</ul>"
+        names = ("zone", "tau", "risk", "bound", "alpha", "delta", "n", "people", "n_more", "cost", "method", "target")
+        rows = [(name, _show(value)) for name in names if (value := getattr(self, name)) is not None]
+        curve = [html.figure(self.draw, "Risk and its bound against the mean cost")] if self.curve else []
+        return html.shown(html.paragraph(self.sentence), *curve, html.pairs(rows), html.list_of(self.warnings))
 
 
-def _promise(certificate: Certificate) -> str:
+def _promise(certificate: Certificate, language: str) -> str:
     c = certificate
-    later, share = LATER[c.reference], f"at most {c.alpha:.4g}"
-    fails = f"would see the prediction or the recourse fail {later}"
-    if c.undefined == "zero":
-        told = f"Of people {WHOM[c.target]}{_within(c)}, a share of {share} is given a recourse and {fails}"
-    elif c.undefined == "one":
-        told = f"Of people {WHOM[c.target]}{_within(c)}, a share of {share} finds no recourse or {fails}"
-    else:
-        told = f"Of people {WHOM[c.target]}{_within(c)} for whom some recourse exists, a share of {share} {fails}"
-    return f"{told}; this statement is wrong with probability at most {c.delta:.4g} over the calibration sample."
+    key = c.undefined if c.undefined in ("zero", "one") else "drop"
+    told = {"whom": say(f"formal.{c.target}", language), "later": say(f"formal.{c.reference}", language)}
+    share = _digits(c.alpha, language)
+    promise = say(f"formal.{key}", language, within=_within(c, language), share=share, **told)
+    return say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))
 
 
-def _within(certificate: Certificate) -> str:
-    return "" if certificate.group is None else f" in group {certificate.group!r}"
+def _within(certificate: Certificate, language: str) -> str:
+    return "" if certificate.group is None else say("formal.within", language, group=certificate.group)
 
 
-def _why_not(certificate: Certificate) -> str:
+def _why_not(certificate: Certificate, language: str) -> str:
     c = certificate
     if c.status == "undefined":
-        return f"none of the {c.people} people has a plan at any step"
-    seen = f"the strictest rule has an observed risk of {c.risk:.4g} among {c.n} people"
-    if c.status == "risk_limited":
-        return f"{seen}, which is surely above {c.alpha:.4g}; more data cannot help"
-    if c.n_more is None:
-        return f"{seen}, which is too near to {c.alpha:.4g} to say how many more would settle it"
-    return f"{seen}; about {c.n_more} more would be needed if it stays so"
+        return say("formal.undefined", language, people=number(c.people, language))
+    seen = say("formal.seen", language, risk=_digits(c.risk or 0.0, language), n=number(c.n, language))
+    more = "" if c.n_more is None else number(c.n_more, language)
+    key = "risk_limited" if c.status == "risk_limited" else "data_limited" if more else "too_near"
+    return say(f"formal.{key}", language, seen=seen, share=_digits(c.alpha, language), more=more)
+
+
+def _digits(value: float, language: str) -> str:
+    return number(float(f"{value:.4g}"), language)
 
 
 def _plain(value: Any) -> Any:
@@ -195,4 +212,4 @@ def _plain(value: Any) -> Any:
 
 
 def _show(value: Any) -> str:
-    return escape(f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from html import escape
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from edfa import html
 from edfa.blanket.units import Blanket
 from edfa.errors import DataError, UnknownNameError
 from edfa.explanation.necessity import sweep
@@ -50,8 +50,7 @@ class Person:
             ("never matters", [n for n in self.alterfactual if n not in self.violations]),
             ("outside the blanket, yet turns it", [f"{n} ({a:.0%})" for n, a in self.violations.items()]),
         ]
-        cells = [f"<tr><th>{t}</th><td>{escape(', '.join(names)) or '-'}</td></tr>" for t, names in rows]
-        return f"<table>{''.join(cells)}</table>"
+        return html.shown(html.pairs((part, ", ".join(names) or "-") for part, names in rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +139,22 @@ class Partition:
         people, features = np.indices(self.known.shape)
         columns = {"person": people, "feature": np.array(self.names)[features], "part": part, "reason": reason}
         return pd.DataFrame({name: values.ravel() for name, values in (columns | {"alpha": self.alpha}).items()})
+
+    def _repr_html_(self) -> str:
+        """How many people have each feature in which part; of one person, their own partition."""
+        if len(self) == 1:
+            return self.person(0)._repr_html_()
+        parts = (self.counterfactual, self.semifactual & ~self.known, self.blocked)
+        counts = [part.sum(axis=0) for part in parts]
+        counts.append(self.semifactual.sum(axis=0) - counts[1] - counts[2])
+        rows = [[n, *(int(c[j]) for c in counts)] for j, n in enumerate(self.names) if self.members[j]]
+        head = ["feature", ">can turn the decision", ">not known", ">blocked", ">not decisive"]
+        never = [n for n, outside in zip(self.names, self.alterfactual, strict=True) if outside]
+        told = [html.paragraph("Never matters:", ", ".join(never))] if never else []
+        broken = {n: int(k) for n, k in zip(self.names, self.violations.sum(axis=0), strict=True) if k}
+        if broken:
+            told.append(html.paragraph("Yet it turned decisions:", ", ".join(f"{n} ({k})" for n, k in broken.items())))
+        return html.shown(html.grid(head, rows, f"The partition in {len(self):,} states of people"), *told)
 
 
 def members(names: tuple[str, ...], blanket: Blanket | None) -> Mask:

@@ -4,19 +4,20 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from edfa import html
 from edfa.predictors.base import Floats
 from edfa.recourse.people import Numbers, People
 from edfa.recourse.rules import Bools, Reals
 
 __all__ = ["Change", "NoPlan", "Plan", "Plans", "Reason"]
 
+SHOWN = 20  # plans in a notebook
 Reason = Literal[
     "already there", "nothing flips", "only locked features flip", "range too narrow", "more information needed"
 ]
@@ -31,6 +32,10 @@ class Change:
     after: Any
     low: Any = None
     high: Any = None
+
+    def __str__(self) -> str:
+        within = "" if self.low is None or self.low == self.high else f" ({self.low} to {self.high})"
+        return f"{self.feature}: {self.before} → {self.after}{within}"
 
 
 @dataclass(frozen=True)
@@ -64,9 +69,14 @@ class Plan:
     invalidation: float | None
     unknown: tuple[str, ...]
 
+    @property
+    def chance(self) -> str:
+        """What the chance of the class that is reached was and will be."""
+        return f"{self.probability_before:.0%} → {self.probability_after:.0%}"
+
     def __str__(self) -> str:
         said = [f"{c.feature}: {c.before} → {c.after}" for c in self.changes]
-        return f"{', '.join(said)} ({self.probability_before:.0%} → {self.probability_after:.0%} {self.reached})"
+        return f"{', '.join(said)} ({self.chance} {self.reached})"
 
 
 @dataclass(frozen=True)
@@ -245,11 +255,10 @@ class Plans:
         return from_json(text)
 
     def _repr_html_(self) -> str:
-        head = "<tr><th>person</th><th>step</th><th>plan</th><th>changes</th><th>effort</th><th>chance</th></tr>"
+        head = [">person", ">step", ">plan", "changes", ">effort", ">chance", "decision then"]
         rows = [
-            f"<tr><td>{p.person}</td><td>{p.step}</td><td>{p.number}</td>"
-            f"<td>{escape(', '.join(f'{c.feature}: {c.before} → {c.after}' for c in p.changes))}</td>"
-            f"<td>{p.effort:.2f}</td><td>{p.probability_after:.0%} {escape(p.reached)}</td></tr>"
-            for p, _ in zip(self, range(20), strict=False)
+            [p.person, p.step, p.number, "; ".join(map(str, p.changes)), f"{p.effort:.2f}", p.chance, p.reached]
+            for p, _ in zip(self, range(SHOWN), strict=False)
         ]
-        return f"<p>{escape(repr(self)[1:-1])}</p><table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+        more = f", of which {SHOWN} are shown" if len(self) > SHOWN else ""
+        return html.shown(html.grid(head, rows, f"{repr(self)[1:-1]}{more}"))

@@ -118,7 +118,7 @@ def test_json_text_and_html():
 def test_the_diagram_draws_each_member_once(chromium):
     page = chromium.new_page()
     page.set_content(discover(STORY.table(5000))._repr_html_())
-    drawn = page.locator("svg text").all_text_contents()
+    drawn = page.locator("svg g text").all_text_contents()
     assert sorted(drawn) == ["late_payment", "repays", "savings", "wage_came_late"]
     assert page.locator("svg line").count() == 3
     assert page.locator("table tbody tr").count() == 3

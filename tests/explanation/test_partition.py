@@ -122,10 +122,11 @@ def test_statements_about_the_story():
     told = statements(sweep(rows, model, Support.of(table.train.X)), partition, table.schema, table.encoder)[0]
     texts = {s.feature: s.text for s in told}
     assert texts == {
-        "employment": "whatever your employment, the same: yes",
-        "savings": "if your savings were no: no",
-        "wage_came_late": "whatever your wage came late, still yes, as long as your late payment is not known",
-        "telephone": "whatever your telephone, the same: yes",
+        "employment": "Whatever the value of “employment”, the decision is the same: “yes”.",
+        "savings": "If “savings” were “no”, the decision would be “no”.",
+        "wage_came_late": "Whatever the value of “wage came late”, the decision is still “yes”, "
+        "as long as “late payment” is not known.",
+        "telephone": "Whatever the value of “telephone”, the decision is the same: “yes”.",
     }
 
 
