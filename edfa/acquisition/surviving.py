@@ -163,7 +163,9 @@ class Surviving(Policy):
     def _worth(self, schema: Schema) -> Reals:
         """By the card's prices the order learnt; who pays twice the price for a fact sees half its worth."""
         if not self.steps_:
-            raise UnfittedError("this Surviving has learnt no order yet; call fit(predictor) first, or use personal=True")
+            raise UnfittedError(
+                "this Surviving has learnt no order yet; call fit(predictor) first, or use personal=True"
+            )
         rates = [max((step.after - step.before) / step.cost, LEAST) for step in self.steps_]
         falling = np.minimum.accumulate(rates) * (1 - 1e-6) ** np.arange(len(rates))
         worth = np.full(len(schema), np.nan)
