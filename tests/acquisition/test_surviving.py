@@ -89,7 +89,7 @@ def test_what_opens_recourse_comes_first():
     )
     table = edfa.Table.from_frame(frame, edfa.Schema(features, "y", "good"))
     model = edfa.SubsetXGB(trees=30).fit(table.train.X, table.train.y)
-    blanket = Blanket("y", {name: () for name in facts})
+    blanket = Blanket("y", dict.fromkeys(facts, ()))
     policy = Surviving(blanket, Lasting(table.train), people=24).fit(model)
     assert policy.order_[0] == "cause"
     assert policy.steps_[0].after > policy.steps_[0].before + 0.5
@@ -151,7 +151,8 @@ def test_who_is_there_already_counts_as_often_as_that_lasts(table, model, search
     people = People(rows, table.schema, table.encoder, view, BLANKET)
     found = outlook(people, searcher, None, 1)
     there = view.predict(rows) == 1
-    assert there.any() and not there.all()
+    assert there.any()
+    assert not there.all()
     filled = searcher.completions.neighbours.complete(rows[there])
     stays = np.array([(view.predict(person) == 1).mean() for person in filled])
     np.testing.assert_allclose(found[there], stays)
