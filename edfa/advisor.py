@@ -18,7 +18,17 @@ from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import fingerprint
 from edfa.checked import checked
 from edfa.checkup import Checkup, complete, examine, run
-from edfa.choices import Threshold, check_names, make_policy, make_predictor, make_searcher, settings_of
+from edfa.choices import (
+    POLICY,
+    SEARCHER,
+    SIGNAL,
+    Threshold,
+    check_names,
+    make_policy,
+    make_predictor,
+    make_searcher,
+    settings_of,
+)
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, EdfaError, SettingError
@@ -58,7 +68,7 @@ class Advisor:
     blanket, predictor, policy, searcher
         Names, or objects: a ``Blanket``; a model, which is fitted anew on the training part; a policy; a searcher.
     signal
-        What the stop rule watches: ``"uncertainty"``, ``"plan"``.
+        What the stop rule watches: ``"uncertainty"``, ``"plan"``, or with ``searcher="lasting"`` ``"survival"``.
     alpha, delta
         The certificate: at most a share alpha of plans fails, and this is wrong with probability delta.
     target
@@ -79,9 +89,9 @@ class Advisor:
 
     blanket: str | Blanket = "hiton-mb"
     predictor: str | Predictor = "xgb"
-    policy: str | Policy = "edfa"
-    searcher: str | Searcher = "nearest"
-    signal: str = "uncertainty"
+    policy: str | Policy = POLICY
+    searcher: str | Searcher = SEARCHER
+    signal: str = SIGNAL
     alpha: float = 0.2
     delta: float = 0.05
     target: Target = "all"
@@ -110,8 +120,8 @@ class Advisor:
         tell("model", 0, 1)
         predictor = make_predictor(self.predictor, table, self.threshold, self.seed)
         tell("policy", 0, 1)
-        policy = make_policy(self.policy, blanket, table, predictor)
         searcher = make_searcher(self.searcher, table)
+        policy = make_policy(self.policy, blanket, searcher, predictor)
         fitted = Fitted.of(train, predictor, blanket, policy, searcher)
         fitted = replace(fitted, signal=self.signal, budget=self.budget)
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted, predictor))

@@ -36,7 +36,6 @@ class Run:
 
 def run(fitted: Fitted, X: Floats, progress: Callable[[int, int], None] | None = None) -> Run:  # noqa: N803
     """Ask everybody in the policy's order, to the end; then hold each step's plan against what is known there."""
-    watched: Any = fitted.signal
     trajectory = acquire(
         X,  # type: ignore[arg-type]
         fitted.policy,
@@ -47,6 +46,7 @@ def run(fitted: Fitted, X: Floats, progress: Callable[[int, int], None] | None =
         progress=progress or (lambda done, total: None),
     )
     plans = find_recourse(trajectory, fitted.searcher, wanted=fitted.favourable)
+    watched: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
     records = replay(plans, favourable=fitted.favourable, signal=watched, advisor=fitted.fingerprint)
     return Run(trajectory, plans, _granted(records, trajectory.last))
 

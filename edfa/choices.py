@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,23 @@ from edfa.predictors.base import Predictor
 from edfa.recourse import SEARCHERS, searcher
 from edfa.recourse.base import Searcher
 
-__all__ = ["Threshold", "check_names", "make_policy", "make_predictor", "make_searcher", "name_of", "settings_of"]
+__all__ = [
+    "POLICY",
+    "SEARCHER",
+    "SIGNAL",
+    "Threshold",
+    "check_names",
+    "make_policy",
+    "make_predictor",
+    "make_searcher",
+    "name_of",
+    "new_policy",
+    "settings_of",
+]
 
 Threshold = float | str | None
-SIGNALS = ("uncertainty", "plan")
+SIGNALS = ("uncertainty", "plan", "survival")
+POLICY, SEARCHER, SIGNAL = "edfa", "nearest", "uncertainty"  # what an advisor uses unless it is told otherwise
 
 
 def check_names(**chosen: Any) -> None:
@@ -37,6 +49,8 @@ def check_names(**chosen: Any) -> None:
     for what, names in known.items():
         if isinstance(chosen[what], str) and chosen[what] not in names:
             raise UnknownNameError(what, chosen[what], names)
+    if chosen["signal"] == "survival" and chosen["searcher"] in SEARCHERS and chosen["searcher"] != "lasting":
+        raise SettingError(f"signal 'survival' is known of plans of searcher='lasting', not of {chosen['searcher']!r}")
     given = chosen["threshold"]
     if given not in (None, "balanced") and (isinstance(given, str) or not 0 < given < 1):
         raise SettingError(f"threshold: a chance between 0 and 1, or 'balanced', not {given!r}")
@@ -64,20 +78,28 @@ def _threshold(threshold: float | str, train: Table) -> float:
     return needed if second else float(np.nextafter(1 - needed, 1))
 
 
-def make_policy(chosen: str | Policy, blanket: Blanket, table: Table, predictor: Predictor) -> Policy:
-    """A policy; one that learns does so from the training part, unless it has learnt already."""
+def make_policy(chosen: str | Policy, blanket: Blanket, searcher: Searcher, predictor: Predictor) -> Policy:
+    """A policy; one by name that learns does so from the training part."""
     if isinstance(chosen, Policy):
         return chosen
     if not isinstance(chosen, str):
         raise SettingError(f"policy: a name or a policy, not {chosen!r}")
-    kind = POLICIES[chosen]()
-    named = {f.name for f in fields(kind)} if is_dataclass(kind) else set()
-    made: Any = kind(blanket=blanket) if "blanket" in named else kind()
+    made: Any = new_policy(chosen, blanket, searcher)
     if fit := getattr(made, "fit", None):
-        needs_model = "predictor" in inspect.signature(fit).parameters
-        fit(table.train, predictor) if needs_model else fit(table.train)
+        given = {"table": searcher.train, "predictor": predictor}
+        fit(**{name: given[name] for name in inspect.signature(fit).parameters if name in given})
     policy: Policy = made
     return policy
+
+
+def new_policy(name: str, blanket: Blanket, searcher: Searcher, **settings: Any) -> Policy:
+    """A policy by name, with those of blanket, searcher and favourable class that it takes; it has learnt nothing."""
+    kind = POLICIES[name]()
+    taken = inspect.signature(kind).parameters
+    schema = searcher.train.schema
+    given = {"blanket": blanket, "searcher": searcher, "wanted": schema.classes.index(schema.favourable)}
+    made: Policy = kind(**({key: value for key, value in given.items() if key in taken} | settings))
+    return made
 
 
 def make_searcher(chosen: str | Searcher, table: Table) -> Searcher:
@@ -93,7 +115,7 @@ def settings_of(made: Policy | Searcher) -> dict[str, Any]:
     """The settings that make the same object again, as plain data; an error where some cannot be told."""
     found: dict[str, Any] = {}
     for name, parameter in inspect.signature(type(made)).parameters.items():
-        if name in ("train", "blanket", "progress"):  # these come with the advisor
+        if name in ("train", "blanket", "searcher", "progress"):  # these come with the advisor
             continue
         value = getattr(made, name, inspect.Parameter.empty)
         if value is inspect.Parameter.empty or not _plain(value):

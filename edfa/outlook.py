@@ -265,6 +265,8 @@ class Outlook:
     def signal(self, k: int | None = None) -> npt.NDArray[np.float64]:
         """What the stop rule watches; NaN where there is no plan. ``k`` as in plans that were made already."""
         plans = self.plans(k)
+        if not len(plans):
+            return np.full(len(self), np.nan)
         told = _signal(plans, self.chances, self.fitted.signal)
         return np.where(plans.legal, told, np.nan)
 

@@ -16,7 +16,7 @@ from edfa.advisor import Advisor
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.checkup import Checkup
-from edfa.choices import name_of, settings_of
+from edfa.choices import name_of, new_policy, settings_of
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.data.table import Table
@@ -34,14 +34,17 @@ __all__ = ["FORMAT", "check_place", "load", "save"]
 FORMAT = 1
 MANIFEST = "manifest.json"
 KIND = "Advisor"
-SETTINGS = ("alpha", "delta", "target", "seed", "threshold")
+SETTINGS = ("signal", "budget", "alpha", "delta", "target", "seed", "threshold")
 
 
 def save(advisor: Advisor, folder: str | Path) -> None:
     """Write a fitted advisor; one that is there is replaced when the new one is whole."""
     fitted, place = advisor.fitted, Path(folder)
     check_place(place)
-    described = {"policy": _describe(fitted.policy), "searcher": _describe(fitted.searcher)}
+    described = {
+        "policy": _describe(fitted.policy, advisor.policy),
+        "searcher": _describe(fitted.searcher, advisor.searcher),
+    }
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "kind": KIND,
@@ -49,8 +52,6 @@ def save(advisor: Advisor, folder: str | Path) -> None:
         "fingerprint": fitted.fingerprint,
         "table": {"name": fitted.train.name, "seed": fitted.train.seed, "shares": fitted.train.shares},
         "settings": {name: getattr(advisor, name) for name in SETTINGS},
-        "signal": fitted.signal,
-        "budget": fitted.budget,
         "predictor": {"name": _predictor(fitted.model), "threshold": fitted.model.threshold},
         **described,
     }
@@ -94,6 +95,8 @@ def _write_parts(advisor: Advisor, partial: Path) -> None:
     for name, learnt in (("model", fitted.model), ("policy", fitted.policy)):
         if hasattr(learnt, "to_folder"):
             learnt.to_folder(partial / name)
+        elif hasattr(learnt, "to_json"):
+            (partial / f"{name}.json").write_text(learnt.to_json(), encoding="utf-8")
 
 
 def _manifest(place: Path) -> dict[str, Any]:
@@ -120,18 +123,19 @@ def _assemble(place: Path, manifest: dict[str, Any]) -> Advisor:
     train = Table(frame, schema, told["name"], told["seed"], tuple(told["shares"]), "train", encoder)
     predictor = PREDICTORS[manifest["predictor"]["name"]]().from_folder(place / "model")
     predictor.threshold = manifest["predictor"]["threshold"]
-    policy = _policy(manifest["policy"], blanket, place)
-    searcher_ = searcher(manifest["searcher"]["name"])(train, **manifest["searcher"]["settings"])
+    looking = searcher(manifest["searcher"]["name"])(train, **manifest["searcher"]["settings"])
+    policy = _policy(manifest["policy"], blanket, looking, place)
     fitted = replace(
-        Fitted.of(train, predictor, blanket, policy, searcher_),
+        Fitted.of(train, predictor, blanket, policy, looking),
         fingerprint=manifest["fingerprint"],
-        signal=manifest["signal"],
-        budget=manifest["budget"],
+        signal=manifest["settings"]["signal"],
+        budget=manifest["settings"]["budget"],
         certificate=_read(place, "certificate", Certificate),
     )
-    names = {part: manifest[part]["name"] for part in ("predictor", "policy", "searcher")}
-    advisor = Advisor(blanket=blanket, **names, **manifest["settings"])
-    advisor.signal, advisor.budget, advisor.fitted_ = fitted.signal, fitted.budget, fitted
+    by_name = {part: manifest[part]["name"] for part in ("policy", "searcher") if not manifest[part]["settings"]}
+    parts: dict[str, Any] = {"policy": policy, "searcher": looking} | by_name
+    advisor = Advisor(blanket, predictor, **parts, **manifest["settings"])
+    advisor.fitted_ = fitted
     if (checkup := _read(place, "checkup", Checkup)) is not None:
         advisor.checkup_ = checkup
     return advisor
@@ -142,21 +146,23 @@ def _read(place: Path, name: str, noun: Any) -> Any:
     return noun.from_json(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
-def _policy(told: dict[str, Any], blanket: Blanket, place: Path) -> Policy:
-    kind = POLICIES[told["name"]]()
+def _policy(told: dict[str, Any], blanket: Blanket, looking: Searcher, place: Path) -> Policy:
+    """The policy: from its folder, or made anew, with what it has learnt where that is a text."""
     if (place / "policy").is_dir():
-        learnt: Policy = kind.from_folder(place / "policy")
+        learnt: Policy = POLICIES[told["name"]]().from_folder(place / "policy")
         return learnt
-    given = {"blanket": blanket} if told["blanket"] else {}
-    made: Policy = kind(**given, **told["settings"])
-    return made
+    made: Any = new_policy(told["name"], blanket, looking, **told["settings"])
+    if (place / "policy.json").is_file():
+        made.restore((place / "policy.json").read_text(encoding="utf-8"))
+    policy: Policy = made
+    return policy
 
 
-def _describe(made: Policy | Searcher) -> dict[str, Any]:
-    """Name and settings; what was learnt is in a part of its own."""
-    learnt = hasattr(made, "to_folder")
-    blanket = isinstance(made, Policy) and made.blanket is not None
-    return {"name": name_of(made), "settings": {} if learnt else settings_of(made), "blanket": blanket}
+def _describe(made: Policy | Searcher, chosen: Any) -> dict[str, Any]:
+    """Name and settings, none where it was chosen by name; what was learnt is in a part of its own."""
+    if isinstance(chosen, str):
+        return {"name": chosen, "settings": {}}
+    return {"name": name_of(made), "settings": {} if hasattr(made, "to_folder") else settings_of(made)}
 
 
 def _predictor(model: Predictor) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from edfa.acquisition.greedy import Greedy
+from edfa.acquisition.surviving import Surviving
 from edfa.answers import Decision, Question, Reason, Standing
 from edfa.blanket.units import Blanket
 from edfa.data.codes import Levels
@@ -46,7 +47,7 @@ def question(look: Outlook) -> Question | None:
 
 
 def _reason(look: Outlook, name: str) -> dict[str, Any]:
-    """Why this feature: its place in the blanket, or what the policy itself has to say (``reason``)."""
+    """Why this feature: its place in the blanket, what it tells, or how much longer advice lasts with it."""
     policy, blanket = look.fitted.policy, look.fitted.policy.blanket
     why: Reason = "policy"
     unit: str | None = None
@@ -57,8 +58,19 @@ def _reason(look: Outlook, name: str) -> dict[str, Any]:
     told: dict[str, Any] = {"why": why, "unit": unit}
     if blanket is not None:
         told["unlocks"] = _unlocks(look, blanket, name)
-    own = getattr(policy, "reason", None)
-    return told | (own(look.state, look.fitted.schema.index(name)) if own else {})
+    if isinstance(policy, Surviving):
+        told |= {"why": "survival"} | _survival(look, policy, name)
+    return told
+
+
+def _survival(look: Outlook, policy: Surviving, name: str) -> dict[str, float]:
+    """How often advice lasts before and after this question: of this person, or on average in the order learnt."""
+    if policy.personal:
+        chosen = look.fitted.schema.index(name)
+        now, then = policy.expected(look.state, np.arange(look.X.shape[1])[None] == chosen)
+        return {"survival_now": float(now[0]), "survival_then": float(then[0, chosen])}
+    step = next((step for step in policy.steps_ if step.feature == name), None)
+    return {} if step is None else {"survival_now": step.before, "survival_then": step.after}
 
 
 def _place(look: Outlook, blanket: Blanket, name: str) -> tuple[Reason, str | None]:
