@@ -87,6 +87,7 @@ class Demo:
 
 def show(language: str = "en", progress: Callable[[str, int, int], None] | None = None) -> Demo:
     """Fit, and interview test people: the first who may act after some questions and before the last is shown."""
+    phrases.table(language)  # an unknown one is an error before any work
     table = _table()
     advisor = Advisor(blanket=METHOD, threshold="balanced").fit(table, progress)
     held = [_hold(advisor, table, facts, language) for facts in _refused(advisor, table)]
