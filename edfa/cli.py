@@ -7,12 +7,16 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from edfa.commands.advise import advise
+from edfa.commands.certify import certify, monitor
+from edfa.commands.fit import fit
+from edfa.commands.interview import interview, verify
 from edfa.errors import EdfaError, SchemaError
 
 if TYPE_CHECKING:
@@ -23,10 +27,20 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
+EXITS = "Exit codes: 0 done; 1 a fault in edfa; 2 something given is wrong; 3 the answer is no; 130 interrupted."
 cli = typer.Typer(
-    help=__doc__.splitlines()[0], no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    help=__doc__.splitlines()[0],
+    epilog=EXITS,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
 console = Console()
+
+
+@cli.callback()
+def main(debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False) -> None:
+    """Which fact to ask a person next, what they can change, and when they may act."""
 
 
 @cli.command()
@@ -216,10 +230,26 @@ def _catalog() -> "RichTable":
     return _grid("The data sets of the paper", ["name", ">features", "title", "where"], rows)
 
 
-def app(*args: Any, **kwargs: Any) -> None:
-    """Run the command line; edfa's own errors are one line on stderr and exit code 2, not a traceback."""
+for command in (fit, interview, advise, certify, monitor, verify):
+    cli.command()(command)
+
+
+def app(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; errors are one line on stderr and an exit code, not a traceback, unless --debug is said."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
     try:
-        cli(*args, **kwargs)
+        cli([word for word in given if word != "--debug"], prog_name="edfa")
     except EdfaError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True)
-        raise SystemExit(2) from None
+        if debug:
+            raise
+        _fail(str(error), 2)
+    except Exception as error:
+        if debug:
+            raise
+        _fail(f"{type(error).__name__}: {error} (a fault in edfa; --debug shows where)".replace("\n", " "), 1)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    Console(stderr=True).print(f"[red]error:[/red] {escape(message)}", highlight=False, soft_wrap=True)
+    raise SystemExit(code) from None

@@ -29,7 +29,7 @@ from edfa.receipt import versions
 from edfa.recourse import searcher
 from edfa.recourse.base import Searcher
 
-__all__ = ["FORMAT", "load", "save"]
+__all__ = ["FORMAT", "check_place", "load", "save"]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -40,7 +40,7 @@ SETTINGS = ("alpha", "delta", "target", "seed", "threshold")
 def save(advisor: Advisor, folder: str | Path) -> None:
     """Write a fitted advisor; one that is there is replaced when the new one is whole."""
     fitted, place = advisor.fitted, Path(folder)
-    _check_place(place)
+    check_place(place)
     described = {"policy": _describe(fitted.policy), "searcher": _describe(fitted.searcher)}
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -77,7 +77,7 @@ def load(folder: str | Path) -> Advisor:
         raise UnreadableError(f"{place}: its {MANIFEST} does not describe an advisor ({error})") from None
 
 
-def _check_place(place: Path) -> None:
+def check_place(place: Path) -> None:
     """Nothing but an advisor is ever replaced."""
     if place.exists() and not (place / MANIFEST).is_file() and (not place.is_dir() or any(place.iterdir())):
         raise DataError(f"{place} is there already and holds no advisor; choose another folder")

@@ -6,7 +6,7 @@ import pandas as pd
 
 from edfa.errors import ColumnError, EmptyTableError, UnreadableError, did_you_mean
 
-__all__ = ["read_csv", "read_frame", "read_parquet"]
+__all__ = ["existing", "read_csv", "read_frame", "read_parquet"]
 
 
 def read_frame(path: str | Path) -> pd.DataFrame:
@@ -21,7 +21,7 @@ def read_frame(path: str | Path) -> pd.DataFrame:
 
 def read_csv(path: str | Path, encoding: str = "utf-8-sig", separator: str = ",") -> pd.DataFrame:
     """A CSV file. Only empty cells are null: ``NA`` or ``None`` may be a level, the card says what means missing."""
-    path = _existing(path)
+    path = existing(path)
     try:
         header = pd.read_csv(
             path, header=None, nrows=1, dtype=str, encoding=encoding, sep=separator, keep_default_na=False
@@ -50,14 +50,15 @@ def read_parquet(path: str | Path) -> pd.DataFrame:
     """A Parquet file."""
     import pyarrow as pa
 
-    path = _existing(path)
+    path = existing(path)
     try:
         return pd.read_parquet(path)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableError(f"{path.name} is not a whole Parquet file: {str(error).splitlines()[0]}") from None
 
 
-def _existing(path: str | Path) -> Path:
+def existing(path: str | Path) -> Path:
+    """A file that is there, or an error that names one beside it."""
     path = Path(path)
     if not path.is_file():
         beside = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []

@@ -1,0 +1,1 @@
+"""The commands around a saved advisor, a file each; ``edfa.cli`` puts them on the command line."""
