@@ -198,7 +198,9 @@ def certificate(certificate: Certificate, language: str = "en") -> str:
 
 def standing(standing: Standing, language: str = "en") -> str:
     """Whether a person may act now, and why not."""
-    reasons = listed([say(f"off.{reason}", language) for reason in standing.off], language)
+    # Whoever declines is asked in another order from there on; one of the two is enough to say.
+    off = [reason for reason in standing.off if reason != "order" or "declined" not in standing.off]
+    reasons = listed([say(f"off.{reason}", language) for reason in off], language)
     return say(f"standing.{standing.status}", language, reasons=reasons, since=standing.since)
 
 
