@@ -1,7 +1,6 @@
 """Advice for many people at once: what an interview would say of each, worked out together."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from edfa.answers import Status
-from edfa.certification.signals import uncertainty
+from edfa.course import Courses
 from edfa.data.partial import encode_partial
 from edfa.outlook import Fitted, Outlook
-from edfa.predictors.base import Floats, Mask
+from edfa.predictors.base import Mask
 from edfa.recourse.plans import Plans
 
 __all__ = ["COLUMNS", "advise", "statuses"]
@@ -73,7 +72,7 @@ def statuses(look: Outlook, k: int) -> Words:
     if tau is None:
         found[planned] = "not certified"
         return found
-    course = _Course.of(look.fitted, look.X[planned])
+    course = Courses.of(look.fitted, look.X[planned])
     on = planned[course.on]
     found[planned[~course.on]] = "off course"
     passed = course.passed(tau, k)[course.on]
@@ -84,40 +83,6 @@ def statuses(look: Outlook, k: int) -> Words:
 
 def _words(count: int, word: Status) -> Words:
     return np.full(count, word, dtype=object)
-
-
-@dataclass(frozen=True, eq=False)
-class _Course:
-    """The states that the policy's own order passes with what people know, and whether it leads to where they are.
-
-    ``states`` are those before the last, refused ones alone; ``who`` are their people.
-    """
-
-    fitted: Fitted
-    on: Mask
-    states: Floats
-    who: npt.NDArray[np.intp]
-
-    @classmethod
-    def of(cls, fitted: Fitted, X: Floats) -> "_Course":  # noqa: N803
-        """Of people by what is known."""
-        run, known = fitted.course(X), ~np.isnan(X)
-        reached = (run.when >= 0) & known
-        on = (reached == known).all(axis=1) & known[:, fitted.start].all(axis=1)
-        before = np.ones(len(run), dtype=bool)
-        before[run.last] = False
-        before &= on[run.who] & (run.decision != fitted.favourable)
-        if fitted.signal == "uncertainty" and fitted.tau is not None:  # which is known without a plan
-            before &= uncertainty(run.chances) <= fitted.tau
-        rows = np.flatnonzero(before)
-        return cls(fitted, on, run.X[rows], run.who[rows])
-
-    def passed(self, tau: float, k: int) -> Mask:
-        """Who could have acted before."""
-        found = np.zeros(len(self.on), dtype=bool)
-        if len(self.who):
-            found[self.who[Outlook.of(self.fitted, self.states).stops(tau, k)]] = True
-        return found
 
 
 def _texts(plans: Plans) -> Words:

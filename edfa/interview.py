@@ -11,9 +11,11 @@ from edfa import html, narrate
 from edfa.acquisition.base import Scores
 from edfa.answers import Decision, Moment, Question, Standing
 from edfa.checked import checked
+from edfa.course import Chain
 from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
 from edfa.outlook import Fitted, Outlook
+from edfa.phrases import table
 from edfa.reasons import decide, question, standing
 from edfa.receipt import Receipt, now, versions
 from edfa.recourse.constraints import Constraints
@@ -75,12 +77,13 @@ class Interview:
     ) -> None:
         for name in (*(costs or {}), *locks):
             fitted.schema.index(name)
+        table(language)  # a language nobody speaks is an error now
         self.fitted, self.language, self.supposed = fitted, language, supposed
         self.costs, self.locks = dict(costs or {}), tuple(locks)
         self.told = Told(fitted.schema, fitted.encoder)
         self._prices = _prices(fitted, self.costs)
         self._looks: list[Outlook] = []
-        self._chain: list[Outlook] = []
+        self._chain = Chain(fitted)
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
         """What is known from the start; anything may be left out."""
@@ -101,7 +104,7 @@ class Interview:
         """Take back the last answer or refusal, or the one about a feature."""
         place = self.told.place(name)
         later = self.told.events[place + 1 :]
-        self.told, self._chain = replace(self.told, events=self.told.events[:place]), []
+        self.told, self._chain = replace(self.told, events=self.told.events[:place]), Chain(self.fitted)
         del self._looks[place:]
         for event in later:
             self._add(event.kind, event.facts)
@@ -148,8 +151,9 @@ class Interview:
     @property
     def standing(self) -> Standing:
         """Whether the person may act now."""
-        course = self._course()
-        return standing(self.look, course[:-1], self._off(course[-1]), K)
+        course = self._chain.reach(self._looks)
+        wishes = {"declined": bool(self.told.declined), "costs": bool(self.costs), "locks": bool(self.locks)}
+        return standing(self.look, course[:-1], self._chain.off(self.look, course[-1], **wishes), K)
 
     @property
     def certificate(self) -> str | None:
@@ -239,37 +243,6 @@ class Interview:
         shown = np.where(self.fitted.heeded, self.told.row, np.float32(np.nan))
         self._looks.append(Outlook(self.fitted, shown, self.told.refusals, self._prices, self.locks))
         return self
-
-    def _course(self) -> list[Outlook]:
-        """The states of the policy's own order, as far as what is known goes; the last may be where we are."""
-        facts, fitted = self.look.X, self.fitted
-        if not self._chain:
-            self._chain = [self._at(np.where(fitted.start, facts, np.float32(np.nan)))]
-        while (asked := int(self._chain[-1].next[0])) >= 0 and not np.isnan(facts[0, asked]):
-            then = self._chain[-1].X.copy()
-            then[0, asked] = facts[0, asked]
-            self._chain.append(self._at(then))
-        return self._chain
-
-    def _at(self, facts: Any) -> Outlook:
-        """The state of these facts and no wishes; one that was looked at before where there is one."""
-        if not (self.costs or self.locks):
-            for look in self._looks:
-                if np.array_equal(look.X, facts, equal_nan=True) and not look.declined.any():
-                    return look
-        return Outlook.of(self.fitted, facts)
-
-    def _off(self, last: Outlook) -> tuple[str, ...]:
-        """How this person differs from those whom the certificate speaks of."""
-        known, start = self.look.known[0], self.fitted.start
-        differs = {
-            "start": bool((start & ~known).any()),
-            "order": bool((known != last.known[0])[~start].any()),
-            "declined": bool(self.told.declined),
-            "costs": bool(self.costs),
-            "locks": bool(self.locks),
-        }
-        return tuple(name for name, so in differs.items() if so)
 
     def _moments(self) -> Iterator[Moment]:
         before: tuple[str, ...] = ()

@@ -176,6 +176,11 @@ class Outlook:
         return len(self.X)
 
     @cached_property
+    def plain(self) -> bool:
+        """Whether nobody here has wishes: nothing is declined or locked, and prices are the card's."""
+        return not self.locked and not self.declined.any() and bool((self.costs == self.fitted.schema.costs).all())
+
+    @cached_property
     def known(self) -> Mask:
         """What is known of whom."""
         return ~np.isnan(self.X)
