@@ -119,6 +119,7 @@ def everything(language):
     for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
         yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
     yield from (narrate.standing(Standing(status, since=2, off=OFF), language) for status in get_args(Status))
+    yield narrate.standing(Standing("off course", off=("order",)), language)
     yield from narrate.partition(
         Person({"duration": 0.3}, {"job": "not decisive"}, (), {}), SCHEMA, language, favourable=True
     )
