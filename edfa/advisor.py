@@ -18,7 +18,7 @@ from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import fingerprint
 from edfa.checked import checked
 from edfa.checkup import Checkup, complete, examine, run
-from edfa.choices import Threshold, make_policy, make_predictor, make_searcher, settings_of
+from edfa.choices import Threshold, check_names, make_policy, make_predictor, make_searcher, settings_of
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, EdfaError, SettingError
@@ -92,7 +92,10 @@ class Advisor:
     checkup_: Checkup = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        RecourseCertifier(self.alpha, self.delta)  # refuses what is no level
+        anchor = 0.0 if self.target == "early" else None
+        RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)  # refuses what is no level
+        chosen = {name: getattr(self, name) for name in ("predictor", "policy", "searcher", "signal", "threshold")}
+        check_names(method=self.blanket, **chosen)
 
     def fit(self, table: Table, progress: Progress | None = None) -> "Advisor":
         """Split, find the blanket, fit, certify on the calibration part, and measure itself on the test part.
@@ -191,12 +194,12 @@ class Advisor:
         signature = "none" if not told.signed else "not checked" if key is None else _right(told, key)
         if told.advisor != self.fingerprint:
             return Verification(signature, False, (Difference("advisor", told.advisor, self.fingerprint),))
-        given = None if told.constraints is None else Constraints.from_json(json.dumps(told.constraints))
-        held = Interview(self.fitted, costs=told.costs, locks=told.locks, language=told.language)
         try:
+            given = None if told.constraints is None else Constraints.from_json(json.dumps(told.constraints))
+            held = Interview(self.fitted, costs=told.costs, locks=told.locks, language=told.language)
             held.replay(checked(Event, event, "events") for event in told.events)
             today = held.receipt(k=told.k, constraints=given, chosen=None, time=told.time)
-        except EdfaError as error:
+        except (EdfaError, KeyError, TypeError) as error:
             return Verification(signature, True, (Difference("events", "as told", str(error)),))
         parts = [(name, getattr(told, name), getattr(today, name)) for name in REPLAYED]
         differs = [Difference(*part) for part in parts if part[1] != part[2]]

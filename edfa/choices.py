@@ -1,7 +1,7 @@
 """Names at the edge, objects inside: what an advisor is told to use becomes a model, a policy, a searcher."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
+from edfa.blanket.discover import METHODS
 from edfa.blanket.units import Blanket
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError
@@ -18,17 +19,33 @@ from edfa.predictors.base import Predictor
 from edfa.recourse import SEARCHERS, searcher
 from edfa.recourse.base import Searcher
 
-__all__ = ["Threshold", "make_policy", "make_predictor", "make_searcher", "name_of", "settings_of"]
+__all__ = ["Threshold", "check_names", "make_policy", "make_predictor", "make_searcher", "name_of", "settings_of"]
 
 Threshold = float | str | None
+SIGNALS = ("uncertainty", "plan")
+
+
+def check_names(**chosen: Any) -> None:
+    """Refuse names that nobody knows, and a threshold that is none, before any work is spent."""
+    known: dict[str, Iterable[str]] = {
+        "predictor": PREDICTORS,
+        "policy": POLICIES,
+        "searcher": SEARCHERS,
+        "method": METHODS,
+        "signal": SIGNALS,
+    }
+    for what, names in known.items():
+        if isinstance(chosen[what], str) and chosen[what] not in names:
+            raise UnknownNameError(what, chosen[what], names)
+    given = chosen["threshold"]
+    if given not in (None, "balanced") and (isinstance(given, str) or not 0 < given < 1):
+        raise SettingError(f"threshold: a chance between 0 and 1, or 'balanced', not {given!r}")
 
 
 def make_predictor(chosen: str | Predictor, table: Table, threshold: Threshold, seed: int) -> Predictor:
     """A model, fitted on the training part. An object gives its settings: it is fitted anew, on these rows alone."""
     if not isinstance(chosen, str | Predictor):
         raise SettingError(f"predictor: a name or a model, not {chosen!r}")
-    if isinstance(chosen, str) and chosen not in PREDICTORS:
-        raise UnknownNameError("predictor", chosen, PREDICTORS)
     model: Predictor = PREDICTORS[chosen]()(seed=seed) if isinstance(chosen, str) else clone(chosen)
     train, classes = table.train, len(table.schema.classes)
     if threshold is not None:
@@ -43,10 +60,8 @@ def _threshold(threshold: float | str, train: Table) -> float:
     if threshold == "balanced":
         # A calibrated model that decides for what is likelier than in general has the best mean recall of the classes.
         return float((train.y == 1).mean())
-    if isinstance(threshold, str) or not 0 < threshold < 1:
-        raise SettingError(f"threshold: a chance between 0 and 1, or 'balanced', not {threshold!r}")
-    second = train.schema.classes[1] == train.schema.favourable
-    return float(threshold) if second else float(np.nextafter(1 - threshold, 1))
+    needed, second = float(threshold), train.schema.classes[1] == train.schema.favourable
+    return needed if second else float(np.nextafter(1 - needed, 1))
 
 
 def make_policy(chosen: str | Policy, blanket: Blanket, table: Table, predictor: Predictor) -> Policy:
@@ -55,8 +70,6 @@ def make_policy(chosen: str | Policy, blanket: Blanket, table: Table, predictor:
         return chosen
     if not isinstance(chosen, str):
         raise SettingError(f"policy: a name or a policy, not {chosen!r}")
-    if chosen not in POLICIES:
-        raise UnknownNameError("policy", chosen, POLICIES)
     kind = POLICIES[chosen]()
     named = {f.name for f in fields(kind)} if is_dataclass(kind) else set()
     made: Any = kind(blanket=blanket) if "blanket" in named else kind()

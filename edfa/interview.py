@@ -121,7 +121,9 @@ class Interview:
 
     @property
     def look(self) -> Outlook:
-        """The state the person is in."""
+        """The state the person is in; before anything was told, nothing is known."""
+        if not self._looks:
+            self.begin({})
         return self._looks[-1]
 
     @property

@@ -1,0 +1,42 @@
+"""Advisors that several test files use, fitted once a session; and people to ask."""
+
+from functools import cache
+
+import numpy as np
+
+import edfa
+
+
+@cache
+def german():
+    """German credit, decided at the base rate, so that a good share is refused."""
+    return edfa.Advisor(predictor=edfa.SubsetXGB(trees=40), threshold="balanced").fit(edfa.load("german"))
+
+
+def words(table, rows=None):
+    """Test people in words, as the encoder understands them (numbers beyond the range at its edge)."""
+    frame = table.encoder.decode(table.test.X if rows is None else rows)
+    return [{k: v for k, v in person.items() if v is not None and v == v} for person in frame.to_dict("records")]
+
+
+def begin(advisor, person, **options):
+    """An interview that knows the start set."""
+    return advisor.interview({n: person.get(n) for n in advisor.schema.start}, **options)
+
+
+def walk(interview, person):
+    """Every state of an interview that is answered truthfully to the end; what is not recorded is told as such."""
+    yield interview
+    while (asked := interview.question) is not None:
+        interview.answer({asked.feature: person.get(asked.feature)})
+        yield interview
+
+
+def part_way(advisor, rows, seed=0):
+    """People in the middle: the policy's own order up to a random step, some with a fact too many or too few."""
+    fitted, random = advisor.fitted, np.random.default_rng(seed)
+    run = edfa.acquire(rows, fitted.policy, fitted.model, "inf", reference=fitted.train, explain=False)
+    known = (run.when >= 0) & (run.when <= random.integers(0, run.when.max() + 1, len(rows))[:, None])
+    spoilt = random.random(len(rows)) < 0.3
+    known[spoilt] ^= random.random((spoilt.sum(), rows.shape[1])) < 0.1
+    return np.where(known, rows, np.float32(np.nan))

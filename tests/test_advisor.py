@@ -1,0 +1,197 @@
+"""The advisor as a whole: fitted, certified, saved, loaded elsewhere, and asked about people it has not met."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from advisors import begin, german, part_way, walk, words
+
+import edfa
+from edfa.batch import advise
+from edfa.checkup import run
+from edfa.errors import DataError, SettingError, UnknownNameError
+from edfa.predictors.base import UnfittedError
+
+SETS = {
+    "german": ({}, {"threshold": "balanced"}),
+    "adult": ({"cap": 4_000}, {}),
+    "heloc": ({"cap": 3_000}, {}),
+}
+ELSEWHERE = """
+import json, sys
+import edfa
+advisor = edfa.Advisor.load(sys.argv[1])
+for line in open(sys.argv[2]):
+    facts = json.loads(line)
+    interview = advisor.interview(facts.pop("start"))
+    asked = []
+    while (question := interview.question) is not None:
+        asked.append(question.feature)
+        interview.answer({question.feature: facts.get(question.feature)})
+    print(json.dumps([asked, json.loads(interview.receipt(time="then").to_json())]))
+"""
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_from_table_to_interviews_elsewhere(name, load_real, tmp_path):
+    options, settings = SETS[name]
+    table = load_real(name, **options)
+    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(trees=40), **settings).fit(table)
+    advisor.save(tmp_path / "advisor")
+
+    certificate, checkup = advisor.certificate, advisor.checkup_
+    assert certificate.certified
+    assert checkup.risk <= certificate.alpha + 3 * np.sqrt(certificate.alpha * (1 - certificate.alpha) / checkup.n)
+
+    people = words(table)[:200]
+    here = [_held(advisor, table, person) for person in people]
+    _stops_as_certified(advisor, table, [stopped for stopped, _ in here])
+    with (tmp_path / "people.jsonl").open("w") as file:
+        for person in people:
+            start = {n: person.get(n) for n in table.schema.start}
+            file.write(json.dumps(person | {"start": start}) + "\n")
+    command = [sys.executable, "-c", ELSEWHERE, tmp_path / "advisor", tmp_path / "people.jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [told for _, told in here]
+
+
+def _held(advisor, table, person):
+    """One whole interview: at which step its rule stops, what was asked, and the receipt."""
+    asked, stopped, step = [], None, 0
+    for step, interview in enumerate(walk(begin(advisor, person), person)):
+        question = interview.question
+        asked += [question.feature] if question else []
+        known = set(interview.told.facts)
+        for plan in interview.plans():
+            changed = {change.feature for change in plan.changes}
+            assert changed <= known
+            assert not changed & set(table.schema.sensitive)
+            assert all(table.schema[feature].change != "frozen" for feature in changed)
+            assert plan.reached == table.schema.favourable
+        if stopped is None and interview.standing.status == "act":
+            stopped = step
+    return (stopped, step), [asked, json.loads(interview.receipt(time="then").to_json())]
+
+
+def _stops_as_certified(advisor, table, stopped):
+    """An interview says "act" first exactly where the certified rule stops these people's runs early."""
+    records = run(advisor.fitted, table.test.X[: len(stopped)]).records
+    stops = advisor.certificate.stop(records)
+    early = [None if act is None or act == last else act for act, last in stopped]
+    last = [last for _, last in stopped]
+    expected = [
+        int(step) if triggered and step < end else None
+        for step, triggered, end in zip(stops.step, stops.triggered, last, strict=True)
+    ]
+    assert early == expected
+
+
+def test_measures_itself_as_one_would_by_hand():
+    advisor, table = german(), edfa.load("german")
+    checkup = advisor.checkup_
+    whole = advisor.fitted.model.predict(table.test.X) == table.test.y
+    assert checkup.accuracy_all == whole.mean()
+    blanket = [table.schema.index(n) for n in advisor.fitted.blanket.features]
+    seen = np.full_like(table.test.X, np.nan)
+    seen[:, blanket] = table.test.X[:, blanket]
+    assert checkup.accuracy_end == (advisor.fitted.model.predict(seen) == table.test.y).mean()
+    assert checkup.cost_all == sum(f.cost for f in table.schema)
+    assert checkup.cost_end == sum(table.schema[n].cost for n in advisor.fitted.blanket.features)
+    assert checkup.refused == (advisor.fitted.model.predict(seen) == 0).mean()
+    assert edfa.checkup.Checkup.from_json(checkup.to_json()) == checkup
+
+
+def test_a_threshold_decides_and_is_told():
+    table = edfa.load("german")
+    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(trees=10), threshold=0.8).fit(table)
+    for person in words(table)[:40]:
+        decision = begin(advisor, person).decision
+        assert decision.threshold == pytest.approx(0.8)
+        assert decision.refused == (decision.probability < 0.8)
+    assert german().interview({}).decision.threshold == pytest.approx(0.7)  # the share of good ones in training
+
+
+def test_a_batch_says_what_interviews_say():
+    advisor, table = german(), edfa.load("german")
+    everybody = np.concatenate([table.test.X, table.calibration.X])
+    rows = part_way(advisor, everybody)
+    frame = edfa.Encoder.decode(table.encoder, everybody).astype(object).where(~np.isnan(rows), None)
+    told = advise(advisor.fitted, frame)
+    assert told["error"].isna().all()
+    assert set(told["status"]) >= {"granted", "ask", "act", "off course"}
+    for row, person in zip(told.to_dict("records"), frame.to_dict("records"), strict=True):
+        interview = advisor.interview({k: v for k, v in person.items() if v is not None and v == v})
+        assert row["outcome"] == interview.decision.outcome
+        assert row["probability"] == interview.decision.probability
+        assert (row["question"] if row["question"] == row["question"] else None) == (
+            interview.question.feature if interview.question else None
+        )
+        assert row["status"] == interview.standing.status
+        assert [{c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])] == [
+            {c.feature: c.after for c in plan.changes} for plan in interview.plans()
+        ]
+        if row["status"] == "no plan":
+            assert row["reason"] == interview.no_plan.reason
+
+
+def test_a_bad_row_is_an_error_of_its_own():
+    advisor, table = german(), edfa.load("german")
+    frame = table.test.frame.head(4).astype(object)
+    frame.loc[1, "checking_status"] = "lots"
+    frame.loc[2, "duration"] = 900
+    told = advise(advisor.fitted, frame)
+    assert told["error"].isna().tolist() == [True, False, False, True]
+    for row in (1, 2):
+        with pytest.raises(edfa.errors.FactError) as strict:
+            advisor.fitted.encoder.encode_person({n: frame.loc[row, n] for n in ("checking_status", "duration")})
+        assert told.loc[row, "error"] == str(strict.value)
+        assert told.loc[row, ["outcome", "question", "plans"]].isna().all()
+
+
+def test_wrong_settings_are_refused_before_any_work():
+    table = edfa.load("german")
+    with pytest.raises(SettingError, match="alpha"):
+        edfa.Advisor(alpha=2)
+    for settings, message in (
+        ({"predictor": "xgbb"}, "no predictor named 'xgbb'; did you mean 'xgb'"),
+        ({"policy": "edffa"}, "no policy named 'edffa'; did you mean 'edfa'"),
+        ({"searcher": "nearst"}, "no searcher named 'nearst'; did you mean 'nearest'"),
+        ({"blanket": "hiton"}, "no method named 'hiton'; did you mean 'hiton-mb'"),
+        ({"signal": "certainty"}, "no signal named 'certainty'; did you mean 'uncertainty'"),
+    ):
+        with pytest.raises(UnknownNameError) as error:
+            edfa.Advisor(**settings)
+        assert message in str(error.value)
+    with pytest.raises(SettingError, match="threshold"):
+        edfa.Advisor(threshold=1.5)
+    with pytest.raises(DataError, match="train part"):
+        edfa.Advisor().fit(table.train)
+    with pytest.raises(UnfittedError):
+        edfa.Advisor().interview({})
+
+
+def test_objects_do_as_well_as_names():
+    table = edfa.load("german")
+    blanket = edfa.Blanket("class", {"checking_status": (), "duration": ("credit_amount",)})
+    searcher = edfa.NICE(table.train)
+    advisor = edfa.Advisor(policy=edfa.EDFA(blanket, rank="cost"), searcher=searcher, threshold="balanced").fit(table)
+    assert advisor.fitted.blanket == blanket
+    assert advisor.fitted.searcher is searcher
+    interview = begin(advisor, words(table)[0])
+    assert interview.question.unit == "duration"  # its spouse is known from the start
+    assert interview.question.unlocks in ((), ("credit_amount",))
+
+
+def test_certifying_again_needs_complete_people_and_no_outcome():
+    advisor, table = edfa.Advisor(predictor=edfa.SubsetXGB(trees=20), threshold="balanced"), edfa.load("german")
+    advisor.fit(table)
+    before = advisor.certificate
+    people = table.calibration.frame.drop(columns="class")
+    assert advisor.certify(people) == before
+    with pytest.raises(DataError, match="row 3: duration is empty"):
+        advisor.certify(people.astype({"duration": float}).assign(duration=lambda f: f["duration"].where(f.index != 3)))
+    early = edfa.Advisor(predictor=edfa.SubsetXGB(trees=20), threshold="balanced", target="early").fit(table)
+    assert early.certificate.target == "early"
+    assert early.certificate.anchor is not None
