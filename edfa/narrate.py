@@ -192,8 +192,11 @@ def certificate(certificate: Certificate, language: str = "en") -> str:
     }
     key = f"certificate.{c.undefined if c.undefined in ('zero', 'one') else 'drop'}"
     delta = say("percent", language, number=delta)
+    everybody = say("certificate.everybody", language)
     sure = say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)
-    return f"{say(key, language, within=group, **parts)} {sure}"
+    # A promise to all can be kept although many who act early are let down; they must not take it for their own.
+    told = [say(key, language, within=group, **parts), *([] if c.target == "early" else [everybody]), sure]
+    return " ".join(told)
 
 
 def standing(standing: Standing, language: str = "en") -> str:

@@ -261,12 +261,14 @@ def test_nothing_is_promised_where_nothing_is_certified(status, language):
 def test_a_certificate_promises_alpha_and_delta_and_says_to_whom():
     assert narrate.certificate(CERTIFICATE) == (
         "This rule has been tested: of the people it guides who have a plan at all, at most 20% will find that "
-        "the decision or their plan does not hold once the rest that we may ask is known. The test rests on 200 "
-        "people; the chance that it misled us is at most 5%."
+        "the decision or their plan does not hold once the rest that we may ask is known. It counts everybody, "
+        "also those who are asked to the end; of those who act before, a larger share may find so. The test rests on "
+        "200 people; the chance that it misled us is at most 5%."
     )
+    assert "It counts everybody" not in narrate.certificate(replace(CERTIFICATE, target="early"))
     fine = narrate.certificate(replace(CERTIFICATE, alpha=0.125, delta=0.001), "de")
     assert "höchstens 12,5\u00a0%" in fine
-    assert "höchstens zu 0,1\u00a0%" in fine
+    assert "beträgt höchstens 0,1\u00a0%" in fine
     assert len({narrate.certificate(c) for c in certificates()}) == 3 * 3 * 2 * 2, "drop and alpha say the same"
 
 
