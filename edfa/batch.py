@@ -69,7 +69,7 @@ def statuses(look: Outlook, k: int) -> Words:
     signal = look.signal(k)
     found[look.refused] = "no plan"
     planned = np.flatnonzero(look.refused & ~np.isnan(signal))
-    if tau is None:
+    if tau is None or not len(planned):
         found[planned] = "not certified"
         return found
     course = Courses.of(look.fitted, look.X[planned])

@@ -14,9 +14,8 @@ from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
 from edfa.checked import checked
-from edfa.data.partial import encode_partial
 from edfa.data.table import Table
-from edfa.data.tidy import check_columns, to_pandas
+from edfa.data.tidy import tidy_features, to_pandas
 from edfa.errors import DataError
 from edfa.outlook import Fitted
 from edfa.predictors.base import Floats, UnfittedError
@@ -118,18 +117,13 @@ def complete(people: Any, fitted: Fitted) -> Floats:
         return fitted.encoder.encode(people.frame)
     if isinstance(people, np.ndarray):
         return people
-    frame = to_pandas(people)
-    check_columns(frame, list(fitted.schema.names))
-    rows, errors = encode_partial(frame, fitted.encoder, fitted.schema)
-    for column, feature in zip(rows.T, fitted.encoder.columns, strict=True):
-        if None in feature.states:  # training people had gaps here, so that a gap is a fact
-            column[np.isnan(column)] = feature.slots[feature.states.index(None)]
-    if errors:
-        raise DataError(f"row {min(errors)}: {errors[min(errors)]}")
-    if np.isnan(rows).any():
-        row, column = np.argwhere(np.isnan(rows))[0]
-        raise DataError(f"row {row}: {fitted.schema.names[column]} is empty; a certificate is made on complete people")
-    return rows
+    frame = tidy_features(to_pandas(people), fitted.schema)
+    for column in fitted.encoder.columns:
+        gaps = frame[column.name].isna()
+        if gaps.any() and None not in column.states:  # training people had none: it stands for nothing
+            row = int(gaps.argmax())
+            raise DataError(f"row {row}: {column.name} is empty; a certificate is made on complete people")
+    return fitted.encoder.encode(frame)
 
 
 def examine(fitted: Fitted, people: Table, found: Run) -> Checkup:

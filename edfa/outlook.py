@@ -198,7 +198,7 @@ class Outlook:
     @property
     def _sweeps(self) -> bool:
         """Whether everything is read off the sweep: of a few people it is one model call for all that is asked."""
-        return len(self) <= FEW or "swept" in self.__dict__
+        return 0 < len(self) <= FEW or "swept" in self.__dict__
 
     @cached_property
     def chances(self) -> Chances:

@@ -88,7 +88,7 @@ def _csv(path: Path, size: int) -> Iterator[pd.DataFrame]:
 
 
 def _json(path: Path, size: int) -> Iterator[pd.DataFrame]:
-    yield from pd.read_json(path, lines=True, chunksize=size, dtype=False, convert_dates=False)
+    yield from pd.read_json(path, lines=True, chunksize=size, dtype=False)
 
 
 def _parquet(path: Path, size: int) -> Iterator[pd.DataFrame]:

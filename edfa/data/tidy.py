@@ -12,7 +12,7 @@ import pandas as pd
 from edfa.data.schema import Feature, Schema
 from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, hint
 
-__all__ = ["as_words", "check_columns", "find_classes", "tidy", "to_pandas", "to_words"]
+__all__ = ["as_words", "check_columns", "find_classes", "tidy", "tidy_features", "to_pandas", "to_words"]
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:
@@ -31,8 +31,14 @@ def to_pandas(frame: Any) -> pd.DataFrame:
 def tidy(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """The schema's columns in the schema's order, each in the form its kind asks for, the outcome last."""
     check_columns(frame, [*schema.names, schema.target])
+    outcome = _tidy_target(_blank(frame[schema.target], schema), schema)
+    return tidy_features(frame, schema).assign(**{schema.target: outcome.to_numpy()})
+
+
+def tidy_features(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The same without the outcome, for people of whom none is known."""
+    check_columns(frame, list(schema.names))
     columns = {f.name: _tidy_feature(_blank(frame[f.name], schema), f) for f in schema.features}
-    columns[schema.target] = _tidy_target(_blank(frame[schema.target], schema), schema)
     return pd.DataFrame(columns).reset_index(drop=True)
 
 
