@@ -119,7 +119,7 @@ def _reserve(plan: Plan, language: str, blanket: Blanket | None) -> list[str]:
     told = [] if plan.valid else [say("plan.stale", language)]
     if plan.inlier is False:
         told.append(say("plan.rare", language))
-    for key, share in (("plan.rough", plan.invalidation), ("plan.survival", getattr(plan, "survival", None))):
+    for key, share in (("plan.rough", plan.invalidation), ("plan.survival", plan.survival)):
         shown = None if share is None else phrases.cases(language, share)
         told += [say(key, language, cases=shown[0])] if shown else []
     if unknown := [name for name in plan.unknown if blanket is None or name in blanket]:

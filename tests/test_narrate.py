@@ -1,7 +1,7 @@
 """Sentences: every key in both languages, every place filled, nothing promised or suggested that must not be."""
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from functools import cache
 from itertools import product
@@ -33,7 +33,8 @@ SCHEMA = edfa.load("german").schema
 CERTIFICATE = Certificate(
     "certified", 0.2, 0.05, "cp", "all", "all", "drop", 210, 200, 200, tau=0.1, risk=0.1, bound=0.2
 )
-PLAN = Plan("x", 0, 0, 0, 0, (), "good", 0.43, 0.61, 1, 1.0, 1.0, 1.0, True, None, None, None, None, ())
+BARE = dict.fromkeys(f.name for f in fields(Plan)) | {"changes": (), "unknown": (), "valid": True}
+PLAN = Plan(**BARE | {"reached": "good", "probability_before": 0.43, "probability_after": 0.61})
 
 
 @cache
@@ -238,11 +239,7 @@ def test_a_plan_without_an_interval_names_none():
     assert "anything from" not in narrate.plan(plan_of(Change("duration", 24, 12, 12, 12)), SCHEMA)
 
 
-class Lasting(Plan):
-    survival = 0.58
-
-
-LASTING = Lasting(**plan_of(Change("duration", 24, 12)).__dict__)
+LASTING = plan_of(Change("duration", 24, 12), survival=0.58, survival_error=0.02)
 
 
 def test_what_a_plan_says_of_its_survival():

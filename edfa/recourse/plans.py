@@ -47,7 +47,8 @@ class Plan:
     says whether training people are like the result, ``inlier_base`` what share of real people are (see
     ``edfa.recourse.plausible``). ``invalidation`` is the chance that it fails when its numbers are met only
     roughly (from ``PROBE``). ``survival`` is the chance that it still holds when everything is known, with its standard
-    error (from ``Lasting`` or ``survive``). ``donor`` is the training row whose values it takes. ``unknown`` was not known.
+    error (from ``Lasting`` or ``survive``). ``donor`` is the training row whose values it takes. ``unknown`` was not
+    known.
     """
 
     id: str
