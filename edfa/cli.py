@@ -3,10 +3,8 @@
 Heavy imports stay inside the commands, so that ``edfa --help`` answers at once.
 """
 
-import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -15,9 +13,10 @@ from rich.markup import escape
 
 from edfa.commands.advise import advise
 from edfa.commands.certify import certify, monitor
+from edfa.commands.demo import demo
 from edfa.commands.fit import fit
 from edfa.commands.interview import interview, verify
-from edfa.commands.tables import blanket, data, describe, schema, split
+from edfa.commands.tables import blanket, data, schema
 from edfa.errors import EdfaError
 
 __all__ = ["app"]
@@ -38,34 +37,7 @@ def main(debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; m
     """Which fact to ask a person next, what they can change, and when they may act."""
 
 
-@cli.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="The folder that the report goes into.")] = Path("out/demo"),
-    language: Annotated[str, typer.Option(help="What the applicant is addressed in: en or de.")] = "en",
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only write the report.")] = False,
-) -> None:
-    """German credit from table to receipt: fit an advisor, interview one applicant, write a report."""
-    from edfa.demo import show, tell, write
-
-    with console.status("fitting an advisor") as status:
-        found = show(language, lambda stage, done, total: status.update(f"{stage}: {done:,} of {total:,}"))
-    path = write(found, out)
-    if as_json:
-        sys.stdout.write(json.dumps(found.summary() | {"report": str(path)}, ensure_ascii=False) + "\n")
-        return
-    if quiet:
-        return
-    table = found.table
-    console.print(f"[bold]{table.schema.title}[/bold]: {len(table):,} people, {len(table.schema)} facts about each\n")
-    console.print(describe(table), "", split(table), "", sep="\n")
-    for title, lines in tell(found):
-        console.print(f"[bold]{escape(title)}[/bold]")
-        console.print(*map(escape, lines), "", sep="\n", highlight=False)
-    console.print(f"wrote {path}", highlight=False, soft_wrap=True)
-
-
-for command in (schema, data, blanket, fit, interview, advise, certify, monitor, verify):
+for command in (demo, schema, data, blanket, fit, interview, advise, certify, monitor, verify):
     cli.command()(command)
 
 

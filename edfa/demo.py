@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from edfa import html, narrate, phrases
 from edfa.advisor import Advisor
+from edfa.checkup import run
 from edfa.data.catalog import load
 from edfa.data.table import Table
 from edfa.folders import write_text
@@ -27,6 +29,7 @@ __all__ = ["Demo", "Turn", "draw_plans", "report", "show", "tell", "write"]
 # The default blanket of German credit has two members and no spouses; this method finds units worth showing.
 METHOD = "eamb"
 FIXED = ("purpose",)
+ALPHA = 0.1
 LETTERS = 88  # that fit over an arrow
 SOME = 2  # turns that make an interview worth watching
 Facts = Mapping[str, Any]
@@ -70,6 +73,15 @@ class Demo:
         then = self.whole.what_if({change.feature: change.after for change in self.plan.changes})
         return self.whole.decision.refused and then.decision.favourable
 
+    @cached_property
+    def early(self) -> tuple[int, int]:
+        """How many test people were let act before their last question, and how many of their plans did not last."""
+        found = run(self.advisor.fitted, self.table.test.X)
+        stops = self.advisor.certificate.stop(found.records)
+        soon = stops.triggered & (stops.step < found.trajectory.step[found.trajectory.last])
+        rows = (found.trajectory.at(0) + stops.step)[soon]
+        return int(soon.sum()), int(found.records.loss[rows].sum())
+
     def summary(self) -> dict[str, Any]:
         """The demo in a few facts."""
         certificate, held = self.advisor.certificate, self.interview
@@ -82,13 +94,15 @@ class Demo:
             "plans": [str(plan) for plan in held.plans()],
             "may_act": held.standing.may_act,
             "lasts": self.lasts,
+            "early": self.early,
         }
 
 
 def show(language: str = "en", progress: Callable[[str, int, int], None] | None = None) -> Demo:
     """Fit, and interview test people: the first who may act after some questions and before the last is shown."""
+    phrases.table(language)  # an unknown one is an error before any work
     table = _table()
-    advisor = Advisor(blanket=METHOD, threshold="balanced").fit(table, progress)
+    advisor = Advisor(blanket=METHOD, threshold="balanced", alpha=ALPHA).fit(table, progress)
     held = [_hold(advisor, table, facts, language) for facts in _refused(advisor, table)]
     early = [demo for demo in held if demo.interview.standing.may_act and demo.interview.question is not None]
     return max(early or held, key=lambda demo: min(len(demo.turns), SOME))  # the first of those with some turns
@@ -154,7 +168,7 @@ def report(demo: Demo) -> str:
         Html(advisor.fitted.blanket._repr_html_()),
         _heading("When a person may act"),
         Html(advisor.certificate._repr_html_()),
-        html.paragraph("On the test part:", str(advisor.checkup_)),
+        html.paragraph("On the test part:", str(advisor.checkup_), _early(demo)),
         _heading("One applicant, asked until they may act"),
         html.grid(["asked", "answered", ">chance then"], [[t.question, t.answer, t.chance] for t in demo.turns]),
         _heading("What the applicant is given"),
@@ -179,7 +193,10 @@ def tell(demo: Demo) -> list[tuple[str, list[str]]]:
     plans = [f"{i}. {text}" for i, text in enumerate(said["plans"], 1)]
     return [
         ("Which facts matter, in units", str(demo.advisor.fitted.blanket).splitlines()),
-        ("When a person may act", [demo.advisor.certificate.sentence, f"On the test part: {demo.advisor.checkup_}"]),
+        (
+            "When a person may act",
+            [demo.advisor.certificate.sentence, f"On the test part: {demo.advisor.checkup_} {_early(demo)}"],
+        ),
         ("One applicant, asked until they may act", [f"Known from the start: {known}.", *asked]),
         ("What the applicant is told", [*said["decision"], *plans, *said["standing"]]),
         ("And the rest", [_afterwards(demo)]),
@@ -196,6 +213,15 @@ def _plans(demo: Demo) -> list[Html]:
         return []
     figure = html.figure(lambda ax: draw_plans(demo, ax), "The plans", (6.4, 0.9 + 0.75 * count))
     return [_heading("The plans side by side"), figure, html.paragraph(_afterwards(demo))]
+
+
+def _early(demo: Demo) -> str:
+    """What a promise to everybody leaves open."""
+    count, failed = demo.early
+    return (
+        f"{count} of them were let act before their last question, and {failed} of these plans did not last: the "
+        "promise counts everybody. One to those who act early alone (target='early') cannot be had here."
+    )
 
 
 def _afterwards(demo: Demo) -> str:

@@ -119,7 +119,7 @@ def _reserve(plan: Plan, language: str, blanket: Blanket | None) -> list[str]:
     told = [] if plan.valid else [say("plan.stale", language)]
     if plan.inlier is False:
         told.append(say("plan.rare", language))
-    for key, share in (("plan.rough", plan.invalidation), ("plan.survival", getattr(plan, "survival", None))):
+    for key, share in (("plan.rough", plan.invalidation), ("plan.survival", plan.survival)):
         shown = None if share is None else phrases.cases(language, share)
         told += [say(key, language, cases=shown[0])] if shown else []
     if unknown := [name for name in plan.unknown if blanket is None or name in blanket]:
@@ -192,13 +192,18 @@ def certificate(certificate: Certificate, language: str = "en") -> str:
     }
     key = f"certificate.{c.undefined if c.undefined in ('zero', 'one') else 'drop'}"
     delta = say("percent", language, number=delta)
+    everybody = say("certificate.everybody", language)
     sure = say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)
-    return f"{say(key, language, within=group, **parts)} {sure}"
+    # A promise to all can be kept although many who act early are let down; they must not take it for their own.
+    told = [say(key, language, within=group, **parts), *([] if c.target == "early" else [everybody]), sure]
+    return " ".join(told)
 
 
 def standing(standing: Standing, language: str = "en") -> str:
     """Whether a person may act now, and why not."""
-    reasons = listed([say(f"off.{reason}", language) for reason in standing.off], language)
+    # Whoever declines is asked in another order from there on; one of the two is enough to say.
+    off = [reason for reason in standing.off if reason != "order" or "declined" not in standing.off]
+    reasons = listed([say(f"off.{reason}", language) for reason in off], language)
     return say(f"standing.{standing.status}", language, reasons=reasons, since=standing.since)
 
 

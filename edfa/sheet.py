@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Held", "draw_timeline", "sheet", "told"]
 
+PLANS = 3  # that are told
+
 
 class Held(Protocol):
     """An interview, as far as a sheet needs one."""
@@ -56,16 +58,16 @@ class Held(Protocol):
     def timeline(self) -> tuple[Moment, ...]:
         """What was told."""
 
-    def plans(self) -> tuple[Plan, ...]:
+    def plans(self, k: int) -> tuple[Plan, ...]:
         """What could be done."""
 
 
-def told(held: Held) -> dict[str, list[str]]:
+def told(held: Held, k: int = PLANS) -> dict[str, list[str]]:
     """All that there is to say, in sentences, by section. Who may act is asked nothing more."""
     language, schema, asked, none = held.language, _schema(held), held.question, held.no_plan
     blanket: Blanket = held.fitted.blanket
     seen = blanket if held.fitted.policy.aligned else None
-    plans = [narrate.plan(plan, schema, language, blanket=seen, locked=held.locks) for plan in held.plans()]
+    plans = [narrate.plan(plan, schema, language, blanket=seen, locked=held.locks) for plan in held.plans(k)]
     question = [] if held.standing.may_act else [say("sheet.done", language)]
     if asked is not None and not held.standing.may_act:
         question = [narrate.question(asked, schema, language), narrate.answers(asked, schema, language)]

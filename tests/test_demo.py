@@ -48,6 +48,22 @@ def test_what_became_of_the_plan_is_what_the_model_says(shown):
     assert shown.lasts == (now == 0 and after == 1)
 
 
+def test_those_who_may_act_early_are_those_whom_interviews_let_go(shown):
+    """Everybody of the test part is interviewed one by one, and their plan is put over all their facts."""
+    lasted = []
+    for facts in shown.table.encoder.decode(shown.table.test.X).to_dict("records"):
+        held = demo._hold(shown.advisor, shown.table, facts, "en")
+        if held.interview.standing.may_act and held.interview.question is not None:
+            lasted.append(held.lasts)
+    assert shown.early == (len(lasted), lasted.count(False))
+    assert 0 < lasted.count(False) < len(lasted)
+
+
+def test_a_promise_to_those_who_act_early_cannot_be_had_here(shown):
+    settings = {"blanket": demo.METHOD, "threshold": "balanced", "alpha": demo.ALPHA}
+    assert not edfa.Advisor(**settings, target="early").fit(shown.table).certificate.certified
+
+
 def test_the_report_is_whole_and_says_what_was_found(shown, tmp_path):
     path = demo.write(shown, tmp_path / "deep" / "folder")
     page = path.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """Sentences: every key in both languages, every place filled, nothing promised or suggested that must not be."""
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from functools import cache
 from itertools import product
@@ -33,7 +33,8 @@ SCHEMA = edfa.load("german").schema
 CERTIFICATE = Certificate(
     "certified", 0.2, 0.05, "cp", "all", "all", "drop", 210, 200, 200, tau=0.1, risk=0.1, bound=0.2
 )
-PLAN = Plan("x", 0, 0, 0, 0, (), "good", 0.43, 0.61, 1, 1.0, 1.0, 1.0, True, None, None, None, None, ())
+BARE = dict.fromkeys(f.name for f in fields(Plan)) | {"changes": (), "unknown": (), "valid": True}
+PLAN = Plan(**BARE | {"reached": "good", "probability_before": 0.43, "probability_after": 0.61})
 
 
 @cache
@@ -119,6 +120,7 @@ def everything(language):
     for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
         yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
     yield from (narrate.standing(Standing(status, since=2, off=OFF), language) for status in get_args(Status))
+    yield narrate.standing(Standing("off course", off=("order",)), language)
     yield from narrate.partition(
         Person({"duration": 0.3}, {"job": "not decisive"}, (), {}), SCHEMA, language, favourable=True
     )
@@ -237,11 +239,7 @@ def test_a_plan_without_an_interval_names_none():
     assert "anything from" not in narrate.plan(plan_of(Change("duration", 24, 12, 12, 12)), SCHEMA)
 
 
-class Lasting(Plan):
-    survival = 0.58
-
-
-LASTING = Lasting(**plan_of(Change("duration", 24, 12)).__dict__)
+LASTING = plan_of(Change("duration", 24, 12), survival=0.58, survival_error=0.02)
 
 
 def test_what_a_plan_says_of_its_survival():
@@ -260,12 +258,14 @@ def test_nothing_is_promised_where_nothing_is_certified(status, language):
 def test_a_certificate_promises_alpha_and_delta_and_says_to_whom():
     assert narrate.certificate(CERTIFICATE) == (
         "This rule has been tested: of the people it guides who have a plan at all, at most 20% will find that "
-        "the decision or their plan does not hold once the rest that we may ask is known. The test rests on 200 "
-        "people; the chance that it misled us is at most 5%."
+        "the decision or their plan does not hold once the rest that we may ask is known. It counts everybody, "
+        "also those who are asked to the end; of those who act before, a larger share may find so. The test rests on "
+        "200 people; the chance that it misled us is at most 5%."
     )
+    assert "It counts everybody" not in narrate.certificate(replace(CERTIFICATE, target="early"))
     fine = narrate.certificate(replace(CERTIFICATE, alpha=0.125, delta=0.001), "de")
     assert "höchstens 12,5\u00a0%" in fine
-    assert "höchstens zu 0,1\u00a0%" in fine
+    assert "beträgt höchstens 0,1\u00a0%" in fine
     assert len({narrate.certificate(c) for c in certificates()}) == 3 * 3 * 2 * 2, "drop and alpha say the same"
 
 

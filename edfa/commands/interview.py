@@ -131,7 +131,8 @@ class _Talk:
                 return
         while (asked := self.held.question) is not None:
             decided = narrate.decision(self.held.decision, schema, self.held.language)
-            self.output.say("", decided, narrate.question(asked, schema, self.held.language))
+            now = [narrate.standing(self.held.standing, self.held.language)] if self.held.standing.may_act else []
+            self.output.say("", decided, *now, narrate.question(asked, schema, self.held.language))
             if asked.choices:
                 self.output.say(" | ".join(str(choice) for choice in asked.choices), style="dim")
             if not self._ask(asked.feature):
@@ -166,14 +167,10 @@ class _Talk:
 
 def _show(held: "Interview", output: Output, plans: int) -> None:
     """Where the person stands."""
-    from edfa import narrate
+    from edfa.sheet import told
 
-    schema, language = held.fitted.schema, held.language
-    output.say("", narrate.decision(held.decision, schema, language))
-    output.say(*narrate.partition(held.partition, schema, language), style="dim")
-    for plan in (found := held.plans(plans)):
-        output.say(f"• {narrate.plan(plan, schema, language)}")
-    if not found and (why := held.no_plan) is not None:
-        output.say(narrate.no_plan(why, schema, language))
-    if told := held.certificate:
-        output.say(told)
+    said = told(held, plans)
+    output.say("", *said["decision"])
+    output.say(*said["partition"], style="dim")
+    output.say(*(f"• {text}" for text in said["plans"]))
+    output.say(*said["standing"])
