@@ -163,6 +163,9 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 def by_mask(matrix: Floats) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
     """Rows that know the same features, together: each set of known features with its rows, in order."""
     known = ~np.isnan(matrix)
+    if len(known) == 1:
+        yield known[0], np.zeros(1, dtype=np.intp)
+        return
     words = np.zeros((len(known), -(-known.shape[1] // 64) * 8), dtype=np.uint8)
     words[:, : -(-known.shape[1] // 8)] = np.packbits(known, axis=1)
     order = np.lexsort(words.view(np.uint64).T)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,28 +17,10 @@ from edfa.recourse.constraints import Constraints
 from edfa.recourse.people import People
 from edfa.recourse.rules import Bools, Reals, Rules
 
-__all__ = ["Codes", "Found", "Searcher", "Task", "View"]
+__all__ = ["Codes", "Found", "Searcher", "Task"]
 
 Codes = npt.NDArray[np.intp]
 ROWS = 200_000  # in one model call at most
-
-
-class View(NamedTuple):
-    """A model as it was fitted, and a set of known features: a key of what is kept for the next people.
-
-    It holds on to the model, so that no other can take its place in memory, and to its prior, which every fit makes
-    anew; a model that is fitted again is another one.
-    """
-
-    predictor: Predictor
-    prior: Any
-    threshold: float | None
-    mask: bytes
-
-    @property
-    def key(self) -> tuple[int, int, float | None, bytes]:
-        """Equal for the same model and the same features."""
-        return id(self.predictor), id(self.prior), self.threshold, self.mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +35,6 @@ class Task:
     predictor: Predictor
     wanted: int | None
     seed: int = 0
-
-    @cached_property
-    def view(self) -> "View":
-        """What a thing that is kept for these people must have been made from."""
-        return View(self.predictor, self.predictor.prior_, self.predictor.threshold, self.mask.tobytes())
 
     @property
     def mask(self) -> Mask:
@@ -121,6 +98,11 @@ class Task:
         if least := self.rules.constraints.min_probability:
             turned &= np.take_along_axis(chances, decided[..., None], axis=-1)[..., 0] >= least
         return turned
+
+    @cached_property
+    def turning(self) -> Bools:
+        """Which tries of the sweep are recourse for each case."""
+        return self.reached(np.arange(len(self)), self.group.decisions, self.group.chances)
 
     def score(self, case: Codes, chances: Chances) -> Reals:
         """How near chances are to recourse: that of the wanted class, or of any but today's."""

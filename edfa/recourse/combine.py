@@ -7,36 +7,12 @@ from math import comb
 import numpy as np
 
 from edfa.recourse.base import Codes, Found
-from edfa.recourse.options import Options, nearest_try
+from edfa.recourse.options import Options
 from edfa.recourse.rules import Bools
 
-__all__ = ["combine", "differences"]
+__all__ = ["combine"]
 
 WIDTH = 8  # of a donor's differences, those that help most by themselves are combined
-
-
-def differences(options: Options, case: Codes, donors: np.ndarray) -> tuple[Codes, Bools]:
-    """The option that each donor's value is, and whether it may be proposed: (cases, donors, free features).
-
-    ``donors`` has their known values, (cases, donors, columns).
-    """
-    task = options.task
-    option = np.zeros((*donors.shape[:2], len(task.free)), dtype=np.intp)
-    usable = np.zeros(option.shape, dtype=bool)
-    for k, feature in enumerate(task.group.features):
-        first, end = options.first[k], options.first[k + 1]
-        values = donors[:, :, task.free[k]]
-        if end == first:
-            continue
-        if task.rules.ordered[feature]:
-            known = options.try_[first:end] - (task.group.ends[k - 1] if k else 0)
-            sought = nearest_try(task.group.tries[k], values)
-        else:
-            known, sought = options.least[first:end], values
-        place = np.minimum(np.searchsorted(known, sought), end - first - 1)
-        option[:, :, k] = first + place
-        usable[:, :, k] = (known[place] == sought) & ~np.isnan(options.to[case[:, None], first + place])
-    return option, usable
 
 
 def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: int) -> list[tuple[Found, Codes]]:

@@ -39,7 +39,7 @@ def _moved(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> tuple[Mask, R
     changed = ~np.isnan(to)
     share = np.where(changed, np.abs(to - facts), 0) / rules.spread[mask]
     for column, feature in enumerate(np.flatnonzero(mask)):
-        if len(rules.states[feature]):
+        if len(rules.states[feature]) and changed[:, column].any():
             share[changed[:, column] & np.isin(facts[:, column], rules.states[feature]), column] = 1
     return changed, share
 

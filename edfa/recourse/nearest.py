@@ -8,14 +8,18 @@ have, or all that helps by itself, without what is not needed.
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from edfa.data.table import Table
 from edfa.errors import SchemaError
+from edfa.predictors.kept import Kept
 from edfa.recourse.base import Codes, Found, Searcher, Task
-from edfa.recourse.combine import combine, differences
+from edfa.recourse.combine import combine
 from edfa.recourse.finish import confirm, minimise, undominated
 from edfa.recourse.options import Options
-from edfa.recourse.pool import Pool
+from edfa.recourse.layout import Layout
+from edfa.recourse.pool import KEPT, Pool
+from edfa.recourse.rules import Bools
 
 __all__ = ["Nearest"]
 
@@ -58,6 +62,7 @@ class Nearest(Searcher):
             raise SchemaError("neighbours and farther are at least 1, and changes from 1 to 3")
         self.neighbours, self.farther, self.changes = neighbours, farther, changes
         self.pool = Pool(self.rows, np.array([f.kind != "categorical" for f in train.schema]))
+        self._offered: Kept[tuple[Layout, npt.NDArray[np.int32]]] = Kept(KEPT)
 
     def search(self, task: Task) -> Found:
         """Single changes, then several; more distant people where there are none."""
@@ -66,19 +71,24 @@ class Nearest(Searcher):
         if min(self.changes, task.rules.most, len(task.free)) > 1:
             found += [undominated(task, part) for side in self.sides(task) if (part := self._several(options, *side))]
         joined = Found.join(*found)
-        left = np.setdiff1d(np.arange(len(task)), joined.case)
+        left = np.flatnonzero(np.bincount(joined.case, minlength=len(task)) == 0)
         return Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
 
     def sides(self, task: Task) -> list[tuple[Codes, Codes]]:
         """Cases of the same decision, with the donors who are where they want to be."""
-        decided, wanted = self.pool.decided(task), task.wanted
-        return [
-            (
-                np.flatnonzero(task.group.decision == now),
-                np.flatnonzero(decided != now if wanted is None else decided == wanted),
-            )
-            for now in np.unique(task.group.decision)
-        ]
+        decision = task.group.decision
+        found = np.unique(decision) if len(decision) > 1 else decision
+        return [(np.flatnonzero(decision == now), self.pool.side(task, int(now))) for now in found]
+
+    def offers(self, options: Options, case: Codes, donors: Codes) -> tuple[Codes, Bools]:
+        """The option that each donor's value is, and whether it may be proposed: (cases, donors, free features)."""
+        task, layout = options.task, options.layout
+
+        def make() -> tuple[Layout, npt.NDArray[np.int32]]:
+            return layout, layout.options(task, self.pool.rows[:, task.features])
+
+        option = self._offered.get(task.predictor, task.mask, make, id(layout))[1][donors].astype(np.intp)
+        return option, (option >= 0) & ~np.isnan(options.to[case[:, None, None], option])
 
     def _several(self, options: Options, case: Codes, donors: Codes) -> Found | None:
         """Two and three of a neighbour's values."""
@@ -86,10 +96,9 @@ class Nearest(Searcher):
         near = self.pool.nearest(task, case, donors, self.neighbours)
         if not near.size:
             return None
-        values = self.pool.rows[near[:, :, None], task.features]
         most = min(self.changes, task.rules.most)
         parts = []
-        for plans, place in combine(options, case, *differences(options, case, values), most):
+        for plans, place in combine(options, case, *self.offers(options, case, near), most):
             row = np.searchsorted(case, plans.case)
             parts.append(replace(plans, donor=self.pool.number[near[row, place]]))
         return Found.join(*parts) if parts else None
@@ -103,7 +112,7 @@ class Nearest(Searcher):
             near = self.pool.nearest(task, case, donors, self.farther)
             if not near.size:
                 continue
-            option, usable = differences(options, case, self.pool.rows[near[:, :, None], task.features])
+            option, usable = self.offers(options, case, near)
             to = np.full((*near.shape, len(task.features)), np.nan, dtype=np.float32)
             offered = options.to[case[:, None, None], option]
             to[:, :, task.free] = np.where(usable, offered, np.float32(np.nan))

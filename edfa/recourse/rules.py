@@ -13,6 +13,7 @@ from edfa.data.encode import Encoder
 from edfa.data.feature import Feature
 from edfa.explanation.support import Support
 from edfa.predictors.base import Floats, Mask
+from edfa.predictors.kept import Kept
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.people import People
 
@@ -20,6 +21,7 @@ __all__ = ["Bools", "Rules"]
 
 Bools = npt.NDArray[np.bool_]
 Reals = npt.NDArray[np.float64]
+KEPT = 512  # sets of known features whose options are held in memory
 WAYS: Mapping[str, int] = {"up": 1, "down": -1}
 
 
@@ -45,7 +47,7 @@ class Rules:
     states: tuple[Floats, ...]
     forbidden: tuple[tuple[int, float, float], ...]
     seen: tuple[tuple[int, int, npt.NDArray[np.int64]], ...]
-    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+    kept: Kept[Any] = field(default_factory=lambda: Kept(KEPT), repr=False)
 
     @classmethod
     def of(
