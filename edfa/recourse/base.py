@@ -140,9 +140,9 @@ class Found:
         return cls(none, np.zeros((0, len(task.features)), dtype=np.float32), none, task.ask(task.facts[:0]))
 
     @classmethod
-    def of(cls, case: Codes, to: Floats) -> "Found":
+    def of(cls, case: Codes, to: Floats, chances: Chances | None = None) -> "Found":
         """Change sets that come from no one."""
-        return cls(case, to, np.full(len(case), -1, dtype=np.intp))
+        return cls(case, to, np.full(len(case), -1, dtype=np.intp), chances)
 
     def take(self, rows: Codes | Bools) -> "Found":
         """Some of them."""

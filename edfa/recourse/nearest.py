@@ -96,12 +96,9 @@ class Nearest(Searcher):
         near = self.pool.nearest(task, case, donors, self.neighbours)
         if not near.size:
             return None
-        most = min(self.changes, task.rules.most)
-        parts = []
-        for plans, place in combine(options, case, *self.offers(options, case, near), most):
-            row = np.searchsorted(case, plans.case)
-            parts.append(replace(plans, donor=self.pool.number[near[row, place]]))
-        return Found.join(*parts) if parts else None
+        plans, place = combine(options, case, *self.offers(options, case, near), min(self.changes, task.rules.most))
+        row = np.searchsorted(case, plans.case)
+        return replace(plans, donor=self.pool.number[near[row, place]])
 
     def _farther(self, options: Options, left: Codes) -> Found:
         """All that a more distant donor has; where none helps, all that helps by itself. Then only what is needed."""
@@ -128,7 +125,7 @@ def _single(options: Options) -> Found:
     to = np.full((len(case), len(options.task.features)), np.nan, dtype=np.float32)
     to[np.arange(len(case)), options.column[option]] = options.to[case, option]
     told = options.task.group.chances[case, options.try_[option]]
-    return Found(case, to, np.full(len(case), -1, dtype=np.intp), told)
+    return Found.of(case, to, told)
 
 
 def _all_that_helps(options: Options, case: Codes) -> Found:
