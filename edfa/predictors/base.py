@@ -83,7 +83,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         told = mask & self.varies_  # a column that never varied has taught nothing
         if not told.any():
             return np.tile(self.prior_, (len(known), 1))
-        return self._answer(told, known if told.sum() == mask.sum() else known[:, told[mask]])
+        return self._answer(told, known if (told == mask).all() else known[:, told[mask]])
 
     def decide(self, chances: Chances) -> npt.NDArray[np.intp]:
         """The position in ``classes_`` of the likelier class, or by ``threshold`` where one is set."""

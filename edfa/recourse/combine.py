@@ -25,7 +25,8 @@ def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: i
     if option.shape[2] > WIDTH:
         option, usable = _most_helpful(options, case, option, usable)
     sets, pairs = _sets_of(option.shape[2], most)
-    owner, donor, set_ = np.nonzero(usable[:, :, sets[:, 0]] & usable[:, :, sets[:, 1]] & usable[:, :, sets[:, 2]])
+    one, two, three = (usable.take(place, axis=2) for place in sets.T)
+    owner, donor, set_ = np.nonzero(one & two & three)
     if not len(owner):
         return Found.none(task), owner
     chosen = option[owner[:, None], donor[:, None], sets[set_]]

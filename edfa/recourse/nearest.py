@@ -5,6 +5,7 @@ whom the current view puts where one wants to be. Whoever has no plan by then is
 have, or all that helps by itself, without what is not needed.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from edfa.errors import SchemaError
 from edfa.predictors.kept import Kept
 from edfa.recourse.base import Codes, Found, Searcher, Task
 from edfa.recourse.combine import combine
-from edfa.recourse.finish import confirm, minimise, undominated
+from edfa.recourse.finish import confirm, distinct, minimise, undominated
 from edfa.recourse.options import Options
 from edfa.recourse.layout import Layout
 from edfa.recourse.pool import KEPT, Pool
@@ -37,6 +38,9 @@ class Nearest(Searcher):
         How many of the nearest are combined with; and how many are asked where that gives nothing.
     changes
         The largest number of changes combined, at most 3.
+    dominated
+        Whether to keep plans that move the same features in the same directions as another, and none of them less,
+        because a neighbour is there.
 
     Examples
     --------
@@ -56,23 +60,32 @@ class Nearest(Searcher):
     sweeps = True
     finished = True
 
-    def __init__(self, train: Table, *, neighbours: int = 10, farther: int = 50, changes: int = 3) -> None:
+    def __init__(
+        self,
+        train: Table,
+        *,
+        neighbours: int = 10,
+        farther: int = 50,
+        changes: int = 3,
+        dominated: bool = False,
+    ) -> None:
         super().__init__(train)
         if neighbours < 1 or farther < 1 or not 1 <= changes <= 3:
             raise SchemaError("neighbours and farther are at least 1, and changes from 1 to 3")
-        self.neighbours, self.farther, self.changes = neighbours, farther, changes
+        self.neighbours, self.farther, self.changes, self.dominated = neighbours, farther, changes, dominated
         self.pool = Pool(self.rows, np.array([f.kind != "categorical" for f in train.schema]))
         self._offered: Kept[tuple[Layout, npt.NDArray[np.int32]]] = Kept(KEPT)
 
     def search(self, task: Task) -> Found:
         """Single changes, then several; more distant people where there are none."""
         options = Options.of(task)
-        found = [_single(options)]
-        if min(self.changes, task.rules.most, len(task.free)) > 1:
-            found += [undominated(task, part) for side in self.sides(task) if (part := self._several(options, *side))]
+        found = [_single(options, *options.nearest())]
+        if self.dominated or min(self.changes, task.rules.most, len(task.free)) > 1:
+            found += [part for side in self.sides(task) for part in self._neighbours(options, *side)]
         joined = Found.join(*found)
         left = np.flatnonzero(np.bincount(joined.case, minlength=len(task)) == 0)
-        return Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
+        joined = Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
+        return distinct(joined) if self.dominated else joined
 
     def sides(self, task: Task) -> list[tuple[Codes, Codes]]:
         """Cases of the same decision, with the donors who are where they want to be."""
@@ -90,15 +103,21 @@ class Nearest(Searcher):
         option = self._offered.get(task.predictor, task.mask, make, id(layout))[1][donors].astype(np.intp)
         return option, (option >= 0) & ~np.isnan(options.to[case[:, None, None], option])
 
-    def _several(self, options: Options, case: Codes, donors: Codes) -> Found | None:
-        """Two and three of a neighbour's values."""
+    def _neighbours(self, options: Options, case: Codes, donors: Codes) -> Iterator[Found]:
+        """Two and three of a neighbour's values; and one, where it is farther than need be and that is wanted."""
         task = options.task
         near = self.pool.nearest(task, case, donors, self.neighbours)
         if not near.size:
-            return None
-        plans, place = combine(options, case, *self.offers(options, case, near), min(self.changes, task.rules.most))
-        row = np.searchsorted(case, plans.case)
-        return replace(plans, donor=self.pool.number[near[row, place]])
+            return
+        option, usable = self.offers(options, case, near)
+        if self.dominated:
+            row, place, feature = np.nonzero(usable & options.turns[case[:, None, None], option])
+            alone = _single(options, case[row], option[row, place, feature])
+            yield replace(alone, donor=self.pool.number[near[row, place]])
+        if (most := min(self.changes, task.rules.most)) > 1:
+            plans, place = combine(options, case, option, usable, most)
+            plans = replace(plans, donor=self.pool.number[near[np.searchsorted(case, plans.case), place]])
+            yield plans if self.dominated else undominated(task, plans)
 
     def _farther(self, options: Options, left: Codes) -> Found:
         """All that a more distant donor has; where none helps, all that helps by itself. Then only what is needed."""
@@ -117,11 +136,11 @@ class Nearest(Searcher):
             parts.append(_first(confirm(self, task, flat), GRAFTS))
         found = minimise(self, task, Found.join(*parts))
         found = found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most)
-        return undominated(task, found)
+        return found if self.dominated else undominated(task, found)
 
 
-def _single(options: Options) -> Found:
-    case, option = options.nearest()
+def _single(options: Options, case: Codes, option: Codes) -> Found:
+    """These options of these cases, by themselves."""
     to = np.full((len(case), len(options.task.features)), np.nan, dtype=np.float32)
     to[np.arange(len(case)), options.column[option]] = options.to[case, option]
     told = options.task.group.chances[case, options.try_[option]]

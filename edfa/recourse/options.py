@@ -94,13 +94,13 @@ def interval(task: Task, found: Found) -> tuple[Floats, Floats]:
     layout, column = layout_of(task), changed.argmax(axis=1)
     rows = np.flatnonzero((changed.sum(axis=1) == 1) & layout.spans[column])
     column = column[rows]
-    value, owner, number = found.to[rows, column][:, None], layout.place[column][:, None], np.arange(len(grid))
-    good = task.turning[found.case[rows]] & (grid.owner == owner)
-    here = (grid.owner == owner) & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))
-    place = here.argmax(axis=1)[:, None]
-    # What is of another feature is not good either, so that no interval leaves its own.
-    before = np.where(~good & (number < place), number, -1).max(axis=1) + 1
-    after = np.where(~good & (number > place), number, len(grid)).min(axis=1) - 1
+    value, number = found.to[rows, column][:, None], np.arange(len(grid))
+    mine = grid.owner == layout.place[column][:, None]
+    place = (mine & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))).argmax(axis=1)[:, None]
+    # What is of another feature is no good either, so that no interval leaves its own.
+    bad = ~(mine & task.turning[found.case[rows]])
+    before = np.where(bad & (number < place), number, -1).max(axis=1) + 1
+    after = np.where(bad & (number > place), number, len(grid)).min(axis=1) - 1
     low[rows], high[rows] = layout.least[before], layout.last[after]
     return low, high
 

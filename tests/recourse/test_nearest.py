@@ -22,18 +22,18 @@ def hidden(train, random, count):
 
 
 @settings(max_examples=25, deadline=None)
-@given(KINDS, st.integers(0, 10_000), st.sampled_from([2, 3]), st.sampled_from([None, 0, 1]))
-def test_the_minimal_plans_are_those_of_enumeration(kinds, seed, classes, wanted):
+@given(KINDS, st.integers(0, 10_000), st.sampled_from([2, 3]), st.sampled_from([None, 0, 1]), st.booleans())
+def test_the_minimal_plans_are_those_of_enumeration(kinds, seed, classes, wanted, dominated):
     random = np.random.default_rng(seed)
     sizes = random.integers(2, 5, len(kinds)).tolist()
     train, model = world(kinds, sizes, seed, classes)
     rows = hidden(train, random, 12)
-    plans = find_recourse(
-        People(rows, train.schema, train.encoder, model), Nearest(train, neighbours=10_000), wanted=wanted
-    )
+    searcher = Nearest(train, neighbours=10_000, dominated=dominated)
+    plans = find_recourse(People(rows, train.schema, train.encoder, model), searcher, wanted=wanted)
     for i, row in enumerate(rows):
         free = np.flatnonzero(~np.isnan(row)).tolist()
-        truth = all_plans(model, row, free, [range(s) for s in sizes], [k == "ordinal" for k in kinds], wanted=wanted)
+        values, ordered = [range(s) for s in sizes], [k == "ordinal" for k in kinds]
+        truth = all_plans(model, row, free, values, ordered, wanted=wanted, dominated=dominated)
         found = as_sets(plans, i)
         assert len(found) == len(set(found))
         assert set(found) == truth
