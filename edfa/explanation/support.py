@@ -1,5 +1,6 @@
 """The values a feature takes among training people, and which of them are worth trying on a model."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -102,7 +103,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """Every value of every column of the training rows, with its share.
+    """Every value of every column of the training rows, with its share; ``whole`` are those of which all are tried.
 
     Examples
     --------
@@ -113,15 +114,16 @@ class Support:
 
     values: tuple[Floats, ...]
     shares: tuple[Shares, ...]
+    whole: tuple[int, ...] = ()
     kept: Kept[Grid] = field(default_factory=lambda: Kept(KEPT), repr=False)
 
     @classmethod
-    def of(cls, rows: Floats) -> "Support":
-        """The support of encoded training rows."""
+    def of(cls, rows: Floats, whole: Iterable[int] = ()) -> "Support":
+        """The support of encoded training rows; ``whole`` names columns whose values have no order to thin out by."""
         if not len(rows):
             raise DataError("the support of a feature is what training people have; there are none")
         found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in np.asarray(rows).T]
-        return cls(tuple(v for v, _ in found), tuple(c / c.sum() for _, c in found))
+        return cls(tuple(v for v, _ in found), tuple(c / c.sum() for _, c in found), tuple(whole))
 
     def tries(self, predictor: Predictor, mask: Mask, feature: int) -> Tries:
         """Where the model tells its cells, one value of each: nothing is sampled and nothing missed.
@@ -131,10 +133,9 @@ class Support:
         values, shares = self.values[feature], self.shares[feature]
         if (cuts := predictor.cells(mask, feature)) is not None:
             return _one_a_cell(values, shares, cuts)
-        if len(values) > GRID:
+        if len(values) > GRID and feature not in self.whole:
             values, shares = _grid(values, shares)
         return Tries(values, shares, values, values, values, values)
-
 
     def grid(self, predictor: Predictor, mask: Mask, asked: Mask) -> Grid:
         """The tries of the features that are asked for and known; kept for the next people."""

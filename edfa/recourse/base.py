@@ -187,8 +187,8 @@ class Searcher(ABC):
 
     @cached_property
     def support(self) -> Support:
-        """The values that training people have."""
-        return Support.of(self.rows)
+        """The values that training people have; every level of a category is tried."""
+        return Support.of(self.rows, [j for j, f in enumerate(self.train.schema) if f.kind == "categorical"])
 
     def rules(self, constraints: Constraints | None, people: People) -> Rules:
         """Card and constraints for these people; kept, since the next person is often asked about with the same."""

@@ -1,6 +1,6 @@
 """Which single changes there are for people who know the same: the same for all of them, so worked out once."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,10 +47,9 @@ class Layout(NamedTuple):
             values = rows[:, task.group.grid.columns[k]]
             if end == first:
                 continue
-            if task.rules.ordered[feature]:
-                known, sought = self.try_[first:end] - task.group.grid.starts[k], _nearest(task.group.tries[k], values)
-            else:
-                known, sought = self.low[first:end], values
+            ordered, grid = task.rules.ordered[feature], task.group.grid
+            known: npt.NDArray[Any] = self.try_[first:end] - grid.starts[k] if ordered else self.low[first:end]
+            sought = _nearest(grid.tries[k], values) if ordered else values
             place = np.minimum(np.searchsorted(known, sought), end - first - 1)
             found[:, k] = np.where(known[place] == sought, first + place, -1)
         return found
@@ -58,7 +57,8 @@ class Layout(NamedTuple):
 
 def layout_of(task: Task) -> Layout:
     """Kept with the rules, for the next people."""
-    return task.rules.kept.get(task.predictor, task.mask, lambda: _make(task), task.group.features)
+    found: Layout = task.rules.kept.get(task.predictor, task.mask, lambda: _make(task), task.group.features)
+    return found
 
 
 def _make(task: Task) -> Layout:

@@ -17,8 +17,8 @@ from edfa.predictors.kept import Kept
 from edfa.recourse.base import Codes, Found, Searcher, Task
 from edfa.recourse.combine import combine
 from edfa.recourse.finish import confirm, distinct, minimise, undominated
-from edfa.recourse.options import Options
 from edfa.recourse.layout import Layout
+from edfa.recourse.options import Options
 from edfa.recourse.pool import KEPT, Pool
 from edfa.recourse.rules import Bools
 

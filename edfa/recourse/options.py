@@ -67,8 +67,6 @@ class Options:
 
     def nearest(self) -> tuple[Codes, Codes]:
         """Cases and options that are recourse by themselves: every level, the nearest number in each direction."""
-        if not self.turns.any():
-            return np.nonzero(self.turns)
         layout, own = self.layout, self.task.facts[:, self.column]
         above = self.turns & layout.ordered & (self.to > own)
         below = self.turns & layout.ordered & ~above
@@ -78,7 +76,8 @@ class Options:
         kept = self.turns & ~layout.ordered
         kept |= above & (up == up[:, start] - above[:, start] + 1)
         kept |= below & (down == down[:, end])
-        return np.nonzero(kept)
+        case, option = np.nonzero(kept)
+        return case, option
 
 
 def interval(task: Task, found: Found) -> tuple[Floats, Floats]:
