@@ -41,9 +41,10 @@ def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: i
     fine = task.reaches(who, chances) & task.rules.together(task.mask, task.facts[who], to)
     works = np.zeros((*usable.shape[:2], len(sets) + 1), dtype=bool)  # the last is what a pair has for its own pairs
     works[owner, donor, set_] = fine[back]
-    smaller = works[owner[first][:, None], donor[first][:, None], pairs[set_[first]]].any(axis=1)
-    good = np.flatnonzero(fine & ~smaller)
-    return Found.of(who, to, chances).take(good), donor[first[good]]
+    good = np.flatnonzero(fine)
+    at = first[good]
+    good = good[~works[owner[at][:, None], donor[at][:, None], pairs[set_[at]]].any(axis=1)]
+    return Found.of(who[good], to[good], chances[good]), donor[first[good]]
 
 
 @cache

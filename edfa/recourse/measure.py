@@ -38,8 +38,8 @@ def _moved(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> tuple[Mask, R
     """What is changed, and by what share of its range; away from a value that is no measurement: by all of it."""
     changed = ~np.isnan(to)
     share = np.where(changed, np.abs(to - facts), 0) / rules.spread[mask]
-    for column, feature in enumerate(np.flatnonzero(mask)):
-        if len(rules.states[feature]) and changed[:, column].any():
+    for feature in rules.stated:
+        if mask[feature] and changed[:, (column := int(np.count_nonzero(mask[:feature])))].any():
             share[changed[:, column] & np.isin(facts[:, column], rules.states[feature]), column] = 1
     return changed, share
 

@@ -87,6 +87,11 @@ class Rules:
         return np.array([s.max() if len(s) and o else -np.inf for s, o in zip(self.states, self.ordered, strict=True)])
 
     @cached_property
+    def stated(self) -> tuple[int, ...]:
+        """The features with numbers that stand for no measurement."""
+        return tuple(j for j, states in enumerate(self.states) if len(states))
+
+    @cached_property
     def most(self) -> int:
         """The largest number of changes."""
         return self.constraints.max_changes or len(self.free)
