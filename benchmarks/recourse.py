@@ -196,7 +196,7 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
     search(case, every)
     batched = cpu(lambda: search(case, nearest)) / count
     farther = cpu(lambda: search(case, every)) / count
-    single = cpu(lambda: [search(case, nearest, one) for one in alone]) / len(alone)
+    single = cpu(lambda: [search(case, nearest, one) for one in alone], 20) / len(alone)
     share = inside(case, lambda: search(case, nearest))
     rows, notes, missed = [], [], []
     for method, people in FIELD.items():
@@ -206,7 +206,7 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
         batched = min(batched, again)
         farther = min(farther, cpu(lambda: search(case, every), 3) / count)
         if method == "dice-random":
-            single = min(single, cpu(lambda: [search(case, nearest, one) for one in alone], 3) / len(alone))
+            single = min(single, cpu(lambda: [search(case, nearest, one) for one in alone], 20) / len(alone))
         rows.append(
             [
                 method,

@@ -154,7 +154,7 @@ def sweep(X: Floats, predictor: Predictor, support: Support, features: Mask | No
         facts, case = _cases(X.take(people, axis=0).take(np.flatnonzero(mask), axis=1))
         order = np.argsort(case, kind="stable")
         for first in range(0, len(facts), size):
-            part = order[slice(*np.searchsorted(case[order], (first, first + size)))]
+            part = order if len(facts) <= size else order[(case[order] >= first) & (case[order] < first + size)]
             groups.append(_ask(predictor, mask, (people[part], case[part] - first), facts[first : first + size], grid))
     return Sweep((len(X), X.shape[1]), tuple(groups))
 

@@ -25,7 +25,7 @@ def lengths(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> Lengths:
     """Of change sets (a row each, NaN: unchanged), the columns being the known features."""
     changed, share = _moved(rules, mask, facts, to)
     mixed = np.where(rules.ordered[mask], share, changed)
-    l2, heom = (np.sqrt((part**2).sum(axis=1)) for part in (share, mixed))
+    l2, heom = (np.sqrt((part * part).sum(axis=1)) for part in (share, mixed))
     return Lengths(changed.sum(axis=1), l2, heom, _effort(rules, mask, changed, share))
 
 

@@ -72,7 +72,7 @@ class Options:
         below = self.turns & layout.ordered & ~above
         # Counted along all options: the first of its feature has one more than there were before that feature.
         start, end = layout.first[layout.owner], layout.first[layout.owner + 1] - 1
-        up, down = np.cumsum(above, axis=1), np.cumsum(below, axis=1)
+        up, down = above.cumsum(axis=1), below.cumsum(axis=1)
         kept = self.turns & ~layout.ordered
         kept |= above & (up == up[:, start] - above[:, start] + 1)
         kept |= below & (down == down[:, end])

@@ -149,6 +149,5 @@ class Pool:
 
 def _smallest(distance: Reals, k: int) -> Codes:
     """The places of the k smallest of each row, in order."""
-    near = np.argpartition(distance, k - 1, axis=1)[:, :k]
-    order = np.take_along_axis(distance, near, axis=1).argsort(axis=1)
-    return np.take_along_axis(near, order, axis=1)
+    near, row = distance.argpartition(k - 1, axis=1)[:, :k], np.arange(len(distance))[:, None]
+    return near[row, distance[row, near].argsort(axis=1)]

@@ -107,9 +107,10 @@ class Rules:
 
     def proposes(self, feature: npt.NDArray[np.intp], own: Floats, value: Floats) -> Bools:
         """The same for values that may be proposed to somebody, of a feature for each last column (or one for all)."""
-        way = self.way[feature]
-        # What has no measurement is neither above nor below one; all such numbers are below the least measurement.
-        fine = (value != own) & ((way == 0) | (((value - own) * way > 0) & (own > self.floor[feature])))
+        way, fine = self.way[feature], value != own
+        if way.any():
+            # What has no measurement is neither above nor below one; all such numbers are below the least measurement.
+            fine &= (way == 0) | (((value - own) * way > 0) & (own > self.floor[feature]))
         for j, old, new in self.forbidden:
             fine &= ~((feature == j) & (own == np.float32(old)) & (value == np.float32(new)))
         return np.asarray(fine)
