@@ -16,7 +16,7 @@ from edfa.recourse.plans import Plans
 
 __all__ = ["certify", "replay"]
 
-Signal = Literal["uncertainty", "plan"]
+Signal = Literal["uncertainty", "plan", "survival"]
 REFERENCES: tuple[Reference, ...] = ("trajectory_end", "all_features")
 
 
@@ -39,8 +39,8 @@ def replay(
     favourable
         The code of the class a plan must lead to; without one, any other decision than the last counts.
     signal
-        The paper's ``"uncertainty"``, the larger of it and the plan's (``"plan"``), or a number of your own for every
-        row of ``plans.people``.
+        The paper's ``"uncertainty"``, the larger of it and the plan's (``"plan"``), one less the estimated
+        ``"survival"`` of the plan, or a number of your own for every row of ``plans.people``.
     """
     people = plans.people
     if people.predictor is None:
@@ -116,11 +116,22 @@ def _signal(plans: Plans, chances: npt.NDArray[np.float64], signal: Any) -> npt.
         return given
     if signal == "uncertainty":
         return uncertainty(chances)
+    if signal == "survival":
+        return _mortality(plans)
     if signal != "plan":
-        raise UnknownNameError("signal", signal, ("uncertainty", "plan"))
+        raise UnknownNameError("signal", signal, ("uncertainty", "plan", "survival"))
     reached = np.ones(len(plans.people))
     reached[plans.legal] = plans.after[plans.first[plans.legal]]
     return plan_uncertainty(chances, np.column_stack([reached, 1 - reached]))
+
+
+def _mortality(plans: Plans) -> npt.NDArray[np.float64]:
+    """One less the survival of each step's first plan; 1 where there is none."""
+    if plans.survival is None:
+        raise DataError("these plans have no survival; make them with Lasting(train), or pass them to survive(plans)")
+    found = np.ones(len(plans.people))
+    found[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
+    return found
 
 
 def _fingerprint(predictor: Predictor, blanket: Any) -> str:

@@ -14,14 +14,18 @@ __all__ = ["combine"]
 WIDTH = 8  # of a donor's differences, those that help most by themselves are combined
 
 
-def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: int) -> tuple[Found, Codes]:
+def combine(
+    options: Options, case: Codes, option: Codes, usable: Bools, most: int, *, every: bool = False
+) -> tuple[Found, Codes]:
     """Sets of two up to ``most`` (three) of a donor's values, none of which holds a smaller one that is recourse.
 
-    With the place of the donor that each comes from among those of its case. All are asked about in one call: sets
-    that hold a smaller one are so few that they cost less than a second call.
+    With the place of the donor that each comes from among those of its case. With ``every``, those that hold a smaller
+    one as well. All are asked about in one call: sets that hold a smaller one are so few that they cost less than a
+    second call.
     """
     task = options.task
-    usable = usable & ~options.turns[case[:, None, None], option]
+    if not every:
+        usable = usable & ~options.turns[case[:, None, None], option]
     if option.shape[2] > WIDTH:
         option, usable = _most_helpful(options, case, option, usable)
     sets, pairs = _sets_of(option.shape[2], most)
@@ -39,11 +43,12 @@ def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: i
     to[np.arange(len(first))[:, None], options.column[picked]] = options.to[who[:, None], picked]
     chances = task.ask(task.changed(who, to))
     fine = task.reaches(who, chances) & task.rules.together(task.mask, task.facts[who], to)
-    works = np.zeros((*usable.shape[:2], len(sets) + 1), dtype=bool)  # the last is what a pair has for its own pairs
-    works[owner, donor, set_] = fine[back]
     good = np.flatnonzero(fine)
-    at = first[good]
-    good = good[~works[owner[at][:, None], donor[at][:, None], pairs[set_[at]]].any(axis=1)]
+    if not every:
+        works = np.zeros((*usable.shape[:2], len(sets) + 1), dtype=bool)  # the last one: a pair's own pairs
+        works[owner, donor, set_] = fine[back]
+        at = first[good]
+        good = good[~works[owner[at][:, None], donor[at][:, None], pairs[set_[at]]].any(axis=1)]
     return Found.of(who[good], to[good], chances[good]), donor[first[good]]
 
 
