@@ -23,7 +23,6 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.explanation.partition import Partition, members
-from edfa.explanation.support import Support, Tries
 from edfa.predictors.aligned import Aligned, align
 from edfa.predictors.base import Chances, Floats, Mask, Predictor
 from edfa.recourse.base import Searcher
@@ -37,23 +36,6 @@ __all__ = ["Budget", "Fitted", "Outlook"]
 Budget = float | Literal["inf"]
 Numbers = npt.NDArray[np.intp]
 FEW = 16  # people of whom everything is read off one sweep
-KEPT = 4_096  # features of sets of known ones whose tries are held in memory
-
-
-@dataclass(frozen=True, eq=False)
-class _Kept(Support):
-    """The support that one model is asked about: what to try of a feature is worked out once for each known set."""
-
-    seen: dict[tuple[bytes, int], Tries] = field(default_factory=dict, repr=False)
-
-    def tries(self, predictor: Predictor, mask: Mask, feature: int) -> Tries:
-        """As before, where it was asked before."""
-        key = (mask.tobytes(), feature)
-        if (found := self.seen.get(key)) is None:
-            if len(self.seen) >= KEPT:
-                self.seen.clear()
-            found = self.seen[key] = super().tries(predictor, mask, feature)
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +80,6 @@ class Fitted:
         """The model as it was fitted, shown everything."""
         shown = self.background.predictor
         return shown.predictor_ if isinstance(shown, Aligned) else shown
-
-    @cached_property
-    def support(self) -> Support:
-        """The values that training people have."""
-        found = self.background.support
-        return _Kept(found.values, found.shares)
 
     @property
     def tau(self) -> float | None:
@@ -193,7 +169,7 @@ class Outlook:
     @cached_property
     def swept(self) -> Sweep:
         """Every single change of every known fact that the model is shown."""
-        return sweep(self.X, self.fitted.predictor, self.fitted.support, self.fitted.visible)
+        return sweep(self.X, self.fitted.predictor, self.fitted.searcher.support, self.fitted.visible)
 
     @property
     def _sweeps(self) -> bool:

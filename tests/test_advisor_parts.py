@@ -22,11 +22,14 @@ def people():
 
 def test_a_part_of_a_sweep_is_the_sweep_of_the_part(people):
     fitted = german().fitted
-    whole = sweep(people, fitted.predictor, fitted.support, fitted.visible)
+    whole = sweep(people, fitted.predictor, fitted.searcher.support, fitted.visible)
     rows = np.flatnonzero(np.arange(len(people)) % 3 > 0)
     some = fitted.visible & (np.arange(people.shape[1]) != fitted.schema.index("duration"))
     for features in (fitted.visible, some, some & False):
-        taken, made = whole.take(rows, features), sweep(people[rows], fitted.predictor, fitted.support, features)
+        taken, made = (
+            whole.take(rows, features),
+            sweep(people[rows], fitted.predictor, fitted.searcher.support, features),
+        )
         assert np.array_equal(taken.alpha, made.alpha, equal_nan=True)
         assert np.array_equal(taken.decision, made.decision)
         assert np.array_equal(taken.chances, made.chances)
@@ -43,7 +46,7 @@ def test_people_who_were_swept_get_the_same_plans(searcher, people):
     fitted = german().fitted
     looking = edfa.recourse.searcher(searcher)(fitted.train)
     persons = edfa.People(people, fitted.schema, fitted.encoder, fitted.predictor, fitted.blanket)
-    swept = sweep(people, fitted.predictor, fitted.support, fitted.visible)
+    swept = sweep(people, fitted.predictor, looking.support, fitted.visible)
     for wanted in (None, 1):
         plain = edfa.find_recourse(persons, looking, wanted=wanted)
         shared = edfa.find_recourse(Explained(persons, swept), looking, wanted=wanted)
