@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 
 from edfa import html
 from edfa.checked import checked
@@ -61,7 +62,7 @@ class Blanket:
         """The spouses, each once; one may stand behind several children."""
         return tuple(dict.fromkeys(s for behind in self.units.values() for s in behind))
 
-    @property
+    @cached_property
     def features(self) -> tuple[str, ...]:
         """Every member."""
         return tuple(dict.fromkeys((*self.pc, *self.spouses, *self.unattached)))

@@ -159,7 +159,8 @@ class Partition:
 
 def members(names: tuple[str, ...], blanket: Blanket | None) -> Mask:
     """Which of the names are in the blanket; all where there is none."""
-    return np.array([blanket is None or name in blanket.features for name in names])
+    inside = names if blanket is None else set(blanket.features)
+    return np.array([name in inside for name in names])
 
 
 def explain(
