@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from typing import Any, Literal
@@ -86,7 +86,7 @@ class Plans:
 
     ``of`` is the row of ``people`` that a plan is for, ``to`` what changes (NaN: nothing), in encoded units;
     ``decision`` is what the model decides about each of the people today. ``reasons`` has an entry for everybody
-    without a plan.
+    without a plan. ``made`` is what brought the people here and what found the plans; it is not written to files.
     """
 
     people: People
@@ -108,6 +108,7 @@ class Plans:
     inlier: Reals | None = None
     inlier_base: Reals | None = None
     invalidation: Reals | None = None
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.of)

@@ -1,0 +1,162 @@
+"""Do all certificates hold: 10,000 calibration sets for every mode and every population, through the certifier itself.
+
+Nothing is worked out beside it: each different draw becomes records, and what comes out is held against the exact risk
+of the population. That draws which differ only in who is who give the same is tested in test_walk.py; for bets, whose
+order counts, they are not taken as one.
+"""
+
+import numpy as np
+import pytest
+from kinds import draws, is_false, population
+from scipy import stats
+from worlds import as_records
+
+from edfa.certification import RecourseCertifier, certify_jointly
+
+DRAWS, ALPHA, DELTA = 10_000, 0.45, 0.2
+MOST = stats.binom.ppf(0.999, DRAWS, DELTA)  # more false certificates than this happen by chance in 0.1 % of cases
+NAMES = ("monotone", "non-monotone", "half undefined")
+BOUNDS = ("hb", "hb_kl", "cp", "hoeffding", "wsr")
+MODES = [
+    *(("all", undefined, bound) for undefined in ("drop", "alpha", "zero", "one") for bound in (*BOUNDS, "paper")),
+    *(
+        (target, undefined, bound)
+        for target in ("early", "refused")
+        for undefined in ("drop", "alpha")
+        for bound in BOUNDS
+    ),
+]
+
+
+def size(bound, people):
+    """How many people: bets get few, so that the same orders come again and again."""
+    return (9 - len(people.share)) if bound == "wsr" else 20
+
+
+def walked(certifier, records):
+    """What the walk lets through: its first and its last threshold, or None."""
+    found = certifier.search(records)
+    return (found.tried[0], found.tau) if found is not None and found.passed else None
+
+
+def share_false(certifier, people, n, seed, ordered):
+    """How many of 10,000 draws give a false certificate, and how many give one at all."""
+    false = certified = 0
+    told = {"target": certifier.target, "undefined": certifier.undefined}
+    records = people.records(np.zeros(n, dtype=int))
+    for kinds, times in zip(*draws(people, n, DRAWS, seed, ordered=ordered), strict=True):
+        found = walked(certifier, people.refill(records, kinds))
+        certified += times * (found is not None)
+        false += times * (found is not None and is_false(people, certifier.alpha, found, **told))
+    return false, certified
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("target", "undefined", "bound"), MODES)
+def test_false_certificates_are_rarer_than_delta(target, undefined, bound, name):
+    alpha = 0.7 if (name, undefined) == ("half undefined", "one") else ALPHA
+    people = population(name, alpha, target=target, undefined=undefined)
+    settings = {"anchor": 1.0} if target == "early" else {}
+    certifier = RecourseCertifier(alpha, DELTA, bound=bound, target=target, undefined=undefined, **settings)
+    false, certified = share_false(certifier, people, size(bound, people), 1, ordered=bound == "wsr")
+    assert false <= MOST
+    assert certified > 0, "and it is no certificate that never certifies"
+    assert bound not in ("cp", "wsr") or false > 0, "nor one that is never put to the test"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("bound", ["hb", "hb_kl", "hoeffding", "wsr", "paper"])
+def test_with_two_seeds_a_person(bound, name):
+    people = population(name, ALPHA, seeds=2)
+    certifier = RecourseCertifier(ALPHA, DELTA, bound=bound)
+    false, certified = share_false(certifier, people, 5 if bound == "wsr" else 12, 2, ordered=bound == "wsr")
+    assert false <= MOST
+    assert certified > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "walk", [{"walk": "fixed", "grid": [0.5, 1, 1.5, 2, 3]}, {"walk": "quantile", "grid": 20}], ids=str
+)
+def test_on_grids(walk, name):
+    people = population(name, ALPHA)
+    false, certified = share_false(RecourseCertifier(ALPHA, DELTA, bound="cp", **walk), people, 20, 3, ordered=False)
+    assert 0 < false <= MOST
+    assert certified > false
+
+
+def outcomes(certificates, people):
+    """Whether each certificate is false."""
+    return [c.certified and is_false(people, ALPHA, (-np.inf, c.tau)) for c in certificates]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("groups", ["separate", "joint"])
+def test_groups(groups, name):
+    """Two groups: each holds with chance 1 - delta; jointly made, both together do."""
+    people = population(name, ALPHA)
+    both, times = _pairs_of_draws(people, n := 6, seed=4)
+    false = np.zeros((len(both), 2), dtype=bool)
+    for i, kinds in enumerate(both):
+        records = people.records(kinds, np.repeat(["a", "b"], n))
+        found = RecourseCertifier(ALPHA, DELTA, bound="cp", groups=groups).calibrate(records).certificate_
+        assert list(found) == ["a", "b"]
+        false[i] = outcomes(found.values(), people)
+    each, together = times @ false, times @ false.any(axis=1)
+    assert 0 < each.min() <= each.max() <= MOST
+    assert groups == "separate" or together <= MOST
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_candidates(name):
+    """A sure candidate hands its share on; two bad ones that follow are false together in less than delta of draws."""
+    people = population(name, ALPHA)
+    both, times = _pairs_of_draws(people, n := 7, seed=5)
+    best = as_records(np.zeros((n, 3), dtype=int), np.ones(n, dtype=bool))
+    false, shares = np.zeros(len(both), dtype=bool), set()
+    for i, kinds in enumerate(both):
+        candidates = {"sure": best, "a": people.records(kinds[:n]), "b": people.records(kinds[n:])}
+        found = certify_jointly(candidates, ALPHA, DELTA, bound="cp").certificates
+        shares.add(round(found["a"].delta, 9))
+        false[i] = any(outcomes([found["a"], found["b"]], people))
+    assert shares == {round(2 * DELTA / 3, 9)}
+    assert 0 < times @ false <= MOST
+
+
+def _pairs_of_draws(people, n, seed):
+    """10,000 draws of two parts of n people each."""
+    random = np.random.default_rng(seed)
+    counts = random.multinomial(n, people.share, (DRAWS, 2)).reshape(DRAWS, -1)
+    counts, times = np.unique(counts, axis=0, return_counts=True)
+    kinds = np.tile(np.arange(len(people.share)), 2)
+    return np.array([np.repeat(kinds, row) for row in counts]), times
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_looking_after_every_person(name):
+    """With a horizon any number of looks is as good as one."""
+    people, n, false = population(name, ALPHA), 6, 0
+    certifier = RecourseCertifier(ALPHA, DELTA, horizon=n)
+    for kinds, times in zip(*draws(people, n, DRAWS, 6, ordered=True), strict=True):
+        looks = (walked(certifier, people.records(kinds[:look])) for look in range(2, n + 1))
+        false += times * any(found is not None and is_false(people, ALPHA, found) for found in looks)
+    assert 0 < false <= MOST
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_populations_are_what_they_say(name):
+    """The exact risks, against records of very many people; and the bad rules are bad for each target and policy."""
+    for target, undefined, _ in {(t, u, "") for t, u, _ in MODES}:
+        alpha = 0.7 if (name, undefined) == ("half undefined", "one") else ALPHA
+        people = population(name, alpha, target=target, undefined=undefined)
+        assert people.share.sum() == pytest.approx(1)
+        _, risks = people.risks(target, undefined)
+        assert np.any(np.isclose(risks, alpha + 0.003)), (target, undefined)
+        assert risks[0] < alpha or undefined == "one"
+        if name == "non-monotone":
+            assert np.any(np.diff(risks[: people.loss.shape[2]]) < 0)
+        kinds = np.random.default_rng(7).choice(len(people.share), 20_000, p=people.share)
+        certifier = RecourseCertifier(alpha, bound="hb", target=target, undefined=undefined, anchor=1.0)
+        found = certifier.search(people.records(kinds))
+        exact = risks[np.searchsorted(people.risks(target, undefined)[0], found.curve.tau, side="right") - 1]
+        assert np.allclose(found.curve.risk, exact, atol=0.02)
