@@ -64,7 +64,8 @@ def population(name, alpha, *, target="all", undefined="drop", seeds=1):
     """Rules with thresholds 1, 2, ... beside "never", some of which are just bad.
 
     Monotone: 0, bad, 1. Non-monotone: 0, bad, 0, bad, and different people are let down by the two bad ones. With a
-    target, a quarter of the people are none of those it speaks of, and all of these are lost.
+    target, a quarter of the people are none of those it speaks of; they are never lost, so that a promise to all is
+    easier to keep than the one in question.
     """
     half = name == "half undefined"
     bad = alpha + OVER
@@ -76,7 +77,7 @@ def population(name, alpha, *, target="all", undefined="drop", seeds=1):
     kinds = [(share, losses, True, True) for share, losses in lists]
     rules = len(lists[0][1])
     if target != "all":
-        kinds = [(0.75 * share, *kind) for share, *kind in kinds] + [(0.25, (1,) * rules, True, False)]
+        kinds = [(0.75 * share, *kind) for share, *kind in kinds] + [(0.25, (0,) * rules, True, False)]
     if half:
         kinds = [(0.5 * share, *kind) for share, *kind in kinds] + [(0.5, (0,) * rules, False, True)]
     share, losses, legal, member = (np.array(column) for column in zip(*kinds, strict=True))

@@ -119,6 +119,7 @@ def test_candidates(name):
         candidates = {"sure": best, "a": people.records(kinds[:n]), "b": people.records(kinds[n:])}
         found = certify_jointly(candidates, ALPHA, DELTA, bound="cp").certificates
         shares.add(round(found["a"].delta, 9))
+        assert found["b"].delta == pytest.approx(DELTA / 3 + found["a"].delta * found["a"].complete)
         false[i] = any(outcomes([found["a"], found["b"]], people))
     assert shares == {round(2 * DELTA / 3, 9)}
     assert 0 < times @ false <= MOST
@@ -149,14 +150,16 @@ def test_on_average(name):
     """Without a confidence level: the mean over draws of the risk, zero where nothing is issued, is at most alpha."""
     people = population(name, ALPHA)
     levels, risks = people.risks("all", "drop")
-    told = []
+    told, issued = [], 0
     kinds, times = draws(people, 12, DRAWS, 8, ordered=False)
     for row in kinds:
         tau = certify_on_average(people.records(row), ALPHA).tau
         told.append(0.0 if tau is None else risks[np.searchsorted(levels, tau, side="right") - 1])
+        issued += tau is not None
     mean = np.average(told, weights=times)
     error = np.sqrt(np.average((np.array(told) - mean) ** 2, weights=times) / DRAWS)
-    assert 0.02 < mean <= ALPHA + 3.1 * error
+    assert mean <= ALPHA + 3.1 * error
+    assert issued > len(told) / 2
 
 
 @pytest.mark.parametrize("name", NAMES)
