@@ -5,13 +5,17 @@ of the population. That draws which differ only in who is who give the same is t
 order counts, they are not taken as one.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from kinds import draws, is_false, population
 from scipy import stats
-from worlds import as_records
+from worlds import World, as_records, rules_passed
 
 from edfa.certification import RecourseCertifier, certify_jointly, certify_on_average
+from edfa.certification import walk as module
+from edfa.certification.walk import RiskTest
 
 DRAWS, ALPHA, DELTA = 10_000, 0.45, 0.2
 MOST = stats.binom.ppf(0.999, DRAWS, DELTA)  # more false certificates than this happen by chance in 0.1 % of cases
@@ -179,3 +183,76 @@ def test_the_populations_are_what_they_say(name):
         found = certifier.search(people.records(kinds))
         exact = risks[np.searchsorted(people.risks(target, undefined)[0], found.curve.tau, side="right") - 1]
         assert np.allclose(found.curve.risk, exact, atol=0.02)
+
+
+# Deliberate bugs, put into the certifier itself: each must be caught by the same count of false certificates
+
+
+def first_failing(patch):
+    """Certifying the threshold that failed."""
+    walk = RiskTest.walk
+    patch.setattr(RiskTest, "walk", lambda self, curve, points: min(walk(self, curve, points) + 1, len(points)))
+
+
+def no_running_maximum(patch):
+    """Equation (bound1) as printed: the largest threshold that passes, whatever happened before it."""
+
+    def walk(self, curve, points):
+        passed = np.flatnonzero(self.p_values(curve, points) <= self.delta)
+        return int(passed[-1]) + 1 if len(passed) else 0
+
+    patch.setattr(RiskTest, "walk", walk)
+
+
+def all_people_for_the_defined(patch):
+    """The mean over the defined, with the number of all: 100 here."""
+    most = module._most
+    patch.setattr(module, "_most", lambda n, *levels: most(100, *levels) * n // 100)
+
+
+def two_sided_bets(patch):
+    """A capital that also wins when the losses are high."""
+    one = module.log_capital
+
+    def both(losses, mu, delta, horizon=None):
+        return np.logaddexp(
+            one(losses, mu, delta, horizon), one(1 - losses, 1 - np.asarray(mu), delta, horizon)
+        ) - np.log(2)
+
+    patch.setattr(module, "log_capital", both)
+
+
+BUGS = {
+    first_failing: ("cp", "monotone"),
+    no_running_maximum: ("cp", "non-monotone"),
+    all_people_for_the_defined: ("cp", "half undefined"),
+    two_sided_bets: ("wsr", "monotone"),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_deliberate_bug_is_caught(bug, monkeypatch):
+    bound, name = BUGS[bug]
+    people, n = population(name, ALPHA), 100 if bug is all_people_for_the_defined else 20
+    if bug is two_sided_bets:  # a rule far above alpha is what a two-sided bet lets through
+        people, n = replace(people, share=np.array([0.9, 0.1])), 8
+    certifier = RecourseCertifier(ALPHA, DELTA, bound=bound)
+    assert share_false(certifier, people, n, 9, ordered=bound == "wsr")[0] <= MOST
+    bug(monkeypatch)
+    assert share_false(certifier, people, n, 9, ordered=bound == "wsr")[0] > MOST
+
+
+def test_seeds_counted_as_people_are_caught(monkeypatch):
+    """Ten seeds that mostly agree are not ten people; a thousand draws are plenty to see it."""
+    world, times = World((0.0, 0.203, 1.0), seeds=10, noise=0.2), 1000
+    losses, defined = world.draw(100, times, seed=6)
+    certifier = RecourseCertifier(0.2, 0.05, bound="hb")
+
+    def false():
+        found = (certifier.search(as_records(*draw, 10)) for draw in zip(losses, defined, strict=True))
+        return sum(world.violated(rules_passed(one, 3)) for one in found)
+
+    assert false() <= stats.binom.ppf(0.999, times, 0.05)
+    most = module._most
+    monkeypatch.setattr(module, "_most", lambda n, alpha, delta, bound, unit: most(n * unit, alpha, delta, bound, 1))
+    assert false() > 1.5 * stats.binom.ppf(0.999, times, 0.05)
