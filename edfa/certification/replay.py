@@ -54,17 +54,19 @@ def replay(plans: Plans, **options: Unpack[Options]) -> Records:
     if reference not in REFERENCES:
         raise UnknownNameError("reference", reference, REFERENCES)
     end = _ends(plans) if reference == "trajectory_end" else _complete(plans, options.get("whole"))
-    chances = predictor.predict_proba(people.X)
-    now, later = predictor.decide(chances), _decide(predictor, end)
-    legal, first = plans.legal, plans.first
-    changed = np.full(len(people), NO_PLAN)
-    followed = plans.to[first[legal]]
-    changed[legal] = _decide(predictor, np.where(np.isnan(followed), end[legal], followed))
+    legal, n = plans.legal, len(people)
+    to = plans.to[plans.first[legal]]
+    followed = np.where(np.isnan(to), end[legal], to)
+    # Today, at the end, and at the end with the plan followed: one model call for each set of known features.
+    told = predictor.predict_proba(np.concatenate([people.X, end, followed]))
+    chances, decided = told[:n], predictor.decide(told)
+    changed = np.full(n, NO_PLAN)
+    changed[legal] = decided[2 * n :]
     favourable = _place(predictor, options.get("favourable", plans.made.get("wanted")))
     return replace(
         _watched(plans, chances, options),
-        loss=recourse_loss(now, later, changed, favourable),
-        refused=None if favourable is None else now != favourable,
+        loss=recourse_loss(decided[:n], decided[n : 2 * n], changed, favourable),
+        refused=None if favourable is None else decided[:n] != favourable,
         reference=reference,
     )
 
@@ -96,10 +98,6 @@ def _predictor(plans: Plans) -> Predictor:
     if plans.people.predictor is None:
         raise DataError("these plans were read from a file and have no predictor; only one can say if they last")
     return plans.people.predictor
-
-
-def _decide(predictor: Predictor, rows: Floats) -> npt.NDArray[np.intp]:
-    return predictor.decide(predictor.predict_proba(rows))
 
 
 def _place(predictor: Predictor, favourable: int | None) -> int | None:

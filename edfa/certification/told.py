@@ -40,7 +40,7 @@ class Told:
         try:
             values = json.loads(text)
             version = values.pop("version")
-        except (ValueError, AttributeError, KeyError):
+        except (ValueError, AttributeError, KeyError, TypeError):
             raise UnreadableError(f"this text is not a {cls.kind} as to_json writes it") from None
         if version != VERSION:
             raise UnreadableError(f"this {cls.kind} has version {version!r}; this edfa reads version {VERSION}")
