@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from edfa.acquisition.loop import acquire as acquire
     from edfa.acquisition.random import Random as Random
     from edfa.acquisition.random import RandomBlanket as RandomBlanket
+    from edfa.acquisition.surviving import Surviving as Surviving
     from edfa.acquisition.trajectory import Trajectory as Trajectory
     from edfa.blanket.discover import discover as discover
     from edfa.blanket.trust import compare as compare
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from edfa.recourse.cvae import Generative as Generative
     from edfa.recourse.dice import DiCE as DiCE
     from edfa.recourse.find import find_recourse as find_recourse
+    from edfa.recourse.lasting import Lasting as Lasting
     from edfa.recourse.nearest import Nearest as Nearest
     from edfa.recourse.nice import NICE as NICE
     from edfa.recourse.people import People as People
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from edfa.recourse.plans import Plans as Plans
     from edfa.recourse.probe import PROBE as PROBE
     from edfa.recourse.quality import assess as assess
+    from edfa.recourse.survival import survive as survive
 
 __version__ = "0.1.0"
 
@@ -63,6 +66,8 @@ _HOME = {
     "NICE": "edfa.recourse.nice",
     "DiCE": "edfa.recourse.dice",
     "Generative": "edfa.recourse.cvae",
+    "Lasting": "edfa.recourse.lasting",
+    "survive": "edfa.recourse.survival",
     "Nearest": "edfa.recourse.nearest",
     "find_recourse": "edfa.recourse.find",
     "Fixed": "edfa.acquisition.fixed",
@@ -73,6 +78,7 @@ _HOME = {
     "Greedy": "edfa.acquisition.greedy",
     "Random": "edfa.acquisition.random",
     "RandomBlanket": "edfa.acquisition.random",
+    "Surviving": "edfa.acquisition.surviving",
     "Trajectory": "edfa.acquisition.trajectory",
     "acquire": "edfa.acquisition.loop",
     "align": "edfa.predictors.aligned",

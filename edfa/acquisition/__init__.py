@@ -18,6 +18,7 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "random-blanket": _late("random", "RandomBlanket"),
     "greedy": _late("greedy", "Greedy"),
     "fixed": _late("fixed", "Fixed"),
+    "surviving": _late("surviving", "Surviving"),
     "dime": _late("dime", "DIME"),
     "eddi": _late("eddi", "EDDI"),
     "gsmrl": _late("gsmrl", "GSMRL"),

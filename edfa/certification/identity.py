@@ -37,7 +37,7 @@ def identify(plans: Plans) -> str:
     What nobody knows (the policy behind people who came without a trajectory) counts as nothing.
     """
     people, made = plans.people, plans.made
-    searcher = [made.get(name) for name in ("searcher", "constraints", "wanted")]
+    searcher = [made.get(name) for name in ("searcher", "constraints", "wanted", "survival")]
     parts: dict[str, Any] = {"model": people.predictor, "blanket": people.blanket, "card": people.schema.to_json()}
     parts |= {"policy": made.get("policy"), "costs": made.get("costs"), "searcher": searcher}
     return fingerprint(**{name: digest(part) for name, part in parts.items()})

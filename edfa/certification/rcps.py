@@ -55,8 +55,8 @@ class RecourseCertifier:
     their last step), or those "refused" where they stop. The early walk starts at ``anchor``, a threshold fixed
     without the calibration people. ``undefined``: what a run without any plan counts as. ``groups``: "separate" or
     "joint" certificates of the records' groups. ``horizon``: how many people one plans for, when looking while they
-    arrive in the order of the records. ``signal``: what the rule watches in plans, "uncertainty" (the paper's), "plan"
-    or a function of the plans, such as a fitted ``SurvivalScore``; of records, the name theirs must have.
+    arrive in the order of the records. ``signal``: what the rule watches in plans, "uncertainty" (the paper's), "plan",
+    "survival" or a function of the plans, such as a fitted ``SurvivalScore``; of records, the name theirs must have.
 
     Examples
     --------

@@ -18,15 +18,15 @@ from edfa.recourse.plans import Plans
 __all__ = ["NAMED", "Options", "Signal", "Watched", "name_of", "records_of", "replay", "watch"]
 
 Reals = npt.NDArray[np.float64]
-Signal = Literal["uncertainty", "plan"] | Callable[[Plans], Reals] | Reals
-NAMED = ("uncertainty", "plan")
+Signal = Literal["uncertainty", "plan", "survival"] | Callable[[Plans], Reals] | Reals
+NAMED = ("uncertainty", "plan", "survival")
 REFERENCES: tuple[Reference, ...] = ("trajectory_end", "all_features")
 
 
 class Watched(TypedDict, total=False):
     """How plans are watched while people are asked."""
 
-    signal: Any  # "uncertainty", "plan", a function of the plans, or a number for every row of plans.people
+    signal: Any  # "uncertainty", "plan", "survival", a function of the plans, or a number for every row of plans.people
     group: npt.ArrayLike  # a label for each different person, in order of their numbers
     advisor: str  # a name in place of the fingerprint of all that made the plans
 
@@ -47,7 +47,8 @@ def watch(plans: Plans, **options: Unpack[Watched]) -> Records:
 def replay(plans: Plans, **options: Unpack[Options]) -> Records:
     """What became of every step's first plan, one record a person, seed and step; see ``Options``.
 
-    The signal is the paper's ``"uncertainty"``, the larger of it and the plan's (``"plan"``), or one of your own.
+    The signal is the paper's ``"uncertainty"``, the larger of it and the plan's (``"plan"``), one less the estimated
+    ``"survival"`` of the plan, or one of your own.
     """
     people, predictor = plans.people, _predictor(plans)
     reference = options.get("reference", REFERENCES[0])
@@ -136,9 +137,20 @@ def _signal(plans: Plans, chances: Reals, signal: Any) -> Reals:
         return given
     if signal == "uncertainty":
         return uncertainty(chances)
+    if signal == "survival":
+        return _mortality(plans)
     reached = np.ones(len(plans.people))
     reached[plans.legal] = plans.after[plans.first[plans.legal]]
     return plan_uncertainty(chances, np.column_stack([reached, 1 - reached]))
+
+
+def _mortality(plans: Plans) -> Reals:
+    """One less the survival of each step's first plan; 1 where there is none."""
+    if plans.survival is None:
+        raise DataError("these plans have no survival; make them with Lasting(train), or pass them to survive(plans)")
+    found = np.ones(len(plans.people))
+    found[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
+    return found
 
 
 def _ends(plans: Plans) -> Floats:

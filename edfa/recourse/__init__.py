@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from edfa.recourse.cvae import Generative as Generative
     from edfa.recourse.dice import DiCE as DiCE
     from edfa.recourse.find import find_recourse as find_recourse
+    from edfa.recourse.lasting import Lasting as Lasting
     from edfa.recourse.nearest import Nearest as Nearest
     from edfa.recourse.nice import NICE as NICE
     from edfa.recourse.people import People as People
@@ -17,8 +18,16 @@ if TYPE_CHECKING:
     from edfa.recourse.plausibility import plausible as plausible
     from edfa.recourse.probe import PROBE as PROBE
     from edfa.recourse.quality import assess as assess
+    from edfa.recourse.survival import survive as survive
 
-SEARCHERS = {"nearest": "Nearest", "nice": "NICE", "probe": "PROBE", "dice": "DiCE", "generative": "Generative"}
+SEARCHERS = {
+    "nearest": "Nearest",
+    "lasting": "Lasting",
+    "nice": "NICE",
+    "probe": "PROBE",
+    "dice": "DiCE",
+    "generative": "Generative",
+}
 """What the command line and study files call each searcher."""
 
 _HOME = {
@@ -27,6 +36,7 @@ _HOME = {
     "NICE": "nice",
     "PROBE": "probe",
     "Constraints": "constraints",
+    "Lasting": "lasting",
     "Nearest": "nearest",
     "People": "people",
     "Plan": "plans",
@@ -35,6 +45,7 @@ _HOME = {
     "assess": "quality",
     "find_recourse": "find",
     "plausible": "plausibility",
+    "survive": "survival",
 }
 __all__ = ["SEARCHERS", "searcher", *_HOME]
 

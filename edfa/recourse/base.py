@@ -16,6 +16,7 @@ from edfa.predictors.base import Chances, Floats, Mask, Predictor
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.people import People
 from edfa.recourse.rules import Bools, Reals, Rules
+from edfa.recourse.survival import Survival
 
 __all__ = ["Codes", "Found", "Searcher", "Task", "View"]
 
@@ -229,4 +230,8 @@ class Searcher(ABC):
 
     def invalidation(self, task: Task, found: Found) -> Reals | None:
         """How likely each plan is to fail when its numbers are met only roughly, from a searcher that looks at it."""
+        return None
+
+    def survival(self, task: Task, found: Found) -> Survival | None:
+        """How likely each plan is to hold when everything is known, from a searcher that looks at it."""
         return None

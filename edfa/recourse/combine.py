@@ -39,12 +39,16 @@ def differences(options: Options, case: Codes, donors: np.ndarray) -> tuple[Code
     return option, usable
 
 
-def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: int) -> list[tuple[Found, Codes]]:
+def combine(
+    options: Options, case: Codes, option: Codes, usable: Bools, most: int, *, every: bool = False
+) -> list[tuple[Found, Codes]]:
     """Sets of two up to ``most`` (three) of a donor's values, none of which holds a smaller one that is recourse.
 
-    Each with the place of the donor it comes from among those of its case.
+    Each with the place of the donor it comes from among those of its case. With ``every``, those that hold a smaller
+    one as well.
     """
-    usable = usable & ~options.turns[case[:, None, None], option]
+    if not every:
+        usable = usable & ~options.turns[case[:, None, None], option]
     if option.shape[2] > WIDTH:
         option, usable = _most_helpful(options, case, option, usable)
     works, found = np.zeros((*option.shape[:2], comb(option.shape[2], 2)), dtype=bool), []
@@ -53,7 +57,7 @@ def combine(options: Options, case: Codes, option: Codes, usable: Bools, most: i
         open_ = usable[:, :, table[:, 0]]
         for column in range(1, count):
             open_ &= usable[:, :, table[:, column]]
-        if count == 3:
+        if count == 3 and not every:
             for pair in _pairs_in(option.shape[2]).T:
                 open_ &= ~works[:, :, pair]
         place = np.nonzero(open_)

@@ -29,8 +29,8 @@ class Constraints:
         factor itself.
     directions, ranges, levels
         ``"up"`` or ``"down"``; the numbers, and the levels, that may be proposed.
-    max_changes, min_probability
-        At most so many changes in a plan; at least so probable an outcome.
+    max_changes, max_effort, min_probability
+        At most so many changes in a plan, and so much effort in all; at least so probable an outcome.
     forbidden
         Transitions that are out of the question: ``("housing", "own", "rent")``.
     together
@@ -58,6 +58,7 @@ class Constraints:
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     levels: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     max_changes: int | None = None
+    max_effort: float | None = None
     min_probability: float = 0.0
     forbidden: tuple[tuple[str, Value, Value], ...] = ()
     together: tuple[tuple[str, str], ...] = ()
@@ -73,6 +74,8 @@ class Constraints:
                 raise SchemaError(f"ranges.{name}: the first number must not be above the second, not [{low}, {high}]")
         if self.max_changes is not None and self.max_changes < 1:
             raise SchemaError(f"max_changes: at least 1, not {self.max_changes}")
+        if self.max_effort is not None and not self.max_effort > 0:
+            raise SchemaError(f"max_effort: above 0, not {self.max_effort}")
         if not 0 <= self.min_probability < 1:
             raise SchemaError(f"min_probability: from 0 up to, not including, 1; not {self.min_probability}")
         if self.reading not in ("card", "paper"):

@@ -10,8 +10,8 @@ from edfa.explanation.necessity import Sweep, sweep
 from edfa.predictors.base import Mask, Predictor
 from edfa.recourse.base import Codes, Found, Searcher, Task
 from edfa.recourse.constraints import Constraints
-from edfa.recourse.finish import confirm, minimise, undominated
-from edfa.recourse.measure import apart, diverse, lengths
+from edfa.recourse.finish import affordable, confirm, minimise, undominated
+from edfa.recourse.measure import apart, diverse, lengths, menu
 from edfa.recourse.options import interval
 from edfa.recourse.people import People, States
 from edfa.recourse.plans import Plans
@@ -113,14 +113,15 @@ def _search(searcher: Searcher, task: Task) -> Found:
     if not searcher.finished:
         found = confirm(searcher, task, found)
         found = undominated(task, minimise(searcher, task, found)) if searcher.minimal else found
-    return found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most)
+    return affordable(task, found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most))
 
 
 def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict[str, Any]:
     """A task's plans, in order, once for each person of its cases."""
     found = _search(searcher, task)
     size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
-    order = np.lexsort((size.l2, size.l0, np.round(size.effort, 9), found.case))
+    lasts, keys = searcher.survival(task, found), (size.l2, size.l0, np.round(size.effort, 9))
+    order = np.lexsort((*keys, found.case)) if lasts is None else menu(found.case, lasts.chance, keys)
     if k is not None:
         sorted_ = found.take(order)
         order = order[diverse(sorted_.case, apart(task.rules, task.mask, task.facts[sorted_.case], sorted_.to), k)]
@@ -139,6 +140,8 @@ def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict
     columns |= {name: part[order] for name, part in size._asdict().items()}
     if fails is not None:
         columns["invalidation"] = fails
+    if lasts is not None:
+        columns |= {"survival": lasts.chance[order], "survival_error": lasts.error[order]}
     count = np.bincount(case, minlength=len(task))
     first = np.cumsum(count) - count
     times = count[group.case]

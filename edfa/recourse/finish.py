@@ -8,7 +8,7 @@ from edfa.recourse.measure import effort
 from edfa.recourse.rules import Bools
 from edfa.recourse.sets import proper_subsets
 
-__all__ = ["confirm", "distinct", "minimise", "undominated"]
+__all__ = ["affordable", "confirm", "distinct", "minimise", "undominated"]
 
 
 def confirm(searcher: Searcher, task: Task, found: Found) -> Found:
@@ -30,6 +30,14 @@ def distinct(found: Found) -> Found:
     to, case = np.nan_to_num(found.to[order], nan=np.inf), found.case[order]
     new = np.r_[True, (to[1:] != to[:-1]).any(axis=1) | (case[1:] != case[:-1])]
     return found.take(np.sort(order[new]))
+
+
+def affordable(task: Task, found: Found) -> Found:
+    """Those within the effort that the person can make."""
+    most = task.rules.constraints.max_effort
+    if most is None:
+        return found
+    return found.take(effort(task.rules, task.mask, task.facts[found.case], found.to) <= most + 1e-9)
 
 
 def minimise(searcher: Searcher, task: Task, found: Found) -> Found:

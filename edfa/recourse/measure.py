@@ -8,7 +8,7 @@ from edfa.predictors.base import Floats, Mask
 from edfa.recourse.base import Codes
 from edfa.recourse.rules import Reals, Rules
 
-__all__ = ["Lengths", "apart", "diverse", "effort", "lengths"]
+__all__ = ["Lengths", "apart", "diverse", "effort", "lengths", "menu"]
 
 
 class Lengths(NamedTuple):
@@ -84,3 +84,20 @@ def apart(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> Reals:
         if not rules.ordered[f] and changed[:, c].any()
     ]
     return np.concatenate([changed / np.sqrt(2), moved[:, ordered], *levels], axis=1)
+
+
+def menu(of: Codes, survival: Reals, keys: tuple[Reals | Codes, ...]) -> Codes:
+    """Rows of each ``of``, the best surviving first, then the nearest (the last key decides); none that has no merit.
+
+    After the first, only those that take less effort (the last key) than all before them.
+
+    >>> menu(np.array([0, 0, 0]), np.array([0.5, 0.9, 0.4]), (np.array([1.0, 2.0, 3.0]),))
+    array([1, 0])
+    """
+    order = np.lexsort((*keys, -np.round(survival, 9), of))
+    owner = of[order].astype(np.int64)
+    effort = np.unique(keys[-1], return_inverse=True)[1].reshape(-1)[order]
+    # The least so far within each owner is a plain running minimum once every owner lies below the one before.
+    below = effort - owner * (int(effort.max(initial=0)) + 1)
+    least = np.minimum.accumulate(below)
+    return order[np.r_[True, below[1:] < least[:-1]]] if len(order) else order

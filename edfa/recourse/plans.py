@@ -41,7 +41,9 @@ class Plan:
     units, times the person's weights. ``probability_before`` and ``after`` are of the class that is reached. ``inlier``
     says whether training people are like the result, ``inlier_base`` what share of real people are (see
     ``edfa.recourse.plausible``). ``invalidation`` is the chance that it fails when its numbers are met only
-    roughly (from ``PROBE``). ``donor`` is the training row whose values it takes. ``unknown`` was not known.
+    roughly (from ``PROBE``). ``survival`` is the chance that it still holds when everything is known, with its standard
+    error (from ``Lasting`` or ``survive``). ``donor`` is the training row whose values it takes. ``unknown`` was not
+    known.
     """
 
     id: str
@@ -62,6 +64,8 @@ class Plan:
     inlier: bool | None
     inlier_base: float | None
     invalidation: float | None
+    survival: float | None
+    survival_error: float | None
     unknown: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -108,6 +112,8 @@ class Plans:
     inlier: Reals | None = None
     inlier_base: Reals | None = None
     invalidation: Reals | None = None
+    survival: Reals | None = None
+    survival_error: Reals | None = None
     made: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -180,6 +186,8 @@ class Plans:
             inlier=None if self.inlier is None else bool(self.inlier[i]),
             inlier_base=None if self.inlier_base is None else float(self.inlier_base[i]),
             invalidation=None if self.invalidation is None else float(self.invalidation[i]),
+            survival=None if self.survival is None else float(self.survival[i]),
+            survival_error=None if self.survival_error is None else float(self.survival_error[i]),
             unknown=tuple(names[j] for j in np.flatnonzero(np.isnan(facts))),
         )
 
@@ -220,7 +228,8 @@ class Plans:
             "reached": np.array(self.people.schema.classes, dtype=object)[self.reached[plan]],
             "id": np.array(self.ids, dtype=object)[plan],
         }
-        parts = ("before", "after", "l0", "l2", "heom", "effort", "valid", "donor")
+        parts = ["before", "after", "l0", "l2", "heom", "effort", "valid", "donor"]
+        parts += ["survival"] if self.survival is not None else []
         return pd.DataFrame(columns | {name: np.asarray(getattr(self, name))[plan] for name in parts})
 
     def _words(self, feature: npt.NDArray[np.intp], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -20,7 +20,7 @@ __all__ = ["from_json", "to_json"]
 VERSION = 1
 WHOLE = ("of", "reached", "l0", "donor")
 REAL = ("before", "after", "l2", "heom", "effort")
-GIVEN = ("inlier", "inlier_base", "invalidation")
+GIVEN = ("inlier", "inlier_base", "invalidation", "survival", "survival_error")
 
 
 def to_json(plans: Plans) -> str:
@@ -69,7 +69,8 @@ def from_json(text: str) -> Plans:
     columns: dict[str, Any] = {name: np.array(found[name], dtype=np.int64) for name in WHOLE}
     columns |= {name: np.array(found[name], dtype=float) for name in REAL}
     columns |= {name: _floats(found[name]) for name in ("low", "high")}
-    columns |= {name: None if found[name] is None else np.array(found[name], dtype=float) for name in GIVEN}
+    told_more = {name: found[name] for name in GIVEN if found.get(name) is not None}
+    columns |= {name: np.array(values, dtype=float) for name, values in told_more.items()}
     decision, valid = np.array(told["decision"], dtype=np.int64), np.array(found["valid"], dtype=bool)
     return Plans(people=people, decision=decision, to=to, valid=valid, reasons=reasons, **columns)
 

@@ -310,6 +310,18 @@ def test_every_signal_from_calibration_to_the_stop():
         RecourseCertifier(signal="plans").calibrate(PLANS)
 
 
+def test_the_survival_of_lasting_plans_is_a_signal():
+    searcher = edfa.Lasting(TABLE.train, completions=8, plans=8)
+    calibration, test = planned(CALIBRATION, searcher), planned(TEST, searcher)
+    certifier = RecourseCertifier(alpha=0.5, signal="survival").calibrate(calibration)
+    assert certifier.certificate_.signal == "survival"
+    assert steps(certifier.stop(TEST)) == steps(certifier.stop(test))
+    with pytest.raises(MismatchError, match="was made for advisor"):
+        certifier.stop(planned(TEST, edfa.Lasting(TABLE.train, completions=9, plans=8)))
+    with pytest.raises(DataError, match="these plans have no survival"):
+        RecourseCertifier(signal="survival").calibrate(PLANS)
+
+
 def test_no_signal_peeks():
     """From the rows of one step alone, without a later one at hand, every signal is the same bit for bit."""
     score = SurvivalScore().fit(PLANS, replay(PLANS).loss)

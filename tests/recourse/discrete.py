@@ -78,3 +78,30 @@ def nearer(q, p, row, ordered):
 def as_sets(plans, row):
     """The plans of one row as sets of (feature, value)."""
     return [frozenset((int(j), float(v[j])) for j in np.flatnonzero(~np.isnan(v))) for v in plans.to[plans.of == row]]
+
+
+# A world in which every combination of these is as likely as any other, three training people each.
+KINDS, SIZES = ("categorical", "ordinal", "categorical", "ordinal"), (3, 4, 2, 3)
+
+
+def partly(train, mask, count=12, seed=0):
+    """Some training people's facts, of which only these are known."""
+    rows = np.unique(train.X, axis=0)
+    rows = rows[np.random.default_rng(seed).permutation(len(rows))[:count]]
+    return np.where(mask, rows, np.float32(np.nan))
+
+
+def matching(mask):
+    """How many training people agree with anybody on what is known: every combination of the rest, three times."""
+    return 3 * int(np.prod([size for size, known in zip(SIZES, mask, strict=True) if not known]))
+
+
+def by_hand(model, train, row, to, wanted=None):
+    """The share of all training people with these facts, asked one at a time."""
+    known, now = ~np.isnan(row), model.predict(row[None])[0]
+    stands = []
+    for other in train.X[(train.X[:, known] == row[known]).all(axis=1)]:
+        then = model.predict(np.where(np.isnan(to), other, to)[None])[0]
+        good = then != now if wanted is None else then == wanted
+        stands.append(model.predict(other[None])[0] == now and good)
+    return float(np.mean(stands))

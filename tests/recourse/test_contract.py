@@ -6,19 +6,21 @@ import numpy as np
 import pytest
 
 from edfa.predictors.aligned import align
-from edfa.recourse import NICE, PROBE, DiCE, Generative, Nearest, People, autoencoder, find_recourse
+from edfa.recourse import NICE, PROBE, DiCE, Generative, Lasting, Nearest, People, autoencoder, find_recourse
 from edfa.recourse.base import Found, Searcher
 from edfa.recourse.nice import REWARDS
 from edfa.testing import check_searcher
 
 SEARCHERS = {
     "nearest": Nearest,
+    "lasting": Lasting,
     "probe": PROBE,
     "dice random": DiCE,
     "dice genetic": partial(DiCE, method="genetic", generations=8),
 } | {f"nice {r}": partial(NICE, reward=r) for r in REWARDS}
 NEURAL = {
     "nearest": Nearest,
+    "lasting": Lasting,
     "probe": partial(PROBE, steps=8, draws=32),
     "dice gradient": partial(DiCE, method="gradient", steps=8),
 }

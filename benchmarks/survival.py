@@ -1,0 +1,232 @@
+"""Early advice that lasts: what it costs until people may act, by order of questions, plans and stop signal.
+
+Each case (a set, a model and a seed) is one process and one JSON file in out/survival; what is there is not done again.
+`python benchmarks/survival.py run JOBS` fills the folder on a larger machine, and `./run bench survival` takes it up.
+"""
+
+import json
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edfa.acquisition.base import Background, Policy, State, choose
+from edfa.acquisition.edfa import EDFA
+from edfa.acquisition.fixed import Fixed
+from edfa.acquisition.greedy import Greedy
+from edfa.acquisition.loop import acquire
+from edfa.acquisition.surviving import Surviving
+from edfa.blanket.discover import discover
+from edfa.blanket.units import Blanket
+from edfa.certification import RecourseCertifier, replay
+from edfa.data.schema import Schema
+from edfa.data.table import Table
+from edfa.predictors.aligned import align
+from edfa.predictors.base import Predictor
+from edfa.recourse import Constraints, Lasting, Nearest, Plans, find_recourse, survive
+
+FOLDER = Path(__file__).parents[1] / "out" / "survival"
+SHARED = Path(os.environ.get("EDFA_DATA") or Path(__file__).parents[2] / "shared" / "data")
+SETS = ("german", "adult", "heloc", "taiwan", "acs_income", "gmsc", "diabetes130")
+MODELS, SEEDS, ALPHAS, DELTA = ("xgb", "mlp"), (0, 1, 2), (0.2, 0.3), 0.05
+CAP, PEOPLE, LEARNERS = 40_000, 500, 256
+PAPER = Constraints(reading="paper")
+ORDERS = ("paper", "surviving", "greedy", "DIME", "personal")
+FEW = 8  # open features up to which the personal order is played too, with the model that needs no fit for each subset
+
+
+def lay_out() -> None:
+    """One CSV file and one card a set, at most CAP rows."""
+    from edfa.data.catalog import load_schema
+
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in SETS:
+        if (SHARED / f"{name}.parquet").is_file() and not (FOLDER / f"{name}.csv.gz").exists():
+            whole = Table.from_parquet(SHARED / f"{name}.parquet", load_schema(name), cap=CAP)
+            whole.frame.to_csv(FOLDER / f"{name}.csv.gz", index=False)
+            plain = replace(whole.schema, merge={})  # the labels in the file are merged already
+            (FOLDER / f"{name}.json").write_text(plain.to_json(), encoding="utf-8")
+
+
+def read(name: str, seed: int) -> Table:
+    import pandas as pd
+
+    schema = Schema.from_json((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    words = {f.name: str for f in schema if f.words} | {schema.target: str}
+    frame = pd.read_csv(FOLDER / f"{name}.csv.gz", dtype=words, keep_default_na=False, na_values=[""])
+    return Table.from_frame(frame, schema, name=name, seed=seed)
+
+
+def train_model(kind: str, table: Table, seed: int) -> Predictor:
+    """Rare classes never win an argmax: GMSC is decided at its base rate."""
+    from edfa.predictors.mlp import MaskedMLP
+    from edfa.predictors.xgb import SubsetXGB
+
+    X, y = table.train.X, table.train.y
+    model: Any = SubsetXGB(seed=seed) if kind == "xgb" else MaskedMLP(seed=seed, device="cpu")
+    model.fit(X, y)
+    if table.name == "gmsc":
+        model.threshold = float((y == 1).mean())
+    return model
+
+
+def population(policy: Policy, blanket: Blanket, table: Table, model: Predictor, seed: int) -> tuple[str, ...]:
+    """The order in which a policy asks training people on average, inside the blanket."""
+    schema, train = table.schema, table.train
+    rows = train.X[np.random.default_rng(seed).permutation(len(train))[:LEARNERS]]
+    inside = np.array([f.name in blanket for f in schema])
+    known, order = np.array([f.start for f in schema]), []
+    background = Background(schema, align(model, np.flatnonzero(inside).tolist()), train.X)
+    costs = np.tile(schema.costs, (len(rows), 1))
+    while (inside & ~known).any():
+        open_ = np.tile(inside & ~known, (len(rows), 1))
+        facts = np.where(known, rows, np.float32(np.nan))
+        scores = policy.score(State(background, facts, open_, costs, np.arange(len(rows)), seed))
+        mean = np.where(inside & ~known, scores.mean(axis=0), np.nan)[None]
+        best = int(choose(mean, costs[:1], policy.per_cost)[0])
+        order.append(schema.names[best])
+        known = known | (np.arange(len(known)) == best)
+    return tuple(order)
+
+
+class Inside(Fixed):
+    """A fixed order inside a blanket; the model sees nothing else."""
+
+    aligned = True
+
+    def __init__(self, order: tuple[str, ...], blanket: Blanket) -> None:
+        super().__init__(order)
+        object.__setattr__(self, "blanket", blanket)
+
+
+def orders(name: str, blanket: Blanket, table: Table, model: Predictor, seed: int) -> Policy:
+    from edfa.acquisition.dime import DIME
+
+    if name == "paper":
+        return EDFA(blanket)
+    if name == "personal":
+        return Surviving(blanket, Lasting(table.train, completions=16, plans=16), PAPER, personal=True)
+    if name == "surviving":
+        return Surviving(blanket, Lasting(table.train), PAPER, people=LEARNERS, seed=seed).fit(model)
+    policy = Greedy(blanket) if name == "greedy" else DIME(seed=seed, device="cpu").fit(table.train)
+    return Inside(population(policy, blanket, table, model, seed), blanket)
+
+
+def some(table: Table, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Up to PEOPLE of a part: their facts and classes."""
+    rows = np.sort(np.random.default_rng(seed).permutation(len(table))[:PEOPLE])
+    return table.X[rows], table.y[rows]
+
+
+def play(name: str, kind: str, seed: int) -> str:
+    """One case: every order, both kinds of plans, both signals."""
+    target = FOLDER / f"{name}-{kind}-{seed}.result.json"
+    if target.exists():
+        return f"{target.name} was there"
+    start = time.process_time()
+    table = read(name, seed)
+    blanket, model = discover(table.train), train_model(kind, table, seed)
+    (cal, _), (test, truth) = some(table.calibration, seed), some(table.test, seed)
+    cells, reliability, curves = [], {}, {}
+    open_ = sum(not table.schema[n].start for n in blanket.features)
+    for order in ORDERS if kind == "mlp" and open_ <= FEW else ORDERS[:-1]:
+        policy = orders(order, blanket, table, model, seed)
+        run = acquire(np.concatenate([cal, test]), policy, model, "inf", seed, reference=table.train, explain=False)
+        for way, searcher in (("nearest", Nearest(table.train)), ("lasting", Lasting(table.train))):
+            plans = find_recourse(run, searcher, constraints=PAPER)
+            plans = survive(plans, table.train) if way == "nearest" else plans
+            for signal in ("uncertainty", "survival"):
+                keys = {"order": order, "plans": way, "signal": signal}
+                cells += [keys | cell for cell in certify(plans, signal, len(cal), truth)]
+            curves[f"{order}/{way}"] = curve(plans)
+            if way == "lasting":
+                reliability[order] = reliable(plans, run.last)
+    whole = float(sum(table.schema[n].cost for n in blanket.features))
+    told = {"cells": cells, "reliability": reliability, "curves": curves, "whole": whole, "blanket": blanket.features}
+    sizes = {"calibration": len(cal), "test": len(test), "cpu": time.process_time() - start}
+    target.write_text(json.dumps(told | sizes), encoding="utf-8")
+    return f"{target.name}: {sizes['cpu']:.0f} s"
+
+
+def certify(plans: Plans, signal: str, calibration: int, truth: np.ndarray) -> list[dict[str, Any]]:
+    """Certified on the first people, measured on the rest: at the step where each of them may act."""
+    records, found = replay(plans, signal=signal), []
+    fit, held = (records.take(part) for part in (records.person < calibration, records.person >= calibration))
+    rows = np.flatnonzero(records.person >= calibration)
+    for alpha in ALPHAS:
+        certifier = RecourseCertifier(alpha, DELTA, bound="hb").calibrate(fit)
+        told = certifier.evaluate(held)
+        stops = certifier.stop(held).frame()
+        place = {key: row for row, key in enumerate(zip(held.person.tolist(), held.step.tolist(), strict=True))}
+        at = rows[[place[p, s] for p, s in zip(stops["person"], stops["step"], strict=True)]]
+        ends = rows[np.append(held.person[1:] != held.person[:-1], True)]
+        who = stops["person"].to_numpy() - calibration
+        first = plans.first[at][plans.legal[at]]
+        certified = certifier.certificate_.status == "certified"
+        found.append(
+            {
+                "alpha": alpha,
+                "certified": certified,
+                "cost": float(told.cost) if told and certified else float(records.spent[ends].mean()),
+                "risk": float(told.risk) if told and certified else 0.0,
+                "n": int(told.n) if told else 0,
+                "early": float((records.spent[at] < records.spent[ends[who]]).mean()) if certified else 0.0,
+                "right": float((plans.decision[at] == truth[who]).mean()),
+                "right_end": float((plans.decision[ends] == truth).mean()),
+                "changes": float(plans.l0[first].mean()) if len(first) else float("nan"),
+                "l2": float(plans.l2[first].mean()) if len(first) else float("nan"),
+            }
+        )
+    return found
+
+
+def curve(plans: Plans) -> list[list[float]]:
+    """By step: what was spent, the share of people with a plan, the share of these plans that are lost."""
+    records, found = replay(plans), []
+    for step in range(int(records.step.max()) + 1):
+        at = records.step == step
+        lost = records.loss[at & records.legal]
+        found.append(
+            [float(records.spent[at].mean()), len(lost) / at.sum(), float(np.nansum(lost)) / max(1, len(lost))]
+        )
+    return found
+
+
+def reliable(plans: Plans, last: np.ndarray) -> list[list[float]]:
+    """By tenths of the estimate, before the last step: how many, the sum of the estimates, how many did survive."""
+    loss, kept = replay(plans).loss, plans.legal.copy()
+    kept[last] = False
+    told = plans.survival[plans.first[kept]]
+    tenth = np.minimum((told * 10).astype(int), 9)
+    return [
+        [int((tenth == t).sum()), float(told[tenth == t].sum()), float((1 - loss[kept])[tenth == t].sum())]
+        for t in range(10)
+    ]
+
+
+def run(jobs: int = 1) -> None:
+    """Every case that is missing, the longest first."""
+    here = [name for name in SETS if (FOLDER / f"{name}.json").exists()]
+    sizes = {name: (FOLDER / f"{name}.csv.gz").stat().st_size for name in here}
+    cases = [(n, kind, seed) for seed in SEEDS for n in sorted(here, key=lambda n: -sizes[n]) for kind in MODELS]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(play, *case) for case in cases]):
+            print(done.exception() or done.result(), file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    from survival_report import report
+
+    lay_out()
+    run()
+    report(FOLDER)
+
+
+if __name__ == "__main__":
+    run(int(sys.argv[2])) if sys.argv[1:2] == ["run"] else main()

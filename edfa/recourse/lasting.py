@@ -1,0 +1,124 @@
+"""Lasting: among the plans that work today, those likeliest to still work when everything is known.
+
+The paper's nearest plans sit just past the border of what the model can see today, and most fall back when it sees
+more. Here a plan may go farther, or change one thing more, when it survives better for it.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from edfa.data.table import Table
+from edfa.errors import SettingError
+from edfa.recourse.base import Codes, Found, Task
+from edfa.recourse.combine import combine, differences
+from edfa.recourse.finish import affordable, distinct
+from edfa.recourse.measure import lengths
+from edfa.recourse.nearest import Nearest
+from edfa.recourse.options import Options
+from edfa.recourse.survival import Completions, Decided, Survival
+
+__all__ = ["Lasting"]
+
+
+class Lasting(Nearest):
+    """Plans of up to three changes, the best surviving first, then the nearest.
+
+    What is handed out is a menu: each next plan survives less often and takes less effort. A plan need not be minimal;
+    but where a smaller one survives as well, that is the one offered.
+
+    Parameters
+    ----------
+    train
+        The training people: donors of values, and of what is not known.
+    completions
+        How many training people complete each person.
+    plans
+        So many plans a person are tried on the completions: half of them the nearest, the others those that bring the
+        model, as far as it sees, the farthest past the border.
+    neighbours, farther, changes
+        As for ``Nearest``.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> known = table.test.X[:20].copy()
+    >>> known[:, 12:] = np.nan
+    >>> people = edfa.People(known, table.schema, table.encoder, model)
+    >>> near, lasting = (edfa.find_recourse(people, s(table.train)) for s in (edfa.Nearest, Lasting))
+    >>> from edfa.recourse import survive
+    >>> usual = survive(near, table.train).survival[near.first[near.legal]].mean()
+    >>> bool(lasting.survival[lasting.first[lasting.legal]].mean() > usual)
+    True
+    """
+
+    minimal = False
+
+    def __init__(
+        self,
+        train: Table,
+        *,
+        completions: int = 32,
+        plans: int = 32,
+        neighbours: int = 10,
+        farther: int = 50,
+        changes: int = 3,
+    ) -> None:
+        super().__init__(train, neighbours=neighbours, farther=farther, changes=changes)
+        if plans < 2:
+            raise SettingError(f"plans: at least 2 are compared, not {plans}")
+        self.plans, self.completions = plans, Completions.of(train, completions)
+
+    def search(self, task: Task) -> Found:
+        """Every single change that works, and all sets of a donor's values that do; the most promising of them."""
+        options = Options.of(task)
+        found, most = [_every(options)], min(self.changes, task.rules.most)
+        for case, donors in self.sides(task) if min(most, len(task.free)) > 1 else ():
+            near = self.pool.nearest(task, case, donors, self.neighbours)
+            if not near.size:
+                continue
+            values = self.pool.rows[near[:, :, None], task.features]
+            for plans, place in combine(options, case, *differences(options, case, values), most, every=True):
+                row = np.searchsorted(case, plans.case)
+                found.append(replace(plans, donor=self.pool.number[near[row, place]]))
+        joined = self._promising(task, affordable(task, distinct(Found.join(*found))))
+        left = np.setdiff1d(np.arange(len(task)), joined.case)
+        return Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
+
+    def survival(self, task: Task, found: Found) -> Survival:
+        """Of each plan."""
+        width = len(task.mask)
+        rows = np.full((len(task), width), np.nan, dtype=np.float32)
+        rows[:, task.features] = task.facts
+        to = np.full((len(found), width), np.nan, dtype=np.float32)
+        to[:, task.features] = found.to
+        return self.completions.survival(
+            Decided(rows, task.group.decision, task.predictor, task.wanted), found.case, to
+        )
+
+    def _promising(self, task: Task, found: Found) -> Found:
+        """Half of them the nearest, the others those that go farthest past the border."""
+        size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
+        near = _place(found.case, size.l2, size.l0, np.round(size.effort, 9)) < self.plans // 2
+        past = np.round(task.score(found.case, np.asarray(found.chances)), 6)
+        far = _place(found.case, size.l2, -past, near) < self.plans - self.plans // 2
+        return found.take(near | (far & ~near))
+
+
+def _place(case: Codes, *keys: np.ndarray) -> Codes:
+    """The place of each row among those of its case, in the order of the last key, then the one before it."""
+    order = np.lexsort((*keys, case))
+    place = np.empty(len(case), dtype=np.intp)
+    place[order] = np.arange(len(case)) - np.searchsorted(case[order], case[order])
+    return place
+
+
+def _every(options: Options) -> Found:
+    """Every single change that works, not only the nearest."""
+    case, option = np.nonzero(options.turns)
+    to = np.full((len(case), len(options.task.features)), np.nan, dtype=np.float32)
+    to[np.arange(len(case)), options.column[option]] = options.to[case, option]
+    told = options.task.group.chances[case, options.try_[option]]
+    return Found(case, to, np.full(len(case), -1, dtype=np.intp), told)

@@ -1,0 +1,138 @@
+"""Survival: will today's decision, and a plan for it, still stand when everything is known?
+
+What is not known of a person is filled in from the training people nearest on what is. The model that sees everything
+is asked about each completion, as it is and with the plan made. The plan survives where the decision is today's and
+the plan turns it; its survival is the share of completions in which it does.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from edfa.data.table import Table
+from edfa.errors import DataError, SettingError
+from edfa.predictors.base import Floats, Predictor
+from edfa.predictors.conditional import Neighbours
+from edfa.recourse.plans import Plans
+from edfa.recourse.rules import Bools, Reals
+
+__all__ = ["Completions", "Survival", "survive"]
+
+Codes = npt.NDArray[np.intp]
+ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
+
+
+class Survival(NamedTuple):
+    """The chance that each plan survives, and the standard error of that estimate."""
+
+    chance: Reals
+    error: Reals
+
+
+@dataclass(frozen=True, eq=False)
+class Completions:
+    """Training people who complete others: k of them for everybody, the nearest on what is known.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> known = table.test.X[:2].copy()
+    >>> known[:, 5:] = np.nan
+    >>> filled = Completions.of(table.train).neighbours.complete(known)
+    >>> filled.shape, bool((filled[:, :, :5] == known[:, None, :5]).all())
+    ((2, 32, 20), True)
+    """
+
+    neighbours: Neighbours
+
+    @classmethod
+    def of(cls, train: Table, k: int = 32, *, without: Iterable[int] = ()) -> "Completions":
+        """From at most 10,000 training people, ``without`` these rows."""
+        if k < 2:
+            raise SettingError(f"k: at least 2 completions a person, not {k}")
+        kept = np.setdiff1d(np.arange(len(train)), np.asarray(list(without), dtype=np.intp))
+        words = [i for i, f in enumerate(train.schema) if f.kind == "categorical"]
+        return cls(Neighbours.of(train.X[kept], words, k=k))
+
+    def stands(self, people: "Decided", of: Codes, to: Floats) -> Bools:
+        """In which completion of the person it is for each plan survives (plans, k).
+
+        ``to`` has a row a plan and a column a feature; NaN: unchanged.
+        """
+        predictor, seen = people.predictor, people.predictor.varies_
+        filled, same = self._complete(people)
+        changes, stands = to[:, seen], np.zeros((len(of), filled.shape[1]), dtype=bool)
+        plan, completion = np.nonzero(same[of])  # elsewhere every plan is lost with the decision
+        for part in np.array_split(np.arange(len(plan)), -(-len(plan) // ROWS) or 1):
+            rows, new = filled[of[plan[part]], completion[part]], changes[plan[part]]
+            np.copyto(rows, new, where=~np.isnan(new))
+            then = _decide(predictor, rows)
+            turned = then != people.now[of[plan[part]]] if people.wanted is None else then == people.wanted
+            stands[plan[part], completion[part]] = turned
+        return stands
+
+    def steady(self, people: "Decided") -> Reals:
+        """How often each person's decision itself stays what it is."""
+        return np.asarray(self._complete(people)[1].mean(axis=1))
+
+    def _complete(self, people: "Decided") -> tuple[Floats, Bools]:
+        """What the model sees of each completion (people, k, columns), and whether it decides as now (people, k)."""
+        filled = self.neighbours.complete(people.X)[:, :, people.predictor.varies_]
+        decided = _decide(people.predictor, filled.reshape(-1, filled.shape[2]))
+        return filled, decided.reshape(filled.shape[:2]) == people.now[:, None]
+
+    def survival(self, people: "Decided", of: Codes, to: Floats) -> Survival:
+        """How often each plan survives."""
+        stands = self.stands(people, of, to)
+        count = stands.shape[1]
+        # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
+        centre = (stands.sum(axis=1) + 2) / (count + 4)
+        return Survival(stands.mean(axis=1), np.sqrt(centre * (1 - centre) / (count + 4)))
+
+
+class Decided(NamedTuple):
+    """Partially known rows, what is decided about them now, and where they want to be (positions of classes)."""
+
+    X: Floats
+    now: Codes
+    predictor: Predictor
+    wanted: int | None = None
+
+
+def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 32) -> Plans:
+    """The plans, told how likely each is to survive; for plans of any searcher.
+
+    ``train`` are the people to complete others from, ``wanted`` what ``find_recourse`` was told.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> known = table.test.X[:20].copy()
+    >>> known[:, 10:] = np.nan
+    >>> people = edfa.People(known, table.schema, table.encoder, model)
+    >>> plans = survive(edfa.find_recourse(people, edfa.Nearest(table.train)), table.train)
+    >>> bool(((plans.survival >= 0) & (plans.survival <= 1)).all())
+    True
+    """
+    people, predictor = plans.people, plans.people.predictor
+    if predictor is None:
+        raise DataError("these plans were read from a file and have no predictor; only one can say if they last")
+    goal = None if wanted is None else int(np.searchsorted(predictor.classes_, wanted))
+    now = np.searchsorted(predictor.classes_, plans.decision)
+    asked, place = np.unique(plans.of, return_inverse=True)
+    rows = Decided(people.X[asked], now[asked], predictor, goal)
+    found = Completions.of(train, k).survival(rows, place, plans.to)
+    return replace(plans, survival=found.chance, survival_error=found.error)
+
+
+def _decide(predictor: Predictor, rows: Floats) -> Codes:
+    """From everything that the model sees."""
+    if not len(rows):
+        return np.zeros(0, dtype=np.intp)
+    return predictor.decide(predictor.predict_known(predictor.varies_, rows))

@@ -1,0 +1,173 @@
+"""Survival against enumeration, its standard error against repetition, and what it must never read."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from discrete import KINDS, SIZES, by_hand, matching, partly, world
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edfa
+from edfa import Constraints, Lasting, Nearest, People, Plans, find_recourse, survive
+from edfa.certification import replay
+from edfa.errors import DataError, SchemaError, SettingError
+from edfa.predictors.conditional import Neighbours
+from edfa.recourse.measure import menu
+from edfa.recourse.survival import Completions, Decided
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 500), st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from([None, 0, 1, 2]))
+def test_survival_is_the_share_of_all_that_may_be(seed, known, wanted):
+    """Where every combination is as likely, and all training people who agree are asked, it is exact."""
+    classes = 2 if wanted is None else 3
+    mask = np.array(known)
+    train, model = world(KINDS, SIZES, seed, classes)
+    people = People(partly(train, mask), train.schema, train.encoder, model)
+    plans = find_recourse(people, Nearest(train), wanted=wanted)
+    told = survive(plans, train, wanted=wanted, k=matching(mask))
+    expected = [by_hand(model, train, people.X[i], to, wanted) for i, to in zip(plans.of, plans.to, strict=True)]
+    np.testing.assert_allclose(told.survival, expected, atol=1e-12)
+
+
+def test_the_standard_error_is_that_of_repeating_it():
+    """200 times other completions: the spread of the estimates is the error that one of them reports."""
+    train, model = world(KINDS, SIZES, seed=3)
+    nobody = np.full((1, 4), np.nan, dtype=np.float32)
+    nobody[0, 0] = 1
+    now = model.decide(model.predict_proba(nobody))
+    plans = find_recourse(People(nobody, train.schema, train.encoder, model), Nearest(train))
+    people, of = Decided(nobody, now, model), np.zeros(len(plans), dtype=np.intp)
+    found = []
+    for seed in range(200):
+        # Among all rows that agree on the first fact, others are nearest each time: ties go by a random order.
+        near = Neighbours.of(np.repeat(train.X, 8, axis=0), (0, 2), k=24, seed=seed)
+        found.append(Completions(near).survival(people, of, plans.to))
+    chance, error = (np.array([getattr(f, part) for f in found]) for part in ("chance", "error"))
+    unsure = np.flatnonzero(np.abs(chance.mean(axis=0) - 0.5) < 0.4)
+    assert len(unsure)
+    for i in unsure:
+        # The standard deviation of 200 draws is itself off by 5 %; completions are drawn without replacement.
+        assert chance[:, i].std() == pytest.approx(error[:, i].mean(), rel=0.2)
+
+
+def test_with_everything_known_a_plan_stands_for_sure(german):
+    table, model = german
+    people = People(table.test.X[:40], table.schema, table.encoder, model)
+    plans = survive(find_recourse(people, Nearest(table.train)), table.train)
+    assert (plans.survival == 1).all()
+    assert (plans.survival_error > 0).all()
+
+
+def test_a_decision_that_stays_is_counted_like_a_plan():
+    train, model = world(KINDS, SIZES, seed=5)
+    mask = np.array([True, False, True, False])
+    rows = partly(train, mask)
+    now = model.decide(model.predict_proba(rows))
+    steady = Completions.of(train, matching(mask)).steady(Decided(rows, now, model))
+    for row, code, told in zip(rows, now, steady, strict=True):
+        same = [
+            model.decide(model.predict_proba(o[None]))[0] == code
+            for o in train.X[(train.X[:, mask] == row[mask]).all(axis=1)]
+        ]
+        assert told == pytest.approx(np.mean(same))
+
+
+def test_completions_are_training_people_and_nobody_else(german):
+    table, _ = german
+    known = table.test.X[:30].copy()
+    known[:, 8:] = np.nan
+    filled = Completions.of(table.train).neighbours.complete(known)
+    rest = {row.tobytes() for row in table.train.X[:, 8:].copy()}
+    assert {row.tobytes() for person in filled[:, :, 8:] for row in person.copy()} <= rest
+    assert (filled[:, :, :8] == known[:, None, :8]).all()
+
+
+def test_who_is_left_out_completes_nobody(german):
+    table, _ = german
+    kept = Completions.of(table.train, without=range(100)).neighbours.rows
+    left = {row.tobytes() for row in table.train.X[100:]}
+    assert len(kept) == len(table.train) - 100
+    assert {row.tobytes() for row in kept} <= left
+
+
+def test_survival_reads_nothing_unknown(german):
+    """Whatever bits stand for unknown, the estimate is the same."""
+    table, model = german
+    rows = table.test.X[:20].copy()
+    rows[:, 10:] = np.nan
+    people = People(rows, table.schema, table.encoder, model)
+    bits = rows.view(np.uint32).copy()
+    bits[np.isnan(rows)] = 0x7FC00000 | np.arange(1, np.isnan(rows).sum() + 1, dtype=np.uint32)
+    told, again = (
+        find_recourse(replace(people, X=facts), Lasting(table.train)).survival
+        for facts in (rows, bits.view(np.float32))
+    )
+    assert np.array_equal(told, again)
+
+
+def test_both_ways_to_ask_agree(german):
+    table, model = german
+    rows = table.test.X[:30].copy()
+    rows[::2, 9:] = np.nan
+    rows[1::2, :6] = np.nan
+    plans = find_recourse(People(rows, table.schema, table.encoder, model), Lasting(table.train), wanted=1)
+    again = survive(replace(plans, survival=None, survival_error=None), table.train, wanted=1)
+    assert np.array_equal(plans.survival, again.survival)
+    assert np.array_equal(plans.survival_error, again.survival_error)
+
+
+def test_survival_travels(german):
+    table, model = german
+    rows = table.test.X[:10].copy()
+    rows[:, 9:] = np.nan
+    plans = find_recourse(People(rows, table.schema, table.encoder, model), Lasting(table.train))
+    again = Plans.from_json(plans.to_json())
+    assert np.array_equal(again.survival, plans.survival)
+    assert plans[0].survival == plans.survival[0]
+    assert plans.frame()["survival"].iloc[0] == plans.survival[0]
+    with pytest.raises(DataError, match="no predictor"):
+        survive(again, table.train)
+
+
+def test_the_signal_is_what_is_lost(german):
+    table, model = german
+    trajectory = edfa.acquire(table.test, edfa.Random(), model, budget=3, explain=False)
+    plans = find_recourse(trajectory, Lasting(table.train))
+    signal = replay(plans, signal="survival").signal
+    first = plans.first[plans.legal]
+    np.testing.assert_allclose(signal[plans.legal], 1 - plans.survival[first])
+    assert (signal[~plans.legal] == 1).all()
+    with pytest.raises(DataError, match="Lasting"):
+        replay(find_recourse(trajectory, Nearest(table.train)), signal="survival")
+
+
+def test_bad_settings(table):
+    with pytest.raises(SettingError, match="at least 2 completions"):
+        Lasting(table.train, completions=1)
+    with pytest.raises(SettingError, match="at least 2 are compared"):
+        Lasting(table.train, plans=1)
+    with pytest.raises(SchemaError, match="max_effort: above 0, not 0"):
+        Constraints(max_effort=0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 8)), max_size=30))
+def test_a_menu_is_the_border_of_survival_and_effort(entries):
+    of, survival, effort = (np.array([e[i] for e in entries], dtype=float) for i in range(3))
+    kept = menu(of.astype(np.intp), survival / 8, (effort,))
+    expected = set()
+    for owner in set(of):
+        rows = [i for i in range(len(of)) if of[i] == owner]
+        for i in rows:
+            beaten = any(
+                survival[j] >= survival[i]
+                and effort[j] <= effort[i]
+                and (survival[j], effort[j]) != (survival[i], effort[i])
+                for j in rows
+            )
+            if not beaten:
+                expected.add((owner, survival[i], effort[i]))
+    assert sorted((of[i], survival[i], effort[i]) for i in kept) == sorted(expected)
+    assert all(of[a] < of[b] or survival[a] > survival[b] for a, b in pairwise(kept))
