@@ -1,6 +1,5 @@
 """The advisor: fitted once on a table, it interviews anyone, hands out plans, and says when they may act."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,8 +13,8 @@ from edfa.blanket.discover import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.certification.curve import Target
+from edfa.certification.identity import digest, fingerprint
 from edfa.certification.rcps import RecourseCertifier
-from edfa.certification.records import fingerprint
 from edfa.checked import checked
 from edfa.checkup import Checkup, complete, examine, run
 from edfa.choices import (
@@ -27,11 +26,10 @@ from edfa.choices import (
     make_policy,
     make_predictor,
     make_searcher,
-    settings_of,
 )
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, EdfaError, SettingError
+from edfa.errors import DataError, EdfaError
 from edfa.interview import Interview
 from edfa.outlook import Budget, Fitted
 from edfa.predictors.base import Predictor, UnfittedError
@@ -124,7 +122,7 @@ class Advisor:
         policy = make_policy(self.policy, blanket, searcher, predictor)
         fitted = Fitted.of(train, predictor, blanket, policy, searcher)
         fitted = replace(fitted, signal=self.signal, budget=self.budget)
-        self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted, predictor))
+        self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
         self.certify(calibration.X, progress=tell)
         found = run(self.fitted, test.X, lambda done, total: tell("test", done, total))
         self.checkup_ = examine(self.fitted, test, found)
@@ -235,25 +233,12 @@ def _right(receipt: Receipt, key: bytes) -> str:
     return "right" if receipt.right(key) else "wrong"
 
 
-def _fingerprint(fitted: Fitted, model: Predictor) -> str:
-    """Any change of model, rows, blanket, policy, prices, searcher, signal or budget changes it."""
-    train = fitted.train
-    rows = hashlib.sha256(np.ascontiguousarray(train.X).tobytes() + train.y.tobytes()).hexdigest()
-    settings = {name: value for name, value in model.get_params().items() if name not in ("folder", "keep", "progress")}
+def _fingerprint(fitted: Fitted) -> str:
+    """Any change of model, card, blanket, policy, searcher, signal, budget or library version changes it."""
+    learnt = {"model": fitted.model, "blanket": fitted.blanket, "policy": fitted.policy, "searcher": fitted.searcher}
     return fingerprint(
-        model=f"{type(model).__name__} {settings} {model.threshold} {versions()}",
-        rows=rows,
-        card=train.schema.to_json(),
-        blanket=fitted.blanket.to_json(),
-        policy=_told(fitted.policy),
-        searcher=_told(fitted.searcher),
-        watched=f"{fitted.signal} {fitted.budget}",
+        **{name: digest(part) for name, part in learnt.items()},
+        card=fitted.schema.to_json(),
+        watched=f"{fitted.signal} {fitted.budget} {fitted.model.threshold}",
+        versions=str(versions()),
     )
-
-
-def _told(made: Policy | Searcher) -> str:
-    """Kind and settings in words; of what is no plain setting, the kind alone."""
-    try:
-        return f"{type(made).__name__} {settings_of(made)}"
-    except SettingError:
-        return type(made).__name__

@@ -48,7 +48,7 @@ def run(fitted: Fitted, X: Floats, progress: Callable[[int, int], None] | None =
     plans = find_recourse(trajectory, fitted.searcher, wanted=fitted.favourable)
     watched: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
     records = replay(plans, favourable=fitted.favourable, signal=watched, advisor=fitted.fingerprint)
-    return Run(trajectory, plans, _granted(records, trajectory.last))
+    return Run(trajectory, plans, _granted(replace(records, signal_name=fitted.signal), trajectory.last))
 
 
 def _granted(records: Records, last: npt.NDArray[np.intp]) -> Records:

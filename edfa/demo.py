@@ -80,7 +80,7 @@ class Demo:
         stops = self.advisor.certificate.stop(found.records)
         soon = stops.triggered & (stops.step < found.trajectory.step[found.trajectory.last])
         rows = (found.trajectory.at(0) + stops.step)[soon]
-        return int(soon.sum()), int(found.records.loss[rows].sum())
+        return int(soon.sum()), int(np.asarray(found.records.loss)[rows].sum())
 
     def summary(self) -> dict[str, Any]:
         """The demo in a few facts."""

@@ -1,9 +1,7 @@
 """A certificate: from which threshold on a person may act early, what that promises, and to whom."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -12,15 +10,17 @@ from edfa import html
 from edfa.certification.curve import Target, Undefined
 from edfa.certification.planning import Required
 from edfa.certification.records import Records, Reference
+from edfa.certification.replay import NAMED, Watched, watch
 from edfa.certification.stops import Rule, Stops, stop_at
-from edfa.checked import checked
-from edfa.errors import MismatchError
+from edfa.certification.told import Told
+from edfa.errors import DataError, MismatchError
 from edfa.phrases import number, say
+from edfa.recourse.plans import Plans
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Certificate", "Point", "Status"]
+__all__ = ["Certificate", "Point", "Status", "for_this"]
 
 Status = Literal["certified", "data_limited", "risk_limited", "undefined"]
 
@@ -38,7 +38,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Told):
     """What calibration found; immutable.
 
     ``tau`` is the largest certified threshold, any other of ``interval`` (left end included) behaves the same on the
@@ -123,34 +123,16 @@ class Certificate:
             return _promise(self, language)
         return say("formal.none", language, within=_within(self, language), why=_why_not(self, language))
 
-    def stop(self, runs: Any, rule: Rule = "safe", *, advisor: str | None = None) -> Stops:
-        """Where to stop: each run of records, or each row of an array of signals (NaN where there is no plan).
+    def stop(self, runs: Any, rule: Rule = "safe", **options: Unpack[Watched]) -> Stops:
+        """Where to stop: each run of plans or records, or each row of an array of signals (NaN where there is no plan).
 
-        Runs of another advisor are refused; with bare signals, name theirs as ``advisor``.
+        Only the signal and whether there is a plan are read, never a loss nor a later step. Runs of another advisor
+        are refused; with bare signals, name theirs as ``advisor``.
         """
-        if isinstance(runs, Records):
-            advisor = runs.advisor
-            if runs.signal_name != self.signal:
-                raise MismatchError(f"the certificate is about the signal {self.signal!r}, not {runs.signal_name!r}")
-        if (advisor or "") != self.advisor:
-            raise MismatchError(f"the certificate was made for advisor {self.advisor!r}, not for {advisor or ''!r}")
+        runs = for_this(self, runs, options)
         # Not certified: Algorithm 2's strictest rule, and no guarantee with it.
         tau = -np.inf if self.tau is None else self.tau
         return stop_at(runs, tau, rule, self.sentence if self.certified else "")
-
-    def __str__(self) -> str:
-        return self.sentence
-
-    def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal. Infinite thresholds are the words inf and -inf."""
-        return json.dumps({"version": 1} | _plain(asdict(self)), ensure_ascii=False, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "Certificate":
-        """Read what ``to_json`` wrote."""
-        values = json.loads(text)
-        values.pop("version")
-        return checked(cls, values, "certificate")
 
     def frame(self) -> pd.DataFrame:
         """The curve, one row a threshold."""
@@ -174,6 +156,23 @@ class Certificate:
         rows = [(name, _show(value)) for name in names if (value := getattr(self, name)) is not None]
         curve = [html.figure(self.draw, "Risk and its bound against the mean cost")] if self.curve else []
         return html.shown(html.paragraph(self.sentence), *curve, html.pairs(rows), html.list_of(self.warnings))
+
+
+def for_this(certificate: Any, runs: Any, options: Watched) -> Any:
+    """Runs as records, or signals as given, if they are of the certificate's advisor and signal; an error otherwise."""
+    if hasattr(runs, "people") and callable(runs.people):
+        raise DataError("a trajectory has no plans yet; pass find_recourse(trajectory, searcher), or signals")
+    if isinstance(runs, Plans):
+        named = certificate.signal in NAMED
+        runs = watch(runs, **({"signal": certificate.signal} if named else {}) | options)
+    advisor, signal = options.get("advisor", ""), certificate.signal
+    if isinstance(runs, Records):
+        advisor, signal = runs.advisor, runs.signal_name
+    if signal != certificate.signal:
+        raise MismatchError(f"the certificate is about the signal {certificate.signal!r}, not {signal!r}")
+    if advisor != certificate.advisor:
+        raise MismatchError(f"the certificate was made for advisor {certificate.advisor!r}, not for {advisor!r}")
+    return runs
 
 
 def _promise(certificate: Certificate, language: str) -> str:
@@ -201,14 +200,6 @@ def _why_not(certificate: Certificate, language: str) -> str:
 
 def _digits(value: float, language: str) -> str:
     return number(float(f"{value:.4g}"), language)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return str(value) if isinstance(value, float) and np.isinf(value) else value
 
 
 def _show(value: Any) -> str:

@@ -86,6 +86,7 @@ def find_recourse(
         decision=np.asarray(people.predictor.classes_)[decision],
         valid=np.ones(len(columns["of"]), dtype=bool),
         reasons=Why(people, rules, goal, rows, columns["of"]),
+        made={**people.made, "searcher": searcher, "constraints": constraints, "wanted": wanted},
         **columns,
     )
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -100,7 +100,7 @@ class Plans:
 
     ``of`` is the row of ``people`` that a plan is for, ``to`` what changes (NaN: nothing), in encoded units;
     ``decision`` is what the model decides about each of the people today. ``reasons`` has an entry for everybody
-    without a plan.
+    without a plan. ``made`` is what brought the people here and what found the plans; it is not written to files.
     """
 
     people: People
@@ -124,6 +124,7 @@ class Plans:
     invalidation: Reals | None = None
     survival: Reals | None = None
     survival_error: Reals | None = None
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.of)
