@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from edfa.blanket.units import Blanket as Blanket
     from edfa.certification.certificate import Certificate as Certificate
     from edfa.certification.rcps import RecourseCertifier as RecourseCertifier
-    from edfa.certification.replay import certify as certify
+    from edfa.certification.rcps import certify as certify
     from edfa.data.catalog import load as load
     from edfa.data.clean import clean as clean
     from edfa.data.clean import summarise as summarise
@@ -56,7 +56,7 @@ __version__ = "0.1.0"
 _HOME = {
     "RecourseCertifier": "edfa.certification.rcps",
     "Certificate": "edfa.certification.certificate",
-    "certify": "edfa.certification.replay",
+    "certify": "edfa.certification.rcps",
     "assess": "edfa.recourse.quality",
     "Plans": "edfa.recourse.plans",
     "Plan": "edfa.recourse.plans",

@@ -1,7 +1,7 @@
 """The loop that asks: it owns costs, budget, the start set, what is forbidden or declined, ties and the log."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
@@ -69,7 +69,7 @@ def acquire(
     limit = money(budget, run.costs, run.start)
     run.check_budget(limit)
     run.go(limit)
-    return run.trajectory(reference)
+    return replace(run.trajectory(reference), made={"policy": policy, "costs": run.terms(budget)})
 
 
 def money(budget: float | str, costs: Scores, start: Mask) -> Scores:
@@ -143,6 +143,17 @@ class _Run:
             raise BudgetError(
                 f"a budget of {limit.max():g} buys nothing; the start set and one feature cost {cheapest:g}"
             )
+
+    def terms(self, budget: float | str) -> dict[str, Any]:
+        """What asking costs, and how far it goes."""
+        same = bool(len(self.costs) and (self.costs == self.costs[0]).all())
+        return {
+            "prices": self.costs[0] if same else "each person's own",
+            "budget": str(budget),
+            "on_unaffordable": self.how,
+            "forbidden": self.barred,
+            "start": self.start,
+        }
 
     def go(self, limit: Scores) -> None:
         """Ask until nobody has a next question."""

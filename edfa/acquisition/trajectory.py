@@ -1,7 +1,7 @@
 """What was asked of whom, in which order, what it cost, and what was known and decided after every answer."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,8 @@ class Trajectory:
     """A row for every step of every person, sorted by person; step 0 is what was known from the start.
 
     ``values`` and ``when`` have a row a person: what they were found to be (NaN: never asked), and at which step (-1:
-    never). All other arrays have a row a step: ``who`` is the place of the person in ``person``.
+    never). All other arrays have a row a step: ``who`` is the place of the person in ``person``. ``made`` is the
+    policy, the prices and the budget behind it all.
 
     Examples
     --------
@@ -57,6 +58,7 @@ class Trajectory:
     chances: Chances
     decision: npt.NDArray[np.intp]
     alpha: Floats | None
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """The number of steps, everybody's together."""
@@ -98,7 +100,16 @@ class Trajectory:
         who = self.person[self.who]
         steps = self.step.astype(np.int64)
         return People(
-            self.X, self.schema, self.encoder, self.predictor, self.blanket, who, self.seed, steps, self.spent
+            X=self.X,
+            schema=self.schema,
+            encoder=self.encoder,
+            predictor=self.predictor,
+            blanket=self.blanket,
+            person=who,
+            seed=self.seed,
+            step=steps,
+            spent=self.spent,
+            made=self.made,
         )
 
     def order(self, person: int) -> tuple[str, ...]:

@@ -6,13 +6,14 @@ from edfa.certification.bounds import cp_p_value, cp_ucb, hb_p_value, hb_ucb, ho
 from edfa.certification.certificate import Certificate, Point
 from edfa.certification.cost import CostCertificate, certify_cost
 from edfa.certification.groups import GroupCertificates
+from edfa.certification.identity import digest, fingerprint, identify
 from edfa.certification.joint import JointCertificate, certify_jointly
 from edfa.certification.loss import NO_PLAN, recourse_loss
 from edfa.certification.monitor import Monitor
 from edfa.certification.planning import Required, critical_losses, floor, n_for_power, n_required, power
-from edfa.certification.rcps import Evaluation, RecourseCertifier
-from edfa.certification.records import Records, fingerprint
-from edfa.certification.replay import certify, replay
+from edfa.certification.rcps import Evaluation, RecourseCertifier, certify
+from edfa.certification.records import Records
+from edfa.certification.replay import replay, watch
 from edfa.certification.signals import SurvivalScore, plan_uncertainty, uncertainty
 from edfa.certification.stops import Stops
 from edfa.certification.zones import Zones, zones
@@ -40,12 +41,14 @@ __all__ = [
     "cp_p_value",
     "cp_ucb",
     "critical_losses",
+    "digest",
     "fingerprint",
     "floor",
     "hb_p_value",
     "hb_ucb",
     "hoeffding_p_value",
     "hoeffding_ucb",
+    "identify",
     "n_for_power",
     "n_required",
     "plan_uncertainty",
@@ -53,6 +56,7 @@ __all__ = [
     "recourse_loss",
     "replay",
     "uncertainty",
+    "watch",
     "wsr_p_value",
     "wsr_ucb",
     "zones",

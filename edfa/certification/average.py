@@ -6,27 +6,27 @@ is at most alpha on average over the samples one might have calibrated on, not f
 Reference: Angelopoulos et al. 2024 (Conformal risk control).
 """
 
-import json
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from edfa.certification.certificate import LATER
+from edfa.certification.certificate import LATER, for_this
 from edfa.certification.curve import Curve, trace
 from edfa.certification.records import Records, Reference
+from edfa.certification.replay import Options, Watched, records_of
 from edfa.certification.runs import Runs
 from edfa.certification.settings import level
 from edfa.certification.stops import Stops, stop_at
-from edfa.checked import checked
-from edfa.errors import MismatchError
+from edfa.certification.told import Told
+from edfa.recourse.plans import Plans
 
 __all__ = ["AverageCertificate", "certify_on_average"]
 
 
 @dataclass(frozen=True)
-class AverageCertificate:
+class AverageCertificate(Told):
     """The threshold found, or None for "issue nothing", which is the strictest rule here and never fails."""
 
     alpha: float
@@ -53,37 +53,16 @@ class AverageCertificate:
         whom = "Of people handled by this rule for whom some recourse exists"
         return f"{whom}, a share of at most {self.alpha:.4g} {fails}, on average over calibration samples."
 
-    def stop(self, runs: Any, *, advisor: str | None = None) -> Stops:
+    def stop(self, runs: Any, **options: Unpack[Watched]) -> Stops:
         """Where to stop, as ``Certificate.stop``; without a threshold nothing is issued."""
-        given = runs.advisor if isinstance(runs, Records) else advisor or ""
-        signal = runs.signal_name if isinstance(runs, Records) else self.signal
-        if (given, signal) != (self.advisor, self.signal):
-            raise MismatchError(f"made for {self.advisor!r} and signal {self.signal!r}, not {given!r} and {signal!r}")
+        runs = for_this(self, runs, options)
         if self.tau is not None:
             return stop_at(runs, self.tau, "safe", self.sentence)
         nothing = stop_at(runs, -np.inf, "safe", "")
         return replace(nothing, step=np.full_like(nothing.step, -1))
 
-    def __str__(self) -> str:
-        return self.sentence
 
-    def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
-        words = {name: str(v) if isinstance(v, float) and np.isinf(v) else v for name, v in asdict(self).items()}
-        return json.dumps({"version": 1} | words, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "AverageCertificate":
-        """Read what ``to_json`` wrote."""
-        values = json.loads(text)
-        values.pop("version")
-        return checked(cls, values, "certificate")
-
-    def _repr_html_(self) -> str:
-        return f"<p>{self.sentence}</p>"
-
-
-def certify_on_average(records: Records, alpha: float = 0.2) -> AverageCertificate:
+def certify_on_average(found: Records | Plans, alpha: float = 0.2, **options: Unpack[Options]) -> AverageCertificate:
     """The largest threshold whose risk is at most ``alpha`` on average, one made-up lost person included.
 
     Examples
@@ -93,6 +72,7 @@ def certify_on_average(records: Records, alpha: float = 0.2) -> AverageCertifica
     True
     """
     level(alpha, "alpha")
+    records = records_of(found, **options)
     curve = trace(Runs.of(records))
     made = AverageCertificate(
         alpha=float(alpha),

@@ -1,21 +1,21 @@
 """A certificate: from which threshold on a person may act early, what that promises, and to whom."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from edfa.certification.curve import Target, Undefined
 from edfa.certification.planning import Required
 from edfa.certification.records import Records, Reference
+from edfa.certification.replay import NAMED, Watched, watch
 from edfa.certification.stops import Rule, Stops, stop_at
-from edfa.checked import checked
-from edfa.errors import MismatchError
+from edfa.certification.told import Told
+from edfa.errors import DataError, MismatchError
+from edfa.recourse.plans import Plans
 
-__all__ = ["Certificate", "Point", "Status"]
+__all__ = ["Certificate", "Point", "Status", "for_this"]
 
 Status = Literal["certified", "data_limited", "risk_limited", "undefined"]
 LATER = {
@@ -42,7 +42,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Told):
     """What calibration found; immutable.
 
     ``tau`` is the largest certified threshold, any other of ``interval`` (left end included) behaves the same on the
@@ -121,40 +121,39 @@ class Certificate:
         """The guarantee in words; or why there is none."""
         return _promise(self) if self.certified else f"No certificate{_within(self)}: {_why_not(self)}."
 
-    def stop(self, runs: Any, rule: Rule = "safe", *, advisor: str | None = None) -> Stops:
-        """Where to stop: each run of records, or each row of an array of signals (NaN where there is no plan).
+    def stop(self, runs: Any, rule: Rule = "safe", **options: Unpack[Watched]) -> Stops:
+        """Where to stop: each run of plans or records, or each row of an array of signals (NaN where there is no plan).
 
-        Runs of another advisor are refused; with bare signals, name theirs as ``advisor``.
+        Only the signal and whether there is a plan are read, never a loss nor a later step. Runs of another advisor
+        are refused; with bare signals, name theirs as ``advisor``.
         """
-        if isinstance(runs, Records):
-            advisor = runs.advisor
-            if runs.signal_name != self.signal:
-                raise MismatchError(f"the certificate is about the signal {self.signal!r}, not {runs.signal_name!r}")
-        if (advisor or "") != self.advisor:
-            raise MismatchError(f"the certificate was made for advisor {self.advisor!r}, not for {advisor or ''!r}")
+        runs = for_this(self, runs, options)
         # Not certified: Algorithm 2's strictest rule, and no guarantee with it.
         tau = -np.inf if self.tau is None else self.tau
         return stop_at(runs, tau, rule, self.sentence if self.certified else "")
-
-    def __str__(self) -> str:
-        return self.sentence
-
-    def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal. Infinite thresholds are the words inf and -inf."""
-        return json.dumps({"version": 1} | _plain(asdict(self)), ensure_ascii=False, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "Certificate":
-        """Read what ``to_json`` wrote."""
-        values = json.loads(text)
-        values.pop("version")
-        return checked(cls, values, "certificate")
 
     def _repr_html_(self) -> str:
         shown = ("zone", "tau", "risk", "bound", "alpha", "delta", "n", "people", "n_more", "cost", "method", "target")
         rows = "".join(f"<tr><th>{name}</th><td>{_show(getattr(self, name))}</td></tr>" for name in shown)
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.warnings)
         return f"<p>{escape(self.sentence)}</p><table><tbody>{rows}</tbody></table><ul>{notes}</ul>"
+
+
+def for_this(certificate: Any, runs: Any, options: Watched) -> Any:
+    """Runs as records, or signals as given, if they are of the certificate's advisor and signal; an error otherwise."""
+    if hasattr(runs, "people") and callable(runs.people):
+        raise DataError("a trajectory has no plans yet; pass find_recourse(trajectory, searcher), or signals")
+    if isinstance(runs, Plans):
+        named = certificate.signal in NAMED
+        runs = watch(runs, **({"signal": certificate.signal} if named else {}) | options)
+    advisor, signal = options.get("advisor", ""), certificate.signal
+    if isinstance(runs, Records):
+        advisor, signal = runs.advisor, runs.signal_name
+    if signal != certificate.signal:
+        raise MismatchError(f"the certificate is about the signal {certificate.signal!r}, not {signal!r}")
+    if advisor != certificate.advisor:
+        raise MismatchError(f"the certificate was made for advisor {certificate.advisor!r}, not for {advisor!r}")
+    return runs
 
 
 def _promise(certificate: Certificate) -> str:
@@ -184,14 +183,6 @@ def _why_not(certificate: Certificate) -> str:
     if c.n_more is None:
         return f"{seen}, which is too near to {c.alpha:.4g} to say how many more would settle it"
     return f"{seen}; about {c.n_more} more would be needed if it stays so"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return str(value) if isinstance(value, float) and np.isinf(value) else value
 
 
 def _show(value: Any) -> str:

@@ -1,8 +1,7 @@
 """A promise about the bill: the mean cost of the rule stays within a share of the budget."""
 
-import json
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -10,22 +9,25 @@ from edfa.certification.bounds import hb_p_value, hb_ucb
 from edfa.certification.certificate import Certificate
 from edfa.certification.curve import trace
 from edfa.certification.records import Records
+from edfa.certification.replay import replay
 from edfa.certification.runs import Runs
 from edfa.certification.settings import level
+from edfa.certification.told import Told
 from edfa.certification.walk import leading
-from edfa.checked import checked
 from edfa.errors import DataError, SettingError
+from edfa.recourse.plans import Plans
 
 __all__ = ["CostCertificate", "certify_cost"]
 
 
 @dataclass(frozen=True)
-class CostCertificate:
+class CostCertificate(Told):
     """Thresholds from ``lowest`` on keep the mean cost within ``limit`` of the budget; None where none surely does.
 
     ``share`` and ``bound`` are the observed mean cost and its upper bound at the risk certificate's threshold ``tau``.
     """
 
+    kind: ClassVar[str] = "cost certificate"
     limit: float
     budget: float
     delta: float
@@ -50,27 +52,9 @@ class CostCertificate:
         told = f"The mean cost of people with a plan is at most {self.limit:.4g} of the budget of {self.budget:.4g}"
         return f"{told}; this or the promise about the risk is wrong with probability at most {both:.4g}."
 
-    def __str__(self) -> str:
-        return self.sentence
-
-    def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
-        words = {name: str(v) if isinstance(v, float) and np.isinf(v) else v for name, v in asdict(self).items()}
-        return json.dumps({"version": 1} | words, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "CostCertificate":
-        """Read what ``to_json`` wrote."""
-        values = json.loads(text)
-        values.pop("version")
-        return checked(cls, values, "cost certificate")
-
-    def _repr_html_(self) -> str:
-        return f"<p>{self.sentence}</p>"
-
 
 def certify_cost(
-    records: Records,
+    found: Records | Plans,
     certificate: Certificate,
     limit: float,
     budget: float,
@@ -92,6 +76,7 @@ def certify_cost(
     """
     level(limit, "limit")
     level(delta)
+    records = found if isinstance(found, Records) else replay(found, signal=certificate.signal)
     certificate.stop(records)  # refuses another advisor or signal
     curve = trace(Runs.of(records), certificate.target, certificate.undefined)
     if not budget > 0 or float(records.spent.max()) > budget:

@@ -108,6 +108,8 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
     legal = runs.fallback >= 0
     if not legal.any():
         return None
+    if np.isnan(runs.loss[runs.fallback[legal][0]]):
+        raise DataError("these runs have no losses: they can be stopped, but a certificate needs to know how they end")
     # DEVIATION: Algorithm 2 hands n to the bound but averages the defined losses; n here is the number of those.
     kept = runs.distinct() & (legal | (undefined != "drop"))
     who_runs = runs.person[kept]  # sorted

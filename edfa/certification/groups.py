@@ -1,27 +1,30 @@
 """Certificates of several groups of people, each from its own people alone (Mondrian)."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
 
-from edfa.certification.certificate import Certificate
+from edfa.certification.certificate import Certificate, for_this
 from edfa.certification.records import Records
+from edfa.certification.replay import Watched
 from edfa.certification.stops import Rule, Stops
+from edfa.certification.told import Told
 from edfa.errors import DataError, UnknownNameError
 
 __all__ = ["GroupCertificates", "by_group"]
 
 
 @dataclass(frozen=True)
-class GroupCertificates(Mapping[str, Certificate]):
+class GroupCertificates(Told, Mapping[str, Certificate]):
     """One certificate a group. A group without one has no guarantee: it never borrows that of all people together.
 
     ``joint`` says that all the certified groups' statements hold together with chance 1 - delta, rather than each.
     """
 
+    kind: ClassVar[str] = "certificate of groups"
     certificates: Mapping[str, Certificate]
     joint: bool = False
 
@@ -41,34 +44,19 @@ class GroupCertificates(Mapping[str, Certificate]):
         """The groups' sentences, one a line."""
         return "\n".join(certificate.sentence for certificate in self.certificates.values())
 
-    def stop(self, records: Records, rule: Rule = "safe") -> dict[str, Stops]:
-        """Where each group's own certificate stops its people."""
-        parts = by_group(records)
+    def stop(self, runs: Any, rule: Rule = "safe", **options: Unpack[Watched]) -> dict[str, Stops]:
+        """Where each group's own certificate stops its people; with plans, name their groups as ``group``."""
+        parts = by_group(for_this(next(iter(self.certificates.values())), runs, options))
         return {group: self[group].stop(part, rule) for group, part in parts.items()}
-
-    def __str__(self) -> str:
-        return self.sentence
-
-    def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
-        told = {group: json.loads(certificate.to_json()) for group, certificate in self.certificates.items()}
-        return json.dumps({"version": 1, "joint": self.joint, "certificates": told}, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "GroupCertificates":
-        """Read what ``to_json`` wrote."""
-        told = json.loads(text)
-        read = {group: Certificate.from_json(json.dumps(values)) for group, values in told["certificates"].items()}
-        return cls(read, told["joint"])
 
     def _repr_html_(self) -> str:
         return "".join(certificate._repr_html_() for certificate in self.certificates.values())
 
 
-def by_group(records: Records) -> dict[str, Records]:
+def by_group(records: Any) -> dict[str, Records]:
     """The records of each group, by its label."""
-    if records.group is None:
-        raise DataError("certificates of groups need the column 'group' in the records")
+    if not isinstance(records, Records) or records.group is None:
+        raise DataError("certificates of groups need the column 'group' in the records, or group= with plans")
     code, labels = pd.factorize(records.group)
     names = np.array([str(label) for label in labels], dtype=object)
     return {str(name): records.take(names[code] == name) for name in np.unique(names)}

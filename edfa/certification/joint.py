@@ -1,23 +1,25 @@
 """Several searchers, blankets or models on trial at once: any certified one may be taken, the cheapest included."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from edfa.certification.certificate import Certificate
-from edfa.certification.rcps import RecourseCertifier
+from edfa.certification.rcps import certify
 from edfa.certification.records import Records
 from edfa.certification.settings import level
+from edfa.certification.told import Told
 from edfa.errors import SettingError
+from edfa.recourse.plans import Plans
 
 __all__ = ["JointCertificate", "certify_jointly"]
 
 
 @dataclass(frozen=True)
-class JointCertificate:
+class JointCertificate(Told):
     """The certificates of all candidates; all certified ones hold together with chance 1 - ``delta``."""
 
+    kind: ClassVar[str] = "joint certificate"
     certificates: Mapping[str, Certificate]
     delta: float
 
@@ -36,32 +38,17 @@ class JointCertificate:
         told = f"The certificates of {', '.join(names)} all hold together"
         return f"{told}, which is wrong with probability at most {self.delta:.4g} over the calibration sample."
 
-    def __str__(self) -> str:
-        return self.sentence
-
-    def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
-        told = {name: json.loads(certificate.to_json()) for name, certificate in self.certificates.items()}
-        return json.dumps({"version": 1, "delta": self.delta, "certificates": told}, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "JointCertificate":
-        """Read what ``to_json`` wrote."""
-        told = json.loads(text)
-        read = {name: Certificate.from_json(json.dumps(values)) for name, values in told["certificates"].items()}
-        return cls(read, told["delta"])
-
     def _repr_html_(self) -> str:
         return "".join(certificate._repr_html_() for certificate in self.certificates.values())
 
 
 def certify_jointly(
-    candidates: Mapping[str, Records], alpha: float = 0.2, delta: float = 0.05, **settings: Any
+    candidates: Mapping[str, Records | Plans], alpha: float = 0.2, delta: float = 0.05, **settings: Any
 ) -> JointCertificate:
     """One certificate for each candidate, at a level of its own such that all hold together.
 
     Each gets an equal share of ``delta``; one whose walk never fails hands its share on to the next, so put those that
-    promise most first, before looking at any calibration run.
+    promise most first, before looking at any calibration run. ``settings`` are those of ``certify``.
 
     Examples
     --------
@@ -75,7 +62,7 @@ def certify_jointly(
         raise SettingError("a joint certificate is about at least one candidate, and not about groups")
     share, handed_on = delta / len(candidates), 0.0
     certificates: dict[str, Certificate] = {}
-    for name, records in candidates.items():
-        certificates[name] = certificate = RecourseCertifier(alpha, share + handed_on, **settings).one(records)
+    for name, found in candidates.items():
+        certificates[name] = certificate = certify(found, alpha, share + handed_on, **settings)
         handed_on = certificate.delta if certificate.complete else 0.0
     return JointCertificate(certificates, delta)

@@ -7,16 +7,15 @@ reaches 1/delta with chance at most delta, however long one watches and whenever
 Draw the audits at random: complaints are not a random sample.
 """
 
-import json
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from edfa.certification.certificate import Certificate
 from edfa.certification.settings import level, share
-from edfa.checked import checked
+from edfa.certification.told import Told
 from edfa.errors import MismatchError, SettingError
 
 __all__ = ["Monitor"]
@@ -26,7 +25,7 @@ STAKES: npt.NDArray[np.float64] = np.geomspace(0.05, 0.6, 6)
 
 
 @dataclass(frozen=True)
-class Monitor:
+class Monitor(Told):
     """What the audits say so far; ``audit`` gives the next state and changes nothing.
 
     Examples
@@ -38,6 +37,7 @@ class Monitor:
     Alarm after 6 audits: the risk is above 0.2; this is a mistake with probability at most 0.05.
     """
 
+    kind: ClassVar[str] = "monitor"
     alpha: float
     delta: float = 0.05
     advisor: str = ""
@@ -95,22 +95,10 @@ class Monitor:
             alarm_at,
         )
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """What the audits say, in words."""
         if self.alarm:
             doubt = f"this is a mistake with probability at most {self.delta:.4g}"
             return f"Alarm after {self.alarm_at} audits: the risk is above {self.alpha:.4g}; {doubt}."
         return f"No alarm in {self.audits} audits, {self.lost:.4g} of them lost; p-value {self.p_value:.2g}."
-
-    def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
-        return json.dumps({"version": 1} | asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Monitor":
-        """Read what ``to_json`` wrote."""
-        values = json.loads(text)
-        values.pop("version")
-        return checked(cls, values, "monitor")
-
-    def _repr_html_(self) -> str:
-        return f"<p>{self}</p>"

@@ -1,24 +1,27 @@
 """RCPS-HB (Algorithm 2) and its repairs: the largest threshold at which acting early keeps the risk below alpha."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from edfa.certification.certificate import Certificate
 from edfa.certification.curve import Curve, Target, Undefined, trace
 from edfa.certification.groups import GroupCertificates, by_group
 from edfa.certification.issue import Found, issue
 from edfa.certification.records import Records
+from edfa.certification.replay import Options, Watched, name_of, records_of
 from edfa.certification.runs import Runs
 from edfa.certification.settings import level, one_of
 from edfa.certification.stops import Rule, Stops
 from edfa.certification.walk import BOUNDS, RiskTest
-from edfa.errors import MismatchError, SettingError
+from edfa.errors import DataError, MismatchError, SettingError
+from edfa.recourse.find import find_recourse
+from edfa.recourse.people import States
+from edfa.recourse.plans import Plans
 
 __all__ = ["Evaluation", "RecourseCertifier", "certify"]
 
@@ -52,7 +55,8 @@ class RecourseCertifier:
     their last step), or those "refused" where they stop. The early walk starts at ``anchor``, a threshold fixed
     without the calibration people. ``undefined``: what a run without any plan counts as. ``groups``: "separate" or
     "joint" certificates of the records' groups. ``horizon``: how many people one plans for, when looking while they
-    arrive in the order of the records.
+    arrive in the order of the records. ``signal``: what the rule watches in plans, "uncertainty" (the paper's), "plan",
+    "survival" or a function of the plans, such as a fitted ``SurvivalScore``; of records, the name theirs must have.
 
     Examples
     --------
@@ -70,13 +74,14 @@ class RecourseCertifier:
     walk: Walk = "grid_free"
     target: Target = "all"
     undefined: Undefined = "drop"
-    signal: str | None = None
+    signal: Any = None
     groups: Literal["separate", "joint"] | None = None
     grid: int | Sequence[float] = 100
     anchor: float | None = None
     horizon: int | None = None
     confidence_level: InitVar[float | None] = None
     certificate_: Certificate | GroupCertificates = field(init=False, repr=False)
+    _made: Mapping[str, Any] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self, confidence_level: float | None) -> None:
         if confidence_level is not None:
@@ -107,12 +112,21 @@ class RecourseCertifier:
         if self.walk == "quantile" and (np.ndim(self.grid) != 0 or int(np.max(self.grid)) < 2):
             raise SettingError("walk='quantile' needs grid=, a number of thresholds, at least 2")
 
-    def calibrate(self, records: Records) -> "RecourseCertifier":
-        """Find the certificate of ``records``, in ``certificate_``; returns the certifier."""
+    def calibrate(self, found: Records | Plans, **options: Unpack[Options]) -> "RecourseCertifier":
+        """Find the certificate of plans or records, in ``certificate_``; returns the certifier.
+
+        ``options`` are those of ``replay``, for plans.
+        """
+        records = self._read(found, options)
         if hasattr(self, "certificate_"):
             warnings.warn("calibrating again replaces the certificate; both together promise less", stacklevel=2)
         self.certificate_ = self._by_group(records) if self.groups else self.one(records)
+        self._made = found.made if isinstance(found, Plans) else {}
         return self
+
+    def _read(self, found: Any, options: Any) -> Records:
+        watched = {"signal": self.signal} if isinstance(found, Plans) and self.signal is not None else {}
+        return records_of(found, **watched | options)
 
     def _by_group(self, records: Records) -> GroupCertificates:
         parts = by_group(records)
@@ -122,8 +136,8 @@ class RecourseCertifier:
 
     def one(self, records: Records, delta: float | None = None, group: str | None = None) -> Certificate:
         """The certificate of all of ``records`` together; keeps nothing."""
-        if self.signal is not None and self.signal != records.signal_name:
-            raise MismatchError(f"the records carry the signal {records.signal_name!r}, not {self.signal!r}")
+        if self.signal is not None and name_of(self.signal) != records.signal_name:
+            raise MismatchError(f"the records carry the signal {records.signal_name!r}, not {name_of(self.signal)!r}")
         blank = Certificate(
             status="undefined",
             alpha=self.alpha,
@@ -163,8 +177,7 @@ class RecourseCertifier:
             raise SettingError("bound='cp' needs one run a person, lost or not; draw one with records.one_seed()")
         if bound != "wsr" or self.horizon:  # who looks while people arrive must bet in that order
             return RiskTest(bound, self.alpha, delta, horizon=self.horizon)
-        ids = np.array([str(person) for person in records.people[curve.people]], dtype=object)
-        return RiskTest(bound, self.alpha, delta, np.argsort(pd.util.hash_array(ids), kind="stable"))
+        return RiskTest(bound, self.alpha, delta, np.argsort(records.lots[curve.people], kind="stable"))
 
     def _thresholds(self, curve: Curve, signals: Floats) -> Floats:
         """What to try, in order. The first is "never stop early", but for the paper's grid and an anchor."""
@@ -179,19 +192,37 @@ class RecourseCertifier:
             tried = np.append(-np.inf, np.asarray(self.grid, dtype=np.float64))
         return tried if self.anchor is None else np.append(self.anchor, tried[tried > self.anchor])
 
-    def stop(self, runs: Any, rule: Rule = "safe", *, advisor: str | None = None) -> Stops | dict[str, Stops]:
-        """Where the certified rule, or one of the baselines "first" and "last", stops; see ``Certificate.stop``."""
-        certificate = self._calibrated()
-        if isinstance(certificate, GroupCertificates):
-            return certificate.stop(runs, rule)
-        return certificate.stop(runs, rule, advisor=advisor)
+    def stop(self, runs: Any, rule: Rule = "safe", **options: Unpack[Watched]) -> Stops | dict[str, Stops]:
+        """Where the certified rule, or one of the baselines "first" and "last", stops; see ``Certificate.stop``.
 
-    def evaluate(self, records: Records) -> Evaluation | dict[str, Evaluation | None] | None:
+        A trajectory will do where the certificate was made from plans: its own are found in the same way.
+        """
+        certificate, runs = self._calibrated(), self._with_plans(runs)
+        if isinstance(runs, Plans) and self.signal is not None:
+            options = {"signal": self.signal, **options}
+        return certificate.stop(runs, rule, **options)
+
+    def evaluate(
+        self, found: Records | Plans | States, **options: Unpack[Options]
+    ) -> Evaluation | dict[str, Evaluation | None] | None:
         """The risk, cost and share of triggered runs on held-out people; None where nobody has a plan."""
-        certificate = self._calibrated()
+        certificate, found = self._calibrated(), self._with_plans(found)
+        if isinstance(found, Plans):
+            one = certificate if isinstance(certificate, Certificate) else next(iter(certificate.values()))
+            options = {"reference": one.reference, **options}
+        records = self._read(found, options)
         if isinstance(certificate, GroupCertificates):
             return {group: self._held_out(certificate[group], part) for group, part in by_group(records).items()}
         return self._held_out(certificate, records)
+
+    def _with_plans(self, runs: Any) -> Any:
+        """A trajectory with plans found as those of the calibration were; anything else as it is."""
+        if not hasattr(runs, "people") or not callable(runs.people):
+            return runs
+        if "searcher" not in self._made:
+            raise DataError("a trajectory has no plans; pass find_recourse(trajectory, searcher) or calibrate on plans")
+        how = {name: self._made[name] for name in ("constraints", "wanted")}
+        return find_recourse(runs, self._made["searcher"], **how)
 
     def _held_out(self, certificate: Certificate, records: Records) -> Evaluation | None:
         certificate.stop(records)  # refuses another advisor or signal
@@ -214,12 +245,14 @@ class RecourseCertifier:
         if not hasattr(self, "certificate_"):
             from edfa.predictors.base import UnfittedError
 
-            raise UnfittedError("this certifier has no certificate yet; call calibrate(records) first")
+            raise UnfittedError("this certifier has no certificate yet; call calibrate(plans) first")
         return self.certificate_
 
 
-def certify(records: Records, alpha: float = 0.2, delta: float = 0.05, **settings: Any) -> Certificate:
-    """The certificate of ``records``; ``settings`` are those of ``RecourseCertifier``, but for groups.
+def certify(found: Records | Plans, alpha: float = 0.2, delta: float = 0.05, **settings: Any) -> Certificate:
+    """A certificate from plans (replayed here) or from records.
+
+    ``settings`` are those of ``RecourseCertifier``, but for groups; with plans, those of ``replay`` as well.
 
     Examples
     --------
@@ -231,4 +264,6 @@ at most 0.05 over the calibration sample.
     """
     if settings.get("groups"):
         raise SettingError("certify gives one certificate; use RecourseCertifier(groups=...) for those of groups")
-    return RecourseCertifier(alpha, delta, **settings).one(records)
+    watched = Options.__annotations__ if isinstance(found, Plans) else ()
+    options: Any = {name: settings.pop(name) for name in watched if name in settings}
+    return RecourseCertifier(alpha, delta, **settings).one(records_of(found, **options))

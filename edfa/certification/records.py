@@ -1,8 +1,7 @@
 """What a certificate is made from: one row for each step of each run of each person."""
 
-import hashlib
-import json
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import narwhals as nw
@@ -10,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.errors import ColumnError, DataError, EmptyTableError, hint
+from edfa.errors import ColumnError, DataError, EmptyTableError, MismatchError, hint
 
-__all__ = ["Records", "Reference", "fingerprint"]
+__all__ = ["Records", "Reference"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -29,7 +28,8 @@ class Records:
     ``signal`` is what the stop rule watches (small means sure), ``loss`` in [0, 1] says whether a plan made at this
     step fails once the rest is known, ``legal`` whether there is a plan at all, ``spent`` is the cost so far. Signal
     and loss of an illegal step are not read. To blame a run for stopping without a plan, call the step legal, with
-    loss 1. ``group`` is one label a person; ``refused`` says whether the decision at this step is unfavourable.
+    loss 1. ``group`` is one label a person; ``refused`` says whether the decision at this step is unfavourable. Runs
+    whose end is not known yet have no ``loss``: a rule can stop them, but nothing is certified from them.
 
     ``advisor`` is the fingerprint of all that made the runs; ``signal_name`` and ``reference`` (what "the rest" is) go
     into the certificate.
@@ -49,7 +49,7 @@ class Records:
     step: Ints
     spent: Floats
     signal: Floats
-    loss: Floats
+    loss: Floats | None
     legal: Bools
     group: npt.NDArray[Any] | None = None
     refused: Bools | None = None
@@ -113,6 +113,24 @@ class Records:
         columns = {name: getattr(self, name) for name in (*NEEDED, *OPTIONAL)}
         return replace(self, **{name: values[rows] for name, values in columns.items() if values is not None})
 
+    @cached_property
+    def lots(self) -> npt.NDArray[np.uint64]:
+        """A number for each of the people, from their written name alone: an order that has seen no loss."""
+        return np.asarray(pd.util.hash_array(np.array([str(person) for person in self.people], dtype=object)))
+
+    @classmethod
+    def join(cls, *parts: "Records") -> "Records":
+        """The records of several runs of one advisor, such as those of other seeds."""
+        if not parts:
+            raise EmptyTableError("there are no records to join")
+        kinds = ("advisor", "signal_name", "reference")
+        for part in parts[1:]:
+            for name in kinds:
+                if getattr(part, name) != getattr(parts[0], name):
+                    raise MismatchError(f"{name} is {getattr(parts[0], name)!r} here and {getattr(part, name)!r} there")
+        frames = pd.concat([part.frame() for part in parts])
+        return cls.from_frame(frames, **{name: getattr(parts[0], name) for name in kinds})
+
     def one_seed(self, seed: int = 0) -> "Records":
         """One run of each person, drawn at random: then every loss is 0 or 1 and the exact bound applies."""
         runs = self.frame()[["person", "seed"]].drop_duplicates()
@@ -143,8 +161,9 @@ class Records:
         return order
 
     def _check_steps(self) -> None:
-        bad = self.legal & ~((self.loss >= 0) & (self.loss <= 1))
-        self._refuse(bad, "loss", "lies outside [0, 1] at a legal step")
+        if self.loss is not None:
+            bad = self.legal & ~((self.loss >= 0) & (self.loss <= 1))
+            self._refuse(bad, "loss", "lies outside [0, 1] at a legal step")
         self._refuse(self.legal & ~np.isfinite(self.signal), "signal", "is no number at a legal step")
         self._refuse(~(self.spent >= 0) | np.isinf(self.spent), "spent", "is no cost")
         code, seed, spent = (column[self.order] for column in (self.code, self.seed, self.spent))
@@ -168,15 +187,6 @@ class Records:
         twice = pairs["code"].duplicated()
         if twice.any():
             raise DataError(f"person {_plain(self.people[pairs['code'][twice].iloc[0]])!r} is in two groups")
-
-
-def fingerprint(**parts: str) -> str:
-    """One word for all that makes an advisor: any change of model, blanket, policy, costs or searcher changes it.
-
-    >>> fingerprint(model="xgb:1", searcher="nearest") == fingerprint(searcher="nearest", model="xgb:1")
-    True
-    """
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _rising(*keys: Ints) -> Bools:

@@ -1,84 +1,156 @@
-"""From plans to records: each step's best plan, put over everything known at the end, and asked again (Valid@K)."""
+"""From plans to records: what the stop rule watches, and what became of each step's best plan at the end (Valid@K)."""
 
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from edfa.certification.certificate import Certificate
+from edfa.certification.identity import digest, identify
 from edfa.certification.loss import NO_PLAN, recourse_loss
-from edfa.certification.rcps import certify as certify_records
-from edfa.certification.records import Records, Reference, fingerprint
+from edfa.certification.records import Records, Reference
 from edfa.certification.signals import plan_uncertainty, uncertainty
-from edfa.errors import DataError, UnknownNameError
+from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors.base import Floats, Predictor
 from edfa.recourse.plans import Plans
 
-__all__ = ["certify", "replay"]
+__all__ = ["NAMED", "Options", "Signal", "Watched", "name_of", "records_of", "replay", "watch"]
 
-Signal = Literal["uncertainty", "plan", "survival"]
+Reals = npt.NDArray[np.float64]
+Signal = Literal["uncertainty", "plan", "survival"] | Callable[[Plans], Reals] | Reals
+NAMED = ("uncertainty", "plan", "survival")
 REFERENCES: tuple[Reference, ...] = ("trajectory_end", "all_features")
 
 
-def replay(
-    plans: Plans,
-    *,
-    reference: Reference = "trajectory_end",
-    whole: Floats | None = None,
-    favourable: int | None = None,
-    signal: Signal | npt.NDArray[np.float64] = "uncertainty",
-    advisor: str = "",
-) -> Records:
-    """What became of every step's first plan, one record a person, seed and step.
+class Watched(TypedDict, total=False):
+    """How plans are watched while people are asked."""
 
-    Parameters
-    ----------
-    reference
-        Against what is known at the last step of the same run, or ``"all_features"``: then ``whole`` has the complete
-        facts, a row for each different person in order of their numbers.
-    favourable
-        The code of the class a plan must lead to; without one, any other decision than the last counts.
-    signal
-        The paper's ``"uncertainty"``, the larger of it and the plan's (``"plan"``), one less the estimated
-        ``"survival"`` of the plan, or a number of your own for every row of ``plans.people``.
+    signal: Any  # "uncertainty", "plan", "survival", a function of the plans, or a number for every row of plans.people
+    group: npt.ArrayLike  # a label for each different person, in order of their numbers
+    advisor: str  # a name in place of the fingerprint of all that made the plans
+
+
+class Options(Watched, total=False):
+    """How plans are held against what is known at the end."""
+
+    reference: Reference  # what is known at the last step of the same run, or "all_features"
+    whole: Floats  # for "all_features": the complete facts of each different person, in order of their numbers
+    favourable: int  # the class a plan must lead to; the one that the plans were found for, or any other than today's
+
+
+def watch(plans: Plans, **options: Unpack[Watched]) -> Records:
+    """Records without losses: all that a stop rule may see. They can be stopped, but not certified from."""
+    return _watched(plans, _predictor(plans).predict_proba(plans.people.X), options)
+
+
+def replay(plans: Plans, **options: Unpack[Options]) -> Records:
+    """What became of every step's first plan, one record a person, seed and step; see ``Options``.
+
+    The signal is the paper's ``"uncertainty"``, the larger of it and the plan's (``"plan"``), one less the estimated
+    ``"survival"`` of the plan, or one of your own.
     """
-    people = plans.people
-    if people.predictor is None:
-        raise DataError("these plans were read from a file and have no predictor; only one can say if they last")
+    people, predictor = plans.people, _predictor(plans)
+    reference = options.get("reference", REFERENCES[0])
     if reference not in REFERENCES:
         raise UnknownNameError("reference", reference, REFERENCES)
-    end = _ends(plans) if reference == "trajectory_end" else _complete(plans, whole)
-    chances = people.predictor.predict_proba(people.X)
-    now, later = people.predictor.decide(chances), _decide(people.predictor, end)
-    legal, first = plans.legal, plans.first
-    changed = np.full(len(people), NO_PLAN)
-    followed = plans.to[first[legal]]
-    changed[legal] = _decide(people.predictor, np.where(np.isnan(followed), end[legal], followed))
+    end = _ends(plans) if reference == "trajectory_end" else _complete(plans, options.get("whole"))
+    legal, n = plans.legal, len(people)
+    to = plans.to[plans.first[legal]]
+    followed = np.where(np.isnan(to), end[legal], to)
+    # Today, at the end, and at the end with the plan followed: one model call for each set of known features.
+    told = predictor.predict_proba(np.concatenate([people.X, end, followed]))
+    chances, decided = told[:n], predictor.decide(told)
+    changed = np.full(n, NO_PLAN)
+    changed[legal] = decided[2 * n :]
+    favourable = _place(predictor, options.get("favourable", plans.made.get("wanted")))
+    return replace(
+        _watched(plans, chances, options),
+        loss=recourse_loss(decided[:n], decided[n : 2 * n], changed, favourable),
+        refused=None if favourable is None else decided[:n] != favourable,
+        reference=reference,
+    )
+
+
+def records_of(found: Records | Plans, **options: Unpack[Options]) -> Records:
+    """Records as they are, plans replayed."""
+    if isinstance(found, Plans):
+        return replay(found, **options)
+    if not isinstance(found, Records):
+        kind = type(found).__name__
+        raise DataError(
+            f"certificates come from plans or records, not {kind}; find_recourse finds a trajectory's plans"
+        )
+    if options:
+        raise SettingError(f"{next(iter(options))}= goes with plans; records say it themselves")
+    return found
+
+
+def name_of(signal: Any) -> str:
+    """What a certificate calls a signal; of an object, with a word for what it has learnt."""
+    if isinstance(signal, str):
+        return signal
+    if not callable(signal):
+        return "given"
+    return str(getattr(signal, "__name__", "")) or f"{type(signal).__name__} {digest(vars(signal))}"
+
+
+def _predictor(plans: Plans) -> Predictor:
+    if plans.people.predictor is None:
+        raise DataError("these plans were read from a file and have no predictor; only one can say if they last")
+    return plans.people.predictor
+
+
+def _place(predictor: Predictor, favourable: int | None) -> int | None:
+    """Where decisions have the favourable class."""
+    if favourable is None:
+        return None
+    found = np.flatnonzero(np.asarray(predictor.classes_) == favourable)
+    if not len(found):
+        raise UnknownNameError("class", favourable, predictor.classes_)
+    return int(found[0])
+
+
+def _watched(plans: Plans, chances: Reals, options: Any) -> Records:
+    people, signal = plans.people, options.get("signal", "uncertainty")
     return Records(
         person=np.asarray(people.person),
         seed=np.asarray(people.seed),
         step=np.asarray(people.step),
         spent=np.asarray(people.spent),
         signal=_signal(plans, chances, signal),
-        loss=recourse_loss(now, later, changed, favourable),
-        legal=legal,
-        refused=None if favourable is None else now != favourable,
-        advisor=advisor or _fingerprint(people.predictor, people.blanket),
-        signal_name=signal if isinstance(signal, str) else "given",
-        reference=reference,
+        loss=None,
+        legal=plans.legal,
+        group=None if options.get("group") is None else _labels(plans, options["group"]),
+        advisor=options.get("advisor") or identify(plans),
+        signal_name=name_of(signal),
     )
 
 
-def certify(found: Plans | Records, alpha: float = 0.2, delta: float = 0.05, **settings: Any) -> Certificate:
-    """A certificate from plans (replayed here) or from records; settings are those of ``RecourseCertifier``.
+def _signal(plans: Plans, chances: Reals, signal: Any) -> Reals:
+    if isinstance(signal, str) and signal not in NAMED:
+        raise UnknownNameError("signal", signal, NAMED)
+    if not isinstance(signal, str):
+        given = np.asarray(signal(plans) if callable(signal) else signal, dtype=float)
+        if given.shape != (len(plans.people),):
+            raise DataError(f"a signal is one number for each of the {len(plans.people)} steps, not {given.shape}")
+        return given
+    if signal == "uncertainty":
+        return uncertainty(chances)
+    if signal == "survival":
+        return _mortality(plans)
+    reached = np.ones(len(plans.people))
+    reached[plans.legal] = plans.after[plans.first[plans.legal]]
+    return plan_uncertainty(chances, np.column_stack([reached, 1 - reached]))
 
-    With plans, the settings of ``replay`` go in as well.
-    """
-    if isinstance(found, Records):
-        return certify_records(found, alpha, delta, **settings)
-    names = ("reference", "whole", "favourable", "signal", "advisor")
-    options = {name: settings.pop(name) for name in names if name in settings}
-    return certify_records(replay(found, **options), alpha, delta, **settings)
+
+def _mortality(plans: Plans) -> Reals:
+    """One less the survival of each step's first plan; 1 where there is none."""
+    if plans.survival is None:
+        raise DataError("these plans have no survival; make them with Lasting(train), or pass them to survive(plans)")
+    found = np.ones(len(plans.people))
+    found[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
+    return found
 
 
 def _ends(plans: Plans) -> Floats:
@@ -95,45 +167,18 @@ def _ends(plans: Plans) -> Floats:
 
 
 def _complete(plans: Plans, whole: Floats | None) -> Floats:
-    numbers, place = np.unique(np.asarray(plans.people.person), return_inverse=True)
     if whole is None:
         raise DataError("all_features asks about everything; pass whole=, the complete facts of each person")
+    numbers, place = np.unique(np.asarray(plans.people.person), return_inverse=True)
     facts = np.asarray(whole, dtype=np.float32)
     if facts.shape != (len(numbers), plans.people.X.shape[1]) or np.isnan(facts).any():
         raise DataError(f"whole must be complete and of shape {(len(numbers), plans.people.X.shape[1])}")
     return facts[place]
 
 
-def _decide(predictor: Predictor, rows: Floats) -> npt.NDArray[np.intp]:
-    return predictor.decide(predictor.predict_proba(rows))
-
-
-def _signal(plans: Plans, chances: npt.NDArray[np.float64], signal: Any) -> npt.NDArray[np.float64]:
-    if not isinstance(signal, str):
-        given = np.asarray(signal, dtype=float)
-        if given.shape != (len(plans.people),):
-            raise DataError(f"a signal is one number for each of the {len(plans.people)} steps, not {given.shape}")
-        return given
-    if signal == "uncertainty":
-        return uncertainty(chances)
-    if signal == "survival":
-        return _mortality(plans)
-    if signal != "plan":
-        raise UnknownNameError("signal", signal, ("uncertainty", "plan", "survival"))
-    reached = np.ones(len(plans.people))
-    reached[plans.legal] = plans.after[plans.first[plans.legal]]
-    return plan_uncertainty(chances, np.column_stack([reached, 1 - reached]))
-
-
-def _mortality(plans: Plans) -> npt.NDArray[np.float64]:
-    """One less the survival of each step's first plan; 1 where there is none."""
-    if plans.survival is None:
-        raise DataError("these plans have no survival; make them with Lasting(train), or pass them to survive(plans)")
-    found = np.ones(len(plans.people))
-    found[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
-    return found
-
-
-def _fingerprint(predictor: Predictor, blanket: Any) -> str:
-    """Of the model and the blanket; who knows policy, costs and searcher passes ``advisor``."""
-    return fingerprint(model=repr(predictor), blanket=blanket.to_json() if blanket else "")
+def _labels(plans: Plans, group: npt.ArrayLike) -> npt.NDArray[Any]:
+    numbers, place = np.unique(np.asarray(plans.people.person), return_inverse=True)
+    labels = np.asarray(group)
+    if labels.shape != (len(numbers),):
+        raise DataError(f"group has one label for each of the {len(numbers)} people, not the shape {labels.shape}")
+    return np.asarray(labels[place])

@@ -20,7 +20,8 @@ Bools = npt.NDArray[np.bool_]
 class Runs:
     """One run is one person under one seed; ``start`` is its first row among rows sorted by person, seed and step.
 
-    The columns are the records' own, sorted; the signal of an illegal step is infinite, so that no rule stops there.
+    The columns are the records' own, sorted; the signal of an illegal step is infinite, so that no rule stops there;
+    losses that are not known yet are NaN.
     """
 
     person: Ints
@@ -47,7 +48,7 @@ class Runs:
             length=np.diff(start, append=len(code)),
             step=records.step[rows],
             signal=np.where(records.legal, records.signal, np.inf)[rows],
-            loss=records.loss[rows],
+            loss=np.full(len(code), np.nan) if records.loss is None else records.loss[rows],
             spent=records.spent[rows],
             refused=None if refused is None else refused[rows],
         )

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from edfa.errors import DataError
+from edfa.recourse.plans import Plans
 
-__all__ = ["SurvivalScore", "plan_uncertainty", "uncertainty"]
+__all__ = ["SurvivalScore", "facts_of", "plan_uncertainty", "uncertainty"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,7 +39,8 @@ def plan_uncertainty(chances: Any, changed: Any) -> Floats:
 class SurvivalScore:
     """The chance that a plan fails, learnt from runs of people other than those of the calibration.
 
-    ``facts`` are numbers known at the step, such as both uncertainties, the margin and the share of cost left.
+    ``facts`` are numbers known at the step, such as both uncertainties and the share of features left; of plans, those
+    of ``facts_of``. Give a fitted score as ``signal`` to whatever certifies from plans.
 
     Examples
     --------
@@ -50,19 +52,36 @@ class SurvivalScore:
     """
 
     def fit(self, facts: Any, loss: Any) -> "SurvivalScore":
-        """Learn from legal steps: their facts, and whether the plan was lost."""
+        """Learn from steps: their facts or plans, and whether the plan was lost (NaN: there was none)."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        lost = np.asarray(loss).astype(np.int64)
-        if len(np.unique(lost)) < 2:
+        lost = np.asarray(loss, dtype=np.float64)
+        legal = ~np.isnan(lost)
+        if len(np.unique(lost[legal])) < 2:
             raise DataError("a survival score needs plans that lasted and plans that failed")
-        self._model = make_pipeline(StandardScaler(), LogisticRegression()).fit(np.asarray(facts), lost)
+        model = make_pipeline(StandardScaler(), LogisticRegression())
+        self._model = model.fit(_numbers(facts)[legal], lost[legal].astype(np.int64))
         return self
 
     def __call__(self, facts: Any) -> Floats:
-        """The signal: the chance of failing."""
+        """The signal: the chance of failing, from facts or plans."""
         if not hasattr(self, "_model"):
             raise DataError("this score has learnt nothing yet; call fit(facts, loss) first")
-        return np.asarray(self._model.predict_proba(np.asarray(facts))[:, 1], dtype=np.float64)
+        return np.asarray(self._model.predict_proba(_numbers(facts))[:, 1], dtype=np.float64)
+
+
+def facts_of(plans: Plans) -> Floats:
+    """What is known of the first plan at each step: both uncertainties, the share of features left, its size."""
+    if plans.people.predictor is None:
+        raise DataError("these plans were read from a file and have no predictor; a signal needs its chances")
+    legal, first = plans.legal, plans.first[plans.legal]
+    own = uncertainty(plans.people.predictor.predict_proba(plans.people.X))
+    plan = np.ones((len(own), 4))
+    plan[legal] = np.column_stack([1 - plans.after[first], plans.l0[first], plans.l2[first], plans.effort[first]])
+    return np.column_stack([own, np.isnan(plans.people.X).mean(axis=1), plan])
+
+
+def _numbers(facts: Any) -> Floats:
+    return facts_of(facts) if isinstance(facts, Plans) else np.asarray(facts, dtype=np.float64)

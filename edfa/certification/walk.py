@@ -7,6 +7,7 @@ full level, and to certify a bad one the walk would have to pass the first bad o
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +37,12 @@ def leading(passed: npt.NDArray[np.bool_]) -> Ints:
     return np.asarray(np.cumprod(passed, axis=-1, dtype=np.int64).sum(axis=-1))
 
 
+@lru_cache(maxsize=1024)
+def _most(n: int, alpha: float, delta: float, bound: Bound, unit: int) -> int:
+    """Groups and candidates of one size ask for the same number."""
+    return int(critical_losses(n, alpha, delta, bound, unit))
+
+
 def _first(failed: npt.NDArray[np.bool_]) -> int:
     at = int(np.argmax(failed))
     return at if failed[at] else len(failed)
@@ -59,7 +66,7 @@ class RiskTest:
         if self.bound == "wsr":
             return _bet_along(self, curve, points)
         if curve.count is not None:  # the p-value rises with the losses, so one number decides
-            most = critical_losses(curve.n, self.alpha, self.delta, self.bound, curve.unit)
+            most = _most(curve.n, self.alpha, self.delta, self.bound, curve.unit)
             return _first(curve.count[points] > most)
         return _first(self.p_values(curve, points) > self.delta)
 

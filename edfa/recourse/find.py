@@ -1,5 +1,6 @@
 """find_recourse: plans for whole batches of partially known people, one model call for all who know the same."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,8 @@ def find_recourse(
     rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
     tasks = [Task(group, rules, people.predictor, goal, seed) for group in swept.groups]
     parts = [_columns(searcher, task, rows, k) for task in tasks]
-    return _plans(people, Why(people, rules, goal, rows), parts, decision)
+    made = {**people.made, "searcher": searcher, "constraints": constraints, "wanted": wanted}
+    return replace(_plans(people, Why(people, rules, goal, rows), parts, decision), made=made)
 
 
 def _position(predictor: Predictor, wanted: int) -> int:
@@ -151,7 +153,7 @@ def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict
 def _plans(people: People, why: Why, parts: list[dict[str, Any]], decision: Codes) -> Plans:
     if not parts:  # nobody, or everybody is there already
         parts = [_nothing(len(people.schema))]
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     order = np.argsort(joined["of"], kind="stable")
     joined = {name: part[order] for name, part in joined.items()}
     why.settle(joined["of"])

@@ -1,7 +1,8 @@
 """A batch of partially known people: what every searcher starts from, however they came to be known so far."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,8 @@ class People:
         Whole numbers that come back with the plans; one for all, or one a row.
     spent
         What was paid so far; one for all, or one a row.
+    made
+        What brought them here, such as policy and prices; a certificate holds for the same alone.
 
     Examples
     --------
@@ -53,6 +56,7 @@ class People:
     seed: Numbers | int = 0
     step: Numbers | int = 0
     spent: npt.NDArray[np.float64] | float = 0.0
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rows = np.asarray(self.X, dtype=np.float32)

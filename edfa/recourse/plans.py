@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from typing import Any, Literal
@@ -42,7 +42,8 @@ class Plan:
     says whether training people are like the result, ``inlier_base`` what share of real people are (see
     ``edfa.recourse.plausible``). ``invalidation`` is the chance that it fails when its numbers are met only
     roughly (from ``PROBE``). ``survival`` is the chance that it still holds when everything is known, with its standard
-    error (from ``Lasting`` or ``survive``). ``donor`` is the training row whose values it takes. ``unknown`` was not known.
+    error (from ``Lasting`` or ``survive``). ``donor`` is the training row whose values it takes. ``unknown`` was not
+    known.
     """
 
     id: str
@@ -89,7 +90,7 @@ class Plans:
 
     ``of`` is the row of ``people`` that a plan is for, ``to`` what changes (NaN: nothing), in encoded units;
     ``decision`` is what the model decides about each of the people today. ``reasons`` has an entry for everybody
-    without a plan.
+    without a plan. ``made`` is what brought the people here and what found the plans; it is not written to files.
     """
 
     people: People
@@ -113,6 +114,7 @@ class Plans:
     invalidation: Reals | None = None
     survival: Reals | None = None
     survival_error: Reals | None = None
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.of)

@@ -60,7 +60,7 @@ def test_words_and_stops():
     assert none.stop([[0.0, 0.1]]).sentence == ""
     nobody = Records.from_frame(people(5).frame().assign(legal=False))
     assert not certify_on_average(nobody).certified
-    with pytest.raises(MismatchError, match="made for 'a'"):
+    with pytest.raises(MismatchError, match="made for advisor 'a', not for 'b'"):
         found.stop(people(3, advisor="b"))
     with pytest.raises(SettingError, match="alpha lies between"):
         certify_on_average(people(3), 1.0)

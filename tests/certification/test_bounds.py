@@ -71,6 +71,19 @@ def test_no_float_ceil_for_any_count_up_to_a_thousand():
     assert not np.isclose(hb_ucb(0.07, 100), hb_ucb(0.08, 100), atol=0.01), "one loss more would show"
 
 
+@pytest.mark.parametrize("n", [7, 100, 5000])
+def test_a_risk_within_a_billionth_is_the_whole_count(n):
+    """n times the risk may be off by 1e-9 n; what is farther above a count belongs to the next one."""
+    lost, mu = n // 3, 0.45
+    for off in (-9e-10, 9e-10):
+        assert cp_ucb(lost / n + off, n) == cp_ucb(n=n, losses=lost)
+        assert hb_p_value(lost / n + off, n, mu) == pytest.approx(hb_p_value(n=n, losses=lost, mu=mu), rel=1e-5)
+    above = lost / n + 2e-9
+    exact = min(math.e * stats.binom.cdf(lost + 1, n, mu), math.exp(-2 * n * (mu - above) ** 2))
+    assert hb_p_value(above, n, mu) == pytest.approx(exact, rel=1e-9)
+    assert hb_p_value(above, n, mu) > hb_p_value(n=n, losses=lost, mu=mu) * (1 + 1e-3) or n == 7
+
+
 @given(st.integers(1, 500), st.floats(0.001, 0.999), st.floats(1e-6, 0.9), st.data())
 def test_the_p_value_and_the_bound_say_the_same(n, mu, delta, data):
     lost = data.draw(st.integers(0, n))

@@ -23,7 +23,16 @@ from edfa.certification import (
     uncertainty,
 )
 from edfa.certification.examples import people
-from edfa.errors import ColumnError, DataError, EmptyTableError, MismatchError, SettingError, UnknownNameError
+from edfa.errors import (
+    ColumnError,
+    DataError,
+    EmptyTableError,
+    MismatchError,
+    SchemaError,
+    SettingError,
+    UnknownNameError,
+    UnreadableError,
+)
 
 PROMISE = re.compile(r"at most|wrong with probability|guarantee", re.I)
 
@@ -77,6 +86,41 @@ def test_json_brings_it_back(settings, n):
     assert told["version"] == 1
     assert told["curve"][0]["tau"] == "-inf"
     assert Certificate.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize("settings", [{}, {"bound": "paper"}, {"bound": "wsr"}])
+def test_every_point_of_the_curve_is_what_its_threshold_does(settings):
+    data = people(150, seed=3)
+    found = certify(data, 0.2, **settings)
+    losses = data.frame().set_index(["person", "step"]).loss
+    for point in found.curve:
+        stops = replace(found, tau=point.tau).stop(data)
+        lost = losses.loc[list(zip(stops.person, stops.step, strict=True))]
+        assert point.risk == pytest.approx(lost.mean())
+        assert point.triggered == pytest.approx(stops.triggered.mean())
+        assert point.cost == pytest.approx(stops.spent.mean())
+        assert point.risk < point.bound
+        assert (point.p <= 0.05) == (point.bound <= 0.2)
+    assert found.left_out == 0
+    assert certify(without_plans(7)).left_out == 7
+
+
+def test_what_cannot_be_read_is_said():
+    for text in ("", "{", "[]", "{}"):
+        with pytest.raises(UnreadableError, match="not a certificate as to_json writes it"):
+            Certificate.from_json(text)
+    with pytest.raises(UnreadableError, match="has version 2; this edfa reads version 1"):
+        Certificate.from_json(certify(people(9)).to_json().replace('"version": 1', '"version": 2'))
+    with pytest.raises(SchemaError, match=r"certificate.status: 'sure' is not one of"):
+        Certificate.from_json(certify(people(9)).to_json().replace("data_limited", "sure"))
+
+
+def test_a_step_without_a_plan_can_be_blamed():
+    """Where stopping without a plan counts as a failure, such a step is legal and lost."""
+    lenient = some(legal=[False, True] * 3, loss=[0.0] * 6)
+    strict = some(legal=[True] * 6, loss=[1.0, 0.0] * 3)
+    assert certify(lenient, 0.4, 0.4).first.risk == 0
+    assert certify(strict, 0.4, 0.4).first.risk == 1
 
 
 def test_a_certificate_cannot_be_changed():

@@ -105,6 +105,17 @@ def test_from_records_to_certificates_ten_thousand_times(settings, bound):
     assert low <= world.violated(passed).sum() <= high <= MOST
 
 
+def test_bets_of_some_size_ten_thousand_times():
+    world, n = World((0.0, 0.203, 0.1, 0.203), tied=False), 30
+    losses, defined = world.draw(n, DRAWS, seed=12)
+    shape, certifier = as_records(losses[0], defined[0]), RecourseCertifier(ALPHA, DELTA, bound="wsr")
+    false = 0
+    for one in losses[:, :, ::-1].reshape(DRAWS, -1).astype(float):
+        object.__setattr__(shape, "loss", one)
+        false += world.violated(rules_passed(certifier.search(shape), 4))
+    assert 100 < false <= MOST
+
+
 # The probe
 
 

@@ -51,6 +51,22 @@ def test_losses_are_those_of_one_plan_at_a_time():
     np.testing.assert_array_equal(records.step, TRAJECTORY.step)
 
 
+def test_one_model_call_for_each_set(monkeypatch):
+    """However many people and plans: every set of known features is asked about once."""
+    asked, answer = [], SubsetXGB._answer
+
+    def count(self, mask, known):
+        asked.append(mask.tobytes())
+        return answer(self, mask, known)
+
+    monkeypatch.setattr(SubsetXGB, "_answer", count)
+    replay(PLANS)
+    assert len(asked) == len(set(asked))
+    visible = np.isin(TABLE.schema.names, BLANKET.features)
+    sets = {(row & visible).tobytes() for row in ~np.isnan(PLANS.people.X)}
+    assert 1 < len(set(asked)) <= len(sets)
+
+
 def test_a_plan_at_the_last_step_lasts():
     records = replay(PLANS)
     last = TRAJECTORY.last
