@@ -52,7 +52,7 @@ def mean(found: list[dict[str, Any]], key: str) -> float:
 def cost(found: list[dict[str, Any]]) -> str:
     """The mean cost; how many seeds have no certificate."""
     if not found:
-        return "–"
+        return "none"
     missing = sum(not c["certified"] for c in found)
     return f"{mean(found, 'cost'):.1f}" + (f" ({missing} of {len(found)} not certified)" if missing else "")
 
@@ -61,10 +61,8 @@ def costs(found: dict[Case, Any], kind: str) -> tuple[str, list[str], int]:
     rows, misses, halved = [], [], 0
     for name in SETS:
         ends = [c["curves"]["nearest"][-1][0] for case, c in found.items() if case[:2] == (name, kind) and c["curves"]]
-        row = [name, f"{np.mean(ends):.1f}"]
-        for way in COMBINATIONS + OTHERS:
-            row.append(" · ".join(cost(cells(found, name, kind, way, alpha)) for alpha in ALPHAS))
-        rows.append(row)
+        told = [[cost(cells(found, name, kind, way, alpha)) for alpha in ALPHAS] for way in COMBINATIONS + OTHERS]
+        rows.append([name, f"{np.mean(ends):.1f}", *(" · ".join(pair) for pair in told)])
         recipe, ours = (mean(cells(found, name, kind, way, 0.2), "cost") for way in (RECIPE, OURS))
         halved += ours <= recipe / 2
         if ours > recipe / 2:
@@ -85,10 +83,9 @@ def details(found: dict[Case, Any], kind: str) -> tuple[str, list[str]]:
                 loud = [c for c in told if c["risk"] > alpha + 3 * np.sqrt(alpha * (1 - alpha) / max(1, c["n"]))]
                 misses += [f"{NAMES[kind]}, {name}: a test risk of {c['risk']:.3f} at alpha = {alpha}" for c in loud]
                 accuracy = f"{mean(told, 'right_end'):.3f} · {mean(told, 'right'):.3f}"
-                rows.append(
-                    [name, alpha, label, f"{mean(told, 'early'):.0%}", ", ".join(f"{r:.3f}" for r in risks) or "–"]
-                    + [f"{mean(told, 'changes'):.2f}", f"{mean(told, 'l2'):.2f}", accuracy]
-                )
+                seen = ", ".join(f"{risk:.3f}" for risk in risks) or "none"
+                size = [f"{mean(told, 'changes'):.2f}", f"{mean(told, 'l2'):.2f}"]
+                rows.append([name, alpha, label, f"{mean(told, 'early'):.0%}", seen, *size, accuracy])
     head = [
         "set",
         "alpha",
@@ -130,9 +127,9 @@ def curves(found: dict[Case, Any]) -> str:
         for label, order, way in (("paper", "paper", "nearest"), ("full", "surviving", "lasting")):
             told = found[name, "xgb", SEEDS[0], order]["curves"][way]
             rows.append(
-                [name, label, ", ".join(f"{s:.0f}: {lost:.0%}" if has else f"{s:.0f}: –" for s, has, lost in told)]
+                [name, label, ", ".join(f"{s:.0f}: {lost:.0%}" if has else f"{s:.0f}: none" for s, has, lost in told)]
             )
-    return table(["set", "recipe", "spent: share of plans lost (–: nobody has a plan)"], rows)
+    return table(["set", "recipe", "spent: share of plans lost (none: nobody has a plan)"], rows)
 
 
 def speed() -> tuple[str, list[str]]:
