@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from edfa.explanation.support import Support, Tries
+from edfa.explanation.support import Grid, Support, Tries
 from edfa.predictors.base import Chances, Floats, Mask, Predictor, by_mask
 
 __all__ = ["DOWN", "UP", "Group", "Reach", "Sweep", "necessity", "sweep"]
@@ -26,25 +26,34 @@ Bools = npt.NDArray[np.bool_]
 class Group:
     """People who know the same features, and what the model says when one of these has another value.
 
-    People with the same values are one *case*: ``case[i]`` is that of ``people[i]``. ``tries`` holds, for each swept
-    feature, what was tried; ``chances`` has a column for every try of every feature, one after the other.
+    People with the same values are one *case*: ``case[i]`` is that of ``people[i]``. ``grid`` is what was tried;
+    ``chances`` has a column for every try of every feature, one after the other.
     """
 
     mask: Mask
     people: Codes
     case: Codes
     facts: Floats
-    features: tuple[int, ...]
-    tries: tuple[Tries, ...]
+    grid: Grid
     told: Chances
     chances: Chances
     decision: Codes
     decisions: Codes
 
-    @cached_property
+    @property
+    def features(self) -> tuple[int, ...]:
+        """The swept features."""
+        return self.grid.features
+
+    @property
+    def tries(self) -> tuple[Tries, ...]:
+        """What was tried of each."""
+        return self.grid.tries
+
+    @property
     def ends(self) -> Codes:
         """Where the columns of each feature end."""
-        return np.cumsum([len(t) for t in self.tries], dtype=np.intp)
+        return self.grid.starts[1:]
 
     def flips(self, wanted: int | None = None) -> Bools:
         """Which tries turn each case's decision, or turn it to the wanted class."""
@@ -140,16 +149,13 @@ def sweep(X: Floats, predictor: Predictor, support: Support, features: Mask | No
     """
     groups: list[Group] = []
     for mask, people in by_mask(X):
-        asked = mask if features is None else mask & features
-        tried = tuple(int(j) for j in np.flatnonzero(asked))
-        tries = tuple(support.tries(predictor, mask, j) for j in tried)
-        size = max(1, ROWS // (1 + sum(len(t) for t in tries)))
-        facts, case = _cases(X[np.ix_(people, np.flatnonzero(mask))])
+        grid = support.grid(predictor, mask, mask if features is None else mask & features)
+        size = max(1, ROWS // (1 + len(grid)))
+        facts, case = _cases(X.take(people, axis=0).take(np.flatnonzero(mask), axis=1))
         order = np.argsort(case, kind="stable")
         for first in range(0, len(facts), size):
-            part = order[(case[order] >= first) & (case[order] < first + size)]
-            some = facts[first : first + size]
-            groups.append(_ask(predictor, mask, people[part], case[part] - first, some, (tried, tries)))
+            part = order if len(facts) <= size else order[(case[order] >= first) & (case[order] < first + size)]
+            groups.append(_ask(predictor, mask, (people[part], case[part] - first), facts[first : first + size], grid))
     return Sweep((len(X), X.shape[1]), tuple(groups))
 
 
@@ -165,33 +171,22 @@ def necessity(
 
 def _cases(facts: Floats) -> tuple[Floats, Codes]:
     """The distinct rows, and which of them each row is."""
-    if not facts.shape[1]:
+    if len(facts) == 1 or not facts.shape[1]:
         return facts[:1], np.zeros(len(facts), dtype=np.intp)
     found, case = np.unique(facts, axis=0, return_inverse=True)
     return found, case.ravel()
 
 
-def _ask(
-    predictor: Predictor,
-    mask: Mask,
-    people: Codes,
-    case: Codes,
-    facts: Floats,
-    tried: tuple[tuple[int, ...], tuple[Tries, ...]],
-) -> Group:
+def _ask(predictor: Predictor, mask: Mask, who: tuple[Codes, Codes], facts: Floats, grid: Grid) -> Group:
     """One call: each case as it is, then with every try of every feature."""
-    features, tries = tried
-    total = 1 + sum(len(t) for t in tries)
+    total = 1 + len(grid)
     rows = np.repeat(facts[:, None, :], total, axis=1)
-    column = 1
-    for feature, values in zip(features, tries, strict=True):
-        rows[:, column : column + len(values), int(np.count_nonzero(mask[:feature]))] = values.value
-        column += len(values)
+    rows[:, np.arange(1, total), grid.columns[grid.owner]] = grid.value
     flat = predictor.predict_known(mask, rows.reshape(len(facts) * total, -1))
     decided = predictor.decide(flat).reshape(len(facts), total)
     chances = flat.reshape(len(facts), total, -1)
     now, then = (chances[:, 0], decided[:, 0]), (chances[:, 1:], decided[:, 1:])
-    return Group(mask, people, case, facts, features, tries, now[0], then[0], now[1], then[1])
+    return Group(mask, *who, facts, grid, now[0], then[0], now[1], then[1])
 
 
 def _reach(tries: Tries, flips: Bools, own: Floats, way: int) -> tuple[Floats, Floats, Floats, Floats]:

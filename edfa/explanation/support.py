@@ -1,17 +1,22 @@
 """The values a feature takes among training people, and which of them are worth trying on a model."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from edfa.errors import DataError
 from edfa.predictors.base import Floats, Mask, Predictor
+from edfa.predictors.kept import Kept
 
-__all__ = ["Support", "Tries"]
+__all__ = ["Grid", "Support", "Tries"]
 
+Codes = npt.NDArray[np.intp]
 Shares = npt.NDArray[np.float64]
 GRID = 64  # values tried of a feature that has more, where the model does not tell its cells
+KEPT = 512  # sets of known features whose tries are held in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +54,56 @@ class Tries:
 
 
 @dataclass(frozen=True, eq=False)
+class Grid:
+    """The tries of some features of people who know the same, one feature after the other.
+
+    ``columns`` has the place of each of these features among the known ones.
+    """
+
+    features: tuple[int, ...]
+    columns: Codes
+    tries: tuple[Tries, ...]
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def starts(self) -> Codes:
+        """Where the tries of each feature start, then the end."""
+        return np.cumsum([0, *(len(t) for t in self.tries)], dtype=np.intp)
+
+    @cached_property
+    def owner(self) -> Codes:
+        """Of each try, the place of its feature among those that are tried."""
+        return np.repeat(np.arange(len(self.tries)), np.diff(self.starts))
+
+    @cached_property
+    def value(self) -> Floats:
+        """Of each try, its value."""
+        return self._join("value")
+
+    @cached_property
+    def lower(self) -> Floats:
+        """Of each try, the least value that it stands for."""
+        return self._join("lower")
+
+    @cached_property
+    def upper(self) -> Floats:
+        """Of each try, the value up to which it stands for all."""
+        return self._join("upper")
+
+    def _join(self, name: str) -> Floats:
+        return np.concatenate([np.zeros(0, dtype=np.float32), *(getattr(t, name) for t in self.tries)])
+
+    @cached_property
+    def told(self) -> tuple[bool, ...]:
+        """Of each feature, whether the model tells its cells."""
+        return tuple(bool((t.lower < t.upper).all()) for t in self.tries)
+
+
+@dataclass(frozen=True, eq=False)
 class Support:
-    """Every value of every column of the training rows, with its share.
+    """Every value of every column of the training rows, with its share; ``whole`` are those of which all are tried.
 
     Examples
     --------
@@ -61,14 +114,16 @@ class Support:
 
     values: tuple[Floats, ...]
     shares: tuple[Shares, ...]
+    whole: tuple[int, ...] = ()
+    kept: Kept[Grid] = field(default_factory=lambda: Kept(KEPT), repr=False)
 
     @classmethod
-    def of(cls, rows: Floats) -> "Support":
-        """The support of encoded training rows."""
+    def of(cls, rows: Floats, whole: Iterable[int] = ()) -> "Support":
+        """The support of encoded training rows; ``whole`` names columns whose values have no order to thin out by."""
         if not len(rows):
             raise DataError("the support of a feature is what training people have; there are none")
         found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in np.asarray(rows).T]
-        return cls(tuple(v for v, _ in found), tuple(c / c.sum() for _, c in found))
+        return cls(tuple(v for v, _ in found), tuple(c / c.sum() for _, c in found), tuple(whole))
 
     def tries(self, predictor: Predictor, mask: Mask, feature: int) -> Tries:
         """Where the model tells its cells, one value of each: nothing is sampled and nothing missed.
@@ -78,9 +133,20 @@ class Support:
         values, shares = self.values[feature], self.shares[feature]
         if (cuts := predictor.cells(mask, feature)) is not None:
             return _one_a_cell(values, shares, cuts)
-        if len(values) > GRID:
+        if len(values) > GRID and feature not in self.whole:
             values, shares = _grid(values, shares)
         return Tries(values, shares, values, values, values, values)
+
+    def grid(self, predictor: Predictor, mask: Mask, asked: Mask) -> Grid:
+        """The tries of the features that are asked for and known; kept for the next people."""
+
+        def make() -> Grid:
+            known = np.flatnonzero(mask)
+            columns = np.flatnonzero(asked[known])
+            features = tuple(int(j) for j in known[columns])
+            return Grid(features, columns, tuple(self.tries(predictor, mask, j) for j in features))
+
+        return self.kept.get(predictor, mask, make, asked.tobytes())
 
 
 def _one_a_cell(values: Floats, shares: Shares, cuts: Floats) -> Tries:

@@ -83,7 +83,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         told = mask & self.varies_  # a column that never varied has taught nothing
         if not told.any():
             return np.tile(self.prior_, (len(known), 1))
-        return self._answer(told, known if told.sum() == mask.sum() else known[:, told[mask]])
+        return self._answer(told, known if (told == mask).all() else known[:, told[mask]])
 
     def decide(self, chances: Chances) -> npt.NDArray[np.intp]:
         """The position in ``classes_`` of the likelier class, or by ``threshold`` where one is set."""
@@ -163,6 +163,9 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 def by_mask(matrix: Floats) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
     """Rows that know the same features, together: each set of known features with its rows, in order."""
     known = ~np.isnan(matrix)
+    if len(known) == 1:
+        yield known[0], np.zeros(1, dtype=np.intp)
+        return
     words = np.zeros((len(known), -(-known.shape[1] // 64) * 8), dtype=np.uint8)
     words[:, : -(-known.shape[1] // 8)] = np.packbits(known, axis=1)
     order = np.lexsort(words.view(np.uint64).T)

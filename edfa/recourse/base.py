@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,28 +18,10 @@ from edfa.recourse.people import People
 from edfa.recourse.rules import Bools, Reals, Rules
 from edfa.recourse.survival import Survival
 
-__all__ = ["Codes", "Found", "Searcher", "Task", "View"]
+__all__ = ["Codes", "Found", "Searcher", "Task"]
 
 Codes = npt.NDArray[np.intp]
 ROWS = 200_000  # in one model call at most
-
-
-class View(NamedTuple):
-    """A model as it was fitted, and a set of known features: a key of what is kept for the next people.
-
-    It holds on to the model, so that no other can take its place in memory, and to its prior, which every fit makes
-    anew; a model that is fitted again is another one.
-    """
-
-    predictor: Predictor
-    prior: Any
-    threshold: float | None
-    mask: bytes
-
-    @property
-    def key(self) -> tuple[int, int, float | None, bytes]:
-        """Equal for the same model and the same features."""
-        return id(self.predictor), id(self.prior), self.threshold, self.mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +36,6 @@ class Task:
     predictor: Predictor
     wanted: int | None
     seed: int = 0
-
-    @cached_property
-    def view(self) -> "View":
-        """What a thing that is kept for these people must have been made from."""
-        return View(self.predictor, self.predictor.prior_, self.predictor.threshold, self.mask.tobytes())
 
     @property
     def mask(self) -> Mask:
@@ -123,6 +100,11 @@ class Task:
             turned &= np.take_along_axis(chances, decided[..., None], axis=-1)[..., 0] >= least
         return turned
 
+    @cached_property
+    def turning(self) -> Bools:
+        """Which tries of the sweep are recourse for each case."""
+        return self.reached(np.arange(len(self)), self.group.decisions, self.group.chances)
+
     def score(self, case: Codes, chances: Chances) -> Reals:
         """How near chances are to recourse: that of the wanted class, or of any but today's."""
         if self.wanted is not None:
@@ -159,9 +141,9 @@ class Found:
         return cls(none, np.zeros((0, len(task.features)), dtype=np.float32), none, task.ask(task.facts[:0]))
 
     @classmethod
-    def of(cls, case: Codes, to: Floats) -> "Found":
+    def of(cls, case: Codes, to: Floats, chances: Chances | None = None) -> "Found":
         """Change sets that come from no one."""
-        return cls(case, to, np.full(len(case), -1, dtype=np.intp))
+        return cls(case, to, np.full(len(case), -1, dtype=np.intp), chances)
 
     def take(self, rows: Codes | Bools) -> "Found":
         """Some of them."""
@@ -206,8 +188,8 @@ class Searcher(ABC):
 
     @cached_property
     def support(self) -> Support:
-        """The values that training people have."""
-        return Support.of(self.rows)
+        """The values that training people have; every level of a category is tried."""
+        return Support.of(self.rows, [j for j, f in enumerate(self.train.schema) if f.kind == "categorical"])
 
     def rules(self, constraints: Constraints | None, people: People) -> Rules:
         """Card and constraints for these people; kept, since the next person is often asked about with the same."""

@@ -2,96 +2,39 @@
 
 from functools import cache
 from itertools import combinations
-from math import comb
 
 import numpy as np
 
 from edfa.recourse.base import Codes, Found
-from edfa.recourse.options import Options, nearest_try
+from edfa.recourse.options import Options
 from edfa.recourse.rules import Bools
 
-__all__ = ["combine", "differences"]
+__all__ = ["combine"]
 
 WIDTH = 8  # of a donor's differences, those that help most by themselves are combined
 
 
-def differences(options: Options, case: Codes, donors: np.ndarray) -> tuple[Codes, Bools]:
-    """The option that each donor's value is, and whether it may be proposed: (cases, donors, free features).
-
-    ``donors`` has their known values, (cases, donors, columns).
-    """
-    task = options.task
-    option = np.zeros((*donors.shape[:2], len(task.free)), dtype=np.intp)
-    usable = np.zeros(option.shape, dtype=bool)
-    for k, feature in enumerate(task.group.features):
-        first, end = options.first[k], options.first[k + 1]
-        values = donors[:, :, task.free[k]]
-        if end == first:
-            continue
-        if task.rules.ordered[feature]:
-            known = options.try_[first:end] - (task.group.ends[k - 1] if k else 0)
-            sought = nearest_try(task.group.tries[k], values)
-        else:
-            known, sought = options.least[first:end], values
-        place = np.minimum(np.searchsorted(known, sought), end - first - 1)
-        option[:, :, k] = first + place
-        usable[:, :, k] = (known[place] == sought) & ~np.isnan(options.to[case[:, None], first + place])
-    return option, usable
-
-
 def combine(
     options: Options, case: Codes, option: Codes, usable: Bools, most: int, *, every: bool = False
-) -> list[tuple[Found, Codes]]:
+) -> tuple[Found, Codes]:
     """Sets of two up to ``most`` (three) of a donor's values, none of which holds a smaller one that is recourse.
 
-    Each with the place of the donor it comes from among those of its case. With ``every``, those that hold a smaller
-    one as well.
+    With the place of the donor that each comes from among those of its case. With ``every``, those that hold a smaller
+    one as well. All are asked about in one call: sets that hold a smaller one are so few that they cost less than a
+    second call.
     """
+    task = options.task
     if not every:
         usable = usable & ~options.turns[case[:, None, None], option]
     if option.shape[2] > WIDTH:
         option, usable = _most_helpful(options, case, option, usable)
-    works, found = np.zeros((*option.shape[:2], comb(option.shape[2], 2)), dtype=bool), []
-    for count in range(2, min(most, option.shape[2]) + 1):
-        table = _sets_of(option.shape[2], count)
-        open_ = usable[:, :, table[:, 0]]
-        for column in range(1, count):
-            open_ &= usable[:, :, table[:, column]]
-        if count == 3 and not every:
-            for pair in _pairs_in(option.shape[2]).T:
-                open_ &= ~works[:, :, pair]
-        place = np.nonzero(open_)
-        chosen = option[place[0][:, None], place[1][:, None], table[place[2]]]
-        plans, first, fine = _ask(options, case, place[0], chosen)
-        if count == 2:
-            works[place] = fine
-        found.append((plans, place[1][first]))
-    return found
-
-
-@cache
-def _sets_of(size: int, count: int) -> Codes:
-    """Every set of so many places."""
-    return np.array(list(combinations(range(size), count)))
-
-
-@cache
-def _pairs_in(size: int) -> Codes:
-    """The three pairs in each set of three, by their places among all pairs."""
-    pairs = {pair: place for place, pair in enumerate(combinations(range(size), 2))}
-    return np.array([[pairs[pair] for pair in combinations(three, 2)] for three in combinations(range(size), 3)])
-
-
-def _most_helpful(options: Options, case: Codes, option: Codes, usable: Bools) -> tuple[Codes, Bools]:
-    """Of each donor's differences those that bring a case nearest to recourse by themselves, in their old order."""
-    score = np.where(usable, options.score[case[:, None, None], option], -1.0)
-    best = np.sort(np.argsort(-score, axis=2, kind="stable")[:, :, :WIDTH], axis=2)
-    return np.take_along_axis(option, best, axis=2), np.take_along_axis(usable, best, axis=2)
-
-
-def _ask(options: Options, case: Codes, owner: Codes, chosen: Codes) -> tuple[Found, Codes, Bools]:
-    """What comes of each set of options: the plans, where each was met first, and which of all sets work."""
-    task, key = options.task, owner.astype(np.int64)
+    sets, pairs = _sets_of(option.shape[2], most)
+    one, two, three = (usable.take(place, axis=2) for place in sets.T)
+    owner, donor, set_ = np.nonzero(one & two & three)
+    if not len(owner):
+        return Found.none(task), owner
+    chosen = option[owner[:, None], donor[:, None], sets[set_]]
+    key = (pairs[set_, 0] >= 0) * len(case) + owner  # pairs first
     for column in chosen.T:
         key = key * len(options) + column
     _, first, back = np.unique(key, return_index=True, return_inverse=True)
@@ -101,5 +44,26 @@ def _ask(options: Options, case: Codes, owner: Codes, chosen: Codes) -> tuple[Fo
     chances = task.ask(task.changed(who, to))
     fine = task.reaches(who, chances) & task.rules.together(task.mask, task.facts[who], to)
     good = np.flatnonzero(fine)
-    plans = Found(who, to, np.full(len(who), -1, dtype=np.intp), chances).take(good)
-    return plans, first[good], fine[back.ravel()]
+    if not every:
+        works = np.zeros((*usable.shape[:2], len(sets) + 1), dtype=bool)  # the last one: a pair's own pairs
+        works[owner, donor, set_] = fine[back]
+        at = first[good]
+        good = good[~works[owner[at][:, None], donor[at][:, None], pairs[set_[at]]].any(axis=1)]
+    return Found.of(who[good], to[good], chances[good]), donor[first[good]]
+
+
+@cache
+def _sets_of(size: int, most: int) -> tuple[Codes, Codes]:
+    """Every set of two and of three places, two with the last one twice; and the places of the pairs in each, or -1."""
+    two = list(combinations(range(size), 2))
+    three = list(combinations(range(size), 3)) if most > 2 else []
+    pairs = [[-1] * 3 for _ in two] + [[two.index(pair) for pair in combinations(three_, 2)] for three_ in three]
+    sets = [(*pair, pair[1]) for pair in two] + three
+    return np.array(sets, dtype=np.intp).reshape(-1, 3), np.array(pairs, dtype=np.intp).reshape(-1, 3)
+
+
+def _most_helpful(options: Options, case: Codes, option: Codes, usable: Bools) -> tuple[Codes, Bools]:
+    """Of each donor's differences those that bring a case nearest to recourse by themselves, in their old order."""
+    score = np.where(usable, options.score[case[:, None, None], option], -1.0)
+    best = np.sort(np.argsort(-score, axis=2, kind="stable")[:, :, :WIDTH], axis=2)
+    return np.take_along_axis(option, best, axis=2), np.take_along_axis(usable, best, axis=2)

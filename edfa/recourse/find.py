@@ -1,6 +1,5 @@
 """find_recourse: plans for whole batches of partially known people, one model call for all who know the same."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,9 +75,15 @@ def find_recourse(
     rules = searcher.rules(constraints, people)
     rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
     tasks = [Task(group, rules, people.predictor, goal, seed) for group in swept.groups]
-    parts = [_columns(searcher, task, rows, k) for task in tasks]
-    made = {**people.made, "searcher": searcher, "constraints": constraints, "wanted": wanted}
-    return replace(_plans(people, Why(people, rules, goal, rows), parts, decision), made=made)
+    columns = _join([_columns(searcher, task, rows, k) for task in tasks] or [_nothing(len(people.schema))])
+    return Plans(
+        people=people,
+        decision=np.asarray(people.predictor.classes_)[decision],
+        valid=np.ones(len(columns["of"]), dtype=bool),
+        reasons=Why(people, rules, goal, rows, columns["of"]),
+        made={**people.made, "searcher": searcher, "constraints": constraints, "wanted": wanted},
+        **columns,
+    )
 
 
 def _position(predictor: Predictor, wanted: int) -> int:
@@ -113,7 +118,9 @@ def _search(searcher: Searcher, task: Task) -> Found:
     if not searcher.finished:
         found = confirm(searcher, task, found)
         found = undominated(task, minimise(searcher, task, found)) if searcher.minimal else found
-    return affordable(task, found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most))
+    if task.rules.most < len(task.free):
+        found = found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most)
+    return affordable(task, found)
 
 
 def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict[str, Any]:
@@ -142,6 +149,8 @@ def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict
         columns["invalidation"] = fails
     if lasts is not None:
         columns |= {"survival": lasts.chance[order], "survival_error": lasts.error[order]}
+    if len(group.people) == len(task):  # everybody is a case
+        return columns | {"of": rows[group.people][case]}
     count = np.bincount(case, minlength=len(task))
     first = np.cumsum(count) - count
     times = count[group.case]
@@ -150,18 +159,19 @@ def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict
     return {name: part[pick] for name, part in columns.items()} | {"of": np.repeat(rows[group.people], times)}
 
 
-def _plans(people: People, why: Why, parts: list[dict[str, Any]], decision: Codes) -> Plans:
-    if not parts:  # nobody, or everybody is there already
-        parts = [_nothing(len(people.schema))]
-    joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    order = np.argsort(joined["of"], kind="stable")
-    joined = {name: part[order] for name, part in joined.items()}
-    why.settle(joined["of"])
-    codes = np.asarray(people.predictor.classes_)[decision] if people.predictor else decision
-    return Plans(people=people, decision=codes, valid=np.ones(len(order), dtype=bool), reasons=why, **joined)
+def _join(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The plans of all tasks, each person's together."""
+    joined = parts[0]
+    if len(parts) > 1:
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if (joined["of"][1:] < joined["of"][:-1]).any():
+        order = np.argsort(joined["of"], kind="stable")
+        joined = {name: part[order] for name, part in joined.items()}
+    return joined
 
 
 def _nothing(width: int) -> dict[str, Any]:
+    """Nobody, or everybody is there already."""
     whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
     numbers = dict.fromkeys(("of", "reached", "l0", "donor"), whole)
     reals = dict.fromkeys(("low", "high", "before", "after", "l2", "heom", "effort"), real)

@@ -86,7 +86,11 @@ def undominated(task: Task, found: Found) -> Found:
     words = np.packbits(changed, axis=1)
     order = np.lexsort((*words.T, found.case))
     words, case = words[order], found.case[order]
-    run = np.cumsum(np.r_[0, (words[1:] != words[:-1]).any(axis=1) | (case[1:] != case[:-1])])
+    new = (words[1:] != words[:-1]).any(axis=1) | (case[1:] != case[:-1])
+    run = np.zeros(len(order), dtype=np.intp)
+    run[1:] = new.cumsum()
+    if new.all():
+        return found
     step = np.where(changed, found.to - task.facts[found.case], 0)[order]
     ordered = task.rules.ordered[task.features]
     beaten = np.zeros(len(order), dtype=bool)

@@ -11,7 +11,7 @@ import numpy as np
 from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.recourse.base import Codes, Found, Task
-from edfa.recourse.combine import combine, differences
+from edfa.recourse.combine import combine
 from edfa.recourse.finish import affordable, distinct
 from edfa.recourse.measure import lengths
 from edfa.recourse.nearest import Nearest
@@ -79,10 +79,9 @@ class Lasting(Nearest):
             near = self.pool.nearest(task, case, donors, self.neighbours)
             if not near.size:
                 continue
-            values = self.pool.rows[near[:, :, None], task.features]
-            for plans, place in combine(options, case, *differences(options, case, values), most, every=True):
-                row = np.searchsorted(case, plans.case)
-                found.append(replace(plans, donor=self.pool.number[near[row, place]]))
+            plans, place = combine(options, case, *self.offers(options, case, near), most, every=True)
+            row = np.searchsorted(case, plans.case)
+            found.append(replace(plans, donor=self.pool.number[near[row, place]]))
         joined = self._promising(task, affordable(task, distinct(Found.join(*found))))
         left = np.setdiff1d(np.arange(len(task)), joined.case)
         return Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined

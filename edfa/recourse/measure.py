@@ -25,7 +25,7 @@ def lengths(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> Lengths:
     """Of change sets (a row each, NaN: unchanged), the columns being the known features."""
     changed, share = _moved(rules, mask, facts, to)
     mixed = np.where(rules.ordered[mask], share, changed)
-    l2, heom = (np.sqrt((part**2).sum(axis=1)) for part in (share, mixed))
+    l2, heom = (np.sqrt((part * part).sum(axis=1)) for part in (share, mixed))
     return Lengths(changed.sum(axis=1), l2, heom, _effort(rules, mask, changed, share))
 
 
@@ -38,8 +38,8 @@ def _moved(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> tuple[Mask, R
     """What is changed, and by what share of its range; away from a value that is no measurement: by all of it."""
     changed = ~np.isnan(to)
     share = np.where(changed, np.abs(to - facts), 0) / rules.spread[mask]
-    for column, feature in enumerate(np.flatnonzero(mask)):
-        if len(rules.states[feature]):
+    for feature in rules.stated:
+        if mask[feature] and changed[:, (column := int(np.count_nonzero(mask[:feature])))].any():
             share[changed[:, column] & np.isin(facts[:, column], rules.states[feature]), column] = 1
     return changed, share
 

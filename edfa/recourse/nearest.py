@@ -5,17 +5,22 @@ whom the current view puts where one wants to be. Whoever has no plan by then is
 have, or all that helps by itself, without what is not needed.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from edfa.data.table import Table
 from edfa.errors import SchemaError
+from edfa.predictors.kept import Kept
 from edfa.recourse.base import Codes, Found, Searcher, Task
-from edfa.recourse.combine import combine, differences
-from edfa.recourse.finish import confirm, minimise, undominated
+from edfa.recourse.combine import combine
+from edfa.recourse.finish import confirm, distinct, minimise, undominated
+from edfa.recourse.layout import Layout
 from edfa.recourse.options import Options
-from edfa.recourse.pool import Pool
+from edfa.recourse.pool import KEPT, Pool
+from edfa.recourse.rules import Bools
 
 __all__ = ["Nearest"]
 
@@ -33,6 +38,9 @@ class Nearest(Searcher):
         How many of the nearest are combined with; and how many are asked where that gives nothing.
     changes
         The largest number of changes combined, at most 3.
+    dominated
+        Whether to keep plans that move the same features in the same directions as another, and none of them less,
+        because a neighbour is there.
 
     Examples
     --------
@@ -52,47 +60,64 @@ class Nearest(Searcher):
     sweeps = True
     finished = True
 
-    def __init__(self, train: Table, *, neighbours: int = 10, farther: int = 50, changes: int = 3) -> None:
+    def __init__(
+        self,
+        train: Table,
+        *,
+        neighbours: int = 10,
+        farther: int = 50,
+        changes: int = 3,
+        dominated: bool = False,
+    ) -> None:
         super().__init__(train)
         if neighbours < 1 or farther < 1 or not 1 <= changes <= 3:
             raise SchemaError("neighbours and farther are at least 1, and changes from 1 to 3")
-        self.neighbours, self.farther, self.changes = neighbours, farther, changes
+        self.neighbours, self.farther, self.changes, self.dominated = neighbours, farther, changes, dominated
         self.pool = Pool(self.rows, np.array([f.kind != "categorical" for f in train.schema]))
+        self._offered: Kept[tuple[Layout, npt.NDArray[np.int32]]] = Kept(KEPT)
 
     def search(self, task: Task) -> Found:
         """Single changes, then several; more distant people where there are none."""
         options = Options.of(task)
-        found = [_single(options)]
-        if min(self.changes, task.rules.most, len(task.free)) > 1:
-            found += [undominated(task, part) for side in self.sides(task) if (part := self._several(options, *side))]
+        found = [_single(options, *options.nearest())]
+        if self.dominated or min(self.changes, task.rules.most, len(task.free)) > 1:
+            found += [part for side in self.sides(task) for part in self._neighbours(options, *side)]
         joined = Found.join(*found)
-        left = np.setdiff1d(np.arange(len(task)), joined.case)
-        return Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
+        left = np.flatnonzero(np.bincount(joined.case, minlength=len(task)) == 0)
+        joined = Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
+        return distinct(joined) if self.dominated else joined
 
     def sides(self, task: Task) -> list[tuple[Codes, Codes]]:
         """Cases of the same decision, with the donors who are where they want to be."""
-        decided, wanted = self.pool.decided(task), task.wanted
-        return [
-            (
-                np.flatnonzero(task.group.decision == now),
-                np.flatnonzero(decided != now if wanted is None else decided == wanted),
-            )
-            for now in np.unique(task.group.decision)
-        ]
+        decision = task.group.decision
+        found = np.unique(decision) if len(decision) > 1 else decision
+        return [(np.flatnonzero(decision == now), self.pool.side(task, int(now))) for now in found]
 
-    def _several(self, options: Options, case: Codes, donors: Codes) -> Found | None:
-        """Two and three of a neighbour's values."""
+    def offers(self, options: Options, case: Codes, donors: Codes) -> tuple[Codes, Bools]:
+        """The option that each donor's value is, and whether it may be proposed: (cases, donors, free features)."""
+        task, layout = options.task, options.layout
+
+        def make() -> tuple[Layout, npt.NDArray[np.int32]]:
+            return layout, layout.options(task, self.pool.rows[:, task.features])
+
+        option = self._offered.get(task.predictor, task.mask, make, id(layout))[1][donors].astype(np.intp)
+        return option, (option >= 0) & ~np.isnan(options.to[case[:, None, None], option])
+
+    def _neighbours(self, options: Options, case: Codes, donors: Codes) -> Iterator[Found]:
+        """Two and three of a neighbour's values; and one, where it is farther than need be and that is wanted."""
         task = options.task
         near = self.pool.nearest(task, case, donors, self.neighbours)
         if not near.size:
-            return None
-        values = self.pool.rows[near[:, :, None], task.features]
-        most = min(self.changes, task.rules.most)
-        parts = []
-        for plans, place in combine(options, case, *differences(options, case, values), most):
-            row = np.searchsorted(case, plans.case)
-            parts.append(replace(plans, donor=self.pool.number[near[row, place]]))
-        return Found.join(*parts) if parts else None
+            return
+        option, usable = self.offers(options, case, near)
+        if self.dominated:
+            row, place, feature = np.nonzero(usable & options.turns[case[:, None, None], option])
+            alone = _single(options, case[row], option[row, place, feature])
+            yield replace(alone, donor=self.pool.number[near[row, place]])
+        if (most := min(self.changes, task.rules.most)) > 1:
+            plans, place = combine(options, case, option, usable, most)
+            plans = replace(plans, donor=self.pool.number[near[np.searchsorted(case, plans.case), place]])
+            yield plans if self.dominated else undominated(task, plans)
 
     def _farther(self, options: Options, left: Codes) -> Found:
         """All that a more distant donor has; where none helps, all that helps by itself. Then only what is needed."""
@@ -103,7 +128,7 @@ class Nearest(Searcher):
             near = self.pool.nearest(task, case, donors, self.farther)
             if not near.size:
                 continue
-            option, usable = differences(options, case, self.pool.rows[near[:, :, None], task.features])
+            option, usable = self.offers(options, case, near)
             to = np.full((*near.shape, len(task.features)), np.nan, dtype=np.float32)
             offered = options.to[case[:, None, None], option]
             to[:, :, task.free] = np.where(usable, offered, np.float32(np.nan))
@@ -111,15 +136,15 @@ class Nearest(Searcher):
             parts.append(_first(confirm(self, task, flat), GRAFTS))
         found = minimise(self, task, Found.join(*parts))
         found = found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most)
-        return undominated(task, found)
+        return found if self.dominated else undominated(task, found)
 
 
-def _single(options: Options) -> Found:
-    case, option = options.nearest()
+def _single(options: Options, case: Codes, option: Codes) -> Found:
+    """These options of these cases, by themselves."""
     to = np.full((len(case), len(options.task.features)), np.nan, dtype=np.float32)
     to[np.arange(len(case)), options.column[option]] = options.to[case, option]
     told = options.task.group.chances[case, options.try_[option]]
-    return Found(case, to, np.full(len(case), -1, dtype=np.intp), told)
+    return Found.of(case, to, told)
 
 
 def _all_that_helps(options: Options, case: Codes) -> Found:

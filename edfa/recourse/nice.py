@@ -66,22 +66,18 @@ class NICE(Searcher):
             raise UnknownNameError("reward", reward, REWARDS)
         if neighbours < 1 or donors < 1:
             raise SchemaError("neighbours and donors are at least 1")
-        self.reward, self.justified, self.neighbours, self.minimal = reward, justified, neighbours, not literal
+        self.reward, self.neighbours, self.minimal = reward, neighbours, not literal
         self.ordered = np.array([f.kind != "categorical" for f in train.schema])
         self.pool = Pool(self.rows, self.ordered, "cityblock", donors)
+        self.truth = train.y[self.pool.number] if justified else None
         self.likeness = Pool(self.rows, self.ordered)
 
     def search(self, task: Task) -> Found:
         """The nearest donor whose permitted values do; then the best first."""
-        decided = self.pool.decided(task)
-        fine = np.ones(len(decided), dtype=bool)
-        if self.justified:
-            fine = np.asarray(task.predictor.classes_)[decided] == self.train.y[self.pool.number]
         parts = [Found.of(np.zeros(0, dtype=np.intp), task.facts[:0])]
         for now in np.unique(task.group.decision):
-            wanted = decided != now if task.wanted is None else decided == task.wanted
             case = np.flatnonzero(task.group.decision == now)
-            found = self._graft(task, case, np.flatnonzero(wanted & fine))
+            found = self._graft(task, case, self.pool.side(task, int(now), self.truth))
             parts.append(found if self.reward == "none" else self._best_first(task, found))
         return Found.join(*parts)
 

@@ -1,8 +1,7 @@
 """Training people as donors of values: what the current view decides about them, and which are nearest."""
 
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,16 +9,37 @@ from scipy.spatial.distance import cdist
 
 from edfa.explanation.support import Support
 from edfa.predictors.base import Floats
-from edfa.recourse.base import Codes, Task, View
-from edfa.recourse.rules import Reals
+from edfa.predictors.kept import Kept
+from edfa.recourse.base import Codes, Task
+from edfa.recourse.rules import Bools, Reals
 
 __all__ = ["LIMIT", "Pool"]
 
 Metric = Literal["euclidean", "cityblock"]
-T = TypeVar("T")
 LIMIT = 10_000  # donors
-KEPT = 24  # acquired sets, and sides of them, whose donors are held in memory
+KEPT = 24  # acquired sets, and sides of them, whose donors' places are held in memory
 BLOCK = 2_000_000  # distances at a time
+
+
+class _Axes(NamedTuple):
+    """Of people who know the same: a number has one axis, in units of its training range; a category one a level.
+
+    Of each axis: the column among the known features, the range, whether it is of a level, and of which.
+    """
+
+    column: Codes
+    scale: Floats
+    words: Bools
+    level: Floats
+
+
+class _Space(NamedTuple):
+    """Where donors lie along these axes, and how far from the origin, squared."""
+
+    donors: Codes  # held here, since they are known by their identity
+    axes: _Axes
+    places: Reals
+    norms: Reals
 
 
 class Pool:
@@ -37,70 +57,97 @@ class Pool:
         self.ordered, self.metric = ordered, metric
         self.support = Support.of(rows)
         self.scale = [float(np.ptp(values)) or 1.0 for values in self.support.values]
-        self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._views: Kept[Any] = Kept(4 * KEPT)
+        self._spaces: Kept[_Space] = Kept(KEPT)
 
     def decided(self, task: Task) -> Codes:
         """What the task's view decides about every donor."""
 
-        def decide() -> tuple[Codes, View]:
-            return task.predictor.decide(task.ask(np.ascontiguousarray(self.rows[:, task.features]))), task.view
+        def decide() -> Codes:
+            return task.predictor.decide(task.ask(np.ascontiguousarray(self.rows[:, task.features])))
 
-        return self._keep(task.view.key, decide)[0]
+        found: Codes = self._views.get(task.predictor, task.mask, decide)
+        return found
+
+    def side(self, task: Task, now: int, truth: npt.NDArray[np.int64] | None = None) -> Codes:
+        """The donors who are where those who are decided ``now`` want to be: the same array for the same question.
+
+        With the ``truth`` about the donors, only those of whom it is true.
+        """
+
+        def choose() -> tuple[Codes, Any]:
+            decided = self.decided(task)
+            there = decided != now if task.wanted is None else decided == task.wanted
+            if truth is not None:
+                there &= np.asarray(task.predictor.classes_)[decided] == truth
+            return np.flatnonzero(there), truth
+
+        found: Codes = self._views.get(task.predictor, task.mask, choose, now, task.wanted, id(truth))[0]
+        return found
 
     def nearest(self, task: Task, case: Codes, donors: Codes, k: int) -> Codes:
-        """The k nearest of these donors to each of these cases, nearest first; fewer where there are fewer."""
+        """The k nearest of these donors to each of these cases, nearest first; fewer where there are fewer.
+
+        Where donors lie is kept for as long as the same array of them is asked about.
+        """
         k = min(k, len(donors))
-        if not k or not len(case):
-            return np.zeros((len(case), k), dtype=np.intp)
-        key = (task.mask.tobytes(), donors.tobytes())
-        theirs, norms = self._keep(key, lambda: self._space(task, donors))
         found = np.empty((len(case), k), dtype=np.intp)
-        for part in np.array_split(np.arange(len(case)), -(-len(case) * len(donors) // BLOCK)):
-            ours = self._place(task, task.facts[case[part]])
-            ours[:, -1] = 0
+        if not k or not len(case):
+            return found
+        space = self._space(task, donors)
+        step = max(1, BLOCK // len(donors))
+        for first in range(0, len(case), step):
+            part = slice(first, first + step)
+            ours = self._place(space.axes, task.facts[case[part]])
             # What is the same for all donors of one case is left out: it does not change their order.
-            near = cdist(ours, theirs, "cityblock") if self.metric == "cityblock" else norms - 2 * ours @ theirs.T
-            found[part] = _smallest(near, k)
+            if self.metric == "cityblock":
+                found[part] = _smallest(cdist(ours, space.places, "cityblock"), k)
+            else:
+                found[part] = _smallest(space.norms - 2 * ours @ space.places.T, k)
         return donors[found]
 
     def gap(self, task: Task, rows: Floats) -> Reals:
         """How far rows are from the nearest donor of all (a root of squares)."""
-        everyone = np.arange(len(self.rows))
-        theirs, norms = self._keep((task.mask.tobytes(), "all"), lambda: self._space(task, everyone))
-        found = np.empty(len(rows))
-        for part in np.array_split(np.arange(len(rows)), max(1, -(-len(rows) * len(norms) // BLOCK))):
-            ours = self._place(task, rows[part])
-            ours[:, -1] = 0
-            found[part] = (norms - 2 * ours @ theirs.T).min(axis=1) + np.einsum("ij,ij->i", ours, ours)
+        space, found = self._space(task, self._everyone), np.empty(len(rows))
+        step = max(1, BLOCK // len(self.rows))
+        for first in range(0, len(rows), step):
+            part = slice(first, first + step)
+            ours = self._place(space.axes, rows[part])
+            found[part] = (space.norms - 2 * ours @ space.places.T).min(axis=1) + np.einsum("ij,ij->i", ours, ours)
         return np.sqrt(np.maximum(np.round(found, 6), 0))
 
-    def _space(self, task: Task, donors: Codes) -> tuple[Reals, Reals]:
-        """Where donors lie, and how far from the origin, squared."""
-        places = self._place(task, self.rows[donors][:, task.features])
-        return places, np.einsum("ij,ij->i", places, places)
+    @cached_property
+    def _everyone(self) -> Codes:
+        return np.arange(len(self.rows))
 
-    def _place(self, task: Task, known: Floats) -> Reals:
-        """Where rows lie; the last column parts donors at the same distance by their order, whatever the batch."""
+    def _space(self, task: Task, donors: Codes) -> _Space:
+        def make() -> _Space:
+            axes = self._axes(task.features)
+            places = self._place(axes, self.rows[donors][:, task.features])
+            # The last axis parts donors at the same distance by their order, whatever the batch.
+            order = 1e-9 * np.arange(len(donors))
+            places[:, -1] = np.sqrt(order) if self.metric == "euclidean" else order
+            return _Space(donors, axes, places, np.einsum("ij,ij->i", places, places))
+
+        return self._spaces.get(task.predictor, task.mask, make, id(donors))
+
+    def _axes(self, features: Codes) -> _Axes:
+        one = np.zeros(1, dtype=np.float32)
+        levels = [one if self.ordered[f] else self.support.values[f] for f in features]
+        column = np.repeat(np.arange(len(levels)), np.array([len(part) for part in levels], dtype=np.intp))
+        scale = np.array(self.scale, dtype=np.float32)[features[column]]
+        return _Axes(column, scale, ~self.ordered[features[column]], np.concatenate([one[:0], *levels]))
+
+    def _place(self, axes: _Axes, known: Floats) -> Reals:
+        """Where rows lie; they have no order among the donors."""
         half = np.sqrt(0.5) if self.metric == "euclidean" else 0.5
-        parts = [
-            (known[:, [c]] / self.scale[f]) if self.ordered[f] else (known[:, [c]] == self.support.values[f]) * half
-            for c, f in enumerate(task.features)
-        ]
-        order = 1e-9 * np.arange(len(known))[:, None]
-        return np.concatenate([*parts, np.sqrt(order) if self.metric == "euclidean" else order], axis=1, dtype=float)
-
-    def _keep(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        if key not in self._kept:
-            self._kept[key] = make()
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        found: T = self._kept[key]
-        return found
+        told = known[:, axes.column]
+        places = np.zeros((len(known), len(axes.column) + 1))
+        places[:, :-1] = np.where(axes.words, (told == axes.level) * half, told / axes.scale)
+        return places
 
 
 def _smallest(distance: Reals, k: int) -> Codes:
     """The places of the k smallest of each row, in order."""
-    near = np.argpartition(distance, k - 1, axis=1)[:, :k]
-    order = np.take_along_axis(distance, near, axis=1).argsort(axis=1)
-    return np.take_along_axis(near, order, axis=1)
+    near, row = distance.argpartition(k - 1, axis=1)[:, :k], np.arange(len(distance))[:, None]
+    return near[row, distance[row, near].argsort(axis=1)]

@@ -11,8 +11,8 @@ from edfa.predictors.base import Chances, Floats
 from edfa.recourse.base import Codes, Found, Searcher, Task
 from edfa.recourse.finish import confirm, minimise, undominated
 from edfa.recourse.invalidation import Noise
+from edfa.recourse.layout import belongs
 from edfa.recourse.nearest import Nearest
-from edfa.recourse.options import belongs
 from edfa.recourse.rules import Bools, Reals
 
 __all__ = ["PROBE"]

@@ -17,15 +17,15 @@ __all__ = ["Why"]
 
 
 class Why(Mapping[int, NoPlan]):
-    """The reasons of everybody without a plan, by row."""
+    """The reasons of everybody without a plan, by row; ``rows`` are who is not where they want to be."""
 
-    def __init__(self, people: People, rules: Rules, goal: int | None, rows: Codes) -> None:
-        self.people, self.rules, self.goal, self.rows = people, rules, goal, rows
-        self.without: Codes = np.zeros(0, dtype=np.intp)
+    def __init__(self, people: People, rules: Rules, goal: int | None, rows: Codes, planned: Codes) -> None:
+        self.people, self.rules, self.goal, self.rows, self.planned = people, rules, goal, rows, planned
 
-    def settle(self, planned: Codes) -> None:
-        """These rows have plans; the others need a reason."""
-        self.without = np.setdiff1d(np.arange(len(self.people)), planned)
+    @cached_property
+    def without(self) -> Codes:
+        """Who has no plan."""
+        return np.setdiff1d(np.arange(len(self.people)), self.planned)
 
     def __getitem__(self, row: int) -> NoPlan:
         return self._found[row]

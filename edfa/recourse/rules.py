@@ -13,6 +13,7 @@ from edfa.data.encode import Encoder
 from edfa.data.feature import Feature
 from edfa.explanation.support import Support
 from edfa.predictors.base import Floats, Mask
+from edfa.predictors.kept import Kept
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.people import People
 
@@ -20,6 +21,7 @@ __all__ = ["Bools", "Rules"]
 
 Bools = npt.NDArray[np.bool_]
 Reals = npt.NDArray[np.float64]
+KEPT = 512  # sets of known features whose options are held in memory
 WAYS: Mapping[str, int] = {"up": 1, "down": -1}
 
 
@@ -45,7 +47,7 @@ class Rules:
     states: tuple[Floats, ...]
     forbidden: tuple[tuple[int, float, float], ...]
     seen: tuple[tuple[int, int, npt.NDArray[np.int64]], ...]
-    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+    kept: Kept[Any] = field(default_factory=lambda: Kept(KEPT), repr=False)
 
     @classmethod
     def of(
@@ -85,6 +87,11 @@ class Rules:
         return np.array([s.max() if len(s) and o else -np.inf for s, o in zip(self.states, self.ordered, strict=True)])
 
     @cached_property
+    def stated(self) -> tuple[int, ...]:
+        """The features with numbers that stand for no measurement."""
+        return tuple(j for j, states in enumerate(self.states) if len(states))
+
+    @cached_property
     def most(self) -> int:
         """The largest number of changes."""
         return self.constraints.max_changes or len(self.free)
@@ -100,9 +107,10 @@ class Rules:
 
     def proposes(self, feature: npt.NDArray[np.intp], own: Floats, value: Floats) -> Bools:
         """The same for values that may be proposed to somebody, of a feature for each last column (or one for all)."""
-        way = self.way[feature]
-        # What has no measurement is neither above nor below one; all such numbers are below the least measurement.
-        fine = (value != own) & ((way == 0) | (((value - own) * way > 0) & (own > self.floor[feature])))
+        way, fine = self.way[feature], value != own
+        if way.any():
+            # What has no measurement is neither above nor below one; all such numbers are below the least measurement.
+            fine &= (way == 0) | (((value - own) * way > 0) & (own > self.floor[feature]))
         for j, old, new in self.forbidden:
             fine &= ~((feature == j) & (own == np.float32(old)) & (value == np.float32(new)))
         return np.asarray(fine)

@@ -44,8 +44,10 @@ def world(kinds, sizes, seed=0, classes=2, changes=None):
     return table.train, Lookup(seed).fit(table.train.X, table.train.y)
 
 
-def all_plans(model, row, free, values, ordered, most=3, wanted=None, allowed=lambda j, own, value: True):
-    """Every minimal change set of one person, by trying everything; without dominated ones."""
+def all_plans(
+    model, row, free, values, ordered, most=3, wanted=None, allowed=lambda j, own, value: True, dominated=False
+):
+    """Every minimal change set of one person, by trying everything; without dominated ones, or with them."""
     decide = lambda changed: int(model.predict(np.asarray([changed], np.float32))[0])  # noqa: E731
     now = decide(row)
     good = lambda found: (found != now) if wanted is None else (found == wanted != now)  # noqa: E731
@@ -63,6 +65,8 @@ def all_plans(model, row, free, values, ordered, most=3, wanted=None, allowed=la
                     changed[j] = v
                 if good(decide(changed)):
                     valid.add(plan)
+    if dominated:
+        return valid
     return {p for p in valid if not any(q != p and nearer(dict(q), dict(p), row, ordered) for q in valid)}
 
 

@@ -13,6 +13,7 @@ from edfa.testing import check_searcher
 
 SEARCHERS = {
     "nearest": Nearest,
+    "nearest, dominated": partial(Nearest, dominated=True),
     "lasting": Lasting,
     "probe": PROBE,
     "dice random": DiCE,

@@ -22,18 +22,18 @@ def hidden(train, random, count):
 
 
 @settings(max_examples=25, deadline=None)
-@given(KINDS, st.integers(0, 10_000), st.sampled_from([2, 3]), st.sampled_from([None, 0, 1]))
-def test_the_minimal_plans_are_those_of_enumeration(kinds, seed, classes, wanted):
+@given(KINDS, st.integers(0, 10_000), st.sampled_from([2, 3]), st.sampled_from([None, 0, 1]), st.booleans())
+def test_the_minimal_plans_are_those_of_enumeration(kinds, seed, classes, wanted, dominated):
     random = np.random.default_rng(seed)
     sizes = random.integers(2, 5, len(kinds)).tolist()
     train, model = world(kinds, sizes, seed, classes)
     rows = hidden(train, random, 12)
-    plans = find_recourse(
-        People(rows, train.schema, train.encoder, model), Nearest(train, neighbours=10_000), wanted=wanted
-    )
+    searcher = Nearest(train, neighbours=10_000, dominated=dominated)
+    plans = find_recourse(People(rows, train.schema, train.encoder, model), searcher, wanted=wanted)
     for i, row in enumerate(rows):
         free = np.flatnonzero(~np.isnan(row)).tolist()
-        truth = all_plans(model, row, free, [range(s) for s in sizes], [k == "ordinal" for k in kinds], wanted=wanted)
+        values, ordered = [range(s) for s in sizes], [k == "ordinal" for k in kinds]
+        truth = all_plans(model, row, free, values, ordered, wanted=wanted, dominated=dominated)
         found = as_sets(plans, i)
         assert len(found) == len(set(found))
         assert set(found) == truth
@@ -187,15 +187,73 @@ def test_intervals_are_told_only_where_they_are_known(table, network):
 
 
 def test_a_category_of_many_levels(load_real):
-    """More levels than are tried where the model has no cells: neighbours' levels still are what they are."""
+    """More than the 64 values that are tried of a number where the model has no cells: every level is, all the same."""
     table = load_real("acs_income", cap=3000)
     wide = max((f for f in table.schema if f.kind == "categorical"), key=lambda f: len(table.encoder[f.name].levels))
-    assert len(np.unique(table.train.X[:, table.schema.index(wide.name)])) > 64
+    column = table.schema.index(wide.name)
+    levels = np.unique(table.train.X[:, column])
+    assert len(levels) > 64
     model = edfa.MaskedMLP(epochs=12, balanced=True, rate=5e-3).fit(table.train.X, table.train.y)
     people = People(table.test.X[:40], table.schema, table.encoder, model)
     plans = find_recourse(people, Nearest(table.train), constraints=Constraints(reading="paper"))
+    rows = np.repeat(people.X, len(levels), axis=0)
+    rows[:, column] = np.tile(levels, len(people))
+    flips = model.predict(rows).reshape(len(people), -1) != model.predict(people.X)[:, None]
+    slots = table.encoder[wide.name].slots
+    truth = {(int(i), float(levels[v])) for i, v in zip(*np.nonzero(flips & ~np.isin(levels, slots)), strict=True)}
+    single = (plans.l0 == 1) & ~np.isnan(plans.to[:, column])
+    assert len(truth) > 100
+    assert {(int(i), float(v)) for i, v in zip(plans.of[single], plans.to[single, column], strict=True)} == truth
     given = np.flatnonzero(plans.donor >= 0)
     words = [j for j, f in enumerate(table.schema) if f.kind == "categorical"]
     to, theirs = plans.to[given][:, words], table.train.X[plans.donor[given]][:, words]
     assert (~np.isnan(to)).sum() > 20
     assert np.array_equal(np.where(np.isnan(to), 0, to), np.where(np.isnan(to), 0, theirs))
+
+
+class Counting(Predictor):
+    """Another model that counts how often it is asked."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def _fit(self, matrix, codes):
+        self.asked_ = []
+
+    def _answer(self, mask, known):
+        self.asked_.append(len(known))
+        return self.inner.predict_known(mask, known)
+
+    def cells(self, mask, feature):
+        return self.inner.cells(mask, feature)
+
+
+def test_a_group_is_asked_about_twice_however_many_they_are(table, trees):
+    """Once for every single change of everybody, once for every set of two and three of their neighbours' values."""
+    model, searcher = Counting(trees).fit(table.train.X, table.train.y), Nearest(table.train)
+    rows = table.test.X[trees.predict(table.test.X) == 0][:12]
+    find_recourse(People(rows[:1], table.schema, table.encoder, model), searcher, wanted=1)
+    for some in (rows[1:], rows[1:2]):
+        model.asked_.clear()
+        plans = find_recourse(People(some, table.schema, table.encoder, model), searcher, wanted=1)
+        assert plans.legal.all()
+        assert (plans.l0 > 1).any()
+        assert len(model.asked_) == 2
+
+
+@pytest.mark.parametrize("wanted", [None, 1])
+@pytest.mark.parametrize("dominated", [False, True])
+def test_alone_everybody_has_the_plans_they_have_in_a_batch(table, trees, wanted, dominated):
+    """Bit for bit, in every column, from one searcher and from one of their own."""
+    rows = np.concatenate([table.test.X[:30], table.test.X[:3]])
+    rows[::3, 11:] = np.nan
+    searcher, paper = Nearest(table.train, dominated=dominated), Constraints(reading="paper")
+    batch = find_recourse(People(rows, table.schema, table.encoder, trees), searcher, constraints=paper, wanted=wanted)
+    assert batch.count.max() > 3
+    for i in range(len(rows)):
+        own = searcher if i % 2 else Nearest(table.train, dominated=dominated)
+        one = People(rows[[i]], table.schema, table.encoder, trees)
+        alone = find_recourse(one, own, constraints=paper, wanted=wanted)
+        mine = batch.of == i
+        for name in "to low high reached before after l0 l2 heom effort donor".split():
+            assert getattr(alone, name).tobytes() == getattr(batch, name)[mine].tobytes(), name
