@@ -138,8 +138,10 @@ def speed() -> tuple[str, list[str]]:
     blanket = discover(data.train)
     inside = np.array([f.name in blanket for f in data.schema])
     model = align(train_model("xgb", data, 0), np.flatnonzero(inside).tolist())
-    known = inside & (np.cumsum(inside) <= 5)
-    rows = np.unique(np.where(known, data.test.X, np.float32(np.nan)), axis=0)[:STATES]
+    known = inside & (np.cumsum(inside) <= inside.sum() - 2)
+    everybody = np.where(known, data.test.X, np.float32(np.nan))
+    places = np.unique(everybody[:, known], axis=0, return_index=True)[1]
+    rows = everybody[np.sort(places)[:STATES]]
     people, searcher = People(rows, data.schema, data.encoder, model, blanket), Lasting(data.train)
     rules = searcher.rules(PAPER, people)
     task = Task(sweep(people.X, model, searcher.support, rules.free).groups[0], rules, model, None)
