@@ -146,9 +146,11 @@ def _signal(plans: Plans, chances: Reals, signal: Any) -> Reals:
 
 def _mortality(plans: Plans) -> Reals:
     """One less the survival of each step's first plan; 1 where there is none."""
+    found = np.ones(len(plans.people))
+    if not len(plans):
+        return found
     if plans.survival is None:
         raise DataError("these plans have no survival; make them with Lasting(train), or pass them to survive(plans)")
-    found = np.ones(len(plans.people))
     found[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
     return found
 

@@ -106,7 +106,7 @@ class Decided(NamedTuple):
 def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 32) -> Plans:
     """The plans, told how likely each is to survive; for plans of any searcher.
 
-    ``train`` are the people to complete others from, ``wanted`` what ``find_recourse`` was told.
+    ``train`` are the people to complete others from. ``wanted`` is what ``find_recourse`` was told, unless given.
 
     Examples
     --------
@@ -123,12 +123,14 @@ def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 3
     people, predictor = plans.people, plans.people.predictor
     if predictor is None:
         raise DataError("these plans were read from a file and have no predictor; only one can say if they last")
-    goal = None if wanted is None else int(np.searchsorted(predictor.classes_, wanted))
+    aim = plans.made.get("wanted") if wanted is None else wanted
+    goal = None if aim is None else int(np.searchsorted(predictor.classes_, aim))
     now = np.searchsorted(predictor.classes_, plans.decision)
     asked, place = np.unique(plans.of, return_inverse=True)
     rows = Decided(people.X[asked], now[asked], predictor, goal)
     found = Completions.of(train, k).survival(rows, place, plans.to)
-    return replace(plans, survival=found.chance, survival_error=found.error)
+    made = {**plans.made, "survival": [train, k]}
+    return replace(plans, survival=found.chance, survival_error=found.error, made=made)
 
 
 def _decide(predictor: Predictor, rows: Floats) -> Codes:

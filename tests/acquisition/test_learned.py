@@ -152,5 +152,6 @@ def test_fixed_asks_in_its_order_and_the_dict_knows_every_policy():
     check_policy(Fixed(("housing", "duration", "job")), TABLE.test, MODEL)
     with pytest.raises(UnknownNameError, match="did you mean 'housing'"):
         acquire(TABLE.test, Fixed(("housings",)), MODEL)
-    assert set(POLICIES) == {"edfa", "random", "random-blanket", "greedy", "fixed", "dime", "eddi", "gsmrl"}
+    names = {"edfa", "surviving", "random", "random-blanket", "greedy", "fixed", "dime", "eddi", "gsmrl"}
+    assert set(POLICIES) == names
     assert POLICIES["dime"]() is DIME

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import edfa
 from edfa import Constraints, Lasting, Nearest, People, Plans, find_recourse, survive
 from edfa.certification import replay
+from edfa.certification.identity import identify
 from edfa.errors import DataError, SchemaError, SettingError
 from edfa.predictors.conditional import Neighbours
 from edfa.recourse.measure import menu
@@ -114,7 +115,7 @@ def test_both_ways_to_ask_agree(german):
     rows[::2, 9:] = np.nan
     rows[1::2, :6] = np.nan
     plans = find_recourse(People(rows, table.schema, table.encoder, model), Lasting(table.train), wanted=1)
-    again = survive(replace(plans, survival=None, survival_error=None), table.train, wanted=1)
+    again = survive(replace(plans, survival=None, survival_error=None), table.train)  # it knows what was wanted
     assert np.array_equal(plans.survival, again.survival)
     assert np.array_equal(plans.survival_error, again.survival_error)
 
@@ -142,6 +143,21 @@ def test_the_signal_is_what_is_lost(german):
     assert (signal[~plans.legal] == 1).all()
     with pytest.raises(DataError, match="Lasting"):
         replay(find_recourse(trajectory, Nearest(table.train)), signal="survival")
+    nothing = find_recourse(trajectory, Lasting(table.train), constraints=Constraints(only=()))
+    assert len(nothing) == 0
+    assert (replay(nothing, signal="survival").signal == 1).all()
+
+
+def test_another_survival_is_another_advisor(german):
+    """Who completes people, and how many, is part of what a certificate was made for."""
+    table, model = german
+    rows = table.test.X[:10].copy()
+    rows[:, 9:] = np.nan
+    plans = find_recourse(People(rows, table.schema, table.encoder, model), Nearest(table.train))
+    told = [survive(plans, table.train), survive(plans, table.train), survive(plans, table.train, k=16)]
+    first, same, other = (identify(p) for p in told)
+    assert first == same != other
+    assert first != identify(plans)
 
 
 def test_bad_settings(table):
