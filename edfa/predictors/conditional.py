@@ -5,7 +5,7 @@ complete people, several unknown features of one neighbour at once. ``Exact`` as
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ Weights = npt.NDArray[np.float64]
 Draw = Callable[[int], tuple[Floats, Weights]]
 LIMIT = 10_000  # training people to look among
 FEWEST, MOST = 50, 200  # neighbours
+KEPT = 16  # sets of known features whose space is held in memory
 
 
 class Sampler(Protocol):
@@ -50,6 +51,7 @@ class Neighbours:
     rows: Floats
     columns: tuple[Floats, ...]
     k: int
+    _spaces: dict[bytes, tuple[Weights, Weights]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, rows: Floats, categorical: Iterable[int], *, k: int | None = None, seed: int = 0) -> "Neighbours":
@@ -75,9 +77,8 @@ class Neighbours:
         """Distances by a matrix product; ties are broken by the order of ``rows``, which is random."""
         if not len(known):
             return np.tile(np.arange(self.k), (len(facts), 1))
-        theirs = np.concatenate([self._place(j, self.rows[:, j]) for j in known], axis=1)
+        theirs, norms = self._space(known)
         ours = np.concatenate([self._place(j, facts[:, i]) for i, j in enumerate(known)], axis=1)
-        norms = (theirs**2).sum(axis=1)
         found = np.empty((len(facts), self.k), dtype=np.intp)
         ties = np.arange(len(theirs)) * 1e-12
         for part in np.array_split(np.arange(len(facts)), max(1, len(facts) * len(theirs) // 4_000_000)):
@@ -85,6 +86,17 @@ class Neighbours:
             distance = np.round(norms - 2 * ours[part] @ theirs.T, 6) + ties
             found[part] = np.argpartition(distance, self.k - 1, axis=1)[:, : self.k]
         return np.sort(found, axis=1)
+
+    def _space(self, known: npt.NDArray[np.intp]) -> tuple[Weights, Weights]:
+        """Where training people lie by these features, and how far from the origin, squared; kept for the next."""
+        key = known.tobytes()
+        if (found := self._spaces.get(key)) is None:
+            theirs = np.concatenate([self._place(j, self.rows[:, j]) for j in known], axis=1)
+            found = theirs, (theirs**2).sum(axis=1)
+            if len(self._spaces) >= KEPT:
+                self._spaces.clear()
+            self._spaces[key] = found
+        return found
 
     def _place(self, j: int, values: Floats) -> Weights:
         """Where values of a column lie in the space of distances."""

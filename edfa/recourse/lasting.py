@@ -87,15 +87,16 @@ class Lasting(Nearest):
         return Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
 
     def survival(self, task: Task, found: Found) -> Survival:
-        """Of each plan."""
+        """Of each plan that may survive better than all easier ones; NaN of the others."""
         width = len(task.mask)
         rows = np.full((len(task), width), np.nan, dtype=np.float32)
         rows[:, task.features] = task.facts
         to = np.full((len(found), width), np.nan, dtype=np.float32)
         to[:, task.features] = found.to
-        return self.completions.survival(
-            Decided(rows, task.group.decision, task.predictor, task.wanted), found.case, to
-        )
+        size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
+        place = _place(found.case, size.l2, size.l0, np.round(size.effort, 9))
+        people = Decided(rows, task.group.decision, task.predictor, task.wanted)
+        return self.completions.race(people, found.case, to, place)
 
     def _promising(self, task: Task, found: Found) -> Found:
         """Half of them the nearest, the others those that go farthest past the border."""

@@ -89,7 +89,8 @@ def apart(rules: Rules, mask: Mask, facts: Floats, to: Floats) -> Reals:
 def menu(of: Codes, survival: Reals, keys: tuple[Reals | Codes, ...]) -> Codes:
     """Rows of each ``of``, the best surviving first, then the nearest (the last key decides); none that has no merit.
 
-    After the first, only those that take less effort (the last key) than all before them.
+    After the first, only those that take less effort (the last key) than all before them. NaN: it survives no better
+    than one that takes no more.
 
     >>> menu(np.array([0, 0, 0]), np.array([0.5, 0.9, 0.4]), (np.array([1.0, 2.0, 3.0]),))
     array([1, 0])
@@ -100,4 +101,5 @@ def menu(of: Codes, survival: Reals, keys: tuple[Reals | Codes, ...]) -> Codes:
     # The least so far within each owner is a plain running minimum once every owner lies below the one before.
     below = effort - owner * (int(effort.max(initial=0)) + 1)
     least = np.minimum.accumulate(below)
-    return order[np.r_[True, below[1:] < least[:-1]]] if len(order) else order
+    kept = np.r_[True, below[1:] < least[:-1]] if len(order) else np.zeros(0, dtype=bool)
+    return order[kept & ~np.isnan(survival[order])]

@@ -5,8 +5,10 @@ is asked about each completion, as it is and with the plan made. The plan surviv
 the plan turns it; its survival is the share of completions in which it does.
 """
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ __all__ = ["Completions", "Survival", "survive"]
 
 Codes = npt.NDArray[np.intp]
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
+HEATS = (0, 4, 16, sys.maxsize)  # plans that are asked about together, by their places
 
 
 class Survival(NamedTuple):
@@ -59,39 +62,46 @@ class Completions:
         return cls(Neighbours.of(train.X[kept], words, k=k))
 
     def stands(self, people: "Decided", of: Codes, to: Floats) -> Bools:
-        """In which completion of the person it is for each plan survives (plans, k).
+        """In which completion of the person it is for each plan survives (plans, k, or 1 where nothing is unknown).
 
         ``to`` has a row a plan and a column a feature; NaN: unchanged.
         """
-        predictor, seen = people.predictor, people.predictor.varies_
-        filled, same = self._complete(people)
-        changes, stands = to[:, seen], np.zeros((len(of), filled.shape[1]), dtype=bool)
-        plan, completion = np.nonzero(same[of])  # elsewhere every plan is lost with the decision
-        for part in np.array_split(np.arange(len(plan)), -(-len(plan) // ROWS) or 1):
-            rows, new = filled[of[plan[part]], completion[part]], changes[plan[part]]
-            np.copyto(rows, new, where=~np.isnan(new))
-            then = _decide(predictor, rows)
-            turned = then != people.now[of[plan[part]]] if people.wanted is None else then == people.wanted
-            stands[plan[part], completion[part]] = turned
-        return stands
+        return _stands(people, *self._complete(people), of, to)
 
     def steady(self, people: "Decided") -> Reals:
         """How often each person's decision itself stays what it is."""
         return np.asarray(self._complete(people)[1].mean(axis=1))
 
-    def _complete(self, people: "Decided") -> tuple[Floats, Bools]:
-        """What the model sees of each completion (people, k, columns), and whether it decides as now (people, k)."""
-        filled = self.neighbours.complete(people.X)[:, :, people.predictor.varies_]
-        decided = _decide(people.predictor, filled.reshape(-1, filled.shape[2]))
-        return filled, decided.reshape(filled.shape[:2]) == people.now[:, None]
-
     def survival(self, people: "Decided", of: Codes, to: Floats) -> Survival:
         """How often each plan survives."""
-        stands = self.stands(people, of, to)
-        count = stands.shape[1]
-        # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
-        centre = (stands.sum(axis=1) + 2) / (count + 4)
-        return Survival(stands.mean(axis=1), np.sqrt(centre * (1 - centre) / (count + 4)))
+        unsure = np.asarray(np.isnan(people.X[:, people.predictor.varies_]).any(axis=1))
+        found = _share(self.stands(people, of, to))
+        return Survival(found.chance, np.where(unsure[of], found.error, 0.0))
+
+    def race(self, people: "Decided", of: Codes, to: Floats, place: Codes) -> Survival:
+        """The same, but NaN for plans that cannot survive better than one before them; ``place`` is from 0 on for each.
+
+        As soon as a plan survives wherever the decision stays, all that come after it need not be asked about.
+        """
+        filled, same = self._complete(people)
+        best, most = np.full(len(same), -1), same.sum(axis=1)
+        found = Survival(*(np.full(len(of), np.nan) for _ in range(2)))
+        for first, end in pairwise(HEATS):
+            left = np.flatnonzero((place >= first) & (place < end) & (best < most)[of])
+            if not len(left):
+                break
+            stands = _stands(people, filled, same, of[left], to[left])
+            np.maximum.at(best, of[left], stands.sum(axis=1))
+            found.chance[left], found.error[left] = _share(stands)
+        return found
+
+    def _complete(self, people: "Decided") -> tuple[Floats, Bools]:
+        """What the model sees of each completion (people, k, columns), and whether it decides as now (people, k)."""
+        seen = people.predictor.varies_
+        whole = not np.isnan(people.X[:, seen]).any()
+        filled = people.X[:, None, seen] if whole else self.neighbours.complete(people.X)[:, :, seen]
+        decided = _decide(people.predictor, filled.reshape(-1, filled.shape[2]))
+        return filled, decided.reshape(filled.shape[:2]) == people.now[:, None]
 
 
 class Decided(NamedTuple):
@@ -131,6 +141,28 @@ def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 3
     found = Completions.of(train, k).survival(rows, place, plans.to)
     made = {**plans.made, "survival": [train, k]}
     return replace(plans, survival=found.chance, survival_error=found.error, made=made)
+
+
+def _stands(people: Decided, filled: Floats, same: Bools, of: Codes, to: Floats) -> Bools:
+    """Where the decision is as now, and the plan turns it."""
+    changes, stands = to[:, people.predictor.varies_], np.zeros((len(of), same.shape[1]), dtype=bool)
+    plan, completion = np.nonzero(same[of])  # elsewhere every plan is lost with the decision
+    for part in np.array_split(np.arange(len(plan)), -(-len(plan) // ROWS) or 1):
+        rows, new = filled[of[plan[part]], completion[part]], changes[plan[part]]
+        np.copyto(rows, new, where=~np.isnan(new))
+        then = _decide(people.predictor, rows)
+        turned = then != people.now[of[plan[part]]] if people.wanted is None else then == people.wanted
+        stands[plan[part], completion[part]] = turned
+    return stands
+
+
+def _share(stands: Bools) -> Survival:
+    """How often; where nothing was unknown, there is nothing to be unsure of."""
+    count = stands.shape[1]
+    # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
+    centre = (stands.sum(axis=1) + 2) / (count + 4)
+    error = np.sqrt(centre * (1 - centre) / (count + 4)) if count > 1 else np.zeros(len(stands))
+    return Survival(stands.mean(axis=1), error)
 
 
 def _decide(predictor: Predictor, rows: Floats) -> Codes:
