@@ -1,6 +1,7 @@
 """An interview step beside the bare model call; a whole file of people beside one after the other; its memory."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from report import table, write
+from threadpoolctl import threadpool_limits
 
 import edfa
 from edfa.stream import advise_file
@@ -141,7 +143,9 @@ def measure_memory(advisor: Any, data: Any, folder: Path) -> list[list[Any]]:
         encoded, words = people_of(data, count)
         part_way(advisor, encoded, words).to_parquet(folder / "many.parquet", index=False)
         command = [sys.executable, "-c", CHILD, folder / "advisor", folder / "many.parquet", folder / "many.csv"]
-        peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        peak = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+        ).stdout
         rows.append([f"{count:,}", f"{int(peak) / 1024:.0f}"])
     return rows
 
@@ -216,4 +220,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with threadpool_limits(1):
+        main()

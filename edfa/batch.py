@@ -86,23 +86,31 @@ def _words(count: int, word: Status) -> Words:
 
 
 def _texts(plans: Plans) -> Words:
-    """Everybody's plans as one JSON list."""
+    """Everybody's plans as one JSON list. Many people are offered the same change: each is put into words once."""
     number, feature = np.nonzero(~np.isnan(plans.to))
     own = plans.people.X[plans.of[number], feature]
     cells = (own, plans.to[number, feature], plans.low[number], plans.high[number])
     words = (plans.words(feature, codes).tolist() for codes in cells)
     names = [plans.people.schema.names[j] for j in feature.tolist()]
-    changes: list[list[dict[str, Any]]] = [[] for _ in range(len(plans))]
-    for i, name, before, after, low, high in zip(number.tolist(), names, *words, strict=True):
-        change = {"feature": name, "from": before, "to": after}
-        changes[i].append(change if low is None else change | {"low": low, "high": high})
-    told: list[list[dict[str, Any]]] = [[] for _ in range(len(plans.people))]
+    seen: dict[tuple[Any, ...], str] = {}
+    changes: list[list[str]] = [[] for _ in range(len(plans))]
+    for i, *change in zip(number.tolist(), names, *words, strict=True):
+        key = tuple(change)
+        changes[i].append(seen[key] if key in seen else seen.setdefault(key, _change(*change)))
+    told: dict[int, list[str]] = {}
     columns = (plans.of.tolist(), changes, plans.after.tolist(), plans.effort.tolist())
     for person, made, chance, effort in zip(*columns, strict=True):
-        told[person].append({"changes": made, "probability": chance, "effort": effort})
-    found = np.empty(len(told), dtype=object)
-    found[:] = [json.dumps(one, ensure_ascii=False) for one in told]
+        text = f'{{"changes": [{", ".join(made)}], "probability": {chance!r}, "effort": {effort!r}}}'
+        told.setdefault(person, []).append(text)
+    found = np.full(len(plans.people), "[]", dtype=object)
+    for person, texts in told.items():
+        found[person] = f"[{', '.join(texts)}]"
     return found
+
+
+def _change(feature: str, before: Any, after: Any, low: Any, high: Any) -> str:
+    change = {"feature": feature, "from": before, "to": after}
+    return json.dumps(change if low is None else change | {"low": low, "high": high}, ensure_ascii=False)
 
 
 def _reasons(plans: Plans, refused: Mask) -> Words:
