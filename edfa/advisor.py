@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,13 @@ from edfa.certification.rcps import RecourseCertifier
 from edfa.checked import checked
 from edfa.checkup import Checkup, complete, examine, run
 from edfa.choices import (
-    POLICY,
     SEARCHER,
-    SIGNAL,
     Threshold,
     check_names,
     make_policy,
     make_predictor,
     make_searcher,
+    suits,
 )
 from edfa.data.schema import Schema
 from edfa.data.table import Table
@@ -65,8 +65,11 @@ class Advisor:
     ----------
     blanket, predictor, policy, searcher
         Names, or objects: a ``Blanket``; a model, which is fitted anew on the training part; a policy; a searcher.
+        The policy goes with the searcher unless it is given: advice that lasts, or with ``searcher="nearest"`` the
+        paper's recipe.
     signal
-        What the stop rule watches: ``"uncertainty"``, ``"plan"``, or with ``searcher="lasting"`` ``"survival"``.
+        What the stop rule watches: ``"uncertainty"``, ``"plan"``, or with ``searcher="lasting"`` ``"survival"``. It
+        goes with the searcher unless it is given.
     alpha, delta
         The certificate: at most a share alpha of plans fails, and this is wrong with probability delta.
     target
@@ -87,9 +90,9 @@ class Advisor:
 
     blanket: str | Blanket = "hiton-mb"
     predictor: str | Predictor = "xgb"
-    policy: str | Policy = POLICY
+    policy: str | Policy = ""
     searcher: str | Searcher = SEARCHER
-    signal: str = SIGNAL
+    signal: str = ""
     alpha: float = 0.2
     delta: float = 0.05
     target: Target = "all"
@@ -102,6 +105,8 @@ class Advisor:
     def __post_init__(self) -> None:
         anchor = 0.0 if self.target == "early" else None
         RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)  # refuses what is no level
+        policy, signal = suits(self.searcher)
+        self.policy, self.signal = self.policy or policy, self.signal or signal
         chosen = {name: getattr(self, name) for name in ("predictor", "policy", "searcher", "signal", "threshold")}
         check_names(method=self.blanket, **chosen)
 
@@ -119,7 +124,8 @@ class Advisor:
         predictor = make_predictor(self.predictor, table, self.threshold, self.seed)
         tell("policy", 0, 1)
         searcher = make_searcher(self.searcher, table)
-        policy = make_policy(self.policy, blanket, searcher, predictor)
+        learning = partial(tell, "policy")
+        policy = make_policy(self.policy, blanket, searcher, predictor, learning)
         fitted = Fitted.of(train, predictor, blanket, policy, searcher)
         fitted = replace(fitted, signal=self.signal, budget=self.budget)
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))

@@ -17,11 +17,10 @@ from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
 from edfa.recourse import SEARCHERS, searcher
 from edfa.recourse.base import Searcher
+from edfa.recourse.lasting import Lasting
 
 __all__ = [
-    "POLICY",
     "SEARCHER",
-    "SIGNAL",
     "Threshold",
     "check_names",
     "make_policy",
@@ -30,11 +29,12 @@ __all__ = [
     "name_of",
     "new_policy",
     "settings_of",
+    "suits",
 ]
 
 Threshold = float | str | None
 SIGNALS = ("uncertainty", "plan", "survival")
-POLICY, SEARCHER, SIGNAL = "edfa", "nearest", "uncertainty"  # what an advisor uses unless it is told otherwise
+SEARCHER = "lasting"  # what an advisor uses unless it is told otherwise
 
 
 def check_names(**chosen: Any) -> None:
@@ -49,11 +49,17 @@ def check_names(**chosen: Any) -> None:
     for what, names in known.items():
         if isinstance(chosen[what], str) and chosen[what] not in names:
             raise UnknownNameError(what, chosen[what], names)
-    if chosen["signal"] == "survival" and chosen["searcher"] in SEARCHERS and chosen["searcher"] != "lasting":
+    if suits(chosen["searcher"])[1] != "survival" and chosen["signal"] == "survival":
         raise SettingError(f"signal 'survival' is known of plans of searcher='lasting', not of {chosen['searcher']!r}")
     given = chosen["threshold"]
     if given not in (None, "balanced") and (isinstance(given, str) or not 0 < given < 1):
         raise SettingError(f"threshold: a chance between 0 and 1, or 'balanced', not {given!r}")
+
+
+def suits(searcher: str | Searcher) -> tuple[str, str]:
+    """The policy and the signal that go with a searcher: for advice that lasts, or the paper's."""
+    lasting = searcher == "lasting" or isinstance(searcher, Lasting)
+    return ("surviving", "survival") if lasting else ("edfa", "uncertainty")
 
 
 def make_predictor(chosen: str | Predictor, table: Table, threshold: Threshold, seed: int) -> Predictor:
@@ -78,7 +84,9 @@ def _threshold(threshold: float | str, train: Table) -> float:
     return needed if second else float(np.nextafter(1 - needed, 1))
 
 
-def make_policy(chosen: str | Policy, blanket: Blanket, searcher: Searcher, predictor: Predictor) -> Policy:
+def make_policy(
+    chosen: str | Policy, blanket: Blanket, searcher: Searcher, predictor: Predictor, progress: Any = None
+) -> Policy:
     """A policy; one by name that learns does so from the training part."""
     if isinstance(chosen, Policy):
         return chosen
@@ -86,7 +94,7 @@ def make_policy(chosen: str | Policy, blanket: Blanket, searcher: Searcher, pred
         raise SettingError(f"policy: a name or a policy, not {chosen!r}")
     made: Any = new_policy(chosen, blanket, searcher)
     if fit := getattr(made, "fit", None):
-        given = {"table": searcher.train, "predictor": predictor}
+        given = {"table": searcher.train, "predictor": predictor, "progress": progress}
         fit(**{name: given[name] for name in inspect.signature(fit).parameters if name in given})
     policy: Policy = made
     return policy

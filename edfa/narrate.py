@@ -98,7 +98,8 @@ def plan(
         for c in plan.changes
     ]
     before, after = phrases.percents(plan.probability_before, plan.probability_after, language)
-    told = [say("plan.lead", language, len(said), changes=_all(said, language))]
+    lead = "plan.lead" if plan.survival is None else "plan.lasting"  # one that is chosen to last need not be minimal
+    told = [say(lead, language, len(said), changes=_all(said, language))]
     told.append(say("plan.outcome", language, reached=reached, before=before, after=after))
     return " ".join([*told, *_reserve(plan, language, blanket)])
 
@@ -119,12 +120,12 @@ def _reserve(plan: Plan, language: str, blanket: Blanket | None) -> list[str]:
     told = [] if plan.valid else [say("plan.stale", language)]
     if plan.inlier is False:
         told.append(say("plan.rare", language))
-    for key, share in (("plan.rough", plan.invalidation), ("plan.survival", plan.survival)):
+    unknown = [name for name in plan.unknown if blanket is None or name in blanket]
+    lasts = plan.survival if unknown else None
+    for key, share in (("plan.rough", plan.invalidation), ("plan.survival", lasts)):
         shown = None if share is None else phrases.cases(language, share)
         told += [say(key, language, cases=shown[0])] if shown else []
-    if unknown := [name for name in plan.unknown if blanket is None or name in blanket]:
-        told.append(say("plan.unknown", language, len(unknown)))
-    return told
+    return [*told, say("plan.unknown", language, len(unknown))] if unknown else told
 
 
 def no_plan(no_plan: NoPlan, schema: Schema, language: str = "en") -> str:

@@ -17,9 +17,17 @@ def fit(
     schema: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
     blanket: Annotated[str, typer.Option(help="hiton-mb, bamb, eamb or iamb.")] = "hiton-mb",
     predictor: Annotated[str, typer.Option(help="xgb, ftt, mlp or bn.")] = "xgb",
-    policy: Annotated[str | None, typer.Option(help="Which fact comes next: edfa, greedy, …")] = None,
-    searcher: Annotated[str | None, typer.Option(help="How plans are looked for: nearest, nice, …")] = None,
-    signal: Annotated[str | None, typer.Option(help="What the stop rule watches: uncertainty, plan.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="Which fact comes next; goes with the searcher: surviving, edfa, …")
+    ] = None,
+    searcher: Annotated[
+        str,
+        typer.Option(help="How plans are looked for: lasting; nearest, with the paper's policy and signal; nice, …"),
+    ] = "lasting",
+    signal: Annotated[
+        str | None,
+        typer.Option(help="What the stop rule watches; goes with the searcher: survival, uncertainty, plan."),
+    ] = None,
     alpha: Annotated[float, typer.Option(help="At most this share of plans may fail.")] = 0.2,
     delta: Annotated[float, typer.Option(help="The certificate may be wrong with this probability.")] = 0.05,
     target: Annotated[str, typer.Option(help="Whom the certificate speaks of: all, early or refused.")] = "all",
