@@ -15,7 +15,7 @@ from report import table, write
 from threadpoolctl import threadpool_limits
 
 import edfa
-from edfa.stream import advise_file
+from edfa.advice.stream import advise_file
 
 STEP, FILE = 8.0, 50.0
 PEOPLE = 10_000
@@ -96,7 +96,7 @@ def one_by_one(advisor: Any, people: list[dict[str, Any]]) -> float:
 CHILD = """
 import resource, sys
 import edfa
-from edfa.stream import advise_file
+from edfa.advice.stream import advise_file
 advisor = edfa.Advisor.load(sys.argv[1])
 advise_file(advisor.fitted, sys.argv[2], sys.argv[3])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from edfa.acquisition.random import RandomBlanket as RandomBlanket
     from edfa.acquisition.surviving import Surviving as Surviving
     from edfa.acquisition.trajectory import Trajectory as Trajectory
+    from edfa.advice.interview import Interview as Interview
+    from edfa.advice.receipt import Receipt as Receipt
     from edfa.advisor import Advisor as Advisor
     from edfa.blanket.discover import discover as discover
     from edfa.blanket.trust import compare as compare
@@ -33,13 +35,11 @@ if TYPE_CHECKING:
     from edfa.data.feature import Feature as Feature
     from edfa.data.schema import Schema as Schema
     from edfa.data.table import Table as Table
-    from edfa.interview import Interview as Interview
     from edfa.predictors.aligned import align as align
     from edfa.predictors.bn import BayesNet as BayesNet
     from edfa.predictors.ftt import FTTransformer as FTTransformer
     from edfa.predictors.mlp import MaskedMLP as MaskedMLP
     from edfa.predictors.xgb import SubsetXGB as SubsetXGB
-    from edfa.receipt import Receipt as Receipt
     from edfa.recourse.constraints import Constraints as Constraints
     from edfa.recourse.cvae import Generative as Generative
     from edfa.recourse.dice import DiCE as DiCE
@@ -58,8 +58,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Advisor": "edfa.advisor",
-    "Interview": "edfa.interview",
-    "Receipt": "edfa.receipt",
+    "Interview": "edfa.advice.interview",
+    "Receipt": "edfa.advice.receipt",
     "RecourseCertifier": "edfa.certification.rcps",
     "Certificate": "edfa.certification.certificate",
     "certify": "edfa.certification.rcps",

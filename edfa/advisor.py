@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 
 from edfa.acquisition.base import Policy
-from edfa.blanket.discover import discover
-from edfa.blanket.units import Blanket
-from edfa.certification.certificate import Certificate
-from edfa.certification.curve import Target
-from edfa.certification.identity import digest, fingerprint
-from edfa.certification.rcps import RecourseCertifier
-from edfa.checked import checked
-from edfa.checkup import Checkup, complete, examine, run
-from edfa.choices import (
+from edfa.advice.checkup import Checkup, complete, examine, run
+from edfa.advice.choices import (
     SEARCHER,
     Threshold,
     check_names,
@@ -27,16 +20,23 @@ from edfa.choices import (
     make_searcher,
     suits,
 )
+from edfa.advice.interview import Interview
+from edfa.advice.outlook import Budget, Fitted
+from edfa.advice.receipt import Difference, Receipt, Verification, versions
+from edfa.advice.told import Event
+from edfa.blanket.discover import discover
+from edfa.blanket.units import Blanket
+from edfa.certification.certificate import Certificate
+from edfa.certification.curve import Target
+from edfa.certification.identity import digest, fingerprint
+from edfa.certification.rcps import RecourseCertifier
+from edfa.checked import checked
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, EdfaError
-from edfa.interview import Interview
-from edfa.outlook import Budget, Fitted
 from edfa.predictors.base import Predictor, UnfittedError
-from edfa.receipt import Difference, Receipt, Verification, versions
 from edfa.recourse.base import Searcher
 from edfa.recourse.constraints import Constraints
-from edfa.told import Event
 
 __all__ = ["STAGES", "Advisor"]
 

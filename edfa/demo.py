@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edfa import html, narrate, phrases
+from edfa.advice.checkup import run
+from edfa.advice.interview import Interview
+from edfa.advice.sheet import sheet, told
 from edfa.advisor import Advisor
-from edfa.checkup import run
 from edfa.data.catalog import load
 from edfa.data.table import Table
 from edfa.folders import write_text
 from edfa.html import Html
-from edfa.interview import Interview
 from edfa.recourse.plans import Plan
-from edfa.sheet import sheet, told
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

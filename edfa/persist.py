@@ -12,20 +12,20 @@ import pandas as pd
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
+from edfa.advice.checkup import Checkup
+from edfa.advice.choices import name_of, new_policy, settings_of
+from edfa.advice.outlook import Fitted
+from edfa.advice.receipt import versions
 from edfa.advisor import Advisor
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
-from edfa.checkup import Checkup
-from edfa.choices import name_of, new_policy, settings_of
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnreadableError, did_you_mean
 from edfa.folders import digest, parts, put_back, swapped
-from edfa.outlook import Fitted
 from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
-from edfa.receipt import versions
 from edfa.recourse import searcher
 from edfa.recourse.base import Searcher
 

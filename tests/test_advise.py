@@ -12,9 +12,9 @@ import pytest
 from advisors import german, part_way
 
 import edfa
-from edfa.batch import COLUMNS, advise
+from edfa.advice.batch import COLUMNS, advise
+from edfa.advice.stream import advise_file
 from edfa.errors import ColumnError, DataError, EmptyTableError, UnreadableError
-from edfa.stream import advise_file
 
 
 @pytest.fixture(scope="module")
@@ -117,15 +117,15 @@ def test_parts_of_another_task_are_not_used(people, tmp_path):
 
 SLOWLY = """
 import sys, time
-import edfa, edfa.stream
+import edfa, edfa.advice.stream
 advisor = edfa.Advisor.load(sys.argv[1])
-each = edfa.stream.advise
+each = edfa.advice.stream.advise
 def slowly(*arguments, **options):
     time.sleep(0.05)
     return each(*arguments, **options)
-edfa.stream.advise = slowly
+edfa.advice.stream.advise = slowly
 tell = lambda *done: print(done, flush=True)
-edfa.stream.advise_file(advisor.fitted, sys.argv[2], sys.argv[3], chunk=20, progress=tell)
+edfa.advice.stream.advise_file(advisor.fitted, sys.argv[2], sys.argv[3], chunk=20, progress=tell)
 """
 
 

@@ -9,8 +9,8 @@ import pytest
 from advisors import begin, german, part_way, surviving, walk, words
 
 import edfa
-from edfa.batch import advise
-from edfa.checkup import run
+from edfa.advice.batch import advise
+from edfa.advice.checkup import run
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors.base import UnfittedError
 
@@ -102,7 +102,7 @@ def test_measures_itself_as_one_would_by_hand():
     assert checkup.cost_all == sum(f.cost for f in table.schema)
     assert checkup.cost_end == sum(table.schema[n].cost for n in advisor.fitted.blanket.features)
     assert checkup.refused == (advisor.fitted.model.predict(seen) == 0).mean()
-    assert edfa.checkup.Checkup.from_json(checkup.to_json()) == checkup
+    assert edfa.advice.checkup.Checkup.from_json(checkup.to_json()) == checkup
 
 
 def test_a_threshold_decides_and_is_told():

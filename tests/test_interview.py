@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import edfa
 from edfa import Constraints, Interview, Receipt
+from edfa.advice.receipt import read_key
 from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
-from edfa.receipt import read_key
 
 START = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400}
 REFUSED = {"checking_status": "<0", "duration": 48}

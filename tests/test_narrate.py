@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import Blanket, Feature, Schema, narrate, phrases, sheet
+from edfa import Blanket, Feature, Schema, narrate, phrases
+from edfa.advice import sheet
 from edfa.answers import OFF, Decision, Question, Standing, Status
 from edfa.answers import Reason as Why
 from edfa.certification.certificate import Certificate

@@ -20,7 +20,7 @@ def advise(
     quiet: Quiet = False,
 ) -> None:
     """Next question, plans, and stop or go on, for a whole file; a run that was cut off goes on where it was."""
-    from edfa.stream import advise_file
+    from edfa.advice.stream import advise_file
 
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)

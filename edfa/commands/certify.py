@@ -82,7 +82,7 @@ def _losses(advisor: "Advisor", path: Path) -> Any:
     """Given, or worked out from everything that is known of the audited people."""
     import numpy as np
 
-    from edfa.checkup import complete, run
+    from edfa.advice.checkup import complete, run
     from edfa.data.read import read_frame
     from edfa.errors import DataError
 

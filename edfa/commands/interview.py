@@ -13,7 +13,7 @@ from edfa.commands.common import NO, AsJson, Folder, Output, Quiet, load_advisor
 from edfa.errors import FactError, SettingError, UnknownNameError, UnreadableError
 
 if TYPE_CHECKING:
-    from edfa.interview import Interview
+    from edfa.advice.interview import Interview
 
 __all__ = ["interview", "verify"]
 
@@ -37,9 +37,9 @@ def interview(
     quiet: Quiet = False,
 ) -> None:
     """Interview one person: decision, next question and why, plans, and whether they may act now."""
+    from edfa.advice.interview import Interview
+    from edfa.advice.receipt import read_key
     from edfa.folders import write_text
-    from edfa.interview import Interview
-    from edfa.receipt import read_key
 
     output = Output(as_json, quiet)
     secret = read_key(key) if key else None
@@ -74,7 +74,7 @@ def verify(
     quiet: Quiet = False,
 ) -> None:
     """Replay a receipt and say what differs; exit code 3 where it does not hold."""
-    from edfa.receipt import read_key
+    from edfa.advice.receipt import read_key
 
     output = Output(as_json, quiet)
     found = load_advisor(folder).verify(_text(receipt), read_key(key) if key else None)
@@ -167,7 +167,7 @@ class _Talk:
 
 def _show(held: "Interview", output: Output, plans: int) -> None:
     """Where the person stands."""
-    from edfa.sheet import told
+    from edfa.advice.sheet import told
 
     said = told(held, plans)
     output.say("", *said["decision"])

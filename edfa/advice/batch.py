@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from edfa.advice.course import Courses
+from edfa.advice.outlook import Fitted, Outlook
 from edfa.answers import Status
-from edfa.course import Courses
 from edfa.data.partial import encode_partial
-from edfa.outlook import Fitted, Outlook
 from edfa.predictors.base import Mask
 from edfa.recourse.plans import Plans
 

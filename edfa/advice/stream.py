@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from edfa.batch import COLUMNS, advise
+from edfa.advice.batch import COLUMNS, advise
+from edfa.advice.outlook import Fitted
 from edfa.data.read import existing
 from edfa.errors import DataError, EmptyTableError, UnreadableError
 from edfa.folders import write_text
-from edfa.outlook import Fitted
 
 __all__ = ["CHUNK", "FORMATS", "advise_file", "chunks"]
 

@@ -9,19 +9,19 @@ import numpy as np
 
 from edfa import html, narrate
 from edfa.acquisition.base import Scores
+from edfa.advice.course import Chain
+from edfa.advice.outlook import Fitted, Outlook
+from edfa.advice.reasons import decide, question, standing
+from edfa.advice.receipt import Receipt, now, versions
+from edfa.advice.sheet import sheet
+from edfa.advice.told import Event, Kind, Told
 from edfa.answers import Decision, Moment, Question, Standing
 from edfa.checked import checked
-from edfa.course import Chain
 from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
-from edfa.outlook import Fitted, Outlook
 from edfa.phrases import table
-from edfa.reasons import decide, question, standing
-from edfa.receipt import Receipt, now, versions
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.plans import NoPlan, Plan
-from edfa.sheet import sheet
-from edfa.told import Event, Kind, Told
 
 __all__ = ["HasFitted", "Interview", "Offer"]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from edfa.acquisition.greedy import Greedy
 from edfa.acquisition.surviving import Surviving
+from edfa.advice.outlook import Outlook
 from edfa.answers import Decision, Question, Reason, Standing
 from edfa.blanket.units import Blanket
 from edfa.data.codes import Levels
-from edfa.outlook import Outlook
 
 __all__ = ["decide", "question", "standing"]
 

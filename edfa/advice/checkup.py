@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from edfa.acquisition.loop import acquire
 from edfa.acquisition.trajectory import Trajectory
+from edfa.advice.outlook import Fitted
 from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
@@ -17,7 +18,6 @@ from edfa.checked import checked
 from edfa.data.table import Table
 from edfa.data.tidy import tidy_features, to_pandas
 from edfa.errors import DataError
-from edfa.outlook import Fitted
 from edfa.predictors.base import Floats, UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans

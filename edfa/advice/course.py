@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from edfa.advice.outlook import Fitted, Outlook
 from edfa.certification.signals import uncertainty
-from edfa.outlook import Fitted, Outlook
 from edfa.predictors.base import Floats, Mask
 
 __all__ = ["Chain", "Courses"]
