@@ -16,7 +16,7 @@ from edfa.acquisition.loop import SLACK, acquire, money
 from edfa.acquisition.trajectory import Trajectory
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
-from edfa.certification.replay import _signal
+from edfa.certification.replay import signal_of
 from edfa.certification.signals import uncertainty
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
@@ -243,7 +243,7 @@ class Outlook:
         plans = self.plans(k)
         if not len(plans):
             return np.full(len(self), np.nan)
-        told = _signal(plans, self.chances, self.fitted.signal)
+        told = signal_of(plans, self.chances, self.fitted.signal)
         return np.where(plans.legal, told, np.nan)
 
     def stops(self, tau: float, k: int | None = None) -> Mask:

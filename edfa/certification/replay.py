@@ -15,7 +15,7 @@ from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors.base import Floats, Predictor
 from edfa.recourse.plans import Plans
 
-__all__ = ["NAMED", "Options", "Signal", "Watched", "name_of", "records_of", "replay", "watch"]
+__all__ = ["NAMED", "Options", "Signal", "Watched", "name_of", "records_of", "replay", "signal_of", "watch"]
 
 Reals = npt.NDArray[np.float64]
 Signal = Literal["uncertainty", "plan", "survival"] | Callable[[Plans], Reals] | Reals
@@ -118,7 +118,7 @@ def _watched(plans: Plans, chances: Reals, options: Any) -> Records:
         seed=np.asarray(people.seed),
         step=np.asarray(people.step),
         spent=np.asarray(people.spent),
-        signal=_signal(plans, chances, signal),
+        signal=signal_of(plans, chances, signal),
         loss=None,
         legal=plans.legal,
         group=None if options.get("group") is None else _labels(plans, options["group"]),
@@ -127,7 +127,7 @@ def _watched(plans: Plans, chances: Reals, options: Any) -> Records:
     )
 
 
-def _signal(plans: Plans, chances: Reals, signal: Any) -> Reals:
+def signal_of(plans: Plans, chances: Reals, signal: Any) -> Reals:
     if isinstance(signal, str) and signal not in NAMED:
         raise UnknownNameError("signal", signal, NAMED)
     if not isinstance(signal, str):

@@ -134,7 +134,7 @@ def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict
     size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
     lasts, keys = searcher.survival(task, found), (size.l2, size.l0, np.round(size.effort, 9))
     order = np.lexsort((*keys, found.case)) if lasts is None else menu(found.case, lasts.chance, keys)
-    if k is not None:
+    if k is not None and len(order) > k and np.bincount(found.case[order]).max() > k:
         sorted_ = found.take(order)
         order = order[diverse(sorted_.case, apart(task.rules, task.mask, task.facts[sorted_.case], sorted_.to), k)]
     found, chances = found.take(order), np.asarray(found.chances)[order]

@@ -99,7 +99,9 @@ class Lasting(Nearest):
         return self.completions.race(people, found.case, to, place)
 
     def _promising(self, task: Task, found: Found) -> Found:
-        """Half of them the nearest, the others those that go farthest past the border."""
+        """Half of them the nearest, the others those that go farthest past the border; all where they are few."""
+        if len(found) <= self.plans or np.bincount(found.case).max() <= self.plans:
+            return found
         size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
         near = _place(found.case, size.l2, size.l0, np.round(size.effort, 9)) < self.plans // 2
         past = np.round(task.score(found.case, np.asarray(found.chances)), 6)

@@ -25,7 +25,7 @@ __all__ = ["Completions", "Survival", "survive"]
 
 Codes = npt.NDArray[np.intp]
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
-HEATS = (0, 4, 16, sys.maxsize)  # plans that are asked about together, by their places
+HEATS = (4, 16, sys.maxsize)  # plans that are asked about together, by their places
 
 
 class Survival(NamedTuple):
@@ -83,11 +83,17 @@ class Completions:
 
         As soon as a plan survives wherever the decision stays, all that come after it need not be asked about.
         """
-        filled, same = self._complete(people)
-        best, most = np.full(len(same), -1), same.sum(axis=1)
         found = Survival(*(np.full(len(of), np.nan) for _ in range(2)))
-        for first, end in pairwise(HEATS):
-            left = np.flatnonzero((place >= first) & (place < end) & (best < most)[of])
+        if not np.isnan(people.X[:, people.predictor.varies_]).any():  # a plan that works now works then
+            found.chance[place == 0], found.error[place == 0] = 1.0, 0.0
+            return found
+        filled, first = self._fill(people), np.flatnonzero(place < HEATS[0])
+        same, stands = _ask(people, filled, of[first], to[first])
+        found.chance[first], found.error[first] = _share(stands)
+        best, most = np.full(len(same), -1), same.sum(axis=1)
+        np.maximum.at(best, of[first], stands.sum(axis=1))
+        for start, end in pairwise(HEATS):
+            left = np.flatnonzero((place >= start) & (place < end) & (best < most)[of])
             if not len(left):
                 break
             stands = _stands(people, filled, same, of[left], to[left])
@@ -95,11 +101,15 @@ class Completions:
             found.chance[left], found.error[left] = _share(stands)
         return found
 
+    def _fill(self, people: "Decided") -> Floats:
+        """What the model sees of each completion (people, k, columns)."""
+        return self.neighbours.complete(people.X)[:, :, people.predictor.varies_]
+
     def _complete(self, people: "Decided") -> tuple[Floats, Bools]:
         """What the model sees of each completion (people, k, columns), and whether it decides as now (people, k)."""
         seen = people.predictor.varies_
         whole = not np.isnan(people.X[:, seen]).any()
-        filled = people.X[:, None, seen] if whole else self.neighbours.complete(people.X)[:, :, seen]
+        filled = people.X[:, None, seen] if whole else self._fill(people)
         decided = _decide(people.predictor, filled.reshape(-1, filled.shape[2]))
         return filled, decided.reshape(filled.shape[:2]) == people.now[:, None]
 
@@ -143,11 +153,23 @@ def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 3
     return replace(plans, survival=found.chance, survival_error=found.error, made=made)
 
 
+def _ask(people: Decided, filled: Floats, of: Codes, to: Floats) -> tuple[Bools, Bools]:
+    """Where the decision is as now, and where the plans survive, in one call for both."""
+    rows, new = filled[of], to[:, None, people.predictor.varies_]
+    np.copyto(rows, new, where=~np.isnan(new))
+    width = filled.shape[2]
+    decided = _decide(people.predictor, np.concatenate([filled.reshape(-1, width), rows.reshape(-1, width)]))
+    same = decided[: filled.shape[0] * filled.shape[1]].reshape(filled.shape[:2]) == people.now[:, None]
+    then = decided[same.size :].reshape(len(of), filled.shape[1])
+    turned = then != people.now[of][:, None] if people.wanted is None else then == people.wanted
+    return same, turned & same[of]
+
+
 def _stands(people: Decided, filled: Floats, same: Bools, of: Codes, to: Floats) -> Bools:
     """Where the decision is as now, and the plan turns it."""
     changes, stands = to[:, people.predictor.varies_], np.zeros((len(of), same.shape[1]), dtype=bool)
     plan, completion = np.nonzero(same[of])  # elsewhere every plan is lost with the decision
-    for part in np.array_split(np.arange(len(plan)), -(-len(plan) // ROWS) or 1):
+    for part in np.array_split(np.arange(len(plan)), -(-len(plan) // ROWS) or 1):  # each a copy of rows
         rows, new = filled[of[plan[part]], completion[part]], changes[plan[part]]
         np.copyto(rows, new, where=~np.isnan(new))
         then = _decide(people.predictor, rows)
@@ -169,4 +191,5 @@ def _decide(predictor: Predictor, rows: Floats) -> Codes:
     """From everything that the model sees."""
     if not len(rows):
         return np.zeros(0, dtype=np.intp)
-    return predictor.decide(predictor.predict_known(predictor.varies_, rows))
+    parts = np.array_split(rows, -(-len(rows) // ROWS))
+    return np.concatenate([predictor.decide(predictor.predict_known(predictor.varies_, part)) for part in parts])
