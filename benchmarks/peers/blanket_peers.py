@@ -6,7 +6,7 @@ It runs in an environment made from benchmarks/peers.txt and knows nothing of ed
     python blanket_peers.py run --method pycausalfs-hiton --data FOLDER/asia-500-0.parquet --out FILE.json
 
 The file of `run` is replaced whole after every target, so a caller may stop the program at any time and keep what is
-there. `seconds` holds the wall time of each target; a program that learns a whole graph takes its time once, and each
+there. `seconds` holds the CPU time of each target; a program that learns a whole graph takes its time once, and each
 target gets an equal part of it. Loading the data and the peer is not counted. A target on which the peer raised stands
 under `errors` and nowhere else; `seconds_total` counts its time too. A column that has but one level in the sample is
 kept from the peers, and its blanket is empty.
@@ -238,15 +238,15 @@ class Result:
     def measure(self, work: Callable[[], dict[str, list[str]]], targets: Iterable[str]) -> None:
         """Does the work for these targets and writes what came of it."""
         targets = list(targets)
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             with silence():
                 blankets = work()
         except Exception as error:
-            taken = time.perf_counter() - start
+            taken = time.process_time() - start
             self.errors.update({target: {"error": f"{type(error).__name__}: {error}"} for target in targets})
         else:
-            taken = time.perf_counter() - start
+            taken = time.process_time() - start
             self.blankets.update(blankets)
             self.seconds.update({target: taken / len(targets) for target in targets})
         self.total += taken

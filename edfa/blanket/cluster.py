@@ -40,7 +40,7 @@ class DaskRows(Remote):
         counts = self._sum(_value_counts, names)
         self.n = int(counts[names[0]].sum())
         fitted = [_from_counts(n, self._features[n], counts[n], schema) for n in names]
-        self.columns = tuple(c for c in fitted if not c.flat)
+        self._keep(fitted)
 
     def _sum(self, function: Any, *arguments: Any) -> dict[str, pd.Series]:
         """Series of every partition, added up by label."""

@@ -41,8 +41,7 @@ def open_source(
     check_columns(frame, [])
     if target not in frame.columns:
         raise UnknownNameError("column", target, frame.columns)
-    if len(frame) < MIN_ROWS:
-        raise EmptyTableError(f"{len(frame)} rows are too few to tell who depends on whom; {MIN_ROWS} are needed")
+    _check_rows(len(frame))
     names = [str(n) for n in frame.columns] if keep_order else sorted(str(n) for n in frame.columns)
     opened = {n: _read(frame[n], n, features.get(n)) for n in names}
     opened[target] = _target(*opened[target], target, bins)
@@ -51,6 +50,11 @@ def open_source(
         raise TargetError(f"target {target!r} is constant: it depends on nothing")
     kept = [pair for n, pair in opened.items() if n not in flat]
     return Rows([column for column, _ in kept], [values for _, values in kept]), target, flat
+
+
+def _check_rows(n: int) -> None:
+    if n < MIN_ROWS:
+        raise EmptyTableError(f"{n} rows are too few to tell who depends on whom; {MIN_ROWS} are needed")
 
 
 def is_counted(feature: Feature, distinct: int) -> bool:
@@ -109,8 +113,12 @@ def _given(source: Source, target: str | None) -> tuple[Source, str, tuple[str, 
     target = target or getattr(source, "target", None)
     if target is None:
         raise TargetError("a source needs to be told its target: discover(source, target='name')")
+    left_out: tuple[str, ...] = getattr(source, "left_out", ())
+    if target in left_out:
+        raise TargetError(f"target {target!r} is constant: it depends on nothing")
     if target not in names:
         raise UnknownNameError("column", target, names)
+    _check_rows(source.n)
     if isinstance(source.columns[names.index(target)], Numbers):
         raise TargetError(f"target {target!r} is continuous; a source can only have a categorical one")
-    return source, target, ()
+    return source, target, left_out

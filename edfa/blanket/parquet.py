@@ -45,7 +45,7 @@ class ParquetRows(Remote):
         self._expressions = {n: self._expression(n, kinds[n], schema) for n in names}
         self.n = int(self._one("SELECT count(*) FROM raw"))
         fitted = [self._fit(n, schema) for n in names]
-        self.columns = tuple(c for c in fitted if not c.flat)
+        self._keep(fitted)
 
     def _one(self, query: str) -> Any:
         rows = self._ask(query).fetchall()

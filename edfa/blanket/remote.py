@@ -22,6 +22,11 @@ class Remote(ABC):
     n: int
     columns: tuple[Column, ...]
     target: str
+    left_out: tuple[str, ...]  # columns that never vary
+
+    def _keep(self, fitted: Sequence[Column]) -> None:
+        self.columns = tuple(c for c in fitted if not c.flat)
+        self.left_out = tuple(c.name for c in fitted if c.flat)
 
     @abstractmethod
     def _groups(self, which: Sequence[tuple[int, int]]) -> tuple[list[Codes], Codes]:

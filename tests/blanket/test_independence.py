@@ -153,7 +153,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("n", "draws"), [(2000, 60), (20_000, 40), (50_000, 12)])
+@pytest.mark.parametrize(("n", "draws"), [(2000, 100), (20_000, 60), (50_000, 20)])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_auto_keeps_its_level_under_confounding_as_strong_as_the_noise(shape, n, draws):
     def make(random):
@@ -289,6 +289,48 @@ def test_a_function_of_the_conditions_is_independent_of_everything():
     assert ask(tester, "years", "y").p < 1e-6
     result = ask(tester, "years", "y", "school")
     assert (result.p, result.test) == (1.0, "deterministic")
+
+
+def lawful(n, seed):
+    """Either is a law of two causes, and has two effects of its own; twin copies one of the causes."""
+    random = np.random.default_rng(seed)
+    lung, tub = random.random(n) < 0.3, random.random(n) < 0.3
+    either = lung | tub
+    xray, cough = (np.where(either, 0.9, 0.1) > random.random(n) for _ in range(2))
+    frame = pd.DataFrame({"lung": lung, "tub": tub, "either": either, "xray": xray, "cough": cough, "twin": lung})
+    return frame.astype(int)
+
+
+def test_what_several_conditions_determine_cannot_be_tested():
+    tester = make_tester(lawful(2000, 13))
+    result = ask(tester, "either", "xray", "lung", "tub")
+    assert (result.reliable, result.test, result.dof) == (False, "law", 0)
+    assert not ask(tester, "either", "xray", "lung", "tub", "cough").reliable
+    assert ask(tester, "either", "xray", "lung").reliable, "either varies where lung is absent"
+
+
+def test_a_copy_is_redundant_and_no_law():
+    tester = make_tester(lawful(2000, 13))
+    for given in (["lung"], ["lung", "xray"], ["lung", "tub"]):
+        result = ask(tester, "twin", "either", *given)
+        assert (result.reliable, result.p) == (True, 1.0)
+
+
+def test_rare_levels_are_no_law():
+    """Where x is present y never varies, and the other way round; neither is a function of the conditions."""
+    both = np.repeat(np.arange(8), [100, 100, 3, 0, 100, 2, 100, 0])
+    frame = pd.DataFrame({"x": both >> 1 & 1, "y": both & 1, "s": both >> 2, "t": np.resize([0, 1], len(both))})
+    frame.loc[frame["s"] == 0, "x"] = 0
+    frame.loc[frame["s"] == 1, "y"] = 0
+    result = ask(make_tester(frame), "x", "y", "s", "t")
+    assert (result.dof, result.reliable, result.p) == (0, True, 1.0)
+
+
+@pytest.mark.parametrize("method", ["hiton-mb", "bamb"])
+def test_the_blanket_reaches_beyond_a_law(method):
+    frame = lawful(4000, 14).drop(columns="twin").astype(str)
+    assert set(discover(frame, method, target="either").features) == {"lung", "tub", "xray", "cough"}
+    assert set(discover(frame, method, target="lung").features) == {"either", "tub"}
 
 
 def test_duplicates_constants_gaps_and_zero_inflation_do_no_harm():

@@ -11,7 +11,7 @@ from edfa.blanket.cluster import DaskRows
 from edfa.blanket.opening import open_source
 from edfa.blanket.parquet import ParquetRows
 from edfa.blanket.tables import g2, x2mm
-from edfa.errors import ColumnError, DataError, TargetError, UnreadableError
+from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, UnreadableError
 
 
 def odd_table(n=1200):
@@ -122,3 +122,20 @@ def test_bad_sources(tmp_path):
     frame.to_parquet(tmp_path / "all.parquet")
     with pytest.raises(TargetError, match="'amount' is continuous"):
         discover(ParquetRows(tmp_path / "all.parquet", schema), target="amount")
+
+
+def test_what_is_wrong_with_a_table_is_wrong_with_it_elsewhere(tmp_path):
+    frame, schema = odd_table(60)
+
+    def everywhere(rows):
+        rows.to_parquet(tmp_path / "rows.parquet")
+        return ParquetRows(tmp_path / "rows.parquet", schema), DaskRows(dd.from_pandas(rows, npartitions=2), schema)
+
+    for source in everywhere(frame.assign(outcome="NO")):
+        with pytest.raises(TargetError, match="'outcome' is constant"):
+            discover(source)
+    for source in everywhere(frame.iloc[:29]):
+        with pytest.raises(EmptyTableError, match=r"29 rows are too few .* 30 are needed"):
+            discover(source)
+    for source in everywhere(frame.assign(amount=1.0, short=2)):
+        assert discover(source).left_out == ("amount", "short")
