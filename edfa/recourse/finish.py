@@ -25,9 +25,11 @@ def distinct(found: Found) -> Found:
     """Each change set of a case once, where it first stands."""
     if len(found) < 2:
         return found
-    keys = (*found.to.T[::-1], found.case)
-    order = np.lexsort([np.nan_to_num(key, nan=np.inf) for key in keys])
-    to, case = np.nan_to_num(found.to[order], nan=np.inf), found.case[order]
+    changed = ~np.isnan(found.to)
+    used = changed.any(axis=0)
+    to = np.where(changed[:, used], found.to[:, used], np.float32(np.inf))
+    order = np.lexsort((*to.T[::-1], found.case))
+    to, case = to[order], found.case[order]
     new = np.r_[True, (to[1:] != to[:-1]).any(axis=1) | (case[1:] != case[:-1])]
     return found.take(np.sort(order[new]))
 
