@@ -286,7 +286,8 @@ def growth() -> tuple[list[list[str]], list[list[str]], list[list[str]], list[li
 
 
 BIG = """
-import json, resource, sys, time
+import json, re, sys, time
+from pathlib import Path
 from edfa.blanket import discover
 from edfa.blanket.parquet import ParquetRows
 from edfa.data.schema import Schema
@@ -294,7 +295,7 @@ start = time.process_time()
 source = ParquetRows(sys.argv[1], Schema.read(sys.argv[2]))
 opened = time.process_time() - start
 found = discover(source)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 2**20  # ru_maxrss would count the parent
 print(json.dumps([opened, time.process_time() - start, peak, found.n, found.tests, str(found)]))
 """
 
@@ -331,6 +332,8 @@ def main() -> None:
     large, tree, large_missed = big()
     close = paired()
     missed += mix_missed + large_missed
+    missed += [f"{name} took {seconds} seconds" for name, _, _, seconds in real if float(seconds) >= 60]
+    missed += [f"{r[0]} rows took {r[3]} times as long as 10,000" for r in rows if float(r[3]) > float(r[4])]
     ours = [f"edfa {m}" for m in OURS]
     write(
         "blanket",

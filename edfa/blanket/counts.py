@@ -24,6 +24,7 @@ Column = Any  # Words | Numbers: each reads, codes and embeds its own kind of ar
 Values = npt.NDArray[Any]
 CHUNK = 65_536
 MEMORY = 256 << 20  # bytes of strata that are kept
+FEW_STRATA = 32  # so few may be empty: numbering them anew costs more than counting in vain
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ class Rows:
         return known
 
     def _strata_of(self, given: tuple[int, ...], bins: int) -> tuple[Codes, int]:
-        """The stratum of each row (-1 with a gap), numbered without holes, and how many there are."""
+        """The stratum of each row (-1 with a gap), numbered without holes if they are many, and how many there are."""
         if not given:
             return np.zeros(1, dtype=np.int32), 1
         if (known := self._strata.get((given, bins))) is not None:
@@ -190,7 +191,8 @@ class Rows:
         both = _fold(before, codes, size, count)
         if self._gaps(*given):
             both[(before < 0) | (codes < 0)] = -1
-        self._strata[given, bins] = found = _compress(both, count * size)
+        space = count * size
+        self._strata[given, bins] = found = (both, space) if space <= FEW_STRATA else _compress(both, space)
         return found
 
 

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from edfa.blanket.cells import Cells
 from edfa.blanket.columns import ROWS_PER_STRATUM, TEST_BINS, Numbers, Words, bins_for
 from edfa.blanket.counts import Source
 from edfa.blanket.tables import ROWS_PER_CELL, CIResult, cmh, g2, x2mm
@@ -146,19 +147,26 @@ class DataTester(Tester):
         cells = self.source.cells(x, y, given, bins=TEST_BINS)
         wide = max(self._sizes[x], self._sizes[y]) > MANY_LEVELS
         result = x2mm(cells) if wide else g2(cells)
-        if result.dof == 0 and len(given) > 1 and self._is_law(x, y, given):
+        if result.dof == 0 and len(given) > 1 and self._is_law(x, y, given, cells):
             # DEVIATION: the note reads no degrees of freedom as independence. Of a target that a law of several columns
             # makes (either = lung or tub), that would drop all that is beyond the law: nothing was tested.
             return replace(result, reliable=False, test="law")
         return result if wide or result.dof <= MANY_FREE else x2mm(cells)
 
-    def _is_law(self, x: int, y: int, given: tuple[int, ...]) -> bool:
+    def _is_law(self, x: int, y: int, given: tuple[int, ...], cells: Cells) -> bool:
         """Whether the conditions determine x or y together, and none of them alone: who copies another is redundant."""
-        return self._determined(x, y, given) and not any(self._determined(x, y, (g,)) for g in given)
+        left, right = cells.margins()
+        fixed = [i for i, margin in ((x, left), (y, right)) if margin.present.max(initial=0) <= 1]
+        return bool(fixed) and not any(self._copies(i, g) for i in fixed for g in given)
 
-    def _determined(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        margins = self.source.cells(x, y, given, bins=TEST_BINS).margins()
-        return any(bool((margin.present <= 1).all()) for margin in margins)
+    def _copies(self, i: int, other: int) -> bool:
+        """Whether one column alone determines another."""
+        key = ("copies", i, other)
+        if key not in self.memo:
+            left, right = min(i, other), max(i, other)
+            table = self.source.cells(left, right, (), bins=TEST_BINS).pooled()
+            self.memo[key] = bool(((table > 0).sum(axis=0 if i == left else 1) <= 1).all())
+        return bool(self.memo[key])
 
     def _confirming_bins(self, given: tuple[int, ...], rows: int) -> int:
         """How finely continuous conditions can be cut so that a stratum keeps its rows; 0 where that is too coarse."""
