@@ -140,9 +140,8 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
     zero_one = _zero_one(rest[0][kept]) and _zero_one(stop[0])
     conditional = bool(target != "all" or np.any(rest[1][kept] == 0))
     unit = _unit(seeds) if zero_one and not conditional else 0
-    count = (
-        np.cumsum(np.rint(unit * np.append(start[:, 0].sum(), change[:, 0])).astype(np.int64))[ends] if unit else None
-    )
+    losses = np.append(start[:, 0].sum(), change[:, 0])
+    count = np.cumsum(np.rint(unit * losses).astype(np.int64))[ends] if unit else None
     return Curve(
         tau=tau,
         hits=sums[:, 0] if count is None else count / unit,

@@ -1,6 +1,7 @@
 """What everything that promises something shares: a sentence, and JSON that brings it back."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar, Self
@@ -16,15 +17,15 @@ __all__ = ["Told"]
 VERSION = 1
 
 
-class Told:
+class Told(ABC):
     """A dataclass with a ``sentence``; ``kind`` is what errors call it."""
 
     kind: ClassVar[str] = "certificate"
 
     @property
+    @abstractmethod
     def sentence(self) -> str:
         """What is promised, in words; or why nothing is."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return self.sentence

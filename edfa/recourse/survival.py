@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edfa.data.table import Table
-from edfa.errors import DataError, SettingError
+from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors.base import Floats, Predictor
 from edfa.predictors.conditional import Neighbours
 from edfa.recourse.plans import Plans
@@ -144,6 +144,8 @@ def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 3
     if predictor is None:
         raise DataError("these plans were read from a file and have no predictor; only one can say if they last")
     aim = plans.made.get("wanted") if wanted is None else wanted
+    if aim is not None and aim not in predictor.classes_:
+        raise UnknownNameError("class", aim, predictor.classes_)
     goal = None if aim is None else int(np.searchsorted(predictor.classes_, aim))
     now = np.searchsorted(predictor.classes_, plans.decision)
     asked, place = np.unique(plans.of, return_inverse=True)
@@ -161,8 +163,7 @@ def _ask(people: Decided, filled: Floats, of: Codes, to: Floats) -> tuple[Bools,
     decided = _decide(people.predictor, np.concatenate([filled.reshape(-1, width), rows.reshape(-1, width)]))
     same = decided[: filled.shape[0] * filled.shape[1]].reshape(filled.shape[:2]) == people.now[:, None]
     then = decided[same.size :].reshape(len(of), filled.shape[1])
-    turned = then != people.now[of][:, None] if people.wanted is None else then == people.wanted
-    return same, turned & same[of]
+    return same, _turned(people, then, people.now[of][:, None]) & same[of]
 
 
 def _stands(people: Decided, filled: Floats, same: Bools, of: Codes, to: Floats) -> Bools:
@@ -173,18 +174,21 @@ def _stands(people: Decided, filled: Floats, same: Bools, of: Codes, to: Floats)
         rows, new = filled[of[plan[part]], completion[part]], changes[plan[part]]
         np.copyto(rows, new, where=~np.isnan(new))
         then = _decide(people.predictor, rows)
-        turned = then != people.now[of[plan[part]]] if people.wanted is None else then == people.wanted
-        stands[plan[part], completion[part]] = turned
+        stands[plan[part], completion[part]] = _turned(people, then, people.now[of[plan[part]]])
     return stands
 
 
+def _turned(people: Decided, then: Codes, now: Codes) -> Bools:
+    """Whether decisions are recourse from today's."""
+    return np.asarray(then != now if people.wanted is None else then == people.wanted)
+
+
 def _share(stands: Bools) -> Survival:
-    """How often; where nothing was unknown, there is nothing to be unsure of."""
+    """How often, with the standard error."""
     count = stands.shape[1]
     # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
     centre = (stands.sum(axis=1) + 2) / (count + 4)
-    error = np.sqrt(centre * (1 - centre) / (count + 4)) if count > 1 else np.zeros(len(stands))
-    return Survival(stands.mean(axis=1), error)
+    return Survival(stands.mean(axis=1), np.sqrt(centre * (1 - centre) / (count + 4)))
 
 
 def _decide(predictor: Predictor, rows: Floats) -> Codes:

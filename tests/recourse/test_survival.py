@@ -13,7 +13,7 @@ import edfa
 from edfa import Constraints, Lasting, Nearest, People, Plans, find_recourse, survive
 from edfa.certification import replay
 from edfa.certification.identity import identify
-from edfa.errors import DataError, SchemaError, SettingError
+from edfa.errors import DataError, SchemaError, SettingError, UnknownNameError
 from edfa.predictors.conditional import Neighbours
 from edfa.recourse.measure import menu
 from edfa.recourse.survival import Completions, Decided
@@ -158,6 +158,8 @@ def test_another_survival_is_another_advisor(german):
     rows = table.test.X[:10].copy()
     rows[:, 9:] = np.nan
     plans = find_recourse(People(rows, table.schema, table.encoder, model), Nearest(table.train))
+    with pytest.raises(UnknownNameError, match="class"):
+        survive(plans, table.train, wanted=7)
     told = [survive(plans, table.train), survive(plans, table.train), survive(plans, table.train, k=16)]
     first, same, other = (identify(p) for p in told)
     assert first == same != other
