@@ -16,6 +16,7 @@ from edfa.predictors.aligned import align
 from edfa.recourse import Lasting, People
 from edfa.recourse.base import Task
 from edfa.recourse.find import sweep
+from edfa.recourse.measure import lengths
 
 COMBINATIONS = [
     (order, plans, signal)
@@ -154,13 +155,15 @@ def speed() -> tuple[str, list[str]]:
     rules = searcher.rules(PAPER, people)
     task = Task(sweep(people.X, model, searcher.support, rules.free).groups[0], rules, model, None)
     plans = searcher.search(task)
+    size = lengths(task.rules, task.mask, task.facts[plans.case], plans.to)
+    keys = (size.l2, size.l0, np.round(size.effort, 9))
     asked: list[Any] = []
-    answer = model.predictor_.predict_known
-    model.predictor_.predict_known = lambda mask, some: asked.append((mask, some)) or answer(mask, some)
-    searcher.survival(task, plans)
-    del model.predictor_.predict_known
+    answer = model.predict_known
+    model.predict_known = lambda mask, some: asked.append((mask, some)) or answer(mask, some)
+    searcher.survival(task, plans, keys)
+    del model.predict_known
     ranking, bare = best(
-        lambda: searcher.survival(task, plans), lambda: [answer(*call) for call in asked], clock=time.process_time
+        lambda: searcher.survival(task, plans, keys), lambda: [answer(*call) for call in asked], clock=time.process_time
     )
     start = time.process_time()
     Surviving(blanket, Lasting(data.train), PAPER).fit(train_model("xgb", data, 0))

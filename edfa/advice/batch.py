@@ -1,17 +1,21 @@
 """Advice for many people at once: what an interview would say of each, worked out together."""
 
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from edfa.advice.course import Courses
 from edfa.advice.outlook import Fitted, Outlook
 from edfa.answers import Status
 from edfa.data.partial import encode_partial
-from edfa.predictors.base import Mask
+from edfa.predictors.base import Floats, Mask
 from edfa.recourse.plans import Plans
 
 __all__ = ["COLUMNS", "advise", "statuses"]
@@ -30,20 +34,47 @@ COLUMNS = {
 }
 """The columns of advice, with their Arrow types. ``plans`` is JSON, the best plan first."""
 
+EMPTY: dict[str, tuple[Any, type]] = {"double": (np.nan, float), "bool": (None, object), "string": (None, object)}
 Words = npt.NDArray[np.object_]
+Rows = npt.NDArray[np.intp]
 
 
-def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0) -> pd.DataFrame:
+def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0, jobs: int = 1) -> pd.DataFrame:
     """A row a person: decision, next question, whether they may act, plans; or what is wrong with their facts.
 
-    ``frame`` has whatever is known of them; an empty cell is not known. ``first`` is the number of the first row.
+    ``frame`` has whatever is known of them; an empty cell is not known. ``first`` is the number of the first row, and
+    so many ``jobs`` share the work.
     """
     told, errors = encode_partial(frame, fitted.encoder, fitted.schema)
+    facts = np.where(fitted.heeded, told, np.float32(np.nan))
     fine = np.setdiff1d(np.arange(len(told)), list(errors))
-    look = Outlook.of(fitted, np.where(fitted.heeded, told[fine], np.float32(np.nan)))
+    # Who knows the same stays together, as far as that goes: they are asked about together.
+    same = fine[np.lexsort(np.packbits(np.isnan(facts[fine]), axis=1).T)]
+    parts = np.array_split(same, min(jobs, len(same)) or 1)
+    columns: dict[str, Any] = {"row": first + np.arange(len(told))}
+    columns |= {name: np.full(len(told), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
+    for part, found in zip(parts, _share(lambda part: _advise(fitted, facts[part], k), parts), strict=True):
+        for name, values in found.items():
+            columns[name][part] = values
+    columns["error"] = np.array([errors.get(i) for i in range(len(told))], dtype=object)
+    return pd.DataFrame(columns)
+
+
+def _share(work: Callable[[Rows], dict[str, Any]], parts: list[Rows]) -> list[dict[str, Any]]:
+    """The work on every part, at the same time where there are several."""
+    if len(parts) == 1:
+        return [work(parts[0])]
+    # Each has a processor of its own: what multiplies matrices on all of them would only be in the others' way.
+    with threadpool_limits(1), ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(work, parts))
+
+
+def _advise(fitted: Fitted, X: Floats, k: int) -> dict[str, Any]:  # noqa: N803
+    """The columns of people whose facts are right."""
+    look = Outlook.of(fitted, X)
     plans = look.plans(k)
     names = np.array([*fitted.schema.names, None], dtype=object)
-    found: dict[str, Any] = {
+    return {
         "outcome": np.array(fitted.schema.classes, dtype=object)[look.decision],
         "probability": look.probability,
         "refused": look.refused,
@@ -53,14 +84,6 @@ def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0) -> p
         "plans": _texts(plans),
         "reason": _reasons(plans, look.refused),
     }
-    columns: dict[str, Any] = {"row": first + np.arange(len(told))}
-    for name, values in found.items():
-        empty = {"bool": None, "double": np.nan}.get(COLUMNS[name])
-        whole = np.full(len(told), empty, dtype=float if COLUMNS[name] == "double" else object)
-        whole[fine] = values
-        columns[name] = whole
-    columns["error"] = np.array([errors.get(i) for i in range(len(told))], dtype=object)
-    return pd.DataFrame(columns)
 
 
 def statuses(look: Outlook, k: int) -> Words:
@@ -73,11 +96,10 @@ def statuses(look: Outlook, k: int) -> Words:
         found[planned] = "not certified"
         return found
     course = Courses.of(look.fitted, look.X[planned])
-    on = planned[course.on]
+    end, low = look.next[planned] < 0, signal[planned] <= tau
+    passed = course.passed(tau, k, asked=course.on & ~end)
+    found[planned] = np.where(passed, "passed", np.where(end | low, "act", "ask"))
     found[planned[~course.on]] = "off course"
-    passed = course.passed(tau, k)[course.on]
-    end, low = look.next[on] < 0, signal[on] <= tau
-    found[on] = np.where(end | (low & ~passed), "act", np.where(passed, "passed", "ask"))
     return found
 
 
@@ -93,19 +115,19 @@ def _texts(plans: Plans) -> Words:
     words = (plans.words(feature, codes).tolist() for codes in cells)
     names = [plans.people.schema.names[j] for j in feature.tolist()]
     seen: dict[tuple[Any, ...], str] = {}
-    changes: list[list[str]] = [[] for _ in range(len(plans))]
-    for i, *change in zip(number.tolist(), names, *words, strict=True):
-        key = tuple(change)
-        changes[i].append(seen[key] if key in seen else seen.setdefault(key, _change(*change)))
-    told: dict[int, list[str]] = {}
-    columns = (plans.of.tolist(), changes, plans.after.tolist(), plans.effort.tolist())
-    for person, made, chance, effort in zip(*columns, strict=True):
-        text = f'{{"changes": [{", ".join(made)}], "probability": {chance!r}, "effort": {effort!r}}}'
-        told.setdefault(person, []).append(text)
-    found = np.full(len(plans.people), "[]", dtype=object)
-    for person, texts in told.items():
-        found[person] = f"[{', '.join(texts)}]"
-    return found
+    changes = []
+    for change in zip(names, *words, strict=True):
+        if (text := seen.get(change)) is None:
+            text = seen[change] = _change(*change)
+        changes.append(text)
+    first = np.searchsorted(number, np.arange(len(plans) + 1)).tolist()
+    ends = zip(pairwise(first), plans.after.tolist(), plans.effort.tolist(), strict=True)
+    texts = [
+        f'{{"changes": [{", ".join(changes[start:end])}], "probability": {chance!r}, "effort": {effort!r}}}'
+        for (start, end), chance, effort in ends
+    ]
+    first = np.searchsorted(plans.of, np.arange(len(plans.people) + 1)).tolist()
+    return np.array([f"[{', '.join(texts[start:end])}]" for start, end in pairwise(first)], dtype=object)
 
 
 def _change(feature: str, before: Any, after: Any, low: Any, high: Any) -> str:

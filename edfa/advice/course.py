@@ -54,7 +54,7 @@ class Chain:
 class Courses:
     """The courses of many people without wishes, and who of them is on theirs (``on``).
 
-    ``states`` are those before the last at which the rule might stop; ``who`` are their people.
+    ``states`` are those before the last at which the rule might stop; ``who`` are their people, in order.
     """
 
     fitted: Fitted
@@ -75,9 +75,15 @@ class Courses:
         rows = np.flatnonzero(before)
         return cls(fitted, on, run.X[rows], run.who[rows])
 
-    def passed(self, tau: float, k: int) -> Mask:
-        """Who could have acted before."""
+    def passed(self, tau: float, k: int, asked: Mask) -> Mask:
+        """Who of the people ``asked`` about could have acted before.
+
+        The last state first: there the rule stops most often, and who is known to have passed one is not asked again.
+        """
         found = np.zeros(len(self.on), dtype=bool)
-        if len(self.who):
-            found[self.who[Outlook.of(self.fitted, self.states).stops(tau, k)]] = True
+        left = np.flatnonzero(asked[self.who])
+        while len(left):
+            last = left[np.r_[self.who[left][1:] != self.who[left][:-1], True]]
+            found[self.who[last[Outlook.of(self.fitted, self.states[last]).stops(tau, k)]]] = True
+            left = left[~np.isin(left, last) & ~found[self.who[left]]]
         return found

@@ -28,6 +28,7 @@ from edfa.predictors.base import Chances, Floats, Mask, Predictor
 from edfa.recourse.base import Searcher
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.find import find_recourse
+from edfa.recourse.lasting import Lasting
 from edfa.recourse.people import Explained, People
 from edfa.recourse.plans import Plans
 
@@ -227,10 +228,12 @@ class Outlook:
         given = self._with_locks(constraints)
         key = (k, None if given is None else given.to_json())
         if key not in self._plans:
-            states = Explained(self.people, self.swept) if self._sweeps else self.people
-            wanted, searcher = self.fitted.favourable, self.fitted.searcher
-            self._plans[key] = find_recourse(states, searcher, constraints=given, wanted=wanted, k=k)
+            self._plans[key] = self._search(self.fitted.searcher, k, given)
         return self._plans[key]
+
+    def _search(self, searcher: Searcher, k: int | None, constraints: Constraints | None) -> Plans:
+        states = Explained(self.people, self.swept) if self._sweeps else self.people
+        return find_recourse(states, searcher, constraints=constraints, wanted=self.fitted.favourable, k=k)
 
     def _with_locks(self, constraints: Constraints | None) -> Constraints | None:
         if not self.locked:
@@ -240,7 +243,9 @@ class Outlook:
 
     def signal(self, k: int | None = None) -> npt.NDArray[np.float64]:
         """What the stop rule watches; NaN where there is no plan. ``k`` as in plans that were made already."""
-        plans = self.plans(k)
+        return self._signal(self.plans(k))
+
+    def _signal(self, plans: Plans) -> npt.NDArray[np.float64]:
         if not len(plans):
             return np.full(len(self), np.nan)
         told = signal_of(plans, self.chances, self.fitted.signal)
@@ -248,6 +253,11 @@ class Outlook:
 
     def stops(self, tau: float, k: int | None = None) -> Mask:
         """Where the rule "act at the first plan whose signal is at most tau" stops, if it gets there."""
-        if self.fitted.signal == "uncertainty" and not (self.refused & (uncertainty(self.chances) <= tau)).any():
+        fitted = self.fitted
+        if fitted.signal == "uncertainty" and not (self.refused & (uncertainty(self.chances) <= tau)).any():
             return np.zeros(len(self), dtype=bool)  # known without a plan
+        if fitted.signal == "survival" and isinstance(fitted.searcher, Lasting) and not self._plans:
+            # One plan that survives clearly often enough says it; the best one is not needed.
+            plans = self._search(fitted.searcher.until(1 - tau + 1e-9), k, self._with_locks(None))
+            return np.asarray(self.refused & (self._signal(plans) <= tau))
         return np.asarray(self.refused & (self.signal(k) <= tau))

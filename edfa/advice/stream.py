@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
+from joblib import cpu_count
 
 from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.outlook import Fitted
@@ -25,7 +26,7 @@ from edfa.folders import write_text
 
 __all__ = ["CHUNK", "FORMATS", "advise_file", "chunks"]
 
-CHUNK = 5_000
+CHUNK = 10_000
 FORMATS = (".csv", ".parquet", ".jsonl")
 JOURNAL = "journal.json"
 Progress = Callable[[int, int], None]
@@ -38,17 +39,20 @@ def advise_file(
     *,
     k: int = 3,
     chunk: int = CHUNK,
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, int]:
     """Advise everybody in ``rows`` and write the result to ``out``; both are CSV, Parquet or JSON lines by their name.
 
     Returns how many people there are, how many could not be understood, and how many chunks were there already.
-    ``progress`` is told the number of people and of chunks that are done.
+    A chunk's people are shared among ``jobs``, one a processor unless given. ``progress`` is told the number of people
+    and of chunks that are done.
     """
     source, result = existing(rows), Path(out)
     _format(source), _format(result)
-    if chunk < 1 or k < 1:
-        raise DataError(f"a chunk and the number of plans are at least 1, not {chunk} and {k}")
+    jobs = cpu_count() if jobs is None else jobs
+    if min(chunk, k, jobs) < 1:
+        raise DataError(f"a chunk, the number of plans and of jobs are at least 1, not {chunk}, {k} and {jobs}")
     folder = result.with_name(f".{result.name}.parts")
     _claim(folder, _identity(fitted, source, result, k, chunk))
     counts = {"people": 0, "errors": 0, "resumed": 0}
@@ -58,7 +62,7 @@ def advise_file(
         if part.is_file():
             counts["resumed"] += 1
         else:
-            _write_part(advise(fitted, frame, k, first=counts["people"]), part)
+            _write_part(advise(fitted, frame, k, first=counts["people"], jobs=jobs), part)
         counts["people"] += len(frame)
         counts["errors"] += _errors(part)
         parts.append(part)

@@ -15,7 +15,8 @@ def advise(
     rows: Annotated[Path, typer.Argument(help="People, a row each: .csv, .parquet or .jsonl; empty is not known.")],
     out: Annotated[Path, typer.Option(help="Where to write the advice: .csv, .parquet or .jsonl.")],
     plans: Annotated[int, typer.Option(help="At most so many plans each.")] = 3,
-    chunk: Annotated[int, typer.Option(help="So many people at a time.")] = 5_000,
+    chunk: Annotated[int, typer.Option(help="So many people at a time.")] = 10_000,
+    jobs: Annotated[int | None, typer.Option(help="So many share the work; one a processor unless given.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -31,6 +32,7 @@ def advise(
             out,
             k=plans,
             chunk=chunk,
+            jobs=jobs,
             progress=lambda people, chunks: progress("people", people, people + chunk),
         )
     wrong = f", {counts['errors']:,} of them not understood (see the column error)" if counts["errors"] else ""

@@ -18,6 +18,7 @@ The range is what training showed, widened by the card's ``range`` where that is
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class Encoder:
         """Learn scales, levels and states from (training) rows."""
         return cls(tuple((Measure if f.kind == "continuous" else Levels).fit(frame[f.name], f) for f in schema))
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The features' names, in the order of the matrix' columns."""
         return tuple(column.name for column in self.columns)

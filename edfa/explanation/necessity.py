@@ -18,6 +18,7 @@ from edfa.predictors.base import Chances, Floats, Mask, Predictor, by_mask
 __all__ = ["DOWN", "UP", "Group", "Reach", "Sweep", "necessity", "sweep"]
 
 ROWS = 200_000  # in one model call at most
+MANY = 4_000  # rows from which on a shorter way is looked for
 DOWN, UP = 0, 1
 Codes = npt.NDArray[np.intp]
 Bools = npt.NDArray[np.bool_]
@@ -28,18 +29,37 @@ class Group:
     """People who know the same features, and what the model says when one of these has another value.
 
     People with the same values are one *case*: ``case[i]`` is that of ``people[i]``. ``grid`` is what was tried;
-    ``chances`` has a column for every try of every feature, one after the other.
+    ``decisions`` has a column for every try of every feature, one after the other, and so has ``asked``, where the
+    model was asked what it says and not only what it decides.
     """
 
+    predictor: Predictor
     mask: Mask
     people: Codes
     case: Codes
     facts: Floats
     grid: Grid
     told: Chances
-    chances: Chances
     decision: Codes
     decisions: Codes
+    asked: Chances | None = None
+
+    @cached_property
+    def chances(self) -> Chances:
+        """What the model says of every try of every case."""
+        if self.asked is not None:
+            return self.asked
+        case, column = np.indices(self.decisions.shape).reshape(2, -1)
+        return self.said(case, column).reshape(*self.decisions.shape, -1)
+
+    def said(self, case: Codes, column: Codes) -> Chances:
+        """What the model says of some of them."""
+        if self.asked is not None:
+            return self.asked[case, column]
+        rows = self.facts[case]
+        rows[np.arange(len(rows)), self.grid.columns[self.grid.owner[column]]] = self.grid.value[column]
+        parts = np.array_split(rows, -(-len(rows) // ROWS) or 1)
+        return np.concatenate([self.predictor.predict_known(self.mask, part) for part in parts])
 
     @property
     def features(self) -> tuple[int, ...]:
@@ -82,11 +102,12 @@ class Group:
             return None
         some, case = (slice(None), self.case) if len(kept) == len(self.case) else _used(self.case[kept])
         grid, column = self.grid.take(features)
-        told, decided = self.chances[some], self.decisions[some]
+        asked, decided = self.asked, self.decisions[some]
+        asked = None if asked is None else asked[some]
         if len(grid) < len(self.grid):
-            told, decided = told[:, column], decided[:, column]
-        facts = (self.facts[some], grid, self.told[some])
-        return Group(self.mask, place[self.people[kept]], case, *facts, told, self.decision[some], decided)
+            asked, decided = None if asked is None else asked[:, column], decided[:, column]
+        now = (self.facts[some], grid, self.told[some], self.decision[some])
+        return Group(self.predictor, self.mask, place[self.people[kept]], case, *now, decided, asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,15 +229,19 @@ def _cases(facts: Floats) -> tuple[Floats, Codes]:
 
 
 def _ask(predictor: Predictor, mask: Mask, who: tuple[Codes, Codes], facts: Floats, grid: Grid) -> Group:
-    """One call: each case as it is, then with every try of every feature."""
-    total = 1 + len(grid)
+    """Each case as it is, then with every try of every feature: in one call, unless the model knows a shorter way."""
+    total, column = 1 + len(grid), grid.columns[grid.owner]
+    many = len(facts) * total >= MANY
+    if many and (decided := predictor.decide_tries(mask, facts, column, grid.value)) is not None:
+        told = predictor.predict_known(mask, facts)
+        return Group(predictor, mask, *who, facts, grid, told, predictor.decide(told), decided)
     rows = np.repeat(facts[:, None, :], total, axis=1)
-    rows[:, np.arange(1, total), grid.columns[grid.owner]] = grid.value
+    rows[:, np.arange(1, total), column] = grid.value
     flat = predictor.predict_known(mask, rows.reshape(len(facts) * total, -1))
     decided = predictor.decide(flat).reshape(len(facts), total)
     chances = flat.reshape(len(facts), total, -1)
-    now, then = (chances[:, 0], decided[:, 0]), (chances[:, 1:], decided[:, 1:])
-    return Group(mask, *who, facts, grid, now[0], then[0], now[1], then[1])
+    now, then = (chances[:, 0], decided[:, 0]), (decided[:, 1:], chances[:, 1:])
+    return Group(predictor, mask, *who, facts, grid, *now, *then)
 
 
 def _reach(tries: Tries, flips: Bools, own: Floats, way: int) -> tuple[Floats, Floats, Floats, Floats]:

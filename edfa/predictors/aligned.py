@@ -45,7 +45,12 @@ class Aligned(Predictor):
         self.varies_ = told.varies_ & np.isin(np.arange(self.n_features_in_), self.columns)
 
     def _answer(self, mask: Mask, known: Floats) -> Chances:
-        return self.predictor_.predict_known(mask, known)
+        return self.predictor_._answer(mask, known)  # what varies here varies there
+
+    def _decide_tries(
+        self, mask: Mask, known: Floats, column: npt.NDArray[np.intp], value: Floats
+    ) -> npt.NDArray[np.intp] | None:
+        return self.predictor_.decide_tries(mask, known, column, value)
 
     def cells(self, mask: Mask, feature: int) -> Floats | None:
         """The predictor's own; what it is not shown is one cell."""

@@ -93,6 +93,26 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise DataError(f"a threshold decides between two classes, not {chances.shape[1]}")
         return np.asarray((chances[:, 1] >= self.threshold).astype(np.intp))
 
+    def decide_tries(
+        self, mask: Mask, known: Floats, column: npt.NDArray[np.intp], value: Floats
+    ) -> npt.NDArray[np.intp] | None:
+        """What is decided about each person with one known column given one value, for every such try in turn.
+
+        Just what ``predict_known`` and ``decide`` say of all these rows, from a model that knows a shorter way; none
+        where there is no way but to ask about each.
+        """
+        told = mask & self.varies_
+        seen = told[mask]
+        if not told.any():
+            return None
+        tried = np.flatnonzero(seen[column])
+        some = self._decide_tries(told, known[:, seen], (np.cumsum(seen) - 1)[column[tried]], value[tried])
+        if some is None or len(tried) == len(column):
+            return some
+        found = np.repeat(self.decide(self.predict_known(mask, known))[:, None], len(column), axis=1)
+        found[:, tried] = some
+        return found
+
     def cells(self, mask: Mask, feature: int) -> Floats | None:
         """Where the model for ``mask`` can tell values of a feature apart; none when every value may count.
 
@@ -113,6 +133,12 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _answer(self, mask: Mask, known: Floats) -> Chances:
         """Chances of people of whom the same features are known; ``known`` has just those columns."""
+
+    def _decide_tries(
+        self, mask: Mask, known: Floats, column: npt.NDArray[np.intp], value: Floats
+    ) -> npt.NDArray[np.intp] | None:
+        """The shorter way, where there is one; everything that is known varies."""
+        return None
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "classes_"):

@@ -15,12 +15,15 @@ from edfa.errors import DataError
 from edfa.predictors.base import Floats, by_mask
 from edfa.predictors.bn import BayesNet
 
-__all__ = ["Draw", "Exact", "Neighbours", "Sampler"]
+__all__ = ["Draw", "Exact", "Neighbours", "Sampler", "smallest"]
 
 Weights = npt.NDArray[np.float64]
 Draw = Callable[[int], tuple[Floats, Weights]]
 LIMIT = 10_000  # training people to look among
 FEWEST, MOST = 50, 200  # neighbours
+BLOCK = 200_000  # distances at a time: few enough to stay in a processor's cache
+GROUP = 16  # distances of which the least is looked at first
+MANY = 50_000  # distances from which on that is worth while
 KEPT = 16  # sets of known features whose space is held in memory
 
 
@@ -67,6 +70,9 @@ class Neighbours:
 
     def nearest(self, X: Floats) -> npt.NDArray[np.intp]:  # noqa: N803
         """The places in ``rows`` of the nearest, a row a person, in no order."""
+        if len(X) == 1:
+            known = np.flatnonzero(~np.isnan(X[0]))
+            return self._nearest(known, X[:, known])
         found = np.empty((len(X), self.k), dtype=np.intp)
         for mask, people in by_mask(X):
             unique, place = np.unique(X[np.ix_(people, np.flatnonzero(mask))], axis=0, return_inverse=True)
@@ -81,10 +87,13 @@ class Neighbours:
         ours = np.concatenate([self._place(j, facts[:, i]) for i, j in enumerate(known)], axis=1)
         found = np.empty((len(facts), self.k), dtype=np.intp)
         ties = np.arange(len(theirs)) * 1e-12
-        for part in np.array_split(np.arange(len(facts)), max(1, len(facts) * len(theirs) // 4_000_000)):
+        for part in np.array_split(np.arange(len(facts)), max(1, len(facts) * len(theirs) // BLOCK)):
+            distance = -2 * ours[part] @ theirs.T
+            distance += norms
             # Rounded, so that equal distances are equal whatever the batch; then the order of rows decides.
-            distance = np.round(norms - 2 * ours[part] @ theirs.T, 6) + ties
-            found[part] = np.argpartition(distance, self.k - 1, axis=1)[:, : self.k]
+            np.round(distance, 6, out=distance)
+            distance += ties
+            found[part] = smallest(distance, self.k)
         return np.sort(found, axis=1)
 
     def _space(self, known: npt.NDArray[np.intp]) -> tuple[Weights, Weights]:
@@ -132,6 +141,28 @@ class Exact:
             return np.tile(values, (len(X), 1)), chances
 
         return draw
+
+
+def smallest(distance: Weights, k: int) -> npt.NDArray[np.intp]:
+    """The places of the k smallest of each row, in no order.
+
+    Of many, each row is first cut down to what is no larger than the k-th smallest of the least of every group: a few
+    more than k.
+
+    >>> np.sort(smallest(np.array([[5.0, 1.0, 4.0, 2.0], [0.0, 9.0, 8.0, 7.0]]), 2))
+    array([[1, 3],
+           [0, 3]])
+    """
+    rows, groups = len(distance), distance.shape[1] // GROUP
+    if groups < 2 * k or distance.size < MANY:
+        return np.argpartition(distance, k - 1, axis=1)[:, :k]
+    least = distance[:, : groups * GROUP].reshape(rows, GROUP, groups).min(axis=1)
+    row, column = np.nonzero(distance <= np.partition(least, k - 1, axis=1)[:, k - 1 : k])
+    count = np.bincount(row, minlength=rows)
+    place = np.arange(len(row)) - (np.cumsum(count) - count)[row]
+    few, which = np.full((rows, count.max()), np.inf), np.zeros((rows, count.max()), dtype=np.intp)
+    few[row, place], which[row, place] = distance[row, column], column
+    return np.take_along_axis(which, np.argpartition(few, k - 1, axis=1)[:, :k], axis=1)
 
 
 def _standard(column: Floats) -> Floats:

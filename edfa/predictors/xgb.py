@@ -20,12 +20,14 @@ from safetensors.numpy import load, save
 
 from edfa.errors import SchemaError, UnknownNameError
 from edfa.predictors.base import Floats, Mask, Predictor, class_weights, fit_temperature, inner_split, soften
+from edfa.predictors.forest import Forest
 from edfa.predictors.store import read_parts, write_parts
 
 __all__ = ["SubsetXGB"]
 
 Mode = Literal["per_subset", "nan"]
 COPIES = 10
+CHECKED = 64  # people whose leaves are compared with what the trees say, before they are relied on
 
 
 class SubsetXGB(Predictor):
@@ -87,7 +89,8 @@ class SubsetXGB(Predictor):
         self._matrix, self._codes = matrix, codes
         self._inner = inner_split(codes, self.seed)
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
-        self._cuts: WeakKeyDictionary[xgb.Booster, dict[int, Floats]] = WeakKeyDictionary()
+        self._forests: WeakKeyDictionary[xgb.Booster, Forest] = WeakKeyDictionary()
+        self._checked: WeakKeyDictionary[xgb.Booster, bool] = WeakKeyDictionary()
         self._lock = threading.RLock()
         self.fingerprint_ = self._fingerprint()
 
@@ -126,11 +129,47 @@ class SubsetXGB(Predictor):
         if not mask[feature]:
             return np.zeros(0, dtype=np.float32)
         column = feature if self.mode == "nan" else int(np.count_nonzero(mask[:feature]))
-        booster = self.booster(mask)
+        return self._forest(self.booster(mask)).cuts[column]
+
+    def _decide_tries(
+        self, mask: Mask, known: Floats, column: npt.NDArray[np.intp], value: Floats
+    ) -> npt.NDArray[np.intp] | None:
+        """From the leaves; the trees are asked about what is too near to the border."""
+        sure = self.threshold is None or 0 < self.threshold < 1
+        if self.mode == "nan" or len(self.classes_) > 2 or not sure:
+            return None
+        booster, border = self.booster(mask), 0.5 if self.threshold is None else self.threshold
+        forest = self._forest(booster)
+        if not self._faithful(booster, forest, mask):
+            return None
+        temperature = float(booster.attr("temperature") or 1)
+        past = forest.lean(known, column, value) - np.float32(temperature * np.log(border / (1 - border)))
+        found = (past > 0).astype(np.intp)
+        # Chances are rounded too, the more in terms of log odds the nearer they are to 0 or 1.
+        rounding = 16 * np.finfo(np.float32).eps * max(temperature, 1.0) / (border * (1 - border))
+        person, tried = np.nonzero(np.abs(past) <= forest.slack + rounding)
+        rows = known[person]
+        rows[np.arange(len(person)), column[tried]] = value[tried]
+        found[person, tried] = self.decide(self._answer(mask, rows)) if len(person) else 0
+        return found
+
+    def _forest(self, booster: xgb.Booster) -> Forest:
+        """The leaves of a model, read once."""
         with self._lock:
-            if (found := self._cuts.get(booster)) is None:
-                found = self._cuts[booster] = _thresholds(booster)
-        return found.get(column, np.zeros(0, dtype=np.float32))
+            if (found := self._forests.get(booster)) is None:
+                found = self._forests[booster] = Forest.of(booster.save_raw("json"))
+        return found
+
+    def _faithful(self, booster: xgb.Booster, forest: Forest, mask: Mask) -> bool:
+        """Whether the leaves tell of some training people what the trees do: XGBoost may change what it writes."""
+        with self._lock:
+            if (found := self._checked.get(booster)) is None:
+                rows = np.ascontiguousarray(self._matrix[:CHECKED, mask])
+                rows[:, 0] = rows[0, 0]
+                told = forest.lean(rows, np.zeros(1, dtype=np.intp), rows[0, :1])[:, 0]
+                apart = np.abs(told - booster.inplace_predict(rows, predict_type="margin"))
+                found = self._checked[booster] = bool(apart.max() <= forest.slack)
+        return found
 
     def to_folder(self, folder: str | Path) -> None:
         """Write what was learnt: the training rows and every model fitted so far, as UBJSON."""
@@ -156,11 +195,11 @@ class SubsetXGB(Predictor):
 
     def __getstate__(self) -> dict[str, Any]:
         """For sending to another process: everything but the lock and what is derived."""
-        return {k: v for k, v in super().__getstate__().items() if k not in ("_lock", "_cuts")}
+        return {k: v for k, v in super().__getstate__().items() if k not in ("_lock", "_forests", "_checked")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._cuts = WeakKeyDictionary()
+        self._forests, self._checked = WeakKeyDictionary(), WeakKeyDictionary()
         self._lock = threading.RLock()
 
     def _train(self, mask: Mask) -> xgb.Booster:
@@ -245,15 +284,6 @@ def _chances(told: Any) -> npt.NDArray[np.float64]:
     chances[:, 1] = found
     np.subtract(1, chances[:, 1], out=chances[:, 0])
     return chances
-
-
-def _thresholds(booster: xgb.Booster) -> dict[int, Floats]:
-    """Every threshold of each column, in order, read from the model itself."""
-    trees = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
-    inner = [np.array(tree["left_children"]) >= 0 for tree in trees]
-    columns = np.concatenate([np.array(t["split_indices"])[i] for t, i in zip(trees, inner, strict=True)])
-    cuts = np.concatenate([np.array(t["split_conditions"], np.float32)[i] for t, i in zip(trees, inner, strict=True)])
-    return {int(c): np.unique(cuts[columns == c]) for c in np.unique(columns)}
 
 
 def _masked_copies(matrix: Floats, codes: npt.NDArray[np.int64], seed: int) -> tuple[Floats, npt.NDArray[np.int64]]:

@@ -90,20 +90,21 @@ class Task:
         decided = self.predictor.decide(flat).reshape(chances.shape[:-1])
         return self.reached(case, decided, chances)
 
-    def reached(self, case: Codes, decided: Codes, chances: Chances) -> Bools:
-        """The same where the decisions are known already."""
+    def reached(self, case: Codes, decided: Codes, chances: Chances | None) -> Bools:
+        """The same where the decisions are known already; chances count where a plan must have a certain one."""
         own = self.group.decision[case].reshape(-1, *(1,) * (decided.ndim - 1))
         turned = np.asarray(decided != own)
         if self.wanted is not None:
             turned &= decided == self.wanted
-        if least := self.rules.constraints.min_probability:
+        if (least := self.rules.constraints.min_probability) and chances is not None:
             turned &= np.take_along_axis(chances, decided[..., None], axis=-1)[..., 0] >= least
         return turned
 
     @cached_property
     def turning(self) -> Bools:
         """Which tries of the sweep are recourse for each case."""
-        return self.reached(np.arange(len(self)), self.group.decisions, self.group.chances)
+        chances = self.group.chances if self.rules.constraints.min_probability else None
+        return self.reached(np.arange(len(self)), self.group.decisions, chances)
 
     def score(self, case: Codes, chances: Chances) -> Reals:
         """How near chances are to recourse: that of the wanted class, or of any but today's."""
@@ -214,6 +215,9 @@ class Searcher(ABC):
         """How likely each plan is to fail when its numbers are met only roughly, from a searcher that looks at it."""
         return None
 
-    def survival(self, task: Task, found: Found) -> Survival | None:
-        """How likely each plan is to hold when everything is known, from a searcher that looks at it."""
+    def survival(self, task: Task, found: Found, keys: tuple[Reals | Codes, ...]) -> Survival | None:
+        """How likely each plan is to hold when everything is known, from a searcher that looks at it.
+
+        ``keys`` say how near each is, the last one first.
+        """
         return None

@@ -64,6 +64,6 @@ def _sets_of(size: int, most: int) -> tuple[Codes, Codes]:
 
 def _most_helpful(options: Options, case: Codes, option: Codes, usable: Bools) -> tuple[Codes, Bools]:
     """Of each donor's differences those that bring a case nearest to recourse by themselves, in their old order."""
-    score = np.where(usable, options.score[case[:, None, None], option], -1.0)
+    score = np.where(usable, options.score(case)[np.arange(len(case))[:, None, None], option], -1.0)
     best = np.sort(np.argsort(-score, axis=2, kind="stable")[:, :, :WIDTH], axis=2)
     return np.take_along_axis(option, best, axis=2), np.take_along_axis(usable, best, axis=2)

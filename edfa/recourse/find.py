@@ -132,7 +132,8 @@ def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict
     """A task's plans, in order, once for each person of its cases."""
     found = _search(searcher, task)
     size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
-    lasts, keys = searcher.survival(task, found), (size.l2, size.l0, np.round(size.effort, 9))
+    keys = (size.l2, size.l0, np.round(size.effort, 9))
+    lasts = searcher.survival(task, found, keys)
     order = np.lexsort((*keys, found.case)) if lasts is None else menu(found.case, lasts.chance, keys)
     if k is not None and len(order) > k and np.bincount(found.case[order]).max() > k:
         sorted_ = found.take(order)

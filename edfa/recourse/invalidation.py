@@ -74,9 +74,7 @@ class Noise:
 
     def fails(self, task: Task, k: int) -> Bools:
         """Which cells of the k-th swept feature are no recourse, (cases, cells)."""
-        group = task.group
-        part = slice(*np.r_[0, group.ends][k : k + 2])
-        return ~task.reached(np.arange(len(task)), group.decisions[:, part], group.chances[:, part])
+        return ~task.turning[:, slice(*task.group.grid.starts[k : k + 2])]
 
     def _weights(self, task: Task, k: int, values: Floats) -> Reals:
         """How likely noise around each value is to end in each cell, (values, cells)."""

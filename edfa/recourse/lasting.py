@@ -4,6 +4,7 @@ The paper's nearest plans sit just past the border of what the model can see tod
 more. Here a plan may go farther, or change one thing more, when it survives better for it.
 """
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from edfa.recourse.finish import affordable, distinct
 from edfa.recourse.measure import lengths
 from edfa.recourse.nearest import Nearest
 from edfa.recourse.options import Options
+from edfa.recourse.rules import Reals
 from edfa.recourse.survival import Completions, Decided, Survival
 
 __all__ = ["Lasting"]
@@ -69,7 +71,13 @@ class Lasting(Nearest):
         super().__init__(train, neighbours=neighbours, farther=farther, changes=changes)
         if plans < 2:
             raise SettingError(f"plans: at least 2 are compared, not {plans}")
-        self.plans, self.completions = plans, Completions.of(train, completions)
+        self.plans, self.completions, self.enough = plans, Completions.of(train, completions), 1.0
+
+    def until(self, enough: float) -> "Lasting":
+        """One that looks for nothing better once a plan survives so often: enough to see whether there is one."""
+        found = copy(self)
+        found.enough = enough
+        return found
 
     def search(self, task: Task) -> Found:
         """Every single change that works, and all sets of a donor's values that do; the most promising of them."""
@@ -83,20 +91,19 @@ class Lasting(Nearest):
             row = np.searchsorted(case, plans.case)
             found.append(replace(plans, donor=self.pool.number[near[row, place]]))
         joined = self._promising(task, affordable(task, distinct(Found.join(*found))))
-        left = np.setdiff1d(np.arange(len(task)), joined.case)
+        left = np.flatnonzero(np.bincount(joined.case, minlength=len(task)) == 0)
         return Found.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
 
-    def survival(self, task: Task, found: Found) -> Survival:
+    def survival(self, task: Task, found: Found, keys: tuple[Reals | Codes, ...]) -> Survival:
         """Of each plan that may survive better than all easier ones; NaN of the others."""
         width = len(task.mask)
         rows = np.full((len(task), width), np.nan, dtype=np.float32)
         rows[:, task.features] = task.facts
         to = np.full((len(found), width), np.nan, dtype=np.float32)
         to[:, task.features] = found.to
-        size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
-        place = _place(found.case, size.l2, size.l0, np.round(size.effort, 9))
+        place = _place(found.case, *keys)
         people = Decided(rows, task.group.decision, task.predictor, task.wanted)
-        return self.completions.race(people, found.case, to, place)
+        return self.completions.race(people, found.case, to, place, self.enough)
 
     def _promising(self, task: Task, found: Found) -> Found:
         """Half of them the nearest, the others those that go farthest past the border; all where they are few."""
@@ -122,5 +129,4 @@ def _every(options: Options) -> Found:
     case, option = np.nonzero(options.turns)
     to = np.full((len(case), len(options.task.features)), np.nan, dtype=np.float32)
     to[np.arange(len(case)), options.column[option]] = options.to[case, option]
-    told = options.task.group.chances[case, options.try_[option]]
-    return Found(case, to, np.full(len(case), -1, dtype=np.intp), told)
+    return Found.of(case, to, options.said(case, option))

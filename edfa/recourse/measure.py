@@ -57,8 +57,9 @@ def diverse(of: Codes, places: Reals, k: int) -> Codes:
     >>> diverse(np.array([0, 0, 0, 1]), np.array([[0.0], [0.1], [5.0], [0.0]]), 2)
     array([0, 2, 3])
     """
-    starts = np.flatnonzero(np.r_[True, of[1:] != of[:-1]]) if len(of) else np.zeros(0, dtype=np.intp)
-    block = np.cumsum(np.isin(np.arange(len(of)), starts)) - 1
+    new = np.ones(len(of), dtype=bool)
+    new[1:] = of[1:] != of[:-1]
+    starts, block = np.flatnonzero(new), np.cumsum(new) - 1
     taken, nearest, latest = np.zeros(len(of), dtype=bool), np.full(len(of), np.inf), starts
     for _ in range(min(k, int(np.bincount(block).max())) if len(of) else 0):
         taken[latest] = True

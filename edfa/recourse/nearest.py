@@ -143,14 +143,13 @@ def _single(options: Options, case: Codes, option: Codes) -> Found:
     """These options of these cases, by themselves."""
     to = np.full((len(case), len(options.task.features)), np.nan, dtype=np.float32)
     to[np.arange(len(case)), options.column[option]] = options.to[case, option]
-    told = options.task.group.chances[case, options.try_[option]]
-    return Found.of(case, to, told)
+    return Found.of(case, to, options.said(case, option))
 
 
 def _all_that_helps(options: Options, case: Codes) -> Found:
     """Each case's best option of every feature, one more at a time, the most helpful first."""
     task = options.task
-    score = np.where(np.isnan(options.to[case]), -1.0, options.score[case])
+    score = options.score(case)
     filled = np.flatnonzero(np.diff(options.first))
     best = [options.first[k] + score[:, options.first[k] : options.first[k + 1]].argmax(axis=1) for k in filled]
     option = np.stack(best, axis=1)

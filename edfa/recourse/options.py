@@ -1,11 +1,10 @@
 """Every single change that may be proposed to the cases of a task, and what it would do: read off the sweep."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from edfa.predictors.base import Floats
+from edfa.predictors.base import Chances, Floats
 from edfa.recourse.base import Codes, Found, Task
 from edfa.recourse.layout import Layout, layout_of
 from edfa.recourse.rules import Bools, Reals
@@ -59,11 +58,15 @@ class Options:
     def __len__(self) -> int:
         return len(self.column)
 
-    @cached_property
-    def score(self) -> Reals:
-        """How near each brings a case to recourse."""
-        told = self.task.group.chances
-        return self.task.score(np.arange(len(told)), told)[:, self.try_]
+    def said(self, case: Codes, option: Codes) -> Chances:
+        """What the model says of these options of these cases."""
+        return self.task.group.said(case, self.try_[option])
+
+    def score(self, case: Codes) -> Reals:
+        """How near each option brings these cases to recourse (cases, options); -1: it is none for them."""
+        found, (row, option) = np.full((len(case), len(self)), -1.0), np.nonzero(~np.isnan(self.to[case]))
+        found[row, option] = self.task.score(case[row], self.said(case[row], option))
+        return found
 
     def nearest(self) -> tuple[Codes, Codes]:
         """Cases and options that are recourse by themselves: every level, the nearest number in each direction."""

@@ -206,7 +206,8 @@ class Plans:
         codes = [facts[feature], self.to[i, feature]]
         if not np.isnan(self.low[i]):
             codes += [self.low[i], self.high[i]]
-        return Change(name, *(self.people.encoder.decode_cells(name, [code])[0] for code in codes))
+        column = self.people.encoder.columns[feature]
+        return Change(name, *(column.decode_one(float(code)) for code in codes))
 
     def _class(self, code: int) -> str:
         return self.people.schema.classes[code]

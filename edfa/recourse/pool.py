@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 
 from edfa.explanation.support import Support
 from edfa.predictors.base import Floats
+from edfa.predictors.conditional import smallest
 from edfa.predictors.kept import Kept
 from edfa.recourse.base import Codes, Task
 from edfa.recourse.rules import Bools, Reals
@@ -18,7 +19,7 @@ __all__ = ["LIMIT", "Pool"]
 Metric = Literal["euclidean", "cityblock"]
 LIMIT = 10_000  # donors
 KEPT = 24  # acquired sets, and sides of them, whose donors' places are held in memory
-BLOCK = 2_000_000  # distances at a time
+BLOCK = 200_000  # distances at a time: few enough to stay in a processor's cache
 
 
 class _Axes(NamedTuple):
@@ -149,5 +150,5 @@ class Pool:
 
 def _smallest(distance: Reals, k: int) -> Codes:
     """The places of the k smallest of each row, in order."""
-    near, row = distance.argpartition(k - 1, axis=1)[:, :k], np.arange(len(distance))[:, None]
+    near, row = smallest(distance, k), np.arange(len(distance))[:, None]
     return near[row, distance[row, near].argsort(axis=1)]

@@ -7,17 +7,18 @@ the plan turns it; its survival is the share of completions in which it does.
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnknownNameError
-from edfa.predictors.base import Floats, Predictor
+from edfa.predictors.base import Floats, Mask, Predictor, by_mask
 from edfa.predictors.conditional import Neighbours
+from edfa.predictors.kept import Kept
 from edfa.recourse.plans import Plans
 from edfa.recourse.rules import Bools, Reals
 
@@ -25,7 +26,9 @@ __all__ = ["Completions", "Survival", "survive"]
 
 Codes = npt.NDArray[np.intp]
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
-HEATS = (4, 16, sys.maxsize)  # plans that are asked about together, by their places
+KEPT = 512  # sets of known features for which training people are numbered
+FEW = 16  # people of whom more is asked in a call than may be needed: a call costs more than its rows
+HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)  # plans asked about together, by their places
 
 
 class Survival(NamedTuple):
@@ -51,6 +54,7 @@ class Completions:
     """
 
     neighbours: Neighbours
+    kept: Kept[Codes] = field(default_factory=lambda: Kept(KEPT), repr=False)
 
     @classmethod
     def of(cls, train: Table, k: int = 32, *, without: Iterable[int] = ()) -> "Completions":
@@ -78,40 +82,79 @@ class Completions:
         found = _share(self.stands(people, of, to))
         return Survival(found.chance, np.where(unsure[of], found.error, 0.0))
 
-    def race(self, people: "Decided", of: Codes, to: Floats, place: Codes) -> Survival:
+    def race(self, people: "Decided", of: Codes, to: Floats, place: Codes, enough: float = 1.0) -> Survival:
         """The same, but NaN for plans that cannot survive better than one before them; ``place`` is from 0 on for each.
 
-        As soon as a plan survives wherever the decision stays, all that come after it need not be asked about.
+        As soon as a plan survives wherever the decision stays, or ``enough``, all that come after it need not be asked
+        about.
         """
         found = Survival(*(np.full(len(of), np.nan) for _ in range(2)))
         if not np.isnan(people.X[:, people.predictor.varies_]).any():  # a plan that works now works then
             found.chance[place == 0], found.error[place == 0] = 1.0, 0.0
             return found
-        filled, first = self._fill(people), np.flatnonzero(place < HEATS[0])
+        heats = HEATS_OF_FEW if len(people.X) <= FEW else HEATS
+        filled, first = self._fill(people), np.flatnonzero(place < heats[0])
         same, stands = _ask(people, filled, of[first], to[first])
         found.chance[first], found.error[first] = _share(stands)
-        best, most = np.full(len(same), -1), same.sum(axis=1)
-        np.maximum.at(best, of[first], stands.sum(axis=1))
-        for start, end in pairwise(HEATS):
+        best, most = np.full(len(same), -1.0), np.minimum(same.sum(axis=1) / same.shape[1], enough)
+        np.maximum.at(best, of[first], found.chance[first])
+        for start, end in pairwise(heats):
             left = np.flatnonzero((place >= start) & (place < end) & (best < most)[of])
             if not len(left):
                 break
-            stands = _stands(people, filled, same, of[left], to[left])
-            np.maximum.at(best, of[left], stands.sum(axis=1))
-            found.chance[left], found.error[left] = _share(stands)
+            found.chance[left], found.error[left] = _share(_stands(people, filled, same, of[left], to[left]))
+            np.maximum.at(best, of[left], found.chance[left])
         return found
 
-    def _fill(self, people: "Decided") -> Floats:
-        """What the model sees of each completion (people, k, columns)."""
-        return self.neighbours.complete(people.X)[:, :, people.predictor.varies_]
+    def _fill(self, people: "Decided") -> "_Filled":
+        """What the model sees of each completion."""
+        seen = np.flatnonzero(people.predictor.varies_)
+        own = people.X[:, None, seen]
+        if not np.isnan(own).any():
+            return _Filled(own)
+        near = self.neighbours.nearest(people.X)
+        rows = np.where(np.isnan(own), self.neighbours.rows[near[:, :, None], seen], own)
+        if len(near) <= FEW:
+            return _Filled(rows)
+        alike = np.empty(near.shape, dtype=np.intp)
+        for mask, who in by_mask(people.X):
+            alike[who] = _alike(self._kinds(people.predictor, mask)[near[who]])
+        return _Filled(rows, alike)
 
-    def _complete(self, people: "Decided") -> tuple[Floats, Bools]:
-        """What the model sees of each completion (people, k, columns), and whether it decides as now (people, k)."""
-        seen = people.predictor.varies_
-        whole = not np.isnan(people.X[:, seen]).any()
-        filled = people.X[:, None, seen] if whole else self._fill(people)
-        decided = _decide(people.predictor, filled.reshape(-1, filled.shape[2]))
-        return filled, decided.reshape(filled.shape[:2]) == people.now[:, None]
+    def _kinds(self, predictor: Predictor, mask: Mask) -> Codes:
+        """Training people whom the model cannot tell apart by what is not known have the same number."""
+
+        def make() -> Codes:
+            cells: list[npt.NDArray[Any]] = [np.zeros(len(self.neighbours.rows))]
+            for feature in np.flatnonzero(predictor.varies_ & ~mask).tolist():
+                values, cuts = self.neighbours.rows[:, feature], predictor.cells(predictor.varies_, feature)
+                cells.append(values if cuts is None else np.searchsorted(cuts, values, side="right"))
+            return np.unique(np.stack(cells), axis=1, return_inverse=True)[1].reshape(-1)
+
+        return self.kept.get(predictor, mask, make)
+
+    def _complete(self, people: "Decided") -> tuple["_Filled", Bools]:
+        """The completions, and of which the model decides as now (people, k)."""
+        filled = self._fill(people)
+        return filled, _ask(people, filled, np.zeros(0, dtype=np.intp), people.X[:0])[0]
+
+
+class _Filled(NamedTuple):
+    """Completions as the model sees them (people, k, columns); of each, if told, the first that is the same to it."""
+
+    rows: Floats
+    alike: Codes | None = None
+
+    @property
+    def first(self) -> Bools:
+        """Those that need to be asked about: the others are the same as one before."""
+        if self.alike is None:
+            return np.ones(self.rows.shape[:2], dtype=bool)
+        return np.asarray(self.alike == np.arange(self.alike.shape[1]))
+
+    def spread(self, found: Bools, of: Codes | slice = slice(None)) -> Bools:
+        """What was found of the first ones of these people, for all that are the same."""
+        return found if self.alike is None else np.take_along_axis(found, self.alike[of], axis=1)
 
 
 class Decided(NamedTuple):
@@ -155,27 +198,52 @@ def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 3
     return replace(plans, survival=found.chance, survival_error=found.error, made=made)
 
 
-def _ask(people: Decided, filled: Floats, of: Codes, to: Floats) -> tuple[Bools, Bools]:
+def _ask(people: Decided, filled: _Filled, of: Codes, to: Floats) -> tuple[Bools, Bools]:
     """Where the decision is as now, and where the plans survive, in one call for both."""
-    rows, new = filled[of], to[:, None, people.predictor.varies_]
-    np.copyto(rows, new, where=~np.isnan(new))
-    width = filled.shape[2]
-    decided = _decide(people.predictor, np.concatenate([filled.reshape(-1, width), rows.reshape(-1, width)]))
-    same = decided[: filled.shape[0] * filled.shape[1]].reshape(filled.shape[:2]) == people.now[:, None]
-    then = decided[same.size :].reshape(len(of), filled.shape[1])
-    return same, _turned(people, then, people.now[of][:, None]) & same[of]
+    first = filled.first
+    person, plan, rows = np.nonzero(first)[0], *_changed(people, filled, of, to, first[of])
+    decided = _decide(people.predictor, np.concatenate([filled.rows[first], rows]))
+    same, stands = np.zeros_like(first), np.zeros((len(of), first.shape[1]), dtype=bool)
+    same[first] = decided[: len(person)] == people.now[person]
+    stands[first[of]] = _turned(people, decided[len(person) :], people.now[of[plan]])
+    same = filled.spread(same)
+    return same, filled.spread(stands, of) & same[of]
 
 
-def _stands(people: Decided, filled: Floats, same: Bools, of: Codes, to: Floats) -> Bools:
+def _stands(people: Decided, filled: _Filled, same: Bools, of: Codes, to: Floats) -> Bools:
     """Where the decision is as now, and the plan turns it."""
-    changes, stands = to[:, people.predictor.varies_], np.zeros((len(of), same.shape[1]), dtype=bool)
-    plan, completion = np.nonzero(same[of])  # elsewhere every plan is lost with the decision
-    for part in np.array_split(np.arange(len(plan)), -(-len(plan) // ROWS) or 1):  # each a copy of rows
-        rows, new = filled[of[plan[part]], completion[part]], changes[plan[part]]
-        np.copyto(rows, new, where=~np.isnan(new))
-        then = _decide(people.predictor, rows)
-        stands[plan[part], completion[part]] = _turned(people, then, people.now[of[plan[part]]])
+    stands = np.zeros((len(of), same.shape[1]), dtype=bool)
+    asked = same & filled.first  # elsewhere every plan is lost with the decision
+    for part in np.array_split(np.arange(len(of)), -(-len(of) * same.shape[1] // ROWS) or 1):  # each a copy of rows
+        plan, rows = _changed(people, filled, of[part], to[part], asked[of[part]])
+        found = np.zeros((len(part), same.shape[1]), dtype=bool)
+        found[asked[of[part]]] = _turned(people, _decide(people.predictor, rows), people.now[of[part][plan]])
+        stands[part] = filled.spread(found, of[part])
     return stands
+
+
+def _changed(people: Decided, filled: _Filled, of: Codes, to: Floats, asked: Bools) -> tuple[Codes, Floats]:
+    """The completions that are asked about (plans, k) with each plan's changes made, and the plan of each."""
+    plan, completion = np.nonzero(asked)
+    rows, new = filled.rows[of[plan], completion], to[:, people.predictor.varies_][plan]
+    np.copyto(rows, new, where=~np.isnan(new))
+    return plan, rows
+
+
+def _alike(kind: Codes) -> Codes:
+    """Of every entry of a row, the place of the first one that is equal.
+
+    >>> _alike(np.array([[7, 3, 7, 3, 1]]))
+    array([[0, 1, 0, 1, 4]])
+    """
+    order = np.argsort(kind, axis=1, kind="stable")
+    ordered = np.take_along_axis(kind, order, axis=1)
+    new = np.ones_like(ordered, dtype=bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    start = np.maximum.accumulate(np.where(new, np.arange(kind.shape[1]), 0), axis=1)
+    found = np.empty_like(order)
+    np.put_along_axis(found, order, np.take_along_axis(order, start, axis=1), axis=1)
+    return found
 
 
 def _turned(people: Decided, then: Codes, now: Codes) -> Bools:
@@ -185,15 +253,15 @@ def _turned(people: Decided, then: Codes, now: Codes) -> Bools:
 
 def _share(stands: Bools) -> Survival:
     """How often, with the standard error."""
-    count = stands.shape[1]
+    times, count = stands.sum(axis=1), stands.shape[1]
     # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
-    centre = (stands.sum(axis=1) + 2) / (count + 4)
-    return Survival(stands.mean(axis=1), np.sqrt(centre * (1 - centre) / (count + 4)))
+    centre = (times + 2) / (count + 4)
+    return Survival(times / count, np.sqrt(centre * (1 - centre) / (count + 4)))
 
 
 def _decide(predictor: Predictor, rows: Floats) -> Codes:
     """From everything that the model sees."""
-    if not len(rows):
-        return np.zeros(0, dtype=np.intp)
+    if len(rows) <= ROWS:
+        return predictor.decide(predictor.predict_known(predictor.varies_, rows)) if len(rows) else np.zeros(0, np.intp)
     parts = np.array_split(rows, -(-len(rows) // ROWS))
     return np.concatenate([predictor.decide(predictor.predict_known(predictor.varies_, part)) for part in parts])

@@ -206,11 +206,11 @@ def test_what_is_not_asked_about_is_not_on_the_menu(german):
     lefts = []
 
     class Full(Lasting):
-        def survival(self, task, found):
+        def survival(self, task, found, keys):
             width = len(task.mask)
             facts, to = (np.full((len(part), width), np.nan, dtype=np.float32) for part in (task, found))
             facts[:, task.features], to[:, task.features] = task.facts, found.to
-            lefts.append(np.isnan(super().survival(task, found).chance).mean())
+            lefts.append(np.isnan(super().survival(task, found, keys).chance).mean())
             return self.completions.survival(Decided(facts, task.group.decision, model), found.case, to)
 
     again = find_recourse(people, Full(table.train))
