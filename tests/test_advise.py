@@ -48,6 +48,17 @@ def read(path):
     return frame.assign(plans=[json.loads(text) if isinstance(text, str) else None for text in frame["plans"]])
 
 
+@pytest.mark.parametrize("jobs", [2, 7])
+def test_several_jobs_say_what_one_says(jobs, people, told):
+    spoilt = people.assign(age=["old" if i % 50 == 3 else age for i, age in enumerate(people["age"])])
+    alone, shared = (advise(german().fitted, spoilt, first=7, jobs=n) for n in (1, jobs))
+    pd.testing.assert_frame_equal(alone, shared)
+    assert alone["error"].notna().sum() == 20
+    fine = alone["error"].isna()
+    same = [frame[fine].drop(columns=["row", "error"]) for frame in (alone, told)]
+    pd.testing.assert_frame_equal(*same)
+
+
 @pytest.mark.parametrize("rows", WRITE)
 @pytest.mark.parametrize("out", WRITE)
 def test_every_format_says_the_same(rows, out, people, told, tmp_path):

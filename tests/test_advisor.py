@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from advisors import begin, german, part_way, surviving, walk, words
 import edfa
 from edfa.advice.batch import advise
 from edfa.advice.checkup import run
+from edfa.advice.course import Courses
+from edfa.advice.outlook import Outlook
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors.base import UnfittedError
 
@@ -137,6 +140,33 @@ def test_a_batch_says_what_interviews_say(advisor):
         ]
         if row["status"] == "no plan":
             assert row["reason"] == interview.no_plan.reason
+
+
+@pytest.mark.parametrize("searcher", ["nearest", "lasting"])
+def test_who_could_have_acted_before_is_found_at_whatever_step(searcher):
+    """On courses of several questions, against looking at every state on the way."""
+    table = edfa.load("german")
+    units = {"checking_status": (), "duration": ("credit_amount",), "savings_status": ("age",), "purpose": ()}
+    made = edfa.Advisor(
+        predictor=edfa.SubsetXGB(trees=20),
+        blanket=edfa.Blanket("class", units),
+        searcher=searcher,
+        threshold="balanced",
+    ).fit(table)
+    fitted = replace(made.fitted, certificate=None)  # so that no state is left out beforehand
+    facts = np.where(fitted.heeded, table.test.X, np.float32(np.nan))
+    course = Courses.of(fitted, facts)
+    assert np.bincount(course.who).max() > 2
+    each = Outlook.of(fitted, course.states)
+    signal = each.signal(3)
+    found = set()
+    for tau in np.unique(signal[~np.isnan(signal)])[[0, 1, 5, -2]]:
+        stops = np.zeros(len(facts), dtype=bool)
+        stops[course.who[each.refused & (signal <= tau)]] = True
+        asked = np.arange(len(facts)) % 3 > 0
+        assert np.array_equal(course.passed(float(tau), 3, asked), stops & asked)
+        found.add(int(stops.sum()))
+    assert len(found) > 2
 
 
 def test_a_bad_row_is_an_error_of_its_own():

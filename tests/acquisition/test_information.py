@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 from exact import ExactModel, ExactSampler, exact_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import norm
 
 import edfa
@@ -11,7 +13,7 @@ from edfa.data.cube import CLASSES, FEATURES, Cube
 from edfa.data.synthetic import credit_story, random_network
 from edfa.errors import DataError, SchemaError, UnknownNameError
 from edfa.predictors.bins import Bins
-from edfa.predictors.conditional import Neighbours
+from edfa.predictors.conditional import Neighbours, smallest
 
 
 def state_of(schema, rows, model, people):
@@ -183,3 +185,14 @@ def test_greedy_on_cube_comes_up_to_the_exact_curve(sigma, curve):
     for features, expected in enumerate(curve, start=1):
         accuracy = (found.decision[found.at(features)] == table.test.y).mean()
         assert accuracy == pytest.approx(expected, abs=0.02)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1000), st.integers(1, 60), st.integers(1, 5_000), st.integers(1, 40), st.booleans())
+def test_the_smallest_are_the_smallest(seed, rows, columns, k, sorted_):
+    """Of few and of many, in any order; ties are parted by the place."""
+    random, k = np.random.default_rng(seed), min(k, columns)
+    distance = random.integers(0, 50, (rows, columns)) + np.arange(columns) * 1e-6
+    distance = np.sort(distance, axis=1)[:, ::-1].copy() if sorted_ else distance
+    expected = np.argsort(distance, axis=1)[:, :k]
+    assert np.array_equal(np.sort(smallest(distance, k), axis=1), np.sort(expected, axis=1))

@@ -219,3 +219,27 @@ def test_nothing_known_and_nobody():
     assert np.isnan(nothing.alpha).all()
     np.testing.assert_allclose(nothing.chances, np.tile(model.prior_, (3, 1)))
     assert sweep(np.zeros((0, 20), dtype=np.float32), model, SUPPORT).alpha.shape == (0, 20)
+
+
+def test_a_shorter_way_says_what_asking_about_everything_does(monkeypatch):
+    """Decisions from the leaves, and what the model says only of what is looked at."""
+    model = align(SubsetXGB(trees=40).fit(TRAIN, Y), range(15))
+    rows = TABLE.test.X.copy()
+    rows[::2, 3:8] = np.nan
+    rows[:5, 0] = np.nan  # and some who are alone with what they know
+    short = sweep(rows, model, SUPPORT)
+    assert {group.asked is None for group in short.groups} == {True, False}
+    monkeypatch.setattr("edfa.explanation.necessity.MANY", np.inf)
+    whole = sweep(rows, model, SUPPORT)
+    assert all(group.asked is not None for group in whole.groups)
+    for a, b in zip(short.groups, whole.groups, strict=True):
+        assert np.array_equal(a.told, b.told)
+        assert np.array_equal(a.decision, b.decision)
+        assert np.array_equal(a.decisions, b.decisions)
+        assert np.array_equal(a.chances, b.chances)
+        case, column = np.nonzero(a.flips())
+        assert np.array_equal(a.said(case, column), b.said(case, column))
+    some, features = np.arange(0, len(rows), 3), np.arange(20) < 9
+    for a, b in zip(short.take(some, features).groups, whole.take(some, features).groups, strict=True):
+        assert np.array_equal(a.decisions, b.decisions)
+        assert np.array_equal(a.chances, b.chances)

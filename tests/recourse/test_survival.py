@@ -217,3 +217,41 @@ def test_what_is_not_asked_about_is_not_on_the_menu(german):
     assert max(lefts) > 0.2
     assert np.array_equal(told.to, again.to, equal_nan=True)
     assert np.array_equal(told.survival, again.survival)
+
+
+def test_many_people_are_asked_about_as_few_are(german):
+    """Of many, completions that are the same to the model are asked about once, and plans in other heats."""
+    table, model = german
+    rows = table.test.X.copy()
+    rows[::2, 14:], rows[1::2, 2:5] = np.nan, np.nan
+    people, lasting = People(rows, table.schema, table.encoder, model), Lasting(table.train)
+    told = find_recourse(people, lasting)
+    kit = (table.schema, table.encoder, model)
+    single = [find_recourse(People(rows[[i]], *kit), lasting) for i in range(40)]
+    for i, alone in enumerate(single):
+        mine = told.of == i
+        assert np.array_equal(told.to[mine], alone.to, equal_nan=True)
+        assert np.array_equal(told.survival[mine], alone.survival)
+    now = np.searchsorted(model.classes_, told.decision)
+    decided = Decided(rows, now, model)
+    filled = lasting.completions._fill(decided)
+    assert 0.2 < filled.first.mean() < 0.9
+    seen = model.decide(model.predict_known(model.varies_, filled.rows.reshape(-1, filled.rows.shape[2])))
+    same = seen.reshape(filled.first.shape) == now[:, None]
+    assert np.array_equal(lasting.completions.steady(decided), same.mean(axis=1))
+
+
+def test_enough_is_enough(german):
+    """A search until a plan survives so often says rightly whether there is one, with fewer questions."""
+    table, model = german
+    rows = table.test.X[:80].copy()
+    rows[:, 10:] = np.nan
+    people, lasting = People(rows, table.schema, table.encoder, model), Lasting(table.train)
+    best = [find_recourse(people, s) for s in (lasting, *(lasting.until(c) for c in (0.1, 0.5, 0.9)))]
+    survival = [np.where(p.legal, p.survival[p.first], -1.0) for p in best]
+    for enough, hasty in zip((0.1, 0.5, 0.9), survival[1:], strict=True):
+        assert np.array_equal(hasty >= enough, survival[0] >= enough)
+        assert (hasty >= enough).mean() > 0
+        assert (hasty <= survival[0]).all()
+    assert (survival[1] < survival[0]).any()
+    assert lasting.enough == 1
