@@ -32,7 +32,8 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
 
     Checked on ``X`` (no NaN) and ``y``: chances add up; nothing known gives the prior; an unknown cell cannot leak;
     a batch equals one person at a time, whatever its classes; the same seed gives the same bits; permuted columns
-    follow; a constant column says nothing; saved and loaded are equal to the bit.
+    follow; a constant column says nothing; a shorter way to decide decides the same; saved and loaded are equal to the
+    bit.
     """
     matrix, classes = np.asarray(X, dtype=np.float32), np.asarray(y)
     random = np.random.default_rng(seed)
@@ -54,6 +55,7 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
     _say(of_one_class.shape[1] == len(model.classes_), "people of one class alone are answered for every class")
     _check_permutation(make, matrix, classes, partial, told)
     _check_constant(make, matrix, classes)
+    _check_tries(model, rows, masks[0])
     if hasattr(model, "to_folder"):
         with TemporaryDirectory() as folder:
             model.to_folder(Path(folder) / "model")
@@ -80,6 +82,18 @@ def _check_poison(model: Any, rows: Rows, hidden: npt.NDArray[np.bool_], told: n
     bits = unknown.view(np.uint32).copy()
     bits[hidden] = 0x7FC00000 | np.arange(1, hidden.sum() + 1, dtype=np.uint32)
     _say(np.array_equal(model.predict_proba(bits.view(np.float32)), told), "an unknown cell cannot leak")
+
+
+def _check_tries(model: Any, rows: Any, mask: Any) -> None:
+    """One column at a time given another person's value."""
+    known, column = rows[:, mask], np.arange(int(mask.sum())).repeat(5)
+    value = np.resize(rows[:5].T[mask], len(column)).astype(np.float32)
+    if not len(column) or (found := model.decide_tries(mask, known, column, value)) is None:
+        return
+    changed = np.repeat(known[:, None], len(column), axis=1)
+    changed[:, np.arange(len(column)), column] = value
+    decided = model.decide(model.predict_known(mask, changed.reshape(-1, known.shape[1])))
+    _say(np.array_equal(found.ravel(), decided), "decide_tries decides what asking about every try does")
 
 
 def _check_permutation(

@@ -157,7 +157,8 @@ def smallest(distance: Weights, k: int) -> npt.NDArray[np.intp]:
     if groups < 2 * k or distance.size < MANY:
         return np.argpartition(distance, k - 1, axis=1)[:, :k]
     least = distance[:, : groups * GROUP].reshape(rows, GROUP, groups).min(axis=1)
-    row, column = np.nonzero(distance <= np.partition(least, k - 1, axis=1)[:, k - 1 : k])
+    flat = np.flatnonzero(distance <= np.partition(least, k - 1, axis=1)[:, k - 1 : k])
+    row, column = np.divmod(flat, distance.shape[1])
     count = np.bincount(row, minlength=rows)
     place = np.arange(len(row)) - (np.cumsum(count) - count)[row]
     few, which = np.full((rows, count.max()), np.inf), np.zeros((rows, count.max()), dtype=np.intp)
