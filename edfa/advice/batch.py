@@ -34,6 +34,7 @@ COLUMNS = {
 }
 """The columns of advice, with their Arrow types. ``plans`` is JSON, the best plan first."""
 
+PARTS = 2  # of the work for each job: who is done early takes another
 EMPTY: dict[str, tuple[Any, type]] = {"double": (np.nan, float), "bool": (None, object), "string": (None, object)}
 Words = npt.NDArray[np.object_]
 Rows = npt.NDArray[np.intp]
@@ -50,22 +51,22 @@ def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0, jobs
     fine = np.setdiff1d(np.arange(len(told)), list(errors))
     # Who knows the same stays together, as far as that goes: they are asked about together.
     same = fine[np.lexsort(np.packbits(np.isnan(facts[fine]), axis=1).T)]
-    parts = np.array_split(same, min(jobs, len(same)) or 1)
+    parts = np.array_split(same, 1 if jobs == 1 else min(PARTS * jobs, len(same)) or 1)
     columns: dict[str, Any] = {"row": first + np.arange(len(told))}
     columns |= {name: np.full(len(told), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
-    for part, found in zip(parts, _share(lambda part: _advise(fitted, facts[part], k), parts), strict=True):
+    for part, found in zip(parts, _share(lambda part: _advise(fitted, facts[part], k), parts, jobs), strict=True):
         for name, values in found.items():
             columns[name][part] = values
     columns["error"] = np.array([errors.get(i) for i in range(len(told))], dtype=object)
     return pd.DataFrame(columns)
 
 
-def _share(work: Callable[[Rows], dict[str, Any]], parts: list[Rows]) -> list[dict[str, Any]]:
-    """The work on every part, at the same time where there are several."""
+def _share(work: Callable[[Rows], dict[str, Any]], parts: list[Rows], jobs: int) -> list[dict[str, Any]]:
+    """The work on every part, so many at the same time."""
     if len(parts) == 1:
         return [work(parts[0])]
     # Each has a processor of its own: what multiplies matrices on all of them would only be in the others' way.
-    with threadpool_limits(1), ThreadPoolExecutor(len(parts)) as pool:
+    with threadpool_limits(1), ThreadPoolExecutor(jobs) as pool:
         return list(pool.map(work, parts))
 
 

@@ -142,11 +142,11 @@ class SubsetXGB(Predictor):
         forest = self._forest(booster)
         if not self._faithful(booster, forest, mask):
             return None
-        temperature = float(booster.attr("temperature") or 1)
-        past = forest.lean(known, column, value) - np.float32(temperature * np.log(border / (1 - border)))
+        odds = float(booster.attr("temperature") or 1) * np.log(border / (1 - border))
+        past = forest.lean(known, column, value) - np.float32(odds)
         found = (past > 0).astype(np.intp)
         # Chances are rounded too, the more in terms of log odds the nearer they are to 0 or 1.
-        rounding = 16 * np.finfo(np.float32).eps * max(temperature, 1.0) / (border * (1 - border))
+        rounding = 16 * np.finfo(np.float32).eps * (2 + 2 * np.cosh(odds))
         person, tried = np.nonzero(np.abs(past) <= forest.slack + rounding)
         rows = known[person]
         rows[np.arange(len(person)), column[tried]] = value[tried]
