@@ -110,10 +110,11 @@ class Advisor:
         chosen = {name: getattr(self, name) for name in ("predictor", "policy", "searcher", "signal", "threshold")}
         check_names(method=self.blanket, **chosen)
 
-    def fit(self, table: Table, progress: Progress | None = None) -> "Advisor":
+    def fit(self, table: Table, progress: Progress | None = None, jobs: int | None = None) -> "Advisor":
         """Split, find the blanket, fit, certify on the calibration part, and measure itself on the test part.
 
-        ``progress`` is told the stage (one of ``STAGES``), what is done of it and what there is to do.
+        ``progress`` is told the stage (one of ``STAGES``), what is done of it and what there is to do. So many ``jobs``
+        share the search for plans, one a processor unless given.
         """
         tell = progress or (lambda stage, done, total: None)
         if table.part != "all":
@@ -129,8 +130,8 @@ class Advisor:
         fitted = Fitted.of(train, predictor, blanket, policy, searcher)
         fitted = replace(fitted, signal=self.signal, budget=self.budget)
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
-        self.certify(calibration.X, progress=tell)
-        found = run(self.fitted, test.X, lambda done, total: tell("test", done, total))
+        self.certify(calibration.X, progress=tell, jobs=jobs)
+        found = run(self.fitted, test.X, lambda done, total: tell("test", done, total), jobs)
         self.checkup_ = examine(self.fitted, test, found)
         return self
 
@@ -170,23 +171,23 @@ class Advisor:
         """One word for the model, the blanket, the policy, the prices, the searcher and the signal."""
         return self.fitted.fingerprint
 
-    def certify(self, people: Any, progress: Progress | None = None) -> Certificate:
+    def certify(self, people: Any, progress: Progress | None = None, jobs: int | None = None) -> Certificate:
         """Certify on people who took no part in fitting: a table, a frame (no outcome is needed), or encoded rows.
 
         The certificate replaces the one there is; two looks at different people promise less than one.
         """
         fitted, tell = self.fitted, progress or (lambda stage, done, total: None)
         rows = complete(people, fitted)
-        found = run(fitted, rows, lambda done, total: tell("calibration", done, total))
-        anchor = self._anchor() if self.target == "early" else None
+        found = run(fitted, rows, lambda done, total: tell("calibration", done, total), jobs)
+        anchor = self._anchor(jobs) if self.target == "early" else None
         certifier = RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
         self.fitted_ = replace(fitted, certificate=certifier.one(found.records))
         return self.certificate
 
-    def _anchor(self) -> float:
+    def _anchor(self, jobs: int | None) -> float:
         """Where the walk of early stoppers starts: the lowest tenth of training people's signals."""
         some = np.random.default_rng(self.seed).permutation(len(self.fitted.train))[:ANCHORS]
-        records = run(self.fitted, self.fitted.train.X[np.sort(some)]).records
+        records = run(self.fitted, self.fitted.train.X[np.sort(some)], jobs=jobs).records
         if not records.legal.any():
             raise DataError("target='early' needs training people with a plan; nobody has one")
         return float(np.quantile(records.signal[records.legal], 0.1))

@@ -1,20 +1,18 @@
 """Advice for many people at once: what an interview would say of each, worked out together."""
 
 import json
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from edfa.advice.course import Courses
 from edfa.advice.outlook import Fitted, Outlook
 from edfa.answers import Status
 from edfa.data.partial import encode_partial
+from edfa.jobs import share
 from edfa.predictors.base import Floats, Mask
 from edfa.recourse.plans import Plans
 
@@ -37,7 +35,6 @@ COLUMNS = {
 PARTS = 2  # of the work for each job: who is done early takes another
 EMPTY: dict[str, tuple[Any, type]] = {"double": (np.nan, float), "bool": (None, object), "string": (None, object)}
 Words = npt.NDArray[np.object_]
-Rows = npt.NDArray[np.intp]
 
 
 def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0, jobs: int = 1) -> pd.DataFrame:
@@ -54,20 +51,11 @@ def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0, jobs
     parts = np.array_split(same, 1 if jobs == 1 else min(PARTS * jobs, len(same)) or 1)
     columns: dict[str, Any] = {"row": first + np.arange(len(told))}
     columns |= {name: np.full(len(told), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
-    for part, found in zip(parts, _share(lambda part: _advise(fitted, facts[part], k), parts, jobs), strict=True):
+    for part, found in zip(parts, share(lambda part: _advise(fitted, facts[part], k), parts, jobs), strict=True):
         for name, values in found.items():
             columns[name][part] = values
     columns["error"] = np.array([errors.get(i) for i in range(len(told))], dtype=object)
     return pd.DataFrame(columns)
-
-
-def _share(work: Callable[[Rows], dict[str, Any]], parts: list[Rows], jobs: int) -> list[dict[str, Any]]:
-    """The work on every part, so many at the same time."""
-    if len(parts) == 1:
-        return [work(parts[0])]
-    # Each has a processor of its own: what multiplies matrices on all of them would only be in the others' way.
-    with threadpool_limits(1), ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(work, parts))
 
 
 def _advise(fitted: Fitted, X: Floats, k: int) -> dict[str, Any]:  # noqa: N803

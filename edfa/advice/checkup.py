@@ -34,8 +34,16 @@ class Run:
     records: Records
 
 
-def run(fitted: Fitted, X: Floats, progress: Callable[[int, int], None] | None = None) -> Run:  # noqa: N803
-    """Ask everybody in the policy's order, to the end; then hold each step's plan against what is known there."""
+def run(
+    fitted: Fitted,
+    X: Floats,  # noqa: N803
+    progress: Callable[[int, int], None] | None = None,
+    jobs: int | None = None,
+) -> Run:
+    """Ask everybody in the policy's order, to the end; then hold each step's plan against what is known there.
+
+    ``progress`` is told how many of how many states have been searched for plans.
+    """
     trajectory = acquire(
         X,  # type: ignore[arg-type]
         fitted.policy,
@@ -43,9 +51,14 @@ def run(fitted: Fitted, X: Floats, progress: Callable[[int, int], None] | None =
         fitted.budget,
         reference=fitted.train,
         explain=False,
+    )
+    plans = find_recourse(
+        trajectory,
+        fitted.searcher,
+        wanted=fitted.favourable,
+        jobs=jobs,
         progress=progress or (lambda done, total: None),
     )
-    plans = find_recourse(trajectory, fitted.searcher, wanted=fitted.favourable)
     watched: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
     records = replay(plans, favourable=fitted.favourable, signal=watched, advisor=fitted.fingerprint)
     return Run(trajectory, plans, _granted(replace(records, signal_name=fitted.signal), trajectory.last))

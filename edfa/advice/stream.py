@@ -16,13 +16,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
-from joblib import cpu_count
 
 from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.outlook import Fitted
 from edfa.data.read import existing
 from edfa.errors import DataError, EmptyTableError, UnreadableError
 from edfa.folders import write_text
+from edfa.jobs import processors
 
 __all__ = ["CHUNK", "FORMATS", "advise_file", "chunks"]
 
@@ -50,9 +50,9 @@ def advise_file(
     """
     source, result = existing(rows), Path(out)
     _format(source), _format(result)
-    jobs = cpu_count() if jobs is None else jobs
-    if min(chunk, k, jobs) < 1:
-        raise DataError(f"a chunk, the number of plans and of jobs are at least 1, not {chunk}, {k} and {jobs}")
+    jobs = processors(jobs)
+    if chunk < 1 or k < 1:
+        raise DataError(f"a chunk and the number of plans are at least 1, not {chunk} and {k}")
     folder = result.with_name(f".{result.name}.parts")
     _claim(folder, _identity(fitted, source, result, k, chunk))
     counts = {"people": 0, "errors": 0, "resumed": 0}

@@ -37,6 +37,9 @@ def fit(
     ] = None,
     cap: Annotated[int | None, typer.Option(help="At most so many rows.")] = None,
     seed: Annotated[int, typer.Option(help="Of the split and the model.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(help="So many share the search for plans; one a processor unless given.")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Replace an advisor that is there.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -55,7 +58,7 @@ def fit(
     advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
     with advance(output) as progress:
-        advisor.fit(rows, progress=progress)
+        advisor.fit(rows, progress=progress, jobs=jobs)
         advisor.save(out)
     output.say(str(advisor.fitted.blanket), "", advisor.certificate.sentence, str(advisor.checkup_))
     output.say(f"saved to {out}", style="dim")

@@ -1,5 +1,6 @@
 """EDFA-generative: values that a conditional autoencoder makes up for people on the other side."""
 
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = ["Generative"]
 HELD = 200  # people whose plans say when to stop training
 TRIED = 8  # draws for each of them
 ROWS = 50_000  # made at a time
+LEARNING = threading.Lock()  # one learns at a time: torch's random numbers are everybody's
 
 
 class Generative(Searcher):
@@ -68,6 +70,10 @@ class Generative(Searcher):
 
     def network(self, predictor: Predictor) -> Autoencoder:
         """The autoencoder for this predictor's decisions."""
+        with LEARNING:
+            return self._network(predictor)
+
+    def _network(self, predictor: Predictor) -> Autoencoder:
         if self._learnt is None or self._learnt[0] is not predictor.prior_:  # made anew by every fit
             # DEVIATION: the class it is conditioned on is decided from all features; the paper does not say from which.
             everything = np.ones(self.rows.shape[1], dtype=bool)

@@ -1,11 +1,13 @@
 """find_recourse: plans for whole batches of partially known people, one model call for all who know the same."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from edfa.errors import DataError, UnknownNameError
 from edfa.explanation.necessity import Sweep, sweep
+from edfa.jobs import processors, share
 from edfa.predictors.base import Mask, Predictor
 from edfa.recourse.base import Codes, Found, Searcher, Task
 from edfa.recourse.constraints import Constraints
@@ -29,6 +31,8 @@ def find_recourse(
     wanted: int | None = None,
     k: int | None = None,
     seed: int = 0,
+    jobs: int | None = 1,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Plans:
     """What everybody could change to get another decision.
 
@@ -47,6 +51,10 @@ def find_recourse(
         At most so many plans each: the best, then those farthest from it and from each other.
     seed
         For searchers that draw; the same people get the same plans, alone or in a batch.
+    jobs
+        So many share the work, or None: one a processor. Plans do not depend on it.
+    progress
+        Told how many of how many different people and states are done.
 
     Examples
     --------
@@ -80,7 +88,12 @@ def find_recourse(
     else:
         rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
     tasks = [Task(group, rules, people.predictor, goal, seed) for group in swept.groups]
-    columns = _join([_columns(searcher, task, rows, k) for task in tasks] or [_nothing(len(people.schema))])
+    parts, total = [], sum(len(task) for task in tasks)
+    for part in share(lambda task: _columns(searcher, task, rows, k), tasks, processors(jobs)):
+        parts.append(part)
+        if progress:
+            progress(sum(len(task) for task in tasks[: len(parts)]), total)
+    columns = _join(parts or [_nothing(len(people.schema))])
     return Plans(
         people=people,
         decision=np.asarray(people.predictor.classes_)[decision],

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from edfa.errors import SettingError
 from edfa.predictors.aligned import align
 from edfa.recourse import NICE, PROBE, DiCE, Generative, Lasting, Nearest, People, autoencoder, find_recourse
 from edfa.recourse.base import Found, Searcher
@@ -144,3 +145,21 @@ def test_a_bad_searcher_is_caught(bad, law, german):
 def test_a_slow_no_is_caught(german):
     with pytest.raises(AssertionError, match="within 0 seconds"):
         check_searcher(Honest, *german, limit=0)
+
+
+def test_shared_work_is_told_and_changes_nothing(german):
+    """Several hundred people of four kinds of knowledge: all columns are equal, and progress ends where it should."""
+    table, model = german
+    rows = np.concatenate([table.test.X, table.calibration.X])
+    rows[1::4, 9:], rows[2::4, :5], rows[3::4, 4:12] = np.nan, np.nan, np.nan
+    people = People(rows, table.schema, table.encoder, model)
+    seen = []
+    alone = find_recourse(people, Lasting(table.train), k=3)
+    shared = find_recourse(people, Lasting(table.train), k=3, jobs=4, progress=lambda *told: seen.append(told))
+    for name in ("of", "to", "after", "effort", "survival", "low", "high", "donor"):
+        assert np.array_equal(getattr(alone, name), getattr(shared, name), equal_nan=True)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert len(seen) >= 4
+    assert seen[-1][0] == seen[-1][1]
+    with pytest.raises(SettingError, match="jobs: at least 1, not 0"):
+        find_recourse(people, Lasting(table.train), jobs=0)
