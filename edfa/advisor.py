@@ -126,7 +126,7 @@ class Advisor:
         tell("policy", 0, 1)
         searcher = make_searcher(self.searcher, table)
         learning = partial(tell, "policy")
-        policy = make_policy(self.policy, blanket, searcher, predictor, learning)
+        policy = make_policy(self.policy, blanket, searcher, predictor, progress=learning, jobs=jobs)
         fitted = Fitted.of(train, predictor, blanket, policy, searcher)
         fitted = replace(fitted, signal=self.signal, budget=self.budget)
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))

@@ -19,6 +19,7 @@ from edfa.blanket.units import Blanket
 from edfa.data.schema import Schema
 from edfa.errors import DataError, SettingError
 from edfa.explanation.partition import members
+from edfa.jobs import processors, share
 from edfa.predictors.aligned import align
 from edfa.predictors.base import Floats, Predictor, UnfittedError
 from edfa.recourse.constraints import Constraints
@@ -99,8 +100,13 @@ class Surviving(Policy):
         """The order learnt."""
         return tuple(step.feature for step in self.steps_)
 
-    def fit(self, predictor: Predictor, *, progress: Callable[[int, int], None] | None = None) -> Self:
-        """Learn the order; training people the order is learnt from complete nobody meanwhile."""
+    def fit(
+        self, predictor: Predictor, *, progress: Callable[[int, int], None] | None = None, jobs: int | None = 1
+    ) -> Self:
+        """Learn the order; training people the order is learnt from complete nobody meanwhile.
+
+        So many ``jobs`` weigh questions at a time, or None: one a processor.
+        """
         train = self.searcher.train
         schema = train.schema
         inside = members(schema.names, self.blanket)
@@ -118,8 +124,9 @@ class Surviving(Policy):
         now, steps = value(known), []
         while (left := np.flatnonzero(inside & ~known)).size:
             then = []
-            for feature in left:
-                then.append(value(known | (np.arange(len(known)) == feature)))
+            tried = [known | (np.arange(len(known)) == feature) for feature in left]
+            for found in share(value, tried, processors(jobs)):
+                then.append(found)
                 done += 1
                 if progress:
                     progress(done, total)

@@ -85,16 +85,16 @@ def _threshold(threshold: float | str, train: Table) -> float:
 
 
 def make_policy(
-    chosen: str | Policy, blanket: Blanket, searcher: Searcher, predictor: Predictor, progress: Any = None
+    chosen: str | Policy, blanket: Blanket, searcher: Searcher, predictor: Predictor, **options: Any
 ) -> Policy:
-    """A policy; one by name that learns does so from the training part."""
+    """A policy; one by name that learns does so from the training part, with those of the ``options`` that it takes."""
     if isinstance(chosen, Policy):
         return chosen
     if not isinstance(chosen, str):
         raise SettingError(f"policy: a name or a policy, not {chosen!r}")
     made: Any = new_policy(chosen, blanket, searcher)
     if fit := getattr(made, "fit", None):
-        given = {"table": searcher.train, "predictor": predictor, "progress": progress}
+        given = {"table": searcher.train, "predictor": predictor, **options}
         fit(**{name: given[name] for name in inspect.signature(fit).parameters if name in given})
     policy: Policy = made
     return policy

@@ -26,6 +26,7 @@ from edfa.predictors.store import read_parts, write_parts
 __all__ = ["SubsetXGB"]
 
 Mode = Literal["per_subset", "nan"]
+DERIVED = ("_lock", "_making", "_forests", "_checked")  # is not sent to another process
 COPIES = 10
 CHECKED = 64  # people whose leaves are compared with what the trees say, before they are relied on
 
@@ -92,6 +93,7 @@ class SubsetXGB(Predictor):
         self._forests: WeakKeyDictionary[xgb.Booster, Forest] = WeakKeyDictionary()
         self._checked: WeakKeyDictionary[xgb.Booster, bool] = WeakKeyDictionary()
         self._lock = threading.RLock()
+        self._making: dict[bytes, threading.Lock] = {}
         self.fingerprint_ = self._fingerprint()
 
     def _answer(self, mask: Mask, known: Floats) -> npt.NDArray[np.float64]:
@@ -113,10 +115,17 @@ class SubsetXGB(Predictor):
             if key in self._boosters:
                 self._boosters.move_to_end(key)
                 return self._boosters[key]
+            making = self._making.setdefault(key, threading.Lock())
+        with making:  # who needs the same model waits for it; others do not
+            with self._lock:
+                if (booster := self._boosters.get(key)) is not None:
+                    return booster
             booster = self._read(key) or self._write(key, self._train(mask))
-            self._boosters[key] = booster
-            if len(self._boosters) > self.keep:
-                self._boosters.popitem(last=False)
+            with self._lock:
+                self._boosters[key] = booster
+                if len(self._boosters) > self.keep:
+                    self._boosters.popitem(last=False)
+                self._making.pop(key, None)
             return booster
 
     def cells(self, mask: Mask, feature: int) -> Floats:
@@ -195,12 +204,12 @@ class SubsetXGB(Predictor):
 
     def __getstate__(self) -> dict[str, Any]:
         """For sending to another process: everything but the lock and what is derived."""
-        return {k: v for k, v in super().__getstate__().items() if k not in ("_lock", "_forests", "_checked")}
+        return {k: v for k, v in super().__getstate__().items() if k not in DERIVED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._forests, self._checked = WeakKeyDictionary(), WeakKeyDictionary()
-        self._lock = threading.RLock()
+        self._lock, self._making = threading.RLock(), {}
 
     def _train(self, mask: Mask) -> xgb.Booster:
         train, check = self._inner

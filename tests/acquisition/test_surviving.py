@@ -38,6 +38,11 @@ def fitted(searcher, model):
     return Surviving(BLANKET, searcher, people=24).fit(model)
 
 
+def test_the_order_does_not_depend_on_who_shares_the_work(table, searcher, fitted):
+    fresh = edfa.SubsetXGB(trees=30).fit(table.train.X, table.train.y)  # whose models are learnt by several at once
+    assert Surviving(BLANKET, searcher, people=24).fit(fresh, jobs=3).steps_ == fitted.steps_
+
+
 def literal_order(table, model, searcher, blanket, people, seed=0):
     """Greedy search, one training person at a time."""
     schema, train = table.schema, table.train

@@ -1,5 +1,6 @@
 import concurrent.futures
 import multiprocessing
+import threading
 
 import numpy as np
 import pytest
@@ -96,6 +97,27 @@ def test_threads_share_one_model():
         found = list(pool.map(lambda _: model.predict_proba(rows), range(4)))
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
+
+
+def test_who_waits_for_a_model_keeps_nobody_else_waiting(monkeypatch):
+    """One is learnt slowly: who needs it waits and it is learnt once; who needs another is answered meanwhile."""
+    model, go_on, learnt = small().fit(X, Y), threading.Event(), []
+    slow, train = np.arange(20) < 3, SubsetXGB._train
+
+    def patient(self, mask):
+        learnt.append(int(mask.sum()))
+        assert mask.sum() != 3 or go_on.wait(30)
+        return train(self, mask)
+
+    monkeypatch.setattr(SubsetXGB, "_train", patient)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(model.booster, slow) for _ in range(3)]
+        quick = pool.submit(model.booster, np.arange(20) < 5)
+        assert quick.result(timeout=30) is model.booster(np.arange(20) < 5)
+        assert not any(one.done() for one in waiting)
+        go_on.set()
+        assert len({id(one.result(timeout=30)) for one in waiting}) == 1
+    assert sorted(learnt) == [3, 5]
 
 
 def _answer_in_a_process(folder):
