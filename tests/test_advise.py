@@ -15,6 +15,7 @@ import edfa
 from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.stream import advise_file
 from edfa.errors import ColumnError, DataError, EmptyTableError, UnreadableError
+from edfa.jobs import share
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +50,17 @@ def read(path):
 
 
 @pytest.mark.parametrize("jobs", [2, 7])
-def test_several_jobs_say_what_one_says(jobs, people, told):
+def test_several_jobs_say_what_one_says(jobs, people, told, monkeypatch):
+    monkeypatch.setattr("edfa.advice.batch.LEAST", 30)  # so that these few are parted at all
+    made = []
+    monkeypatch.setattr(
+        "edfa.advice.batch.share", lambda work, parts, jobs: made.append(len(parts)) or share(work, parts, jobs)
+    )
     spoilt = people.assign(age=["old" if i % 50 == 3 else age for i, age in enumerate(people["age"])])
     alone, shared = (advise(german().fitted, spoilt, first=7, jobs=n) for n in (1, jobs))
     pd.testing.assert_frame_equal(alone, shared)
     assert alone["error"].notna().sum() == 20
+    assert made == [1, 2 * jobs]
     fine = alone["error"].isna()
     same = [frame[fine].drop(columns=["row", "error"]) for frame in (alone, told)]
     pd.testing.assert_frame_equal(*same)

@@ -32,7 +32,7 @@ COLUMNS = {
 }
 """The columns of advice, with their Arrow types. ``plans`` is JSON, the best plan first."""
 
-PARTS = 2  # of the work for each job: who is done early takes another
+PARTS, LEAST = 2, 1_000  # of the work for each job, who is done early takes another; and of people in a part
 EMPTY: dict[str, tuple[Any, type]] = {"double": (np.nan, float), "bool": (None, object), "string": (None, object)}
 Words = npt.NDArray[np.object_]
 
@@ -48,7 +48,7 @@ def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0, jobs
     fine = np.setdiff1d(np.arange(len(told)), list(errors))
     # Who knows the same stays together, as far as that goes: they are asked about together.
     same = fine[np.lexsort(np.packbits(np.isnan(facts[fine]), axis=1).T)]
-    parts = np.array_split(same, 1 if jobs == 1 else min(PARTS * jobs, len(same)) or 1)
+    parts = np.array_split(same, 1 if jobs == 1 else min(PARTS * jobs, len(same) // LEAST) or 1)
     columns: dict[str, Any] = {"row": first + np.arange(len(told))}
     columns |= {name: np.full(len(told), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
     for part, found in zip(parts, share(lambda part: _advise(fitted, facts[part], k), parts, jobs), strict=True):
