@@ -16,6 +16,7 @@ from edfa.advice.course import Courses
 from edfa.advice.outlook import Outlook
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors.base import UnfittedError
+from edfa.recourse import find_recourse
 
 LASTING = {"policy": "surviving", "searcher": "lasting", "signal": "survival"}
 SETS = {
@@ -167,6 +168,22 @@ def test_who_could_have_acted_before_is_found_at_whatever_step(searcher):
         assert np.array_equal(course.passed(float(tau), 3, asked), stops & asked)
         found.add(int(stops.sum()))
     assert len(found) > 2
+
+
+def test_whether_the_rule_stops_is_worked_out_once(monkeypatch):
+    """However often a state on the way is asked about, plans are looked for once, and seen plans are used."""
+    calls = []
+    monkeypatch.setattr("edfa.advice.outlook.find_recourse", lambda *a, **k: calls.append(a) or find_recourse(*a, **k))
+    fitted, rows = surviving().fitted, edfa.load("german").test.X[:30]
+    facts = np.where(fitted.heeded, rows, np.float32(np.nan))
+    facts[::2, ~fitted.start] = np.nan
+    look, seen = Outlook.of(fitted, facts), Outlook.of(fitted, facts)
+    stops = [look.stops(0.5, 3) for _ in range(3)]
+    assert len(calls) == 1
+    seen.plans(3)
+    assert np.array_equal(seen.stops(0.5, 3), stops[0])
+    assert len(calls) == 2
+    assert stops[0].any()
 
 
 def test_a_bad_row_is_an_error_of_its_own():

@@ -52,13 +52,7 @@ def run(
         reference=fitted.train,
         explain=False,
     )
-    plans = find_recourse(
-        trajectory,
-        fitted.searcher,
-        wanted=fitted.favourable,
-        jobs=jobs,
-        progress=progress or (lambda done, total: None),
-    )
+    plans = find_recourse(trajectory, fitted.searcher, wanted=fitted.favourable, jobs=jobs, progress=progress)
     watched: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
     records = replay(plans, favourable=fitted.favourable, signal=watched, advisor=fitted.fingerprint)
     return Run(trajectory, plans, _granted(replace(records, signal_name=fitted.signal), trajectory.last))

@@ -225,15 +225,18 @@ class Outlook:
 
     def plans(self, k: int | None = None, constraints: Constraints | None = None) -> Plans:
         """What each refused person could change; kept for the next time."""
-        given = self._with_locks(constraints)
-        key = (k, None if given is None else given.to_json())
-        if key not in self._plans:
-            self._plans[key] = self._search(self.fitted.searcher, k, given)
-        return self._plans[key]
+        return self._search(k, self._with_locks(constraints))
 
-    def _search(self, searcher: Searcher, k: int | None, constraints: Constraints | None) -> Plans:
-        states = Explained(self.people, self.swept) if self._sweeps else self.people
-        return find_recourse(states, searcher, constraints=constraints, wanted=self.fitted.favourable, k=k)
+    def _search(self, k: int | None, constraints: Constraints | None, enough: float | None = None) -> Plans:
+        """Plans, or with ``enough`` only so many as tell whether one survives so often."""
+        key = (k, None if constraints is None else constraints.to_json(), enough)
+        if key not in self._plans:
+            states = Explained(self.people, self.swept) if self._sweeps else self.people
+            wanted, searcher = self.fitted.favourable, self.fitted.searcher
+            if enough is not None and isinstance(searcher, Lasting):
+                searcher = searcher.until(enough)
+            self._plans[key] = find_recourse(states, searcher, constraints=constraints, wanted=wanted, k=k)
+        return self._plans[key]
 
     def _with_locks(self, constraints: Constraints | None) -> Constraints | None:
         if not self.locked:
@@ -256,8 +259,8 @@ class Outlook:
         fitted = self.fitted
         if fitted.signal == "uncertainty" and not (self.refused & (uncertainty(self.chances) <= tau)).any():
             return np.zeros(len(self), dtype=bool)  # known without a plan
-        if fitted.signal == "survival" and isinstance(fitted.searcher, Lasting) and not self._plans:
-            # One plan that survives clearly often enough says it; the best one is not needed.
-            plans = self._search(fitted.searcher.until(1 - tau + 1e-9), k, self._with_locks(None))
-            return np.asarray(self.refused & (self._signal(plans) <= tau))
-        return np.asarray(self.refused & (self.signal(k) <= tau))
+        # One plan that survives clearly often enough says it; the best one is not needed.
+        planned = any(enough is None for *_, enough in self._plans)
+        enough = 1 - tau + 1e-9 if fitted.signal == "survival" and not planned else None
+        plans = self._search(k, self._with_locks(None), enough)
+        return np.asarray(self.refused & (self._signal(plans) <= tau))

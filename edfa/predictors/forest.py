@@ -2,7 +2,7 @@
 
 A leaf is reached by everybody whose values all lie between its bounds. When one column changes, whether the others lie
 between theirs stays as it is: that is worked out once a person, and every value tried of the column costs one product
-of matrices, some ten times less than asking the trees. Sums come out in another order than the trees', so that what
+of matrices, several times less than asking the trees. Sums come out in another order than the trees', so that what
 lies too near to the border is left to them.
 """
 

@@ -88,23 +88,29 @@ class Task:
         """Whether these chances (rows, or rows of tries) are recourse for these cases."""
         flat = chances.reshape(-1, chances.shape[-1])
         decided = self.predictor.decide(flat).reshape(chances.shape[:-1])
-        return self.reached(case, decided, chances)
-
-    def reached(self, case: Codes, decided: Codes, chances: Chances | None) -> Bools:
-        """The same where the decisions are known already; chances count where a plan must have a certain one."""
-        own = self.group.decision[case].reshape(-1, *(1,) * (decided.ndim - 1))
-        turned = np.asarray(decided != own)
-        if self.wanted is not None:
-            turned &= decided == self.wanted
-        if (least := self.rules.constraints.min_probability) and chances is not None:
-            turned &= np.take_along_axis(chances, decided[..., None], axis=-1)[..., 0] >= least
-        return turned
+        turned = self._turned(case, decided)
+        return turned & self._likely(decided, chances) if self._least else turned
 
     @cached_property
     def turning(self) -> Bools:
         """Which tries of the sweep are recourse for each case."""
-        chances = self.group.chances if self.rules.constraints.min_probability else None
-        return self.reached(np.arange(len(self)), self.group.decisions, chances)
+        turned = self._turned(np.arange(len(self)), self.group.decisions)
+        return turned & self._likely(self.group.decisions, self.group.chances) if self._least else turned
+
+    @property
+    def _least(self) -> float:
+        """The chance that a plan must have; only where there is one is it needed what the model says of every try."""
+        return self.rules.constraints.min_probability
+
+    def _turned(self, case: Codes, decided: Codes) -> Bools:
+        """Whether decisions are other than today's, and the wanted one."""
+        own = self.group.decision[case].reshape(-1, *(1,) * (decided.ndim - 1))
+        turned = np.asarray(decided != own)
+        return turned if self.wanted is None else turned & (decided == self.wanted)
+
+    def _likely(self, decided: Codes, chances: Chances) -> Bools:
+        """Whether what is decided is as probable as it must be."""
+        return np.asarray(np.take_along_axis(chances, decided[..., None], axis=-1)[..., 0] >= self._least)
 
     def score(self, case: Codes, chances: Chances) -> Reals:
         """How near chances are to recourse: that of the wanted class, or of any but today's."""

@@ -1,6 +1,7 @@
 """find_recourse: plans for whole batches of partially known people, one model call for all who know the same."""
 
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,12 @@ def find_recourse(
     else:
         rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
     tasks = [Task(group, rules, people.predictor, goal, seed) for group in swept.groups]
-    parts, total = [], sum(len(task) for task in tasks)
+    done = list(accumulate(len(task) for task in tasks))
+    parts: list[dict[str, Any]] = []
     for part in share(lambda task: _columns(searcher, task, rows, k), tasks, processors(jobs)):
         parts.append(part)
         if progress:
-            progress(sum(len(task) for task in tasks[: len(parts)]), total)
+            progress(done[len(parts) - 1], done[-1])
     columns = _join(parts or [_nothing(len(people.schema))])
     return Plans(
         people=people,

@@ -71,18 +71,18 @@ class Lasting(Nearest):
         super().__init__(train, neighbours=neighbours, farther=farther, changes=changes)
         if plans < 2:
             raise SettingError(f"plans: at least 2 are compared, not {plans}")
-        self.plans, self.completions, self.enough = plans, Completions.of(train, completions), 1.0
+        self.plans, self.completions, self._enough = plans, Completions.of(train, completions), 1.0
 
     def until(self, enough: float) -> "Lasting":
         """One that looks for nothing better once a plan survives so often: enough to see whether there is one."""
         found = copy(self)
-        found.enough = enough
+        found._enough = enough
         return found
 
     def search(self, task: Task) -> Found:
         """Every single change that works, and all sets of a donor's values that do; the most promising of them."""
         options = Options.of(task)
-        found, most = [_every(options)], min(self.changes, task.rules.most)
+        found, most = [options.alone(*np.nonzero(options.turns))], min(self.changes, task.rules.most)
         for case, donors in self.sides(task) if min(most, len(task.free)) > 1 else ():
             near = self.pool.nearest(task, case, donors, self.neighbours)
             if not near.size:
@@ -103,7 +103,7 @@ class Lasting(Nearest):
         to[:, task.features] = found.to
         place = _place(found.case, *keys)
         people = Decided(rows, task.group.decision, task.predictor, task.wanted)
-        return self.completions.race(people, found.case, to, place, self.enough)
+        return self.completions.race(people, found.case, to, place, self._enough)
 
     def _promising(self, task: Task, found: Found) -> Found:
         """Half of them the nearest, the others those that go farthest past the border; all where they are few."""
@@ -122,11 +122,3 @@ def _place(case: Codes, *keys: np.ndarray) -> Codes:
     place = np.empty(len(case), dtype=np.intp)
     place[order] = np.arange(len(case)) - np.searchsorted(case[order], case[order])
     return place
-
-
-def _every(options: Options) -> Found:
-    """Every single change that works, not only the nearest."""
-    case, option = np.nonzero(options.turns)
-    to = np.full((len(case), len(options.task.features)), np.nan, dtype=np.float32)
-    to[np.arange(len(case)), options.column[option]] = options.to[case, option]
-    return Found.of(case, to, options.said(case, option))

@@ -79,7 +79,7 @@ class Nearest(Searcher):
     def search(self, task: Task) -> Found:
         """Single changes, then several; more distant people where there are none."""
         options = Options.of(task)
-        found = [_single(options, *options.nearest())]
+        found = [options.alone(*options.nearest())]
         if self.dominated or min(self.changes, task.rules.most, len(task.free)) > 1:
             found += [part for side in self.sides(task) for part in self._neighbours(options, *side)]
         joined = Found.join(*found)
@@ -112,7 +112,7 @@ class Nearest(Searcher):
         option, usable = self.offers(options, case, near)
         if self.dominated:
             row, place, feature = np.nonzero(usable & options.turns[case[:, None, None], option])
-            alone = _single(options, case[row], option[row, place, feature])
+            alone = options.alone(case[row], option[row, place, feature])
             yield replace(alone, donor=self.pool.number[near[row, place]])
         if (most := min(self.changes, task.rules.most)) > 1:
             plans, place = combine(options, case, option, usable, most)
@@ -137,13 +137,6 @@ class Nearest(Searcher):
         found = minimise(self, task, Found.join(*parts))
         found = found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most)
         return found if self.dominated else undominated(task, found)
-
-
-def _single(options: Options, case: Codes, option: Codes) -> Found:
-    """These options of these cases, by themselves."""
-    to = np.full((len(case), len(options.task.features)), np.nan, dtype=np.float32)
-    to[np.arange(len(case)), options.column[option]] = options.to[case, option]
-    return Found.of(case, to, options.said(case, option))
 
 
 def _all_that_helps(options: Options, case: Codes) -> Found:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edfa.predictors.base import Chances, Floats
+from edfa.predictors.base import Floats
 from edfa.recourse.base import Codes, Found, Task
 from edfa.recourse.layout import Layout, layout_of
 from edfa.recourse.rules import Bools, Reals
@@ -58,14 +58,16 @@ class Options:
     def __len__(self) -> int:
         return len(self.column)
 
-    def said(self, case: Codes, option: Codes) -> Chances:
-        """What the model says of these options of these cases."""
-        return self.task.group.said(case, self.try_[option])
+    def alone(self, case: Codes, option: Codes) -> Found:
+        """These options of these cases, by themselves."""
+        to = np.full((len(case), len(self.task.features)), np.nan, dtype=np.float32)
+        to[np.arange(len(case)), self.column[option]] = self.to[case, option]
+        return Found.of(case, to, self.task.group.said(case, self.try_[option]))
 
     def score(self, case: Codes) -> Reals:
         """How near each option brings these cases to recourse (cases, options); -1: it is none for them."""
         found, (row, option) = np.full((len(case), len(self)), -1.0), np.nonzero(~np.isnan(self.to[case]))
-        found[row, option] = self.task.score(case[row], self.said(case[row], option))
+        found[row, option] = self.task.score(case[row], self.task.group.said(case[row], self.try_[option]))
         return found
 
     def nearest(self) -> tuple[Codes, Codes]:

@@ -54,7 +54,7 @@ class Completions:
     """
 
     neighbours: Neighbours
-    kept: Kept[Codes] = field(default_factory=lambda: Kept(KEPT), repr=False)
+    _kept: Kept[Codes] = field(default_factory=lambda: Kept(KEPT), init=False, repr=False)
 
     @classmethod
     def of(cls, train: Table, k: int = 32, *, without: Iterable[int] = ()) -> "Completions":
@@ -131,7 +131,7 @@ class Completions:
                 cells.append(values if cuts is None else np.searchsorted(cuts, values, side="right"))
             return np.unique(np.stack(cells), axis=1, return_inverse=True)[1].reshape(-1)
 
-        return self.kept.get(predictor, mask, make)
+        return self._kept.get(predictor, mask, make)
 
     def _complete(self, people: "Decided") -> tuple["_Filled", Bools]:
         """The completions, and of which the model decides as now (people, k)."""
