@@ -9,7 +9,8 @@ from report import best, table, write
 from threadpoolctl import threadpool_limits
 
 import edfa
-from edfa import EDFA, Greedy, SubsetXGB
+from edfa import EDFA, SubsetXGB
+from edfa.acquisition import Greedy
 from edfa.data.cube import Cube
 from edfa.explanation.necessity import sweep
 from edfa.explanation.support import Support

@@ -16,7 +16,7 @@ from report import table, write
 from threadpoolctl import threadpool_limits
 
 import edfa
-from edfa.advice.stream import advise_file
+from edfa.advice.batch_file import advise_file
 
 STEP, FILE = 8.0, 50.0
 PEOPLE = 10_000
@@ -98,7 +98,7 @@ CHILD = """
 import re, sys
 from pathlib import Path
 import edfa
-from edfa.advice.stream import advise_file
+from edfa.advice.batch_file import advise_file
 advisor = edfa.Advisor.load(sys.argv[1])
 advise_file(advisor.fitted, sys.argv[2], sys.argv[3])
 print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])  # ru_maxrss would count the parent
@@ -112,9 +112,9 @@ def measure_file(name: str, advisor: Any, data: Any, folder: Path) -> tuple[list
     some = frame.head(200).to_dict("records")
     frame.to_parquet(folder / "people.parquet", index=False)
 
-    def whole(jobs: int | None) -> float:
+    def whole(n_jobs: int | None) -> float:
         start = time.perf_counter()
-        counts = advise_file(advisor.fitted, folder / "people.parquet", folder / "out.csv", jobs=jobs)
+        counts = advise_file(advisor.fitted, folder / "people.parquet", folder / "out.csv", n_jobs=n_jobs)
         assert counts["errors"] == 0
         return time.perf_counter() - start
 
@@ -148,7 +148,7 @@ def measure_memory(advisor: Any, data: Any, folder: Path) -> list[list[Any]]:
 
 
 NEAREST = {"policy": "edfa", "searcher": "nearest", "signal": "uncertainty"}
-LASTING = {"policy": "surviving", "searcher": "lasting", "signal": "survival"}
+LASTING = {"policy": "survival", "searcher": "survival", "signal": "survival"}
 CASES = (  # set, how it decides, what it uses
     ("german", "balanced", NEAREST),
     ("german", "balanced", LASTING),
@@ -168,7 +168,7 @@ def main() -> None:
             seconds, label = time.process_time() - start, f"{name}, {chosen['searcher']}"
             notes.append(
                 f"- {label}: {len(data):,} people, {len(advisor.fitted.blanket)} features in the blanket, fitted in {seconds:.1f} s; "
-                f"{advisor.certificate.zone}. On the test part: {advisor.checkup_}"
+                f"{advisor.certificate.zone}. On the test part: {advisor.evaluation_}"
             )
             stepped.append(measure_steps(label, advisor, data))
             row, ratio = measure_file(label, advisor, data, folder)

@@ -10,8 +10,8 @@ import numpy as np
 from report import best, table, write
 
 from edfa.certification import Records, RecourseCertifier, hb_p_value
-from edfa.certification.curve import trace
 from edfa.certification.examples import people
+from edfa.certification.risk_curve import trace
 from edfa.certification.runs import Runs
 
 ROOT = Path(__file__).parents[1]

@@ -18,8 +18,9 @@ from report import table, write
 from threadpoolctl import threadpool_limits
 
 import edfa
+from edfa.people import People
 from edfa.predictors.base import Predictor
-from edfa.recourse import NICE, PROBE, Constraints, DiCE, Generative, Nearest, People, Plans, assess, find_recourse
+from edfa.recourse import CVAE, NICE, PROBE, Constraints, DiCE, Nearest, Plans, assess, find_recourse
 
 ROOT = Path(__file__).parents[1]
 PEERS = Path(os.environ.get("EDFA_PEERS", ROOT / ".venv-peers")) / "bin" / "python"
@@ -52,7 +53,7 @@ class Case:
 
 def prepare(name: str) -> Case:
     data = edfa.load(name)
-    model = edfa.SubsetXGB(trees=100).fit(data.train.X, data.train.y)
+    model = edfa.SubsetXGB(n_estimators=100).fit(data.train.X, data.train.y)
     wanted = data.schema.classes.index(data.schema.favourable)
     everybody = np.concatenate([data.calibration.X, data.test.X])
     refused = everybody[model.predict(everybody) != wanted][:400]
@@ -263,7 +264,7 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
         "DiCE random (native)": DiCE(case.data.train),
         "DiCE genetic (native)": DiCE(case.data.train, "genetic"),
         "PROBE": PROBE(case.data.train),
-        "Generative": Generative(case.data.train),
+        "CVAE": CVAE(case.data.train),
     }
     for name, searcher in native.items():
         plans = search(case, searcher)

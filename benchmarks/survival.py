@@ -21,7 +21,7 @@ from edfa.acquisition.edfa import EDFA
 from edfa.acquisition.fixed import Fixed
 from edfa.acquisition.greedy import Greedy
 from edfa.acquisition.loop import acquire
-from edfa.acquisition.surviving import Surviving
+from edfa.acquisition.survival import SurvivalPolicy
 from edfa.blanket.discover import discover
 from edfa.blanket.units import Blanket
 from edfa.certification import RecourseCertifier, replay
@@ -29,7 +29,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.predictors.aligned import align
 from edfa.predictors.base import Predictor
-from edfa.recourse import Constraints, Lasting, Nearest, Plans, find_recourse, survive
+from edfa.recourse import Constraints, Nearest, Plans, SurvivalSearch, find_recourse, survive
 
 FOLDER = Path(__file__).parents[1] / "out" / "survival"
 SHARED = Path(os.environ.get("EDFA_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -111,9 +111,9 @@ def orders(name: str, blanket: Blanket, table: Table, model: Predictor, seed: in
     if name == "paper":
         return EDFA(blanket)
     if name == "personal":
-        return Surviving(blanket, Lasting(table.train, completions=16, plans=16), PAPER, personal=True)
+        return SurvivalPolicy(blanket, SurvivalSearch(table.train, completions=16, plans=16), PAPER, personal=True)
     if name == "surviving":
-        return Surviving(blanket, Lasting(table.train), PAPER, people=LEARNERS, seed=seed).fit(model)
+        return SurvivalPolicy(blanket, SurvivalSearch(table.train), PAPER, people=LEARNERS, seed=seed).fit(model)
     policy = Greedy(blanket) if name == "greedy" else DIME(seed=seed, device="cpu").fit(table.train)
     return Inside(population(policy, blanket, table, model, seed), blanket)
 
@@ -137,7 +137,7 @@ def play(name: str, kind: str, seed: int, order: str) -> str:
     if order != "personal" or len(asked) <= FEW:
         policy = orders(order, blanket, table, model, seed)
         run = acquire(np.concatenate([cal, test]), policy, model, "inf", seed, reference=table.train, explain=False)
-        for way, searcher in (("nearest", Nearest(table.train)), ("lasting", Lasting(table.train))):
+        for way, searcher in (("nearest", Nearest(table.train)), ("lasting", SurvivalSearch(table.train))):
             plans = find_recourse(run, searcher, constraints=PAPER)
             plans = survive(plans, table.train) if way == "nearest" else plans
             for signal in ("uncertainty", "survival"):

@@ -10,13 +10,14 @@ import numpy as np
 from report import best, table, write
 from survival import ALPHAS, MODELS, ORDERS, PAPER, PEOPLE, SEEDS, SETS, read, train_model
 
-from edfa.acquisition.surviving import Surviving
+from edfa.acquisition.survival import SurvivalPolicy
 from edfa.blanket.discover import discover
+from edfa.people import People
 from edfa.predictors.aligned import align
-from edfa.recourse import Lasting, People
-from edfa.recourse.base import Task
+from edfa.recourse import SurvivalSearch
+from edfa.recourse._search.ranking import lengths
 from edfa.recourse.find import sweep
-from edfa.recourse.measure import lengths
+from edfa.recourse.searcher import Task
 
 COMBINATIONS = [
     (order, plans, signal)
@@ -151,7 +152,7 @@ def speed() -> tuple[str, list[str]]:
     everybody = np.where(known, data.test.X, np.float32(np.nan))
     places = np.unique(everybody[:, known], axis=0, return_index=True)[1]
     rows = everybody[np.sort(places)[:STATES]]
-    people, searcher = People(rows, data.schema, data.encoder, model, blanket), Lasting(data.train)
+    people, searcher = People(rows, data.schema, data.encoder, model, blanket), SurvivalSearch(data.train)
     rules = searcher.rules(PAPER, people)
     task = Task(sweep(people.X, model, searcher.support, rules.free).groups[0], rules, model, None)
     plans = searcher.search(task)
@@ -166,7 +167,7 @@ def speed() -> tuple[str, list[str]]:
         lambda: searcher.survival(task, plans, keys), lambda: [answer(*call) for call in asked], clock=time.process_time
     )
     start = time.process_time()
-    Surviving(blanket, Lasting(data.train), PAPER).fit(train_model("xgb", data, 0))
+    SurvivalPolicy(blanket, SurvivalSearch(data.train), PAPER).fit(train_model("xgb", data, 0))
     order, count = time.process_time() - start, sum(len(some) for _, some in asked)
     told = (
         f"Ranking {len(plans):,} plans of {len(task)} people on adult asks about {count:,} rows and takes "

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edfa import html, narrate, phrases
-from edfa.advice.checkup import run
+from edfa.advice.advisor import Advisor
+from edfa.advice.evaluation import run
 from edfa.advice.interview import Interview
-from edfa.advice.sheet import sheet, told
-from edfa.advisor import Advisor
+from edfa.artifacts import write_text
 from edfa.data.catalog import load
 from edfa.data.table import Table
-from edfa.folders import write_text
-from edfa.html import Html
 from edfa.recourse.plans import Plan
+from edfa.text import html, narrate, phrases
+from edfa.text.html import Html
+from edfa.text.interview_page import sheet, told
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +89,7 @@ class Demo:
             "units": dict(self.advisor.fitted.blanket.units),
             "certificate": certificate.zone,
             "alpha": certificate.alpha,
-            "checkup": json.loads(self.advisor.checkup_.to_json()),
+            "evaluation": json.loads(self.advisor.evaluation_.to_json()),
             "asked": [name for moment in held.timeline[1:] for name in moment.facts],
             "plans": [str(plan) for plan in held.plans()],
             "may_act": held.standing.may_act,
@@ -168,7 +168,7 @@ def report(demo: Demo) -> str:
         Html(advisor.fitted.blanket._repr_html_()),
         _heading("When a person may act"),
         Html(advisor.certificate._repr_html_()),
-        html.paragraph("On the test part:", str(advisor.checkup_), _early(demo)),
+        html.paragraph("On the test part:", str(advisor.evaluation_), _early(demo)),
         _heading("One applicant, asked until they may act"),
         html.grid(["asked", "answered", ">chance then"], [[t.question, t.answer, t.chance] for t in demo.turns]),
         _heading("What the applicant is given"),
@@ -195,7 +195,7 @@ def tell(demo: Demo) -> list[tuple[str, list[str]]]:
         ("Which facts matter, in units", str(demo.advisor.fitted.blanket).splitlines()),
         (
             "When a person may act",
-            [demo.advisor.certificate.sentence, f"On the test part: {demo.advisor.checkup_} {_early(demo)}"],
+            [demo.advisor.certificate.sentence, f"On the test part: {demo.advisor.evaluation_} {_early(demo)}"],
         ),
         ("One applicant, asked until they may act", [f"Known from the start: {known}.", *asked]),
         ("What the applicant is told", [*said["decision"], *plans, *said["standing"]]),

@@ -11,20 +11,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.explanation.necessity import sweep
+from edfa.people import People
 from edfa.predictors.aligned import align
 from edfa.predictors.base import by_mask
-from edfa.recourse.base import Task
+from edfa.recourse._search.postprocess import proper_subsets
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.find import find_recourse
-from edfa.recourse.people import People
-from edfa.recourse.sets import proper_subsets
+from edfa.recourse.searcher import SearchProblem
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array
 
 __all__ = ["check_policy", "check_predictor", "check_searcher"]
-
-Rows = npt.NDArray[np.float32]
 
 
 def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> None:  # noqa: N803
@@ -68,13 +66,13 @@ def _say(holds: Any, law: str) -> None:
         raise AssertionError(f"broken: {law}")
 
 
-def _check_prior(model: Any, matrix: Rows, classes: npt.NDArray[Any]) -> None:
+def _check_prior(model: Any, matrix: Float32Array, classes: AnyArray) -> None:
     nothing = np.full((3, matrix.shape[1]), np.nan, dtype=np.float32)
     prior = np.array([(classes == c).mean() for c in model.classes_])
     _say(np.allclose(model.predict_proba(nothing), prior, atol=1e-6), "nothing known gives the prior")
 
 
-def _check_poison(model: Any, rows: Rows, hidden: npt.NDArray[np.bool_], told: npt.NDArray[np.float64]) -> None:
+def _check_poison(model: Any, rows: Float32Array, hidden: BoolArray, told: Float64Array) -> None:
     """Neither the bits of a NaN nor what stands in other people's rows may show."""
     unknown = np.where(hidden, np.float32(np.nan), rows)
     crowd = np.concatenate([unknown, rows[::-1] * np.float32(1e6)])
@@ -97,7 +95,11 @@ def _check_tries(model: Any, rows: Any, mask: Any) -> None:
 
 
 def _check_permutation(
-    make: Callable[[], Any], matrix: Rows, classes: npt.NDArray[Any], partial: Rows, told: npt.NDArray[np.float64]
+    make: Callable[[], Any],
+    matrix: Float32Array,
+    classes: AnyArray,
+    partial: Float32Array,
+    told: Float64Array,
 ) -> None:
     order = np.arange(matrix.shape[1])[::-1]
     turned = make().fit(matrix[:, order], classes).predict_proba(partial[:, order])
@@ -105,7 +107,7 @@ def _check_permutation(
     _say(near < 0.05, f"permuted columns follow, but for the luck of another start (mean difference {near:.3f})")
 
 
-def _check_constant(make: Callable[[], Any], matrix: Rows, classes: npt.NDArray[Any]) -> None:
+def _check_constant(make: Callable[[], Any], matrix: Float32Array, classes: AnyArray) -> None:
     flat = matrix.copy()
     flat[:, 0] = 1.0
     only_flat = np.full((1, matrix.shape[1]), np.nan, dtype=np.float32)
@@ -150,7 +152,7 @@ def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7, s
     _say(not (declines & ~start & (met.when > 0)).any(), "what is declined is not taken")
 
 
-def _check_peeking(run: Callable[..., Any], whole: Any, rows: Rows, seed: int) -> None:
+def _check_peeking(run: Callable[..., Any], whole: Any, rows: Float32Array, seed: int) -> None:
     """Everything not known at step k is replaced by other people's facts: up to question k + 1 nothing may change."""
     others = rows[np.random.default_rng(seed).permutation(len(rows))]
     for step in (0, 1, 2, 4):
@@ -181,7 +183,7 @@ def check_searcher(make: Callable[[Any], Any], table: Any, predictor: Any, *, se
     for constraints in (None, Constraints(reading="paper"), tight):
         plans = find_recourse(people, searcher, constraints=constraints, seed=seed)
         _check_plans(searcher, plans, constraints or Constraints(), seed)
-        again = find_recourse(people, make(table.train), constraints=constraints, seed=seed, jobs=3)
+        again = find_recourse(people, make(table.train), constraints=constraints, seed=seed, n_jobs=3)
         _say(np.array_equal(plans.to, again.to, equal_nan=True), "the same seed gives the same plans, shared or not")
         _check_alone(searcher, plans, constraints, seed)
         _say(set(plans.of.tolist()) | set(plans.reasons) == set(range(len(rows))), "who has no plan has a reason")
@@ -205,7 +207,7 @@ def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None
         _say(rules.clean(mask, facts, to).all(), "no rule of card or constraints is broken")
         asked = rules.free if searcher.sweeps else mask & False
         group = sweep(people.X[plans.of[some]], people.predictor, searcher.support, asked).groups[0]
-        task = Task(group, rules, people.predictor, None, seed)
+        task = SearchProblem(group, rules, people.predictor, None, seed)
         case = group.case[np.argsort(group.people, kind="stable")]
         plan, smaller = proper_subsets(to)
         fine = rules.together(mask, facts[plan], smaller)

@@ -10,7 +10,7 @@ import edfa
 @cache
 def german():
     """German credit by the paper's recipe, decided at the base rate, so that a good share is refused."""
-    return edfa.Advisor(predictor=edfa.SubsetXGB(trees=40), threshold="balanced", searcher="nearest").fit(
+    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=40), threshold="balanced", searcher="nearest").fit(
         edfa.load("german")
     )
 
@@ -18,7 +18,7 @@ def german():
 @cache
 def surviving():
     """The same with plans and questions chosen to last."""
-    return edfa.Advisor(predictor=edfa.SubsetXGB(trees=40), threshold="balanced").fit(edfa.load("german"))
+    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=40), threshold="balanced").fit(edfa.load("german"))
 
 
 def words(table, rows=None):

@@ -1,25 +1,29 @@
-"""Which fact to ask next. A new policy is one file, and one line in ``POLICIES``."""
+"""Which feature to ask for next: one policy a file."""
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-__all__ = ["POLICIES"]
+import lazy_loader
 
+from edfa.registry import Registry
 
-def _late(file: str, name: str) -> Callable[[], Any]:
-    """The class, imported when it is asked for: some of them need torch."""
-    return lambda: getattr(import_module(f"edfa.acquisition.{file}"), name)
+if TYPE_CHECKING:
+    from edfa.acquisition.base import Policy
 
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-POLICIES: dict[str, Callable[[], Any]] = {
-    "edfa": _late("edfa", "EDFA"),
-    "random": _late("random", "Random"),
-    "random-blanket": _late("random", "RandomBlanket"),
-    "greedy": _late("greedy", "Greedy"),
-    "fixed": _late("fixed", "Fixed"),
-    "surviving": _late("surviving", "Surviving"),
-    "dime": _late("dime", "DIME"),
-    "eddi": _late("eddi", "EDDI"),
-    "gsmrl": _late("gsmrl", "GSMRL"),
-}
+POLICIES: Registry["Policy"] = Registry(
+    "policy",
+    {
+        "edfa": "edfa.acquisition.edfa:EDFA",
+        "random": "edfa.acquisition.random:Random",
+        "random-blanket": "edfa.acquisition.random:RandomBlanket",
+        "greedy": "edfa.acquisition.greedy:Greedy",
+        "fixed": "edfa.acquisition.fixed:Fixed",
+        "survival": "edfa.acquisition.survival:SurvivalPolicy",
+        "dime": "edfa.acquisition.dime:DIME",
+        "eddi": "edfa.acquisition.eddi:EDDI",
+        "gsmrl": "edfa.acquisition.gsmrl:GSMRL",
+    },
+)
+"""What the command line and study files call each policy; a new one is one file and one line here."""
+__all__ = [*__all__, "POLICIES"]

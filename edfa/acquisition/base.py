@@ -5,17 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.blanket.units import Blanket
 from edfa.data.schema import Schema
 from edfa.explanation.support import Support
-from edfa.predictors.base import Floats, Mask, Predictor
+from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import LIMIT, Neighbours, Sampler
+from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Background", "Policy", "State", "choose"]
-
-Scores = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +22,7 @@ class Background:
 
     schema: Schema
     predictor: Predictor
-    rows: Floats
+    rows: Float32Array
 
     @cached_property
     def support(self) -> Support:
@@ -54,17 +52,17 @@ class State:
     """
 
     background: Background
-    X: Floats
-    open: Mask
-    costs: Scores
-    person: npt.NDArray[np.int64]
+    X: Float32Array
+    open: BoolArray
+    costs: Float64Array
+    person: Int64Array
     seed: int = 0
 
     def __len__(self) -> int:
         return len(self.X)
 
     @cached_property
-    def known(self) -> Mask:
+    def known(self) -> BoolArray:
         """What is known of whom."""
         return ~np.isnan(self.X)
 
@@ -86,15 +84,15 @@ class Policy(ABC):
     per_cost: bool = True
 
     @abstractmethod
-    def score(self, state: State) -> Scores:
+    def score(self, state: State) -> Float64Array:
         """What each open feature is worth (people, features), before its price; NaN: it is not to be asked now."""
 
-    def next(self, state: State) -> npt.NDArray[np.intp]:
+    def next(self, state: State) -> IntArray:
         """The feature to ask each person, or -1: nothing more."""
         return choose(self.score(state), state.costs, self.per_cost)
 
 
-def choose(scores: Scores, costs: Scores, per_cost: bool = True) -> npt.NDArray[np.intp]:
+def choose(scores: Float64Array, costs: Float64Array, per_cost: bool = True) -> IntArray:
     """The column of the best score in each row, by price; among equals the cheapest, then the first. -1: all NaN.
 
     >>> choose(np.array([[2.0, 1.0, np.nan], [np.nan, np.nan, np.nan]]), np.array([[2.0, 1.0, 1.0]] * 2))

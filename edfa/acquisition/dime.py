@@ -13,12 +13,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from edfa.acquisition.base import Scores, State
+from edfa.acquisition.base import State
 from edfa.acquisition.learned import Learned, Lessons, entropy, take
 from edfa.errors import UnknownNameError
 from edfa.predictors.base import inner_split
 from edfa.predictors.mlp import MaskedNet
 from edfa.predictors.tokens import one_thread
+from edfa.typing import Float64Array
 
 __all__ = ["DIME"]
 
@@ -45,7 +46,7 @@ class DIME(Learned):
     >>> import edfa
     >>> table = edfa.load("german")
     >>> policy = DIME(pretrain=1, epochs=1, steps=2).fit(table.train)
-    >>> model = edfa.SubsetXGB("nan", trees=10).fit(table.train.X, table.train.y)
+    >>> model = edfa.SubsetXGB("nan", n_estimators=10).fit(table.train.X, table.train.y)
     >>> len(edfa.acquire(table.test, policy, model, budget=5).order(0)) > 0
     True
     """
@@ -68,7 +69,7 @@ class DIME(Learned):
         if self.stop not in ("budget", "penalised", "confidence"):
             raise UnknownNameError("stop", self.stop, ("budget", "penalised", "confidence"))
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: State) -> Float64Array:
         """The value network's answer, at most the entropy that is left."""
         places, mask = self._look(state)
         with one_thread(), torch.no_grad():

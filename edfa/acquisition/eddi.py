@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edfa.acquisition.base import Scores, State
+from edfa.acquisition.base import State
 from edfa.acquisition.information import information
 from edfa.acquisition.learned import Learned, Lessons
 from edfa.errors import UnknownNameError
-from edfa.predictors.base import Floats
 from edfa.predictors.conditional import Draw
 from edfa.predictors.tokens import Tokens, one_thread, place
+from edfa.typing import Float32Array, Float64Array
 
 __all__ = ["EDDI"]
 
@@ -84,7 +84,7 @@ class EDDI(Learned):
     >>> import edfa
     >>> table = edfa.load("german")
     >>> policy = EDDI(epochs=1, samples=5).fit(table.train)
-    >>> model = edfa.SubsetXGB("nan", trees=10).fit(table.train.X, table.train.y)
+    >>> model = edfa.SubsetXGB("nan", n_estimators=10).fit(table.train.X, table.train.y)
     >>> len(edfa.acquire(table.test, policy, model, budget=5).order(0)) > 0
     True
     """
@@ -109,7 +109,7 @@ class EDDI(Learned):
         if self.reward not in ("latent", "label"):
             raise UnknownNameError("reward", self.reward, ("latent", "label"))
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: State) -> Float64Array:
         """The information reward of every open feature."""
         places, mask = self._look(state)
         if self.reward == "label":
@@ -205,7 +205,7 @@ class _Drawn:
     def __init__(self, policy: EDDI) -> None:
         self.policy = policy
 
-    def given(self, rows: Floats) -> Draw:
+    def given(self, rows: Float32Array) -> Draw:
         policy = self.policy
         places, mask = torch.from_numpy(place(rows, policy.knots_)), torch.from_numpy(~np.isnan(rows))
         with one_thread(), torch.no_grad():
@@ -213,7 +213,7 @@ class _Drawn:
             known = torch.cat([mask, torch.zeros(len(mask), 1, dtype=torch.bool)], dim=1).float()
             drawn = policy._draw(policy.vae_.believe(policy.vae_.gather(whole, known)))[0].numpy()
 
-        def draw(feature: int) -> tuple[Floats, Scores]:
+        def draw(feature: int) -> tuple[Float32Array, Float64Array]:
             knots = policy.knots_[feature]
             values = np.interp(drawn[..., feature], np.arange(len(knots)), knots).astype(np.float32)
             return values, np.full(values.shape, 1 / policy.samples)

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from edfa.acquisition.base import Policy, Scores, State, choose
+from edfa.acquisition.base import Policy, State, choose
 from edfa.acquisition.information import Name, information
 from edfa.blanket.units import Blanket
 from edfa.data.schema import Schema
 from edfa.errors import UnknownNameError
-from edfa.predictors.base import Mask, Predictor
+from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
+from edfa.typing import BoolArray, Float64Array, IntArray
 
 __all__ = ["EDFA"]
 
@@ -20,8 +20,8 @@ __all__ = ["EDFA"]
 class _Units(NamedTuple):
     """Heads in the order of the schema; which features belong to the unit of each (units, features)."""
 
-    heads: npt.NDArray[np.intp]
-    members: Mask
+    heads: IntArray
+    members: BoolArray
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class EDFA(Policy):
     >>> import edfa
     >>> table = edfa.load("german")
     >>> policy = EDFA(edfa.Blanket("class", {"checking_status": (), "duration": ("credit_amount",)}))
-    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
 
     The credit amount is known from the start, so its unit is begun and is completed first:
 
@@ -68,7 +68,7 @@ class EDFA(Policy):
         if self.rank not in ("information", "cost"):
             raise UnknownNameError("rank", self.rank, ("information", "cost"))
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: State) -> Float64Array:
         """Lines 5 to 17 for everybody at once."""
         heads, members = self._units(state.schema)
         if not len(heads):
@@ -87,7 +87,7 @@ class EDFA(Policy):
             scores = np.where(several[:, None], told, scores)
         return scores
 
-    def _unit(self, state: State, heads: npt.NDArray[np.intp], members: Mask) -> npt.NDArray[np.intp]:
+    def _unit(self, state: State, heads: IntArray, members: BoolArray) -> IntArray:
         """U*: a unit that is begun, else the one with the largest r(U); -1 where none has anything to ask."""
         # DEVIATION: line 6 does not say which of several begun units; by r(U) too, then the cheaper, then the schema.
         begun = (state.known @ members.T.astype(float)) > 0

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edfa.acquisition.base import Policy, Scores, State
+from edfa.acquisition.base import Policy, State
+from edfa.typing import Float64Array
 
 __all__ = ["Fixed"]
 
@@ -17,7 +18,7 @@ class Fixed(Policy):
     --------
     >>> import edfa
     >>> table = edfa.load("german")
-    >>> model = edfa.SubsetXGB(trees=10).fit(table.train.X, table.train.y)
+    >>> model = edfa.SubsetXGB(n_estimators=10).fit(table.train.X, table.train.y)
     >>> edfa.acquire(table.test, Fixed(("housing", "duration")), model, budget=0.9).order(0)
     ('housing', 'duration')
     """
@@ -25,7 +26,7 @@ class Fixed(Policy):
     order: tuple[str, ...]
     per_cost: bool = False
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: State) -> Float64Array:
         """The earlier, the more."""
         rank = np.full(len(state.schema), np.nan)
         rank[[state.schema.index(name) for name in self.order]] = -np.arange(len(self.order), dtype=float)

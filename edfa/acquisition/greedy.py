@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-from edfa.acquisition.base import Policy, Scores, State
+from edfa.acquisition.base import Policy, State
 from edfa.acquisition.information import Name, information
 from edfa.blanket.units import Blanket
 from edfa.explanation.partition import members
 from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
+from edfa.typing import Float64Array
 
 __all__ = ["Greedy"]
 
@@ -21,7 +22,7 @@ class Greedy(Policy):
     model: Predictor | None = None
     aligned: bool = False
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: State) -> Float64Array:
         """I(Y; X_i | x_A) of every open feature."""
         inside = members(state.schema.names, self.blanket)
         return information(state, state.open & inside, self.sampler, self.model)

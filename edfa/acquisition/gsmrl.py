@@ -5,19 +5,19 @@ Li, Oliva (2021), Active feature acquisition with generative surrogate models.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from edfa.acquisition.base import Scores, State
+from edfa.acquisition.base import State
 from edfa.acquisition.learned import Learned, Lessons, entropy, take
 from edfa.errors import UnknownNameError
 from edfa.predictors.bins import MOST, Bins, bin_network
 from edfa.predictors.mlp import MaskedNet
 from edfa.predictors.tokens import one_thread
+from edfa.typing import AnyArray, Float64Array
 
 __all__ = ["GSMRL"]
 
@@ -57,7 +57,7 @@ class GSMRL(Learned):
     >>> import edfa
     >>> table = edfa.load("german")
     >>> policy = GSMRL(pretrain=1, rounds=1, steps=2).fit(table.train)
-    >>> model = edfa.SubsetXGB("nan", trees=10).fit(table.train.X, table.train.y)
+    >>> model = edfa.SubsetXGB("nan", n_estimators=10).fit(table.train.X, table.train.y)
     >>> len(edfa.acquire(table.test, policy, model, budget=5).order(0)) > 0
     True
     """
@@ -81,7 +81,7 @@ class GSMRL(Learned):
         if self.reward not in ("paper", "dense"):
             raise UnknownNameError("reward", self.reward, ("paper", "dense"))
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: State) -> Float64Array:
         """The log chance with which the agent asks for each open feature; nothing where it would rather stop."""
         places, mask = self._look(state)
         with one_thread(), torch.no_grad():
@@ -204,11 +204,11 @@ class GSMRL(Learned):
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimiser.step()
 
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def _arrays(self) -> dict[str, AnyArray]:
         cuts = {f"c.{i}": cut for i, cut in enumerate(self.bins_.cuts)}
         return cuts | {f"t.{i}": typical for i, typical in enumerate(self.bins_.typical)}
 
-    def _restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+    def _restore(self, arrays: dict[str, AnyArray]) -> None:
         count = sum(name.startswith("c.") for name in arrays)
         cuts, typical = (tuple(arrays[f"{key}.{i}"] for i in range(count)) for key in "ct")
         self.bins_ = Bins(cuts, typical, bin_network(typical))

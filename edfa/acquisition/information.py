@@ -7,21 +7,23 @@ be. It is never negative, and zero where the model does not heed the fact.
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from edfa.acquisition.base import Scores, State
+from edfa.acquisition.base import State
 from edfa.errors import SchemaError, UnknownNameError
 from edfa.predictors.aligned import Aligned
-from edfa.predictors.base import Chances, Floats, Mask, Predictor, by_mask
+from edfa.predictors.base import Predictor, by_mask
 from edfa.predictors.bn import BayesNet
 from edfa.predictors.conditional import Exact, Sampler
+from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["information"]
 
 Name = Literal["knn", "bins", "exact"]
 
 
-def information(state: State, asked: Mask, sampler: Sampler | Name = "knn", model: Predictor | None = None) -> Scores:
+def information(
+    state: State, asked: BoolArray, sampler: Sampler | Name = "knn", model: Predictor | None = None
+) -> Float64Array:
     """The information of each feature that is ``asked`` about (people, features); NaN elsewhere.
 
     ``model`` answers in place of the one in use, where that is too slow or too rough for this.
@@ -61,12 +63,12 @@ def _sampler(state: State, sampler: Sampler | Name) -> Sampler:
 
 def _gain(
     predictor: Predictor,
-    mask: Mask,
-    facts: Floats,
+    mask: BoolArray,
+    facts: Float32Array,
     feature: int,
-    values: Floats,
-    weights: npt.NDArray[np.float64],
-) -> Scores:
+    values: Float32Array,
+    weights: Float64Array,
+) -> Float64Array:
     """One call for everybody: each with each value the feature may have, those that are the same to the model once."""
     then = mask.copy()
     then[feature] = True
@@ -80,10 +82,10 @@ def _gain(
     rows = np.insert(facts[person], int(np.count_nonzero(mask[:feature])), values.ravel()[first], axis=1)
     chances = predictor.predict_known(then, rows)
     count = len(facts)
-    mean: Chances = np.stack([np.bincount(person, weights=weight * p, minlength=count) for p in chances.T], axis=1)
+    mean: Float64Array = np.stack([np.bincount(person, weights=weight * p, minlength=count) for p in chances.T], axis=1)
     told = np.bincount(person, weights=weight * _entropy(chances), minlength=count)
     return np.maximum(_entropy(mean) - told, 0)
 
 
-def _entropy(chances: Chances) -> npt.NDArray[np.float64]:
+def _entropy(chances: Float64Array) -> Float64Array:
     return np.asarray(-(chances * np.log(np.maximum(chances, 1e-300))).sum(axis=1))

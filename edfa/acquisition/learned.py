@@ -5,10 +5,9 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from safetensors.numpy import load, save
 from torch import Tensor, nn
@@ -17,9 +16,10 @@ from edfa.acquisition.base import Policy, State
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SchemaError
-from edfa.predictors.base import Floats, UnfittedError
+from edfa.predictors.base import UnfittedError
 from edfa.predictors.store import read_parts, write_parts
 from edfa.predictors.tokens import find_knots, one_thread, place
+from edfa.typing import AnyArray, Float32Array, Int64Array
 
 __all__ = ["Learned", "Lessons", "entropy", "take"]
 
@@ -28,7 +28,7 @@ __all__ = ["Learned", "Lessons", "entropy", "take"]
 class Lessons:
     """The rows a policy learns from, where it learns: places between knots, classes, start set, prices."""
 
-    rows: Floats
+    rows: Float32Array
     places: Tensor
     classes: Tensor
     start: Tensor
@@ -63,7 +63,7 @@ class Learned(Policy):
         """Learn from (training) people, with the card's prices and start set."""
         return self.fit_rows(table.X, table.y, table.schema)
 
-    def fit_rows(self, rows: Floats, classes: npt.NDArray[np.int64], schema: Schema) -> Self:
+    def fit_rows(self, rows: Float32Array, classes: Int64Array, schema: Schema) -> Self:
         """The same from encoded rows and class codes."""
         if len(rows) < 2 or len(rows) != len(classes):
             raise DataError(f"one class a row is needed, and two rows: {len(rows)} rows, {len(classes)} classes")
@@ -95,11 +95,11 @@ class Learned(Policy):
     def _parts(self) -> dict[str, nn.Module]:
         return {name: getattr(self, name) for name in self.networks}
 
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def _arrays(self) -> dict[str, AnyArray]:
         """What else is to be saved."""
         return {}
 
-    def _restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
+    def _restore(self, arrays: dict[str, AnyArray]) -> None:
         """Take it up again."""
 
     def _look(self, state: State) -> tuple[Tensor, Tensor]:
@@ -116,7 +116,7 @@ class Learned(Policy):
         """Write settings and weights; no pickle."""
         if not hasattr(self, "knots_"):
             raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(table.train) first")
-        arrays: dict[str, npt.NDArray[Any]] = {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
+        arrays: dict[str, AnyArray] = {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
         arrays |= self._arrays() | {"prior": self.prior_}
         for name, network in self._parts().items():
             arrays |= {f"{name}.{key}": value.cpu().numpy() for key, value in network.state_dict().items()}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.acquisition.base import Background, Policy, Scores, State, choose
+from edfa.acquisition.base import Background, Policy, State, choose
 from edfa.acquisition.trajectory import Trajectory
 from edfa.data.schema import Schema
 from edfa.data.table import Table
@@ -16,7 +16,8 @@ from edfa.errors import BudgetError, DataError, UnknownNameError
 from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import members
 from edfa.predictors.aligned import align
-from edfa.predictors.base import Floats, Mask, Predictor
+from edfa.predictors.base import Predictor
+from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Rules", "acquire", "money"]
 
@@ -56,8 +57,8 @@ def acquire(
     --------
     >>> import edfa
     >>> table = edfa.load("german")
-    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
-    >>> acquire(table.test, edfa.Random(), model, budget=2)
+    >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
+    >>> acquire(table.test, edfa.acquisition.Random(), model, budget=2)
     <Trajectory of 200 people: 407 steps, mean cost 1.46>
     """
     reference, truth = _people(table, rules.get("reference"))
@@ -73,7 +74,7 @@ def acquire(
     return replace(run.trajectory(reference), made={"policy": policy, "costs": run.terms(budget)})
 
 
-def money(budget: float | str, costs: Scores, start: Mask) -> Scores:
+def money(budget: float | str, costs: Float64Array, start: BoolArray) -> Float64Array:
     """Everybody's budget as an amount."""
     try:
         amount = float(budget)
@@ -86,7 +87,7 @@ def money(budget: float | str, costs: Scores, start: Mask) -> Scores:
     return np.full(len(costs), amount)
 
 
-def _people(table: Table | pd.DataFrame, reference: Table | None) -> tuple[Table, Floats]:
+def _people(table: Table | pd.DataFrame, reference: Table | None) -> tuple[Table, Float32Array]:
     """The training people, and the encoded facts of those who will be asked."""
     if isinstance(table, Table):
         return reference or table.reference, table.X
@@ -105,7 +106,7 @@ class _Run:
 
     policy: Policy
     background: Background
-    truth: Floats
+    truth: Float32Array
     seed: int
     rules: Rules
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -137,7 +138,7 @@ class _Run:
         self.when = np.where(self.start, 0, np.full((n, d), -1)).astype(np.int16)
         self.spent = self.costs @ self.start
 
-    def check_budget(self, limit: Scores) -> None:
+    def check_budget(self, limit: Float64Array) -> None:
         """Nobody is asked for nothing: the budget must hold the start set and, of somebody, one feature more."""
         if len(limit) and (self.spent > limit + SLACK).all():
             raise BudgetError(f"the start set alone costs {self.spent.min():g}; the budget is {limit.max():g}")
@@ -159,7 +160,7 @@ class _Run:
             "start": self.start,
         }
 
-    def go(self, limit: Scores) -> None:
+    def go(self, limit: Float64Array) -> None:
         """Ask until nobody has a next question."""
         n, progress = len(self.truth), self.rules.get("progress")
         self._note(np.arange(n), np.full(n, -1), np.full(self.truth.shape, np.nan), self.costs @ self.start)
@@ -178,13 +179,13 @@ class _Run:
             if progress:
                 progress(n - len(alive), n)
 
-    def _state(self, people: npt.NDArray[np.intp], fits: Mask) -> State:
+    def _state(self, people: IntArray, fits: BoolArray) -> State:
         known = self.when[people] >= 0
         facts = np.where(known, self.truth[people], np.float32(np.nan))
         free = ~known & ~self.barred & ~self.declined[people] & fits
         return State(self.background, facts, free, self.costs[people], self.person[people], self.seed)
 
-    def _learn(self, people: npt.NDArray[np.intp], chosen: npt.NDArray[np.intp], scores: Scores) -> None:
+    def _learn(self, people: IntArray, chosen: IntArray, scores: Float64Array) -> None:
         if not len(people):
             return
         self.when[people, chosen] = np.maximum(self.when[people].max(axis=1), 0) + 1
@@ -192,7 +193,7 @@ class _Run:
         self.spent[people] += price
         self._note(people, chosen, scores, price)
 
-    def _note(self, people: npt.NDArray[np.intp], chosen: npt.NDArray[np.intp], scores: Scores, price: Scores) -> None:
+    def _note(self, people: IntArray, chosen: IntArray, scores: Float64Array, price: Float64Array) -> None:
         """Write down a step of some people, and what the model makes of it."""
         background, known = self.background, self.when[people] >= 0
         facts = np.where(known, self.truth[people], np.float32(np.nan))
@@ -230,7 +231,7 @@ class _Run:
         )
 
 
-def _prices(costs: npt.ArrayLike | None, schema: Schema, shape: tuple[int, int], start: Mask) -> Scores:
+def _prices(costs: npt.ArrayLike | None, schema: Schema, shape: tuple[int, int], start: BoolArray) -> Float64Array:
     """A price for every person and feature."""
     found = np.asarray(schema.costs if costs is None else costs, dtype=float)
     if found.shape not in (shape, shape[1:]):

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from edfa.acquisition.base import Policy, Scores, State
+from edfa.acquisition.base import Policy, State
 from edfa.blanket.units import Blanket
 from edfa.explanation.partition import members
+from edfa.typing import Float64Array, Int64Array
 
 __all__ = ["Random", "RandomBlanket"]
 
@@ -17,7 +17,7 @@ class Random(Policy):
 
     per_cost = False
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: State) -> Float64Array:
         """A lot for every person and feature."""
         return np.where(state.open, _lots(state.person, state.X.shape[1], state.seed), np.nan)
 
@@ -30,13 +30,13 @@ class RandomBlanket(Policy):
     aligned: bool = True
     per_cost: bool = False
 
-    def score(self, state: State) -> Scores:
+    def score(self, state: State) -> Float64Array:
         """A lot for every person and member."""
         inside = members(state.schema.names, self.blanket)
         return np.where(state.open & inside, _lots(state.person, state.X.shape[1], state.seed), np.nan)
 
 
-def _lots(person: npt.NDArray[np.int64], features: int, seed: int) -> Scores:
+def _lots(person: Int64Array, features: int, seed: int) -> Float64Array:
     """Numbers in [0, 1) that depend on seed, person and feature alone: a counter, well mixed (splitmix64)."""
     with np.errstate(over="ignore"):
         place = person.astype(np.uint64)[:, None] * np.uint64(features) + np.arange(features, dtype=np.uint64)

@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa import html
 from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import DataError
 from edfa.explanation.partition import Partition
-from edfa.predictors.base import Chances, Floats, Mask, Predictor
-from edfa.recourse.people import People
+from edfa.people import People
+from edfa.predictors.base import Predictor
+from edfa.text import html
+from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Trajectory"]
 
 SHOWN = 20  # people in a notebook
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +39,8 @@ class Trajectory:
     --------
     >>> import edfa
     >>> table = edfa.load("german")
-    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
-    >>> trajectory = edfa.acquire(table.test, edfa.Random(), model, budget=3)
+    >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
+    >>> trajectory = edfa.acquire(table.test, edfa.acquisition.Random(), model, budget=3)
     >>> trajectory.frame().columns.tolist()[:6]
     ['person', 'seed', 'step', 'feature', 'cost', 'spent']
     """
@@ -49,20 +49,20 @@ class Trajectory:
     encoder: Encoder
     predictor: Predictor
     blanket: Blanket | None
-    person: Ints
+    person: Int64Array
     seed: int
-    values: Floats
+    values: Float32Array
     when: npt.NDArray[np.int16]
-    declined: Mask
-    who: npt.NDArray[np.intp]
+    declined: BoolArray
+    who: IntArray
     step: npt.NDArray[np.int16]
     feature: npt.NDArray[np.int16]
-    cost: npt.NDArray[np.float64]
-    spent: npt.NDArray[np.float64]
-    scores: Floats
-    chances: Chances
-    decision: npt.NDArray[np.intp]
-    alpha: Floats | None
+    cost: Float64Array
+    spent: Float64Array
+    scores: Float32Array
+    chances: Float64Array
+    decision: IntArray
+    alpha: Float32Array | None
     made: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -79,18 +79,18 @@ class Trajectory:
         return float(self.spent[self.last].mean()) if len(self.person) else 0.0
 
     @cached_property
-    def last(self) -> npt.NDArray[np.intp]:
+    def last(self) -> IntArray:
         """The row of everybody's last step."""
         return np.flatnonzero(np.append(self.who[1:] != self.who[:-1], True)) if len(self) else np.zeros(0, np.intp)
 
     @cached_property
-    def known(self) -> Mask:
+    def known(self) -> BoolArray:
         """What was known at every step (steps, features)."""
         when = self.when[self.who]
         return (when >= 0) & (when <= self.step[:, None])
 
     @property
-    def X(self) -> Floats:  # noqa: N802
+    def X(self) -> Float32Array:  # noqa: N802
         """The facts at every step (steps, features); NaN: not known then."""
         return np.where(self.known, self.values[self.who], np.float32(np.nan))
 
@@ -123,7 +123,7 @@ class Trajectory:
         first, end = np.searchsorted(self.who, [person, person + 1])
         return tuple(self.schema.names[feature] for feature in self.feature[first + 1 : end])
 
-    def at(self, step: int) -> npt.NDArray[np.intp]:
+    def at(self, step: int) -> IntArray:
         """The row of everybody at a step; those who ended before are at their last."""
         first = np.searchsorted(self.who, np.arange(len(self.person)))
         return np.minimum(first + step, self.last)

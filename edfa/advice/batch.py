@@ -5,16 +5,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from edfa.advice.course import Courses
-from edfa.advice.outlook import Fitted, Outlook
-from edfa.answers import Status
+from edfa.advice.answers import Status
+from edfa.advice.assessment import Assessment, Fitted
+from edfa.advice.policy_path import Courses
 from edfa.data.partial import encode_partial
-from edfa.jobs import share
-from edfa.predictors.base import Floats, Mask
+from edfa.parallel import map_parallel
 from edfa.recourse.plans import Plans
+from edfa.typing import BoolArray, Float32Array, ObjectArray
 
 __all__ = ["COLUMNS", "advise", "statuses"]
 
@@ -34,33 +33,34 @@ COLUMNS = {
 
 PARTS, LEAST = 2, 1_000  # of the work for each job, who is done early takes another; and of people in a part
 EMPTY: dict[str, tuple[Any, type]] = {"double": (np.nan, float), "bool": (None, object), "string": (None, object)}
-Words = npt.NDArray[np.object_]
 
 
-def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0, jobs: int = 1) -> pd.DataFrame:
+def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0, n_jobs: int = 1) -> pd.DataFrame:
     """A row a person: decision, next question, whether they may act, plans; or what is wrong with their facts.
 
     ``frame`` has whatever is known of them; an empty cell is not known. ``first`` is the number of the first row, and
-    so many ``jobs`` share the work.
+    so many ``n_jobs`` share the work.
     """
     told, errors = encode_partial(frame, fitted.encoder, fitted.schema)
     facts = np.where(fitted.heeded, told, np.float32(np.nan))
     fine = np.setdiff1d(np.arange(len(told)), list(errors))
     # Who knows the same stays together, as far as that goes: they are asked about together.
     same = fine[np.lexsort(np.packbits(np.isnan(facts[fine]), axis=1).T)]
-    parts = np.array_split(same, 1 if jobs == 1 else min(PARTS * jobs, len(same) // LEAST) or 1)
+    parts = np.array_split(same, 1 if n_jobs == 1 else min(PARTS * n_jobs, len(same) // LEAST) or 1)
     columns: dict[str, Any] = {"row": first + np.arange(len(told))}
     columns |= {name: np.full(len(told), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
-    for part, found in zip(parts, share(lambda part: _advise(fitted, facts[part], k), parts, jobs), strict=True):
+    for part, found in zip(
+        parts, map_parallel(lambda part: _advise(fitted, facts[part], k), parts, n_jobs), strict=True
+    ):
         for name, values in found.items():
             columns[name][part] = values
     columns["error"] = np.array([errors.get(i) for i in range(len(told))], dtype=object)
     return pd.DataFrame(columns)
 
 
-def _advise(fitted: Fitted, X: Floats, k: int) -> dict[str, Any]:  # noqa: N803
+def _advise(fitted: Fitted, X: Float32Array, k: int) -> dict[str, Any]:  # noqa: N803
     """The columns of people whose facts are right."""
-    look = Outlook.of(fitted, X)
+    look = Assessment.of(fitted, X)
     plans = look.plans(k)
     names = np.array([*fitted.schema.names, None], dtype=object)
     return {
@@ -75,7 +75,7 @@ def _advise(fitted: Fitted, X: Floats, k: int) -> dict[str, Any]:  # noqa: N803
     }
 
 
-def statuses(look: Outlook, k: int) -> Words:
+def statuses(look: Assessment, k: int) -> ObjectArray:
     """Whether each may act now, in the words of ``Standing.status``."""
     found, tau = _words(len(look), "granted"), look.fitted.tau
     signal = look.signal(k)
@@ -92,11 +92,11 @@ def statuses(look: Outlook, k: int) -> Words:
     return found
 
 
-def _words(count: int, word: Status) -> Words:
+def _words(count: int, word: Status) -> ObjectArray:
     return np.full(count, word, dtype=object)
 
 
-def _texts(plans: Plans) -> Words:
+def _texts(plans: Plans) -> ObjectArray:
     """Everybody's plans as one JSON list. Many people are offered the same change: each is put into words once."""
     number, feature = np.nonzero(~np.isnan(plans.to))
     own = plans.people.X[plans.of[number], feature]
@@ -124,7 +124,7 @@ def _change(feature: str, before: Any, after: Any, low: Any, high: Any) -> str:
     return json.dumps(change if low is None else change | {"low": low, "high": high}, ensure_ascii=False)
 
 
-def _reasons(plans: Plans, refused: Mask) -> Words:
+def _reasons(plans: Plans, refused: BoolArray) -> ObjectArray:
     """Why refused people have no plan."""
     found = np.full(len(refused), None, dtype=object)
     for row in np.flatnonzero(refused & ~plans.legal).tolist():

@@ -7,21 +7,21 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 
-from edfa import html, narrate
-from edfa.acquisition.base import Scores
-from edfa.advice.course import Chain
-from edfa.advice.outlook import Fitted, Outlook
+from edfa.advice.answer_log import AnswerLog, Event, Kind
+from edfa.advice.answers import Decision, Moment, Question, Standing
+from edfa.advice.assessment import Assessment, Fitted
+from edfa.advice.policy_path import Chain
 from edfa.advice.reasons import decide, question, standing
 from edfa.advice.receipt import Receipt, now, versions
-from edfa.advice.sheet import sheet
-from edfa.advice.told import Event, Kind, Told
-from edfa.answers import Decision, Moment, Question, Standing
-from edfa.checked import checked
 from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
-from edfa.phrases import table
+from edfa.parsing import checked
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.plans import NoPlan, Plan
+from edfa.text import html, narrate
+from edfa.text.interview_page import sheet
+from edfa.text.phrases import table
+from edfa.typing import Float64Array
 
 __all__ = ["HasFitted", "Interview", "Offer"]
 
@@ -54,7 +54,7 @@ class Interview:
     Examples
     --------
     >>> import edfa
-    >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(trees=20)).fit(edfa.load("german"))
+    >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(edfa.load("german"))
     >>> interview = advisor.interview({"age": 35, "purpose": "radio/tv", "credit_amount": 2400})
     >>> interview.question.feature
     'checking_status'
@@ -80,9 +80,9 @@ class Interview:
         table(language)  # a language nobody speaks is an error now
         self.fitted, self.language, self.supposed = fitted, language, supposed
         self.costs, self.locks = dict(costs or {}), tuple(locks)
-        self.told = Told(fitted.schema, fitted.encoder)
+        self.told = AnswerLog(fitted.schema, fitted.encoder)
         self._prices = _prices(fitted, self.costs)
-        self._looks: list[Outlook] = []
+        self._looks: list[Assessment] = []
         self._chain = Chain(fitted)
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
@@ -120,7 +120,7 @@ class Interview:
         return other
 
     @property
-    def look(self) -> Outlook:
+    def look(self) -> Assessment:
         """The state the person is in; before anything was told, nothing is known."""
         if not self._looks:
             self.begin({})
@@ -243,7 +243,7 @@ class Interview:
             asked = open_ >= 0 and list(facts) == [self.fitted.schema.names[open_]]
         self.told = self.told.add(kind, facts, asked)
         shown = np.where(self.fitted.heeded, self.told.row, np.float32(np.nan))
-        self._looks.append(Outlook(self.fitted, shown, self.told.refusals, self._prices, self.locks))
+        self._looks.append(Assessment(self.fitted, shown, self.told.refusals, self._prices, self.locks))
         return self
 
     def _moments(self) -> Iterator[Moment]:
@@ -260,7 +260,7 @@ class Interview:
             paid = spent
 
 
-def _prices(fitted: Fitted, costs: Mapping[str, float]) -> Scores:
+def _prices(fitted: Fitted, costs: Mapping[str, float]) -> Float64Array:
     """A row of prices, the person's own where there are some."""
     found = fitted.schema.costs.astype(float)[None].copy()
     for name, price in costs.items():

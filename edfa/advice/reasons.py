@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 
 from edfa.acquisition.greedy import Greedy
-from edfa.acquisition.surviving import Surviving
-from edfa.advice.outlook import Outlook
-from edfa.answers import Decision, Question, Reason, Standing
+from edfa.acquisition.survival import SurvivalPolicy
+from edfa.advice.answers import Decision, Question, Reason, Standing
+from edfa.advice.assessment import Assessment
 from edfa.blanket.units import Blanket
 from edfa.data.codes import Levels
 
 __all__ = ["decide", "question", "standing"]
 
 
-def decide(look: Outlook) -> Decision:
+def decide(look: Assessment) -> Decision:
     """What is decided about the one person of ``look``."""
     fitted, code = look.fitted, int(look.decision[0])
     return Decision(
@@ -25,7 +25,7 @@ def decide(look: Outlook) -> Decision:
     )
 
 
-def question(look: Outlook) -> Question | None:
+def question(look: Assessment) -> Question | None:
     """What to ask the one person of ``look`` next, and why."""
     if (chosen := int(look.next[0])) < 0:
         return None
@@ -46,7 +46,7 @@ def question(look: Outlook) -> Question | None:
     )
 
 
-def _reason(look: Outlook, name: str) -> dict[str, Any]:
+def _reason(look: Assessment, name: str) -> dict[str, Any]:
     """Why this feature: its place in the blanket, what it tells, or how much longer advice lasts with it."""
     policy, blanket = look.fitted.policy, look.fitted.policy.blanket
     why: Reason = "policy"
@@ -58,12 +58,12 @@ def _reason(look: Outlook, name: str) -> dict[str, Any]:
     told: dict[str, Any] = {"why": why, "unit": unit}
     if blanket is not None:
         told["unlocks"] = _unlocks(look, blanket, name)
-    if isinstance(policy, Surviving):
+    if isinstance(policy, SurvivalPolicy):
         told |= {"why": "survival"} | _survival(look, policy, name)
     return told
 
 
-def _survival(look: Outlook, policy: Surviving, name: str) -> dict[str, float]:
+def _survival(look: Assessment, policy: SurvivalPolicy, name: str) -> dict[str, float]:
     """How often advice lasts before and after this question: of this person, or on average in the order learnt."""
     if policy.personal:
         chosen = look.fitted.schema.index(name)
@@ -73,7 +73,7 @@ def _survival(look: Outlook, policy: Surviving, name: str) -> dict[str, float]:
     return {} if step is None else {"survival_now": step.before, "survival_then": step.after}
 
 
-def _place(look: Outlook, blanket: Blanket, name: str) -> tuple[Reason, str | None]:
+def _place(look: Assessment, blanket: Blanket, name: str) -> tuple[Reason, str | None]:
     """Head of a unit, behind one (rather a head that is known), or behind none."""
     if name in blanket.units:
         return "head", name
@@ -82,7 +82,7 @@ def _place(look: Outlook, blanket: Blanket, name: str) -> tuple[Reason, str | No
     return ("spouse", (known or heads)[0]) if heads else ("unattached", None)
 
 
-def _unlocks(look: Outlook, blanket: Blanket, name: str) -> tuple[str, ...]:
+def _unlocks(look: Assessment, blanket: Blanket, name: str) -> tuple[str, ...]:
     """Known facts of the same units that cannot turn the decision as long as this one is not known."""
     units = [(head, *behind) for head, behind in blanket.units.items() if name == head or name in behind]
     others = dict.fromkeys(other for unit in units for other in unit if other != name)
@@ -90,7 +90,7 @@ def _unlocks(look: Outlook, blanket: Blanket, name: str) -> tuple[str, ...]:
     return tuple(other for other in others if waits[names.index(other)])
 
 
-def standing(look: Outlook, course: list[Outlook], off: tuple[str, ...], k: int) -> Standing:
+def standing(look: Assessment, course: list[Assessment], off: tuple[str, ...], k: int) -> Standing:
     """Whether the one person of ``look`` may act now.
 
     ``course`` holds the states that the certified rule passes on the way here, ``off`` why they do not lead here.

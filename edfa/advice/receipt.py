@@ -16,8 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from edfa.checked import checked
 from edfa.errors import SettingError, UnreadableError
+from edfa.parsing import checked
 
 __all__ = ["Difference", "Receipt", "Verification", "now", "read_key", "versions"]
 

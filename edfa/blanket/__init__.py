@@ -2,7 +2,7 @@
 
 from edfa.blanket.discover import METHODS, Method, Search, Settings, discover
 from edfa.blanket.independence import TESTS, CIResult, DataTester, Tester
-from edfa.blanket.trust import Comparison, Stability, compare, stability
+from edfa.blanket.stability import Comparison, Stability, compare, stability
 from edfa.blanket.units import Blanket, Evidence
 
 __all__ = [

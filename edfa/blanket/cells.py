@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from scipy.special import xlogy
 
-from edfa.blanket.columns import Codes, Floats
+from edfa.typing import AnyArray, Float64Array
 
 __all__ = ["Cells", "Margin", "Totals", "k_log_k"]
 
@@ -18,7 +18,7 @@ class Totals:
 
     __slots__ = ("log", "n", "occupied")
 
-    def __init__(self, strata: Codes) -> None:
+    def __init__(self, strata: AnyArray) -> None:
         self.n = int(np.add.reduce(strata))
         self.occupied = np.count_nonzero(strata)
         self.log = k_log_k(strata, self.n)
@@ -29,7 +29,7 @@ class Margin:
 
     __slots__ = ("count", "filled", "log", "present", "totals")
 
-    def __init__(self, count: Codes, totals: Totals | None = None) -> None:
+    def __init__(self, count: AnyArray, totals: Totals | None = None) -> None:
         self.count = count
         self.totals = totals or Totals(np.add.reduce(count, axis=1))
         self.present = np.add.reduce(count > 0, axis=1)  # levels in each stratum
@@ -37,20 +37,20 @@ class Margin:
         self.log = k_log_k(count, self.totals.n)
 
 
-def k_log_k(count: Codes, n: int) -> float:
+def k_log_k(count: AnyArray, n: int) -> float:
     """Σ k ln k of counts up to n, by look-up: the same few thousand numbers come again in every test."""
     values = xlogy(count, count) if n > LOOK_UP else _look_up(1 << n.bit_length()).take(count)
     return float(np.add.reduce(values, axis=None))
 
 
 @cache
-def _look_up(size: int) -> Floats:
+def _look_up(size: int) -> Float64Array:
     k = np.arange(size, dtype=float)
     return np.asarray(xlogy(k, k))
 
 
 @cache
-def _adding(rx: int, ry: int) -> Floats:
+def _adding(rx: int, ry: int) -> Float64Array:
     """A matrix that turns flat cells into counts of x and of y."""
     return np.hstack([np.repeat(np.eye(rx), ry, axis=0), np.tile(np.eye(ry), (rx, 1))])
 
@@ -63,10 +63,10 @@ class Cells:
     knows the margins already hands them over.
     """
 
-    count: Codes
+    count: AnyArray
     shape: tuple[int, int, int]
     space: float
-    where: Codes | None = None
+    where: AnyArray | None = None
     known: tuple[Margin, Margin] | None = None
 
     @property
@@ -87,7 +87,7 @@ class Cells:
         zy = np.bincount(z * ry + y, weights=count, minlength=strata * ry).reshape(strata, ry)
         return Margin(zx.astype(np.int64)), Margin(zy.astype(np.int64))
 
-    def sums(self) -> tuple[Floats, Floats]:
+    def sums(self) -> tuple[Float64Array, Float64Array]:
         """Both margins as floats, by one product where the table is full: its strata are many and small."""
         strata, rx, ry = self.shape
         if self.where is not None or rx * ry > 1024:
@@ -95,7 +95,7 @@ class Cells:
         both = self.count.reshape(strata, rx * ry).astype(float) @ _adding(rx, ry)
         return both[:, :rx], both[:, rx:]
 
-    def pooled(self) -> Codes:
+    def pooled(self) -> AnyArray:
         """Counts of (x, y), all strata together."""
         _, rx, ry = self.shape
         if self.where is None:
@@ -103,7 +103,7 @@ class Cells:
         both = np.bincount(self.where % (rx * ry), weights=self.count, minlength=rx * ry)
         return both.astype(np.int64).reshape(rx, ry)
 
-    def occurring(self) -> tuple[Codes, Codes, Codes, Codes]:
+    def occurring(self) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
         """Stratum, x, y and count of each cell that occurs."""
         _, rx, ry = self.shape
         where = np.flatnonzero(self.count) if self.where is None else self.where

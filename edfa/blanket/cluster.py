@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.blanket.columns import Codes, Numbers, Words
+from edfa.blanket.columns import Numbers, Words
 from edfa.blanket.counts import Column, Correlation, Gram
 from edfa.blanket.opening import is_counted
 from edfa.blanket.remote import Remote
 from edfa.data.feature import Feature
 from edfa.data.schema import Schema
-from edfa.data.tidy import to_words
+from edfa.data.validate import to_words
 from edfa.errors import ColumnError, MissingExtraError, hint
+from edfa.typing import AnyArray
 
 __all__ = ["DaskRows"]
 
@@ -51,7 +52,7 @@ class DaskRows(Remote):
         work = self._dask.delayed(function, pure=False)
         return self._dask.compute(*(work(part, *arguments) for part in self._parts))
 
-    def _groups(self, which: Sequence[tuple[int, int]]) -> tuple[list[Codes], Codes]:
+    def _groups(self, which: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
         columns = [(self.columns[i], bins, self._features[self.columns[i].name]) for i, bins in which]
         frames = self._map(_group_part, columns, self._schema)
         names = [f"c{k}" for k in range(len(which))]

@@ -7,12 +7,12 @@ or on a cluster; coding and embedding then work chunk by chunk.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
+
+from edfa.typing import AnyArray, Float64Array
 
 __all__ = ["ROWS_PER_STRATUM", "TEST_BINS", "Numbers", "Words", "bins_for", "ranks", "tail_ranks"]
 
@@ -28,16 +28,13 @@ CLIP = 4.0
 HEAVY = 8.0
 FEW_LEVELS = 5  # an ordinal feature of at most this many levels is counted, a longer one is a number
 
-Codes = npt.NDArray[Any]  # whole numbers
-Floats = npt.NDArray[np.float64]
 
-
-def ranks(n: int) -> Codes:
+def ranks(n: int) -> AnyArray:
     """Which of n sorted values, counted from 1, stand at the points of the grid: the inverted distribution function."""
     return np.maximum(-(-np.arange(GRID + 1, dtype=np.int64) * n // GRID), 1)
 
 
-def tail_ranks(n: int) -> Codes:
+def tail_ranks(n: int) -> AnyArray:
     """More ranks beyond the outermost steps of the grid, each half as far out, down to 25 rows; from both ends.
 
     At most four from each: three conditions of a table of many millions of rows would have too many strata.
@@ -84,15 +81,15 @@ class Words:
         """Whether it never varies."""
         return len(self.levels) < 2
 
-    def read(self, values: pd.Series) -> Codes:
+    def read(self, values: pd.Series) -> AnyArray:
         """The number of each level; -1 where the value is missing."""
         return pd.Index(self.levels).get_indexer(pd.Index(values)).astype(np.int64)
 
-    def code(self, codes: Codes, bins: int) -> Codes:
+    def code(self, codes: AnyArray, bins: int) -> AnyArray:
         """They are codes already."""
         return codes
 
-    def indicators(self, codes: Codes) -> Codes:
+    def indicators(self, codes: AnyArray) -> AnyArray:
         """Which indicator is on in each row; -1 for the reference level. A gap is a level of its own here."""
         return np.where(codes < 0, self.width - 1 if self.gaps else -1, codes - 1)
 
@@ -108,7 +105,7 @@ class Numbers:
     tails: tuple[float, ...] = ()
 
     @classmethod
-    def fit(cls, name: str, values: Floats, codes: Sequence[float] = ()) -> "Numbers":
+    def fit(cls, name: str, values: Float64Array, codes: Sequence[float] = ()) -> "Numbers":
         """From all values at once."""
         gaps = np.isnan(values)
         states = tuple(code for code in codes if (values == code).any())
@@ -118,7 +115,7 @@ class Numbers:
         return cls(name, tuple(grid), states, bool(gaps.any()), tuple(tails))
 
     @cached_property
-    def edges(self) -> dict[int, Floats]:
+    def edges(self) -> dict[int, Float64Array]:
         """Where the bins end, for each number of bins; those of a condition get ever narrower in the tails."""
         # DEVIATION: the note's conditioning bins hold equal shares. Half of what such bins leave of a quadratic
         # confounder is within the two outermost.
@@ -138,11 +135,11 @@ class Numbers:
         """Whether it never varies."""
         return len(set(self.quantiles)) + len(self.states) < 2
 
-    def read(self, values: pd.Series) -> Floats:
+    def read(self, values: pd.Series) -> Float64Array:
         """Floats; NaN where the value is missing."""
         return values.to_numpy(float)
 
-    def code(self, numbers: Floats, bins: int) -> Codes:
+    def code(self, numbers: Float64Array, bins: int) -> AnyArray:
         """The quantile bin of each value, states after the bins; -1 where it is missing."""
         codes = np.searchsorted(self.edges[bins], numbers, side="left")
         for i, state in enumerate(self.states):
@@ -151,7 +148,7 @@ class Numbers:
         return codes
 
     @cached_property
-    def _scale(self) -> tuple[Floats, Floats]:
+    def _scale(self) -> tuple[Float64Array, Float64Array]:
         """Points of a piecewise linear map to scores: standard units clipped at 4, or normal scores for heavy tails."""
         grid = np.array(self.quantiles)
         if self._heavy:
@@ -174,17 +171,17 @@ class Numbers:
         points, counts = np.unique(self.quantiles, return_counts=True)
         return float(points[counts.argmax()]) if len(points) > 1 and counts.max() > MODE_SHARE * (GRID + 1) else None
 
-    def _knots(self, places: Sequence[int]) -> Floats:
+    def _knots(self, places: Sequence[int]) -> Float64Array:
         points, scores = self._scale
         knots = np.unique(np.interp(np.array(self.quantiles)[list(places)], points, scores))
         return np.asarray(knots[(knots > scores.min()) & (knots < scores.max())])
 
     @cached_property
-    def _inner(self) -> Floats:
+    def _inner(self) -> Float64Array:
         return self._knots(QUARTILES)
 
     @cached_property
-    def _outer(self) -> Floats:
+    def _outer(self) -> Float64Array:
         return np.setdiff1d(self._knots(TAILS), self._inner)
 
     @property
@@ -197,7 +194,7 @@ class Numbers:
         """How many terms it has as a condition: a finer spline, because what it leaves over would be confounding."""
         return self.tested + len(self._outer)
 
-    def embed(self, numbers: Floats) -> Floats:
+    def embed(self, numbers: Float64Array) -> Float64Array:
         """A score, its linear spline at the quartiles, indicators of mode, states and gaps, knots in the tails."""
         gaps = np.isnan(numbers)
         absent = gaps | np.isin(numbers, self.states)

@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from edfa.blanket.cells import Cells, Margin, Totals
-from edfa.blanket.columns import TEST_BINS, Codes, Floats, Numbers, Words
+from edfa.blanket.columns import TEST_BINS, Numbers, Words
 from edfa.blanket.recent import Recent
+from edfa.typing import AnyArray, Float64Array, IntArray
 
 __all__ = ["Column", "Correlation", "Gram", "Rows", "Source"]
 
 Column = Any  # Words | Numbers: each reads, codes and embeds its own kind of array
-Values = npt.NDArray[Any]
 CHUNK = 65_536
 MEMORY = 256 << 20  # bytes of strata that are kept
 FEW_STRATA = 32  # so few may be empty: numbering them anew costs more than counting in vain
@@ -31,7 +30,7 @@ FEW_STRATA = 32  # so few may be empty: numbering them anew costs more than coun
 class Correlation:
     """The correlation matrix of all embedded columns, and which of them belong to which variable."""
 
-    matrix: Floats
+    matrix: Float64Array
     blocks: tuple[slice, ...]
     n: int
 
@@ -61,7 +60,7 @@ class Gram:
         self.numbers = [i for i, c in enumerate(columns) if isinstance(c, Numbers)]
         self.sums, self.products, self.n = np.zeros(ends[-1]), np.zeros((ends[-1], ends[-1])), 0
 
-    def add(self, values: Sequence[Values]) -> "Gram":
+    def add(self, values: Sequence[AnyArray]) -> "Gram":
         """Add one chunk, an array a column. Indicators multiply as sparse matrices: 500 levels cost what two do."""
         n = len(values[0])
         ones = self._indicators(values, n)
@@ -96,11 +95,11 @@ class Gram:
         matrix[flat, :] = matrix[:, flat] = 0.0
         return Correlation(matrix, self.blocks, self.n)
 
-    def _places(self, which: Sequence[int]) -> npt.NDArray[np.intp]:
+    def _places(self, which: Sequence[int]) -> IntArray:
         parts = [np.arange(self.blocks[i].start, self.blocks[i].stop) for i in which]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
 
-    def _indicators(self, values: Sequence[Values], n: int) -> Any:
+    def _indicators(self, values: Sequence[AnyArray], n: int) -> Any:
         """Which indicators are on, a row each: at most one of every column of words."""
         widths = [self.columns[i].width for i in self.words]
         on = np.empty((n, len(self.words)), dtype=np.int64)
@@ -116,21 +115,21 @@ class Gram:
 class Rows:
     """A table in memory: an array of codes or numbers for each column."""
 
-    def __init__(self, columns: Sequence[Column], values: Sequence[Values]) -> None:
+    def __init__(self, columns: Sequence[Column], values: Sequence[AnyArray]) -> None:
         self.n = len(values[0])
         self.columns = tuple(columns)
         self._values = values
         self._gap = [bool(c.gaps) for c in columns]
         self._whole = not any(self._gap)
         self._sizes = [c.size(TEST_BINS) for c in columns]
-        self._codes: dict[tuple[int, int], Codes] = {}
+        self._codes: dict[tuple[int, int], AnyArray] = {}
         limit = max(64, MEMORY // (16 * self.n))
-        self._strata: Recent[tuple[tuple[int, ...], int], tuple[Codes, int]] = Recent(limit)
+        self._strata: Recent[tuple[tuple[int, ...], int], tuple[AnyArray, int]] = Recent(limit)
         self._margins: Recent[tuple[int, tuple[int, ...]], Margin] = Recent(limit)
         self._totals: Recent[tuple[int, ...], Totals] = Recent(limit)
-        self._pairs: Recent[tuple[int, int], Codes] = Recent(limit)
+        self._pairs: Recent[tuple[int, int], AnyArray] = Recent(limit)
 
-    def take(self, rows: npt.NDArray[np.intp]) -> "Rows":
+    def take(self, rows: IntArray) -> "Rows":
         """Some of the rows, with the same levels and quantiles."""
         return Rows(self.columns, [v[rows] for v in self._values])
 
@@ -162,25 +161,25 @@ class Rows:
     def _gaps(self, *which: int) -> bool:
         return any(self._gap[i] for i in which)
 
-    def _code(self, i: int, bins: int) -> Codes:
+    def _code(self, i: int, bins: int) -> AnyArray:
         if (i, bins) not in self._codes:
             self._codes[i, bins] = self.columns[i].code(self._values[i], bins).astype(np.int32)
         return self._codes[i, bins]
 
-    def _margin(self, i: int, given: tuple[int, ...], full: Codes, axis: int) -> Margin:
+    def _margin(self, i: int, given: tuple[int, ...], full: AnyArray, axis: int) -> Margin:
         if (known := self._margins.get((i, given))) is None:
             known = Margin(np.add.reduce(full, axis=axis), self._totals.get(given))
             self._margins[i, given], self._totals[given] = known, known.totals
         return known
 
-    def _pair(self, x: int, y: int) -> Codes:
+    def _pair(self, x: int, y: int) -> AnyArray:
         """Both codes in one number: the same pair is tested in many strata."""
         if (known := self._pairs.get((x, y))) is None:
             a, b = self._code(x, TEST_BINS), self._code(y, TEST_BINS)
             self._pairs[x, y] = known = _fold(a, b, self._sizes[y], self._sizes[x])
         return known
 
-    def _strata_of(self, given: tuple[int, ...], bins: int) -> tuple[Codes, int]:
+    def _strata_of(self, given: tuple[int, ...], bins: int) -> tuple[AnyArray, int]:
         """The stratum of each row (-1 with a gap), numbered without holes if they are many, and how many there are."""
         if not given:
             return np.zeros(1, dtype=np.int32), 1
@@ -196,12 +195,12 @@ class Rows:
         return found
 
 
-def _fold(left: Codes, right: Codes, size: int, times: int) -> Codes:
+def _fold(left: AnyArray, right: AnyArray, size: int, times: int) -> AnyArray:
     """Two codes in one number; half as wide where that holds them all, which is twice as fast to read."""
     return left * size + right if size * times < 1 << 31 else left.astype(np.int64) * size + right
 
 
-def _compress(codes: Codes, space: int) -> tuple[Codes, int]:
+def _compress(codes: AnyArray, space: int) -> tuple[AnyArray, int]:
     """Numbers 0, 1, 2, … for the codes that occur; -1 stays."""
     if space <= 16 * len(codes):
         seen = np.zeros(space + 1, dtype=np.int32)

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 from edfa.blanket.columns import FEW_LEVELS, Numbers, Words
-from edfa.blanket.counts import Column, Rows, Source, Values
+from edfa.blanket.counts import Column, Rows, Source
 from edfa.data.feature import Feature
 from edfa.data.table import Table
-from edfa.data.tidy import as_words, check_columns, to_pandas
+from edfa.data.validate import as_words, check_columns, to_pandas
 from edfa.errors import DataError, EmptyTableError, TargetError, UnknownNameError
+from edfa.typing import AnyArray
 
 __all__ = ["is_counted", "open_source"]
 
@@ -62,7 +63,7 @@ def is_counted(feature: Feature, distinct: int) -> bool:
     return feature.kind == "categorical" or (feature.kind == "ordinal" and distinct <= FEW_LEVELS)
 
 
-def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column, Values]:
+def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column, AnyArray]:
     """A column and its values: codes of levels to be counted, or floats to be cut and correlated."""
     if feature is None:
         if values.dtype.kind in "mMc" or (values.dtype == object and not values.map(pd.api.types.is_scalar).all()):
@@ -77,12 +78,12 @@ def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column
     return _read_numbers(values, name, [float(code) for code in feature.codes])
 
 
-def _read_numbers(values: pd.Series, name: str, codes: Sequence[float] = ()) -> tuple[Numbers, Values]:
+def _read_numbers(values: pd.Series, name: str, codes: Sequence[float] = ()) -> tuple[Numbers, AnyArray]:
     numbers = values.to_numpy(float)
     return Numbers.fit(name, numbers, codes), numbers
 
 
-def _read_words(values: pd.Series, name: str) -> tuple[Words, Values]:
+def _read_words(values: pd.Series, name: str) -> tuple[Words, AnyArray]:
     codes, found = pd.factorize(values)
     words = as_words(found)
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
@@ -94,7 +95,7 @@ def _read_words(values: pd.Series, name: str) -> tuple[Words, Values]:
     return column, places[codes]
 
 
-def _target(column: Column, values: Values, name: str, bins: int | None) -> tuple[Column, Values]:
+def _target(column: Column, values: AnyArray, name: str, bins: int | None) -> tuple[Column, AnyArray]:
     """The target as words; a continuous one only in as many quantile bins as were asked for."""
     if isinstance(column, Words):
         return column, values

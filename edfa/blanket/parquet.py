@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from edfa.blanket.columns import Codes, Numbers, Words, ranks, tail_ranks
+from edfa.blanket.columns import Numbers, Words, ranks, tail_ranks
 from edfa.blanket.counts import CHUNK, Column, Correlation, Gram
 from edfa.blanket.opening import is_counted
 from edfa.blanket.remote import Remote
 from edfa.data.schema import Schema
 from edfa.errors import ColumnError, DataError, MissingExtraError, UnreadableError, hint
+from edfa.typing import AnyArray
 
 __all__ = ["ParquetRows"]
 
@@ -99,7 +100,7 @@ class ParquetRows(Remote):
         states = "".join(f" WHEN {value} = {s!r} THEN {len(edges) + 1 + k}" for k, s in enumerate(column.states))
         return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN NULL{states} ELSE {_bin(value, edges.tolist())} END"
 
-    def _groups(self, which: Sequence[tuple[int, int]]) -> tuple[list[Codes], Codes]:
+    def _groups(self, which: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
         parts = ", ".join(f"{self._code(i, bins)} AS c{k}" for k, (i, bins) in enumerate(which))
         names = [f"c{k}" for k in range(len(which))]
         some = " AND ".join(f"{name} IS NOT NULL" for name in names)

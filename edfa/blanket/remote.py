@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from edfa.blanket.cells import Cells
-from edfa.blanket.columns import TEST_BINS, Codes
+from edfa.blanket.columns import TEST_BINS
 from edfa.blanket.counts import Column, Correlation
+from edfa.typing import AnyArray
 
 __all__ = ["Remote"]
 
@@ -29,7 +30,7 @@ class Remote(ABC):
         self.left_out = tuple(c.name for c in fitted if c.flat)
 
     @abstractmethod
-    def _groups(self, which: Sequence[tuple[int, int]]) -> tuple[list[Codes], Codes]:
+    def _groups(self, which: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
         """The codes of some (column, bins) in each group that occurs, gaps left out, and the size of each group."""
 
     @abstractmethod

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtrc, gammaincc
 
 from edfa.blanket.cells import Cells, k_log_k
-from edfa.blanket.columns import Floats
+from edfa.typing import Float64Array, IntArray
 
 __all__ = ["ROWS_PER_CELL", "CIResult", "cmh", "g2", "x2mm"]
 
@@ -63,7 +62,7 @@ def x2mm(cells: Cells) -> CIResult:
     return CIResult(p, statistic, mean, effect, test="x2mm")
 
 
-def _margin_terms(margin: Floats, n: Floats, present: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
+def _margin_terms(margin: Float64Array, n: Float64Array, present: IntArray) -> tuple[Float64Array, Float64Array]:
     """Dawson's v and w of one margin, a stratum each."""
     inverse = np.divide(1.0, margin, out=np.zeros_like(margin), where=margin > 0).sum(axis=1)
     return (present - 1) * (n - present) / (n - 1), (n * inverse - present**2) / (n - 2)
@@ -87,7 +86,7 @@ def cmh(cells: Cells) -> CIResult:
     return CIResult(p, statistic, float(rank), max(0.0, statistic - rank) / (2 * total) if total else 0.0, test="cmh")
 
 
-def _covariance(zx: Floats, zy: Floats, n: Floats) -> Floats:
+def _covariance(zx: Float64Array, zy: Float64Array, n: Float64Array) -> Float64Array:
     """Of the counts of all cells but the first row and column, given the margins, added up over the strata."""
     r, c = zx.shape[1], zy.shape[1]
     found = np.zeros((r * r, c * c))
@@ -98,7 +97,7 @@ def _covariance(zx: Floats, zy: Floats, n: Floats) -> Floats:
     return found.reshape(r, r, c, c).swapaxes(1, 2).reshape(r * c, r * c)
 
 
-def _spread(margin: Floats, n: Floats) -> Floats:
+def _spread(margin: Float64Array, n: Float64Array) -> Float64Array:
     """n times the margin on the diagonal, less its outer product; a stratum each."""
     levels = margin.shape[1]
     found = -(margin[:, :, None] * margin[:, None, :]).reshape(len(margin), levels * levels)

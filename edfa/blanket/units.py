@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
-from edfa import html
-from edfa.checked import checked
+from edfa.parsing import checked
+from edfa.text import html
 
 __all__ = ["Blanket", "Evidence"]
 

@@ -3,18 +3,16 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.special import fdtrc, ndtr
 
-from edfa.blanket.columns import Floats
 from edfa.blanket.recent import Recent
 from edfa.blanket.tables import CIResult
+from edfa.typing import Float64Array, IntArray
 
 __all__ = ["Blocks"]
 
-Places = npt.NDArray[np.intp]
-Residual = tuple[Places, Floats, Floats]
+Residual = tuple[IntArray, Float64Array, Float64Array]
 MEMORY = 128 << 20  # bytes of factors that are kept, roughly
 RESIDUAL = 1e-6  # a column whose variance falls below this given the conditions is a function of them
 
@@ -26,14 +24,14 @@ class Blocks:
     when it is tested.
     """
 
-    def __init__(self, matrix: Floats, blocks: list[Places], n: int, tested: list[int] | None = None) -> None:
+    def __init__(self, matrix: Float64Array, blocks: list[IntArray], n: int, tested: list[int] | None = None) -> None:
         self.matrix = matrix
         self.blocks = blocks
         self.tested = [b[:k] for b, k in zip(blocks, tested or map(len, blocks), strict=True)]
         self.n = n
         size = 8 * (sum(len(b) for b in blocks) / len(blocks)) ** 2  # bytes of a typical block
         limit = max(256, int(MEMORY / (8 * size)))
-        self._factors: Recent[tuple[int, ...], tuple[Places, Floats]] = Recent(limit)
+        self._factors: Recent[tuple[int, ...], tuple[IntArray, Float64Array]] = Recent(limit)
         self._residuals: Recent[tuple[int, tuple[int, ...]], Residual | None] = Recent(limit)
 
     def test(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
@@ -62,7 +60,7 @@ class Blocks:
         z = math.sqrt(room) * math.atanh(min(r, 1 - 1e-15))
         return CIResult(float(2 * ndtr(-z)), z, 1.0, wilks.effect, True, "fisher_z")
 
-    def _factor(self, given: tuple[int, ...]) -> tuple[Places, Floats]:
+    def _factor(self, given: tuple[int, ...]) -> tuple[IntArray, Float64Array]:
         """Columns of the conditions that are no function of earlier ones, and their Cholesky factor."""
         if not given:
             return np.zeros(0, dtype=np.intp), np.zeros((0, 0))
@@ -77,7 +75,7 @@ class Blocks:
             self._residuals[i, given] = self._residual(self.tested[i], given)
         return self._residuals[i, given]
 
-    def _residual(self, own: Places, given: tuple[int, ...]) -> Residual | None:
+    def _residual(self, own: IntArray, given: tuple[int, ...]) -> Residual | None:
         """Some terms freed of the conditions: which vary still, their Cholesky factor, their projection."""
         columns, factor = self._factor(given)
         solved = _solve(factor, self.matrix[np.ix_(columns, own)])
@@ -93,12 +91,14 @@ def _tail(q: float, bartlett: float, a: int, b: int) -> float:
     return float(fdtrc(a * b, room, math.expm1(q / t) * room / (a * b)))
 
 
-def _solve(lower: Floats, right: Floats) -> Floats:
+def _solve(lower: Float64Array, right: Float64Array) -> Float64Array:
     """Forward substitution; LAPACK directly, because these systems are small and many."""
     return np.asarray(dtrtrs(lower, right, lower=1)[0]) if len(lower) and right.shape[1] else right
 
 
-def _grow(before: tuple[Places, Floats], block: tuple[Places, Floats, Floats]) -> tuple[Places, Floats]:
+def _grow(
+    before: tuple[IntArray, Float64Array], block: tuple[IntArray, Float64Array, Float64Array]
+) -> tuple[IntArray, Float64Array]:
     """The factor of the conditions and one more variable."""
     (columns, factor), (own, root, solved) = before, block
     size, more = len(columns), len(own)
@@ -107,7 +107,7 @@ def _grow(before: tuple[Places, Floats], block: tuple[Places, Floats, Floats]) -
     return np.concatenate([columns, own]), grown
 
 
-def _pivots(matrix: Floats) -> tuple[Places, Floats]:
+def _pivots(matrix: Float64Array) -> tuple[IntArray, Float64Array]:
     """The terms that are no function of earlier ones, and the Cholesky factor of their block."""
     if matrix.diagonal().min(initial=1.0) > RESIDUAL:
         root, failed = dpotrf(matrix, lower=1, clean=1)

@@ -11,15 +11,13 @@ Reference: Waudby-Smith and Ramdas 2024 (predictable plug-in bets).
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.certification.bounds import HALVINGS
 from edfa.certification.settings import level, share
 from edfa.errors import SettingError
+from edfa.typing import Float64Array
 
 __all__ = ["log_capital", "wsr_p_value", "wsr_ucb"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def wsr_p_value(losses: Any, mu: Any, delta: float = 0.05, horizon: int | None = None) -> Any:
@@ -60,14 +58,14 @@ def wsr_ucb(losses: Any, delta: float = 0.05, horizon: int | None = None) -> Any
     return high[()]
 
 
-def log_capital(losses: Floats, mu: Any, delta: float, horizon: int | None = None) -> Floats:
+def log_capital(losses: Float64Array, mu: Any, delta: float, horizon: int | None = None) -> Float64Array:
     """The logarithm of the capital after each loss along the last axis."""
     stakes = _bets(losses, delta, horizon or losses.shape[-1])
     with np.errstate(divide="ignore"):  # a sure bet against mu = 0 that is lost
         return np.cumsum(np.log1p(-stakes * (losses - np.asarray(mu)[..., None])), axis=-1)
 
 
-def _bets(losses: Floats, delta: float, horizon: int) -> Floats:
+def _bets(losses: Float64Array, delta: float, horizon: int) -> Float64Array:
     """min(1, sqrt(2 log(1/delta) / (horizon * variance so far))): one made-up loss of 1/2 stands for the start."""
     seen = np.arange(2, losses.shape[-1] + 2)
     means = (0.5 + np.cumsum(losses, axis=-1)) / seen
@@ -76,7 +74,7 @@ def _bets(losses: Floats, delta: float, horizon: int) -> Floats:
     return np.asarray(np.minimum(1.0, np.sqrt(-2 * np.log(delta) / (horizon * before))))
 
 
-def _checked(losses: Any) -> Floats:
+def _checked(losses: Any) -> Float64Array:
     values = share("a loss", losses)
     if values.ndim == 0 or values.shape[-1] == 0:
         raise SettingError("a bet needs at least one loss")

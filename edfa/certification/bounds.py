@@ -15,16 +15,14 @@ References: Bates et al. 2021 (RCPS); Bentkus 2004; Angelopoulos et al. 2021 (Le
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from edfa.certification.settings import first, level, share
 from edfa.errors import SettingError
+from edfa.typing import Float64Array, Int64Array
 
 __all__ = ["cp_p_value", "cp_ucb", "hb_p_value", "hb_ucb", "hoeffding_p_value", "hoeffding_ucb", "tally"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Form = Literal["quadratic", "kl"]
 NEAR = 1e-9  # n * risk this near to a whole number, per person, is that number
 HALVINGS = 60  # of an interval of length 1: past float64
@@ -120,7 +118,7 @@ def hoeffding_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses:
     return np.minimum(mean + np.sqrt(-np.log(level(delta)) / (2 * size)), 1.0)[()]
 
 
-def tally(risk: Any, n: Any, losses: Any, m: int) -> tuple[Ints, Floats, Ints]:
+def tally(risk: Any, n: Any, losses: Any, m: int) -> tuple[Int64Array, Float64Array, Int64Array]:
     """Losses counted up to whole people, the exact mean, and n; refuses what no sample can give."""
     size = np.asarray(n if n is not None else 0)
     if not (np.issubdtype(size.dtype, np.number) and np.all(np.mod(size, 1) == 0) and np.all(size >= 1)):
@@ -138,7 +136,7 @@ def tally(risk: Any, n: Any, losses: Any, m: int) -> tuple[Ints, Floats, Ints]:
     return count, np.where(whole, near / size, mean), size
 
 
-def _whole_losses(losses: Any, size: Ints, m: int) -> tuple[Ints, Floats, Ints]:
+def _whole_losses(losses: Any, size: Int64Array, m: int) -> tuple[Int64Array, Float64Array, Int64Array]:
     if m < 1 or int(m) != m:
         raise SettingError(f"m is a whole number of runs, at least 1, not {m!r}")
     lost = np.asarray(losses)
@@ -152,31 +150,31 @@ def _whole_losses(losses: Any, size: Ints, m: int) -> tuple[Ints, Floats, Ints]:
     return -(-lost // m), lost / (size * m), size
 
 
-def _binomial(count: Ints, n: Ints, mu: Floats) -> Floats:
+def _binomial(count: Int64Array, n: Int64Array, mu: Float64Array) -> Float64Array:
     """P(Bin(n, mu) <= count), from the tail of the beta law: full precision down to 1e-300."""
     inside = count < n
-    lower: Floats = special.betaincc(np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), mu)
+    lower: Float64Array = special.betaincc(np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), mu)
     return np.where(inside, lower, 1.0)
 
 
-def _beta(count: Ints, n: Ints, tail: Floats) -> Floats:
+def _beta(count: Int64Array, n: Int64Array, tail: Float64Array) -> Float64Array:
     """The mu at which P(Bin(n, mu) <= count) falls to ``tail``, from the survival side: small tails stay exact."""
-    quantile: Floats = special.betainccinv(np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), tail)
+    quantile: Float64Array = special.betainccinv(np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), tail)
     return np.where(count < n, quantile, 1.0)
 
 
-def _distance(mean: Floats, mu: Floats, form: Form) -> Floats:
+def _distance(mean: Float64Array, mu: Float64Array, form: Form) -> Float64Array:
     if form == "quadratic":
         return 2 * (mu - mean) ** 2
     if form == "kl":
         nearer = np.maximum(mu, mean)  # nothing is learnt about a mu below the mean
         with np.errstate(invalid="ignore"):
-            distance: Floats = special.rel_entr(mean, nearer) + special.rel_entr(1 - mean, 1 - nearer)
+            distance: Float64Array = special.rel_entr(mean, nearer) + special.rel_entr(1 - mean, 1 - nearer)
         return np.where(nearer == mean, 0.0, distance)
     raise SettingError(f"form is 'quadratic' or 'kl', not {form!r}")
 
 
-def _kl_ucb(mean: Floats, n: Ints, delta: Floats) -> Floats:
+def _kl_ucb(mean: Float64Array, n: Int64Array, delta: Float64Array) -> Float64Array:
     """The largest mu with n * KL(mean, mu) <= log(1/delta); the upper end of the last interval, so never too small."""
     low, high = np.broadcast_arrays(mean, np.ones(np.broadcast_shapes(mean.shape, n.shape, delta.shape)))
     for _ in range(HALVINGS):

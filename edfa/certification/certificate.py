@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 import pandas as pd
 
-from edfa import html
-from edfa.certification.curve import Target, Undefined
-from edfa.certification.planning import Required
+from edfa.certification.guarantee import Guarantee
 from edfa.certification.records import Records, Reference
 from edfa.certification.replay import NAMED, Watched, watch
+from edfa.certification.risk_curve import Target, Undefined
+from edfa.certification.sample_size import Required
 from edfa.certification.stops import Rule, Stops, stop_at
-from edfa.certification.told import Told
 from edfa.errors import DataError, MismatchError
-from edfa.phrases import number, say
 from edfa.recourse.plans import Plans
+from edfa.text import html
+from edfa.text.phrases import number, say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Certificate(Told):
+class Certificate(Guarantee):
     """What calibration found; immutable.
 
     ``tau`` is the largest certified threshold, any other of ``interval`` (left end included) behaves the same on the
@@ -118,7 +118,7 @@ class Certificate(Told):
         return self.words()
 
     def words(self, language: str = "en") -> str:
-        """The same in another language; ``edfa.narrate.certificate`` says it to a person."""
+        """The same in another language; ``edfa.text.narrate.certificate`` says it to a person."""
         if self.certified:
             return _promise(self, language)
         return say("formal.none", language, within=_within(self, language), why=_why_not(self, language))

@@ -7,13 +7,13 @@ import numpy as np
 
 from edfa.certification.bounds import hb_p_value, hb_ucb
 from edfa.certification.certificate import Certificate
-from edfa.certification.curve import trace
+from edfa.certification.fixed_sequence import leading
+from edfa.certification.guarantee import Guarantee
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
+from edfa.certification.risk_curve import trace
 from edfa.certification.runs import Runs
 from edfa.certification.settings import level
-from edfa.certification.told import Told
-from edfa.certification.walk import leading
 from edfa.errors import DataError, SettingError
 from edfa.recourse.plans import Plans
 
@@ -21,7 +21,7 @@ __all__ = ["CostCertificate", "certify_cost"]
 
 
 @dataclass(frozen=True)
-class CostCertificate(Told):
+class CostCertificate(Guarantee):
     """Thresholds from ``lowest`` on keep the mean cost within ``limit`` of the budget; None where none surely does.
 
     ``share`` and ``bound`` are the observed mean cost and its upper bound at the risk certificate's threshold ``tau``.

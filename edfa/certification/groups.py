@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 
 from edfa.certification.certificate import Certificate, for_this
+from edfa.certification.guarantee import Guarantee
 from edfa.certification.records import Records
 from edfa.certification.replay import Watched
 from edfa.certification.stops import Rule, Stops
-from edfa.certification.told import Told
 from edfa.errors import DataError, UnknownNameError
 
 __all__ = ["GroupCertificates", "by_group"]
 
 
 @dataclass(frozen=True)
-class GroupCertificates(Told, Mapping[str, Certificate]):
+class GroupCertificates(Guarantee, Mapping[str, Certificate]):
     """One certificate a group. A group without one has no guarantee: it never borrows that of all people together.
 
     ``joint`` says that all the certified groups' statements hold together with chance 1 - delta, rather than each.

@@ -5,17 +5,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.certification.certificate import Certificate, Point, Status
-from edfa.certification.curve import Curve
-from edfa.certification.planning import PLANNED, Required, floor, n_required
-from edfa.certification.walk import RiskTest
+from edfa.certification.fixed_sequence import RiskTest
+from edfa.certification.risk_curve import Curve
+from edfa.certification.sample_size import PLANNED, Required, floor, n_required
+from edfa.typing import Float64Array, Int64Array
 
 __all__ = ["Found", "issue"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 SHOWN = 200  # points of a curve that are kept
 
 
@@ -25,8 +23,8 @@ class Found:
 
     curve: Curve
     test: RiskTest
-    tried: Floats
-    points: Ints
+    tried: Float64Array
+    points: Int64Array
     passed: int
     every: bool  # whether all thresholds there are were tried
 

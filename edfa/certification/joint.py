@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from edfa.certification.certificate import Certificate
+from edfa.certification.guarantee import Guarantee
 from edfa.certification.rcps import certify
 from edfa.certification.records import Records
 from edfa.certification.settings import level
-from edfa.certification.told import Told
 from edfa.errors import SettingError
 from edfa.recourse.plans import Plans
 
@@ -16,7 +16,7 @@ __all__ = ["JointCertificate", "certify_jointly"]
 
 
 @dataclass(frozen=True)
-class JointCertificate(Told):
+class JointCertificate(Guarantee):
     """The certificates of all candidates; all certified ones hold together with chance 1 - ``delta``."""
 
     kind: ClassVar[str] = "joint certificate"

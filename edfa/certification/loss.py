@@ -3,16 +3,16 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.errors import DataError
+from edfa.typing import AnyArray
 
 __all__ = ["NO_PLAN", "recourse_loss"]
 
 NO_PLAN = -1
 
 
-def recourse_loss(at_step: Any, at_end: Any, changed_at_end: Any, favourable: int | None = None) -> npt.NDArray[Any]:
+def recourse_loss(at_step: Any, at_end: Any, changed_at_end: Any, favourable: int | None = None) -> AnyArray:
     """1 where the decision or the plan does not last, 0 where both do, NaN where there is no plan.
 
     ``at_step`` and ``at_end`` are the class codes predicted at the step and when the rest is known; ``changed_at_end``

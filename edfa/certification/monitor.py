@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.certification.certificate import Certificate
+from edfa.certification.guarantee import Guarantee
 from edfa.certification.settings import level, share
-from edfa.certification.told import Told
 from edfa.errors import MismatchError, SettingError
+from edfa.typing import Float64Array
 
 __all__ = ["Monitor"]
 
 # A small stake finds a small excess late, a large one a large excess soon; the money is spread over both.
-STAKES: npt.NDArray[np.float64] = np.geomspace(0.05, 0.6, 6)
+STAKES: Float64Array = np.geomspace(0.05, 0.6, 6)
 
 
 @dataclass(frozen=True)
-class Monitor(Told):
+class Monitor(Guarantee):
     """What the audits say so far; ``audit`` gives the next state and changes nothing.
 
     Examples

@@ -6,27 +6,25 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.certification.certificate import Certificate
-from edfa.certification.curve import Curve, Target, Undefined, trace
+from edfa.certification.fixed_sequence import BOUNDS, RiskTest
 from edfa.certification.groups import GroupCertificates, by_group
 from edfa.certification.issue import Found, issue
 from edfa.certification.records import Records
 from edfa.certification.replay import Options, Watched, name_of, records_of
+from edfa.certification.risk_curve import Curve, Target, Undefined, trace
 from edfa.certification.runs import Runs
 from edfa.certification.settings import level, one_of
 from edfa.certification.stops import Rule, Stops
-from edfa.certification.walk import BOUNDS, RiskTest
 from edfa.errors import DataError, MismatchError, SettingError
+from edfa.people import States
 from edfa.recourse.find import find_recourse
-from edfa.recourse.people import States
 from edfa.recourse.plans import Plans
+from edfa.typing import Float64Array
 
 __all__ = ["Evaluation", "RecourseCertifier", "certify"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Chosen = Literal["auto", "paper", "hb", "hb_kl", "cp", "wsr", "hoeffding"]
 Walk = Literal["grid_free", "quantile", "fixed"]
 
@@ -179,7 +177,7 @@ class RecourseCertifier:
             return RiskTest(bound, self.alpha, delta, horizon=self.horizon)
         return RiskTest(bound, self.alpha, delta, np.argsort(records.lots[curve.people], kind="stable"))
 
-    def _thresholds(self, curve: Curve, signals: Floats) -> Floats:
+    def _thresholds(self, curve: Curve, signals: Float64Array) -> Float64Array:
         """What to try, in order. The first is "never stop early", but for the paper's grid and an anchor."""
         # DEVIATION: Algorithm 2's grid is made of calibration signals, which its theorem does not cover. By default
         # every threshold is tried, so that nothing about the data selects one.

@@ -10,12 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from edfa.errors import ColumnError, DataError, EmptyTableError, MismatchError, hint
+from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array
 
 __all__ = ["Records", "Reference"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Reference = Literal["trajectory_end", "all_features"]
 NEEDED = ("person", "seed", "step", "spent", "signal", "loss", "legal")
 OPTIONAL = ("group", "refused")
@@ -44,21 +42,21 @@ class Records:
     edfa.errors.DataError: person 'ann' has step 1 of seed 0 twice
     """
 
-    person: npt.NDArray[Any]
-    seed: Ints
-    step: Ints
-    spent: Floats
-    signal: Floats
-    loss: Floats | None
-    legal: Bools
-    group: npt.NDArray[Any] | None = None
-    refused: Bools | None = None
+    person: AnyArray
+    seed: Int64Array
+    step: Int64Array
+    spent: Float64Array
+    signal: Float64Array
+    loss: Float64Array | None
+    legal: BoolArray
+    group: AnyArray | None = None
+    refused: BoolArray | None = None
     advisor: str = ""
     signal_name: str = "uncertainty"
     reference: Reference = "trajectory_end"
     # Found once: a number for each person in order of appearance, the people, the rows by person, seed and step.
-    code: Ints = field(init=False)
-    people: npt.NDArray[Any] = field(init=False)
+    code: Int64Array = field(init=False)
+    people: AnyArray = field(init=False)
     order: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -172,7 +170,7 @@ class Records:
         bad[np.arange(len(self))[self.order][1:][falls]] = True
         self._refuse(bad, "spent", "is less than at the step before")
 
-    def _refuse(self, bad: Bools, name: str, why: str) -> None:
+    def _refuse(self, bad: BoolArray, name: str, why: str) -> None:
         if bad.any():
             at = np.argmax(bad)
             where = f"person {_plain(self.person[at])!r}, seed {self.seed[at]}, step {self.step[at]}"
@@ -189,7 +187,7 @@ class Records:
             raise DataError(f"person {_plain(self.people[pairs['code'][twice].iloc[0]])!r} is in two groups")
 
 
-def _rising(*keys: Ints) -> Bools:
+def _rising(*keys: Int64Array) -> BoolArray:
     """Whether each row is past the one before it."""
     past = np.zeros(len(keys[0]) - 1, dtype=bool)
     for key in reversed(keys):
@@ -197,7 +195,7 @@ def _rising(*keys: Ints) -> Bools:
     return past
 
 
-def _column(name: str, values: Any) -> npt.NDArray[Any]:
+def _column(name: str, values: Any) -> AnyArray:
     column = np.asarray(values)
     if name in ("person", "group"):
         return column if column.dtype.kind in "iuU" else column.astype(object)

@@ -7,18 +7,18 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from edfa.certification.identity import digest, identify
 from edfa.certification.loss import NO_PLAN, recourse_loss
 from edfa.certification.records import Records, Reference
 from edfa.certification.signals import plan_uncertainty, uncertainty
 from edfa.errors import DataError, SettingError, UnknownNameError
-from edfa.predictors.base import Floats, Predictor
+from edfa.fingerprint import digest, identify
+from edfa.predictors.base import Predictor
 from edfa.recourse.plans import Plans
+from edfa.typing import AnyArray, Float32Array, Float64Array
 
 __all__ = ["NAMED", "Options", "Signal", "Watched", "name_of", "records_of", "replay", "signal_of", "watch"]
 
-Reals = npt.NDArray[np.float64]
-Signal = Literal["uncertainty", "plan", "survival"] | Callable[[Plans], Reals] | Reals
+Signal = Literal["uncertainty", "plan", "survival"] | Callable[[Plans], Float64Array] | Float64Array
 NAMED = ("uncertainty", "plan", "survival")
 REFERENCES: tuple[Reference, ...] = ("trajectory_end", "all_features")
 
@@ -35,7 +35,7 @@ class Options(Watched, total=False):
     """How plans are held against what is known at the end."""
 
     reference: Reference  # what is known at the last step of the same run, or "all_features"
-    whole: Floats  # for "all_features": the complete facts of each different person, in order of their numbers
+    whole: Float32Array  # for "all_features": the complete facts of each different person, in order of their numbers
     favourable: int  # the class a plan must lead to; the one that the plans were found for, or any other than today's
 
 
@@ -111,7 +111,7 @@ def _place(predictor: Predictor, favourable: int | None) -> int | None:
     return int(found[0])
 
 
-def _watched(plans: Plans, chances: Reals, options: Any) -> Records:
+def _watched(plans: Plans, chances: Float64Array, options: Any) -> Records:
     people, signal = plans.people, options.get("signal", "uncertainty")
     return Records(
         person=np.asarray(people.person),
@@ -127,7 +127,7 @@ def _watched(plans: Plans, chances: Reals, options: Any) -> Records:
     )
 
 
-def signal_of(plans: Plans, chances: Reals, signal: Any) -> Reals:
+def signal_of(plans: Plans, chances: Float64Array, signal: Any) -> Float64Array:
     if isinstance(signal, str) and signal not in NAMED:
         raise UnknownNameError("signal", signal, NAMED)
     if not isinstance(signal, str):
@@ -144,18 +144,20 @@ def signal_of(plans: Plans, chances: Reals, signal: Any) -> Reals:
     return plan_uncertainty(chances, np.column_stack([reached, 1 - reached]))
 
 
-def _mortality(plans: Plans) -> Reals:
+def _mortality(plans: Plans) -> Float64Array:
     """One less the survival of each step's first plan; 1 where there is none."""
     found = np.ones(len(plans.people))
     if not len(plans):
         return found
     if plans.survival is None:
-        raise DataError("these plans have no survival; make them with Lasting(train), or pass them to survive(plans)")
+        raise DataError(
+            "these plans have no survival; make them with SurvivalSearch(train), or pass them to survive(plans)"
+        )
     found[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
     return found
 
 
-def _ends(plans: Plans) -> Floats:
+def _ends(plans: Plans) -> Float32Array:
     """What is known at the last step of each row's run."""
     people = plans.people
     person, seed, step = (np.asarray(part) for part in (people.person, people.seed, people.step))
@@ -168,7 +170,7 @@ def _ends(plans: Plans) -> Floats:
     return people.X[last[run]]
 
 
-def _complete(plans: Plans, whole: Floats | None) -> Floats:
+def _complete(plans: Plans, whole: Float32Array | None) -> Float32Array:
     if whole is None:
         raise DataError("all_features asks about everything; pass whole=, the complete facts of each person")
     numbers, place = np.unique(np.asarray(plans.people.person), return_inverse=True)
@@ -178,7 +180,7 @@ def _complete(plans: Plans, whole: Floats | None) -> Floats:
     return facts[place]
 
 
-def _labels(plans: Plans, group: npt.ArrayLike) -> npt.NDArray[Any]:
+def _labels(plans: Plans, group: npt.ArrayLike) -> AnyArray:
     numbers, place = np.unique(np.asarray(plans.people.person), return_inverse=True)
     labels = np.asarray(group)
     if labels.shape != (len(numbers),):

@@ -5,15 +5,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.certification.records import Records
+from edfa.typing import BoolArray, Float64Array, Int64Array
 
 __all__ = ["Runs", "stopped"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,15 +20,15 @@ class Runs:
     losses that are not known yet are NaN.
     """
 
-    person: Ints
-    seed: Ints
-    start: Ints
-    length: Ints
-    step: Ints
-    signal: Floats
-    loss: Floats
-    spent: Floats
-    refused: Bools | None
+    person: Int64Array
+    seed: Int64Array
+    start: Int64Array
+    length: Int64Array
+    step: Int64Array
+    signal: Float64Array
+    loss: Float64Array
+    spent: Float64Array
+    refused: BoolArray | None
 
     @classmethod
     def of(cls, records: Records) -> "Runs":
@@ -54,7 +50,7 @@ class Runs:
         )
 
     @cached_property
-    def grid(self) -> Floats:
+    def grid(self) -> Float64Array:
         """The signals, one row a run and one column a step; infinite where there is none."""
         steps = self.length.max()
         if np.all(self.length == steps):
@@ -65,36 +61,36 @@ class Runs:
         return grid
 
     @cached_property
-    def end(self) -> Ints:
+    def end(self) -> Int64Array:
         """The last row of each run, K of the paper: everything the policy may acquire is known."""
         return self.start + self.length - 1
 
     @cached_property
-    def fallback(self) -> Ints:
+    def fallback(self) -> Int64Array:
         """The row of the last legal step, or -1: where a run that never triggers takes its plan from."""
         rows = np.where(np.isfinite(self.signal), np.arange(len(self.signal)), -1)
         return np.maximum.reduceat(rows, self.start)
 
-    def stops(self, tau: Any) -> tuple[Ints, Bools]:
+    def stops(self, tau: Any) -> tuple[Int64Array, BoolArray]:
         """The row at which each run stops (-1: it has no plan), and whether the signal triggered it."""
         column, triggered = stopped(self.grid, tau)
         return np.where(triggered, self.start + column, self.fallback), triggered
 
-    def first_lows(self) -> tuple[Ints, Ints]:
+    def first_lows(self) -> tuple[Int64Array, Int64Array]:
         """Runs and rows whose signal is below all before it: the only rows at which any threshold stops a run."""
-        low: Bools = np.empty(self.grid.shape, dtype=bool)
+        low: BoolArray = np.empty(self.grid.shape, dtype=bool)
         low[:, 0] = self.grid[:, 0] < np.inf
         np.less(self.grid[:, 1:], np.minimum.accumulate(self.grid[:, :-1], axis=1), out=low[:, 1:])
         run, column = np.divmod(np.flatnonzero(low), self.grid.shape[-1])
         return run, self.start[run] + column
 
-    def distinct(self) -> Bools:
+    def distinct(self) -> BoolArray:
         """The runs to keep: the first of each person where seeds changed nothing for anybody, else all of them."""
         new = np.append(True, self.person[1:] != self.person[:-1])
         lead = np.flatnonzero(new)[np.cumsum(new) - 1]
         return new if self._repeat(lead) else np.ones(len(new), dtype=bool)
 
-    def _repeat(self, lead: Ints) -> bool:
+    def _repeat(self, lead: Int64Array) -> bool:
         """Whether each run says the same as the run ``lead`` names for it."""
         begins = self.signal[self.start]
         if np.any(self.length != self.length[lead]) or np.any(begins != begins[lead]):
@@ -107,7 +103,7 @@ class Runs:
         return same and (self.refused is None or np.array_equal(self.refused, self.refused[twin]))
 
 
-def stopped(grid: Floats, tau: Any) -> tuple[Ints, Bools]:
+def stopped(grid: Float64Array, tau: Any) -> tuple[Int64Array, BoolArray]:
     """The first column whose signal is at most ``tau``, and whether there is one."""
     # DEVIATION: Algorithm 2 stops at "the first step with s <= tau"; a step without a plan has nothing to issue, so
     # its signal is infinite here and the first *legal* such step is meant, as the fallback to the last legal one is.

@@ -4,16 +4,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.errors import SettingError, hint
+from edfa.typing import Float64Array
 
 __all__ = ["first", "level", "one_of", "share"]
 
-Floats = npt.NDArray[np.float64]
 
-
-def share(name: str, value: Any) -> Floats:
+def share(name: str, value: Any) -> Float64Array:
     """Numbers between 0 and 1, the ends included."""
     try:
         shares = np.asarray(value, dtype=np.float64)
@@ -25,7 +23,7 @@ def share(name: str, value: Any) -> Floats:
     return shares
 
 
-def level(value: Any, name: str = "delta") -> Floats:
+def level(value: Any, name: str = "delta") -> Float64Array:
     """Numbers between 0 and 1, the ends left out."""
     levels = share(name, value)
     ends = (levels <= 0) | (levels >= 1)

@@ -6,17 +6,15 @@ The certificate holds for every signal; a better one lets more people stop earli
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.errors import DataError
 from edfa.recourse.plans import Plans
+from edfa.typing import Float64Array
 
 __all__ = ["SurvivalScore", "facts_of", "plan_uncertainty", "uncertainty"]
 
-Floats = npt.NDArray[np.float64]
 
-
-def uncertainty(chances: Any) -> Floats:
+def uncertainty(chances: Any) -> Float64Array:
     """The paper's signal: one minus the chance of the likeliest class.
 
     >>> uncertainty([[0.9, 0.1], [0.4, 0.6]]).round(2)
@@ -25,7 +23,7 @@ def uncertainty(chances: Any) -> Floats:
     return np.asarray(1 - np.asarray(chances, dtype=np.float64).max(axis=-1))
 
 
-def plan_uncertainty(chances: Any, changed: Any) -> Floats:
+def plan_uncertainty(chances: Any, changed: Any) -> Float64Array:
     """The larger of the uncertainties about the person as they are and as the plan would have them.
 
     The paper's signal watches the prediction alone, but half of the loss comes from the plan.
@@ -65,14 +63,14 @@ class SurvivalScore:
         self._model = model.fit(_numbers(facts)[legal], lost[legal].astype(np.int64))
         return self
 
-    def __call__(self, facts: Any) -> Floats:
+    def __call__(self, facts: Any) -> Float64Array:
         """The signal: the chance of failing, from facts or plans."""
         if not hasattr(self, "_model"):
             raise DataError("this score has learnt nothing yet; call fit(facts, loss) first")
         return np.asarray(self._model.predict_proba(_numbers(facts))[:, 1], dtype=np.float64)
 
 
-def facts_of(plans: Plans) -> Floats:
+def facts_of(plans: Plans) -> Float64Array:
     """What is known of the first plan at each step: both uncertainties, the share of features left, its size."""
     if plans.people.predictor is None:
         raise DataError("these plans were read from a file and have no predictor; a signal needs its chances")
@@ -83,5 +81,5 @@ def facts_of(plans: Plans) -> Floats:
     return np.column_stack([own, np.isnan(plans.people.X).mean(axis=1), plan])
 
 
-def _numbers(facts: Any) -> Floats:
+def _numbers(facts: Any) -> Float64Array:
     return facts_of(facts) if isinstance(facts, Plans) else np.asarray(facts, dtype=np.float64)

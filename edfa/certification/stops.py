@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from edfa.certification.records import Records
 from edfa.certification.runs import Runs, stopped
 from edfa.certification.settings import one_of
 from edfa.errors import DataError
+from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array
 
 __all__ = ["RULES", "Rule", "Stops", "stop_at"]
 
@@ -26,11 +26,11 @@ class Stops:
     was. ``sentence`` is the guarantee, and empty where there is none.
     """
 
-    person: npt.NDArray[Any]
-    seed: npt.NDArray[np.int64]
-    step: npt.NDArray[np.int64]
-    spent: npt.NDArray[np.float64]
-    triggered: npt.NDArray[np.bool_]
+    person: AnyArray
+    seed: Int64Array
+    step: Int64Array
+    spent: Float64Array
+    triggered: BoolArray
     sentence: str = ""
 
     def frame(self) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from edfa.certification.bounds import cp_ucb, hb_ucb
-from edfa.certification.planning import check_plan, floor, n_required, p_value
+from edfa.certification.sample_size import check_plan, floor, n_required, p_value
 from edfa.errors import ColumnError, hint
 
 __all__ = ["Zones", "zones"]

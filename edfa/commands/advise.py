@@ -16,12 +16,12 @@ def advise(
     out: Annotated[Path, typer.Option(help="Where to write the advice: .csv, .parquet or .jsonl.")],
     plans: Annotated[int, typer.Option(help="At most so many plans each.")] = 3,
     chunk: Annotated[int, typer.Option(help="So many people at a time.")] = 10_000,
-    jobs: Annotated[int | None, typer.Option(help="So many share the work; one a processor unless given.")] = None,
+    jobs: Annotated[int, typer.Option(help="So many share the work; -1: one a processor.")] = -1,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Next question, plans, and stop or go on, for a whole file; a run that was cut off goes on where it was."""
-    from edfa.advice.stream import advise_file
+    from edfa.advice.batch_file import advise_file
 
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)
@@ -32,7 +32,7 @@ def advise(
             out,
             k=plans,
             chunk=chunk,
-            jobs=jobs,
+            n_jobs=jobs,
             progress=lambda people, chunks: progress("people", people, people + chunk),
         )
     wrong = f", {counts['errors']:,} of them not understood (see the column error)" if counts["errors"] else ""

@@ -9,7 +9,7 @@ import typer
 from edfa.commands.common import NO, AsJson, Folder, Output, Quiet, advance, load_advisor
 
 if TYPE_CHECKING:
-    from edfa.advisor import Advisor
+    from edfa.advice.advisor import Advisor
     from edfa.certification.monitor import Monitor
 
 __all__ = ["certify", "monitor"]
@@ -55,7 +55,7 @@ def monitor(
     quiet: Quiet = False,
 ) -> None:
     """Watch a certificate by random audits; exit code 3 once it is refuted."""
-    from edfa.folders import write_text
+    from edfa.artifacts import write_text
 
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)
@@ -82,7 +82,7 @@ def _losses(advisor: "Advisor", path: Path) -> Any:
     """Given, or worked out from everything that is known of the audited people."""
     import numpy as np
 
-    from edfa.advice.checkup import complete, run
+    from edfa.advice.evaluation import complete, run
     from edfa.data.read import read_frame
     from edfa.errors import DataError
 

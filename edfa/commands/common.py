@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 
 if TYPE_CHECKING:
-    from edfa.advisor import Advisor
+    from edfa.advice.advisor import Advisor
     from edfa.data.table import Table
 
 __all__ = ["NO", "AsJson", "Folder", "Output", "Quiet", "advance", "load_advisor", "open_table"]
@@ -78,7 +78,7 @@ def advance(output: Output) -> Iterator[Callable[[str, int, int], None]]:
 
 def load_advisor(folder: Path) -> "Advisor":
     """A saved advisor."""
-    from edfa.advisor import Advisor
+    from edfa.advice.advisor import Advisor
 
     return Advisor.load(folder)
 

@@ -23,7 +23,7 @@ def fit(
     searcher: Annotated[
         str,
         typer.Option(help="How plans are looked for: lasting; nearest, with the paper's policy and signal; nice, …"),
-    ] = "lasting",
+    ] = "survival",
     signal: Annotated[
         str | None,
         typer.Option(help="What the stop rule watches; goes with the searcher: survival, uncertainty, plan."),
@@ -37,16 +37,14 @@ def fit(
     ] = None,
     cap: Annotated[int | None, typer.Option(help="At most so many rows.")] = None,
     seed: Annotated[int, typer.Option(help="Of the split and the model.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(help="So many share the search for plans; one a processor unless given.")
-    ] = None,
+    jobs: Annotated[int, typer.Option(help="So many share the search for plans; -1: one a processor.")] = -1,
     force: Annotated[bool, typer.Option(help="Replace an advisor that is there.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit an advisor on a table: blanket, model, certificate, and how it does on people it has not met."""
-    from edfa.advisor import Advisor
-    from edfa.persist import check_place
+    from edfa.advice.advisor import Advisor
+    from edfa.advice.persist import check_place
 
     output = Output(as_json, quiet)
     if out.exists() and not force:
@@ -58,16 +56,16 @@ def fit(
     advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
     with advance(output) as progress:
-        advisor.fit(rows, progress=progress, jobs=jobs)
+        advisor.fit(rows, progress=progress, n_jobs=jobs)
         advisor.save(out)
-    output.say(str(advisor.fitted.blanket), "", advisor.certificate.sentence, str(advisor.checkup_))
+    output.say(str(advisor.fitted.blanket), "", advisor.certificate.sentence, str(advisor.evaluation_))
     output.say(f"saved to {out}", style="dim")
     output.tell(
         out=str(out),
         advisor=advisor.fingerprint,
         blanket=json.loads(advisor.fitted.blanket.to_json()),
         certificate=json.loads(advisor.certificate.to_json()),
-        checkup=json.loads(advisor.checkup_.to_json()),
+        evaluation=json.loads(advisor.evaluation_.to_json()),
     )
 
 

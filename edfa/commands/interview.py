@@ -39,7 +39,7 @@ def interview(
     """Interview one person: decision, next question and why, plans, and whether they may act now."""
     from edfa.advice.interview import Interview
     from edfa.advice.receipt import read_key
-    from edfa.folders import write_text
+    from edfa.artifacts import write_text
 
     output = Output(as_json, quiet)
     secret = read_key(key) if key else None
@@ -122,7 +122,7 @@ class _Talk:
 
     def go(self) -> None:
         """The start set, then what the policy asks, until there is nothing more or the person stops."""
-        from edfa import narrate
+        from edfa.text import narrate
 
         self.output.say(HELP, style="dim")
         schema = self.held.fitted.schema
@@ -167,7 +167,7 @@ class _Talk:
 
 def _show(held: "Interview", output: Output, plans: int) -> None:
     """Where the person stands."""
-    from edfa.advice.sheet import told
+    from edfa.text.interview_page import told
 
     said = told(held, plans)
     output.say("", *said["decision"])

@@ -34,7 +34,7 @@ def schema(
     quiet: Quiet = False,
 ) -> None:
     """Write a draft card for any table: kinds are guessed, for you to edit."""
-    from edfa.data.draft import draft
+    from edfa.data.infer_schema import draft
     from edfa.data.read import read_frame
 
     if out is not None and out.exists() and not force:
@@ -94,15 +94,15 @@ def blanket(
     """Find which features matter for the outcome, in which units, and on what evidence."""
     import time
 
-    from edfa.blanket import trust
     from edfa.blanket.discover import METHODS, discover
+    from edfa.blanket.stability import compare as compare_methods
 
     rows = _bare(table, schema, target)
     start = time.perf_counter()
     console.quiet = quiet or as_json
     with console.status("searching") as status:
         if compare:
-            found = trust.compare(rows, target=target, progress=lambda i, n: status.update(f"{i} of {n} methods"))
+            found = compare_methods(rows, target=target, progress=lambda i, n: status.update(f"{i} of {n} methods"))
             blankets = dict(found.blankets)
         else:
             chosen: Any = method

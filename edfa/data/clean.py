@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from edfa.data.tidy import check_columns, to_pandas
+from edfa.data.validate import check_columns, to_pandas
 from edfa.errors import DataError
 
 __all__ = ["CleaningReport", "Dropped", "clean", "summarise"]

@@ -10,10 +10,9 @@ import pandas as pd
 
 from edfa.data.feature import Feature
 from edfa.errors import DataError, FactError, hint
+from edfa.typing import Float32Array
 
-__all__ = ["Codes", "Levels", "Measure"]
-
-Codes = npt.NDArray[np.float32]
+__all__ = ["Levels", "Measure"]
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,16 @@ class Measure:
             states=(*([None] if gaps.any() else []), *codes),
         )
 
-    def _standard(self, numbers: npt.ArrayLike) -> Codes:
+    def _standard(self, numbers: npt.ArrayLike) -> Float32Array:
         return ((np.asarray(numbers, dtype=float) - self.mean) / self.scale).astype(np.float32)
 
     @property
-    def slots(self) -> Codes:
+    def slots(self) -> Float32Array:
         """The number that stands for each state."""
         floor = self._standard(self.low)
         return (floor - 1 - np.arange(len(self.states))).astype(np.float32)
 
-    def encode(self, values: pd.Series) -> Codes:
+    def encode(self, values: pd.Series) -> Float32Array:
         """Measurements to standard units, each state to its slot."""
         numbers = values.to_numpy(float)
         gaps = np.isnan(numbers)
@@ -92,7 +91,7 @@ class Measure:
                 break
         return int(number) if self.whole and number.is_integer() else number
 
-    def decode(self, codes: Codes) -> pd.Series:
+    def decode(self, codes: Float32Array) -> pd.Series:
         """Back to numbers: of all decimals that would encode to the same float32, the shortest.
 
         So ``encode(decode(c)) == c`` bit for bit for every code that came from a number, and a person's own number
@@ -147,7 +146,7 @@ class Levels:
         )
 
     @property
-    def slots(self) -> Codes:
+    def slots(self) -> Float32Array:
         """The number that stands for each state."""
         steps = np.arange(len(self.states), dtype=np.float32)
         return -1 - steps if self.ordered else len(self.levels) + steps
@@ -157,7 +156,7 @@ class Levels:
         """Whether the levels are words."""
         return isinstance(self.levels[0], str)
 
-    def encode(self, values: pd.Series) -> Codes:
+    def encode(self, values: pd.Series) -> Float32Array:
         """Levels to their numbers, each state to its slot."""
         codes = pd.Index(self.levels).get_indexer(pd.Index(values)).astype(np.float32)
         lost = codes < 0
@@ -166,7 +165,7 @@ class Levels:
             codes[values.isna() if state is None else values == state] = slot
         return codes
 
-    def _nearest(self, values: pd.Series) -> Codes | float:
+    def _nearest(self, values: pd.Series) -> Float32Array | float:
         usual = float(self.levels.index(self.typical))
         if self.words or not self.ordered:
             return usual
@@ -199,7 +198,7 @@ class Levels:
                 return int(state) if self.whole and state is not None else state
         raise DataError(f"{self.name}: {code} is not the code of any level")
 
-    def decode(self, codes: Codes) -> pd.Series:
+    def decode(self, codes: Float32Array) -> pd.Series:
         """Back to the words, or numbers, of the table."""
         numbers = np.concatenate([np.arange(len(self.levels)), self.slots]).astype(np.float32)
         order = np.argsort(numbers)

@@ -12,10 +12,10 @@ import pandas as pd
 
 from edfa.data.schema import Feature, Schema
 from edfa.data.table import Table
+from edfa.typing import Float64Array
 
 __all__ = ["Cube"]
 
-Floats = npt.NDArray[np.float64]
 CLASSES, FEATURES, BITS = 8, 20, 3
 OTHER = 0.3  # the noise of a feature that spells nothing
 
@@ -33,7 +33,7 @@ class Cube:
 
     sigma: float = 0.1
 
-    def moments(self) -> tuple[Floats, Floats]:
+    def moments(self) -> tuple[Float64Array, Float64Array]:
         """Mean and spread of every feature in every class, (classes, features)."""
         mean, spread = np.full((CLASSES, FEATURES), 0.5), np.full((CLASSES, FEATURES), OTHER)
         for y in range(CLASSES):
@@ -56,7 +56,7 @@ class Cube:
         )
         return Table.from_frame(frame, schema, name="cube", seed=seed, shares=shares)
 
-    def posterior(self, values: npt.ArrayLike) -> Floats:
+    def posterior(self, values: npt.ArrayLike) -> Float64Array:
         """P(y | what is known), exactly; values as drawn, NaN for not known."""
         known = np.asarray(values, dtype=float)[:, None, :]
         mean, spread = self.moments()

@@ -25,9 +25,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.data.codes import Codes, Levels, Measure
+from edfa.data.codes import Levels, Measure
 from edfa.data.schema import Schema
 from edfa.errors import DataError, UnknownNameError
+from edfa.typing import Float32Array
 
 __all__ = ["Encoder"]
 
@@ -68,14 +69,14 @@ class Encoder:
         except ValueError:
             raise UnknownNameError("feature", name, self.names) from None
 
-    def encode(self, frame: pd.DataFrame) -> Codes:
+    def encode(self, frame: pd.DataFrame) -> Float32Array:
         """Rows to a float32 matrix without NaN (the batch policy above)."""
         matrix = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for i, column in enumerate(self.columns):
             matrix[:, i] = column.encode(frame[column.name])
         return matrix
 
-    def encode_person(self, facts: Mapping[str, Any]) -> Codes:
+    def encode_person(self, facts: Mapping[str, Any]) -> Float32Array:
         """One row in which what was not told is NaN (the strict policy above)."""
         row = np.full(len(self.columns), np.nan, dtype=np.float32)
         for name, value in facts.items():
@@ -83,7 +84,7 @@ class Encoder:
             row[self.columns.index(column)] = column.encode_one(value)
         return row
 
-    def decode(self, matrix: Codes) -> pd.DataFrame:
+    def decode(self, matrix: Float32Array) -> pd.DataFrame:
         """A complete matrix back to the words it came from. ``decode_cells`` is for rows with NaN."""
         matrix = self._checked(matrix)
         if np.isnan(matrix).any():
@@ -98,7 +99,7 @@ class Encoder:
         values = self[name].decode(cells)
         return [None if pd.isna(v) else v for v in values.tolist()]
 
-    def _checked(self, matrix: Codes) -> Codes:
+    def _checked(self, matrix: Float32Array) -> Float32Array:
         matrix = np.asarray(matrix, dtype=np.float32)
         if matrix.ndim != 2 or matrix.shape[1] != len(self.columns):
             raise DataError(f"a matrix of {len(self.columns)} columns is needed, not of shape {matrix.shape}")

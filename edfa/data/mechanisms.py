@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from edfa.data.feature import Feature
@@ -18,10 +17,10 @@ from edfa.data.graph import Graph
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError
+from edfa.typing import Float64Array
 
 __all__ = ["Mechanism", "Mechanisms", "random_mechanisms"]
 
-Floats = npt.NDArray[np.float64]
 SHAPES: dict[str, Any] = {
     "line": lambda x: x,
     "bend": lambda x: np.tanh(2 * x),
@@ -38,18 +37,18 @@ class Mechanism:
 
     parents: tuple[str, ...]
     levels: tuple[str, ...]
-    scores: tuple[Floats | str, ...]
-    weights: Floats
-    product: Floats
-    centre: Floats
-    spread: Floats
+    scores: tuple[Float64Array | str, ...]
+    weights: Float64Array
+    product: Float64Array
+    centre: Float64Array
+    spread: Float64Array
 
-    def pull(self, values: Mapping[str, Floats]) -> Floats:
+    def pull(self, values: Mapping[str, Float64Array]) -> Float64Array:
         """What the parents say, one column for each level (or the one number), with mean 0 and a mean variance of 1."""
         raw = self.raw(values)
         return (raw - self.centre) / self.spread
 
-    def raw(self, values: Mapping[str, Floats]) -> Floats:
+    def raw(self, values: Mapping[str, Float64Array]) -> Float64Array:
         """The same before standardisation."""
         told = [
             SHAPES[score](values[p]) if isinstance(score, str) else score[values[p].astype(int)]
@@ -59,7 +58,7 @@ class Mechanism:
         joint = matrix[:, :1] * matrix[:, 1:2] if len(told) > 1 else np.zeros((len(matrix), 1))
         return np.asarray(matrix @ self.weights + joint * self.product)
 
-    def draw(self, values: Mapping[str, Floats], n: int, random: np.random.Generator) -> Floats:
+    def draw(self, values: Mapping[str, Float64Array], n: int, random: np.random.Generator) -> Float64Array:
         """One value a person, given the parents' values."""
         pull = self.pull(values) if self.parents else np.zeros((n, max(1, len(self.levels))))
         if not self.levels:
@@ -68,7 +67,7 @@ class Mechanism:
         chances = np.exp(self._log_chances(pull))
         return np.asarray((random.random((n, 1)) > chances.cumsum(axis=1)[:, :-1]).sum(axis=1), dtype=float)
 
-    def log_density(self, own: Floats, values: Mapping[str, Floats]) -> Floats:
+    def log_density(self, own: Float64Array, values: Mapping[str, Float64Array]) -> Float64Array:
         """log p(own | parents), up to a constant, one number a person."""
         if not self.parents:
             return np.zeros(len(own))
@@ -78,7 +77,7 @@ class Mechanism:
         return np.asarray(np.take_along_axis(self._log_chances(pull), own.astype(int)[:, None], axis=1)[:, 0])
 
     @staticmethod
-    def _log_chances(pull: Floats) -> Floats:
+    def _log_chances(pull: Float64Array) -> Float64Array:
         logits = SHARPNESS * pull
         top = logits.max(axis=1, keepdims=True)
         return np.asarray(logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True)))
@@ -125,7 +124,7 @@ class Mechanisms:
         """A sample as a Table."""
         return Table.from_frame(self.sample(n, seed), self.schema(), name="mechanisms", seed=seed)
 
-    def posterior(self, frame: pd.DataFrame) -> Floats:
+    def posterior(self, frame: pd.DataFrame) -> Float64Array:
         """P(target | its blanket), exactly. Every member of the blanket must be known; nothing else is read."""
         blanket = self.graph.blanket(self.target)
         if absent := [n for n in blanket if n not in frame or frame[n].isna().any()]:
@@ -140,13 +139,15 @@ class Mechanisms:
         likely = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(likely / likely.sum(axis=1, keepdims=True))
 
-    def _codes(self, values: pd.Series, node: str) -> Floats:
+    def _codes(self, values: pd.Series, node: str) -> Float64Array:
         levels = self.mechanisms[node].levels
         return pd.Index(levels).get_indexer(pd.Index(values)).astype(float) if levels else values.to_numpy(float)
 
 
-def _draw(graph: Graph, mechanisms: Mapping[str, Mechanism], n: int, random: np.random.Generator) -> dict[str, Floats]:
-    values: dict[str, Floats] = {}
+def _draw(
+    graph: Graph, mechanisms: Mapping[str, Mechanism], n: int, random: np.random.Generator
+) -> dict[str, Float64Array]:
+    values: dict[str, Float64Array] = {}
     for node in graph.order:
         values[node] = mechanisms[node].draw(values, n, random)
     return values
@@ -185,7 +186,7 @@ def _mechanism(
 ) -> Mechanism:
     parents, outputs = graph.parents[node], max(1, sizes[node])
 
-    def weights() -> Floats:
+    def weights() -> Float64Array:
         """One weight a level, spread out: a softmax does not see what all levels have in common."""
         size = random.uniform(0.7, 1.3)
         even = np.linspace(-1.0, 1.0, outputs) if sizes[node] else np.ones(1)

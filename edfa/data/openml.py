@@ -14,7 +14,7 @@ import pandas as pd
 
 from edfa.data.read import read_parquet
 from edfa.data.schema import Schema
-from edfa.data.tidy import tidy, to_words
+from edfa.data.validate import tidy, to_words
 from edfa.errors import DataError, UnavailableError
 
 __all__ = ["SOURCES", "Source", "cache_folder", "fetch"]

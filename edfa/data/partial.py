@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.data.codes import Codes, Levels, Measure
+from edfa.data.codes import Levels, Measure
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
-from edfa.data.tidy import to_pandas
+from edfa.data.validate import to_pandas
 from edfa.errors import ColumnError, FactError, hint
+from edfa.typing import Float32Array
 
 __all__ = ["Partial", "encode_partial"]
 
@@ -21,7 +22,7 @@ __all__ = ["Partial", "encode_partial"]
 class Partial(NamedTuple):
     """``X`` with NaN where a fact is not known, and what is wrong with some rows, by their place."""
 
-    X: Codes
+    X: Float32Array
     errors: dict[int, str]
 
 
@@ -52,7 +53,7 @@ def encode_partial(frame: pd.DataFrame, encoder: Encoder, schema: Schema) -> Par
     return Partial(matrix, errors)
 
 
-def _column(values: pd.Series, column: Measure | Levels, schema: Schema, errors: dict[int, str]) -> Codes:
+def _column(values: pd.Series, column: Measure | Levels, schema: Schema, errors: dict[int, str]) -> Float32Array:
     """One column; what is told of it goes through the strict border, each different value once."""
     missing = values.isin(schema.missing) if schema.missing else pd.Series(False, index=values.index)
     told = (values.notna() & (values != "")).to_numpy() | missing.to_numpy()

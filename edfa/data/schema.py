@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edfa.checked import checked
 from edfa.data.feature import Feature
 from edfa.data.toml import toml_item, toml_key
 from edfa.errors import SchemaError, UnknownNameError, UnreadableError, did_you_mean, hint
+from edfa.parsing import checked
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,10 +20,9 @@ from edfa.data.graph import Graph
 from edfa.data.schema import Feature, Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, FactError, SchemaError
+from edfa.typing import Float64Array, IntArray
 
 __all__ = ["Network", "credit_story", "random_network"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class Network:
 
     graph: Graph
     levels: Mapping[str, tuple[str, ...]]
-    tables: Mapping[str, Floats]
+    tables: Mapping[str, Float64Array]
     target: str
     shown: frozenset[str] = frozenset()
 
@@ -63,7 +62,7 @@ class Network:
     def sample(self, n: int, seed: int = 0) -> pd.DataFrame:
         """People drawn from the network, in words (numbers where shown as such)."""
         random = np.random.default_rng(seed)
-        codes: dict[str, npt.NDArray[np.intp]] = {}
+        codes: dict[str, IntArray] = {}
         for node in self.graph.order:
             chances = self.tables[node][tuple(codes[p] for p in self.graph.parents[node])]
             chances = np.broadcast_to(chances, (n, chances.shape[-1]))
@@ -89,7 +88,7 @@ class Network:
         """A sample as a Table; without shown columns, ``table.X`` equals ``codes(table.frame)``."""
         return Table.from_frame(self.sample(n, seed), self.schema(), name="network", seed=seed)
 
-    def codes(self, frame: pd.DataFrame) -> Floats:
+    def codes(self, frame: pd.DataFrame) -> Float64Array:
         """The matrix ``posterior`` takes, from a sample's words; a gap becomes NaN, not known."""
         columns = []
         for name in self.features:
@@ -99,7 +98,7 @@ class Network:
             )
         return np.stack(columns, axis=1)
 
-    def posterior(self, known: npt.ArrayLike, target: str | None = None) -> Floats:
+    def posterior(self, known: npt.ArrayLike, target: str | None = None) -> Float64Array:
         """P(target | what is known), exactly, one row a person.
 
         ``known`` has one column for each of ``features``: level codes, shown numbers, NaN for not known. With another
@@ -117,13 +116,13 @@ class Network:
             result[rows] = self._eliminate(asked, evidence, int(rows.sum()))
         return result
 
-    def _codes(self, node: str, values: Floats) -> npt.NDArray[np.intp]:
+    def _codes(self, node: str, values: Float64Array) -> IntArray:
         codes = np.rint(values).astype(np.intp)
         if ((codes < 0) | (codes >= len(self.levels[node]))).any():
             raise FactError(f"{node}: {values.max():g} is no level of {len(self.levels[node])}")
         return codes
 
-    def _eliminate(self, asked: str, evidence: Mapping[str, npt.NDArray[np.intp]], n: int) -> Floats:
+    def _eliminate(self, asked: str, evidence: Mapping[str, IntArray], n: int) -> Float64Array:
         """One einsum: every table, sliced at each person's evidence, multiplied and summed over what is unknown."""
         needed = self.graph.ancestors([asked, *evidence])
         letter = {node: i + 1 for i, node in enumerate(needed)}

@@ -6,22 +6,20 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from edfa.data.codes import Codes
 from edfa.data.encode import Encoder
 from edfa.data.feature import Feature
 from edfa.data.read import read_csv, read_parquet
 from edfa.data.schema import Schema
-from edfa.data.tidy import find_classes, tidy, to_pandas
+from edfa.data.validate import find_classes, tidy, to_pandas
 from edfa.errors import DataError, EmptyTableError
+from edfa.typing import Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Table"]
 
 Part = Literal["all", "train", "calibration", "test"]
 PARTS: tuple[Part, ...] = ("train", "calibration", "test")
-Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,12 +106,12 @@ class Table:
         return str(self.describe().to_html(na_rep=""))
 
     @cached_property
-    def X(self) -> Codes:  # noqa: N802  (the name every estimator uses)
+    def X(self) -> Float32Array:  # noqa: N802  (the name every estimator uses)
         """The features as numbers, without NaN; see ``edfa.data.encode``."""
         return self.encoder.encode(self.frame)
 
     @cached_property
-    def y(self) -> npt.NDArray[np.int64]:
+    def y(self) -> Int64Array:
         """The outcome as the position of its class in ``schema.classes``."""
         return pd.Index(self.schema.classes).get_indexer(pd.Index(self.frame[self.schema.target])).astype(np.int64)
 
@@ -170,10 +168,10 @@ class Table:
         return replace(self, frame=frame, part=part, fitted=fitted, origin=self)
 
     @cached_property
-    def _rows(self) -> dict[Part, Rows]:
+    def _rows(self) -> dict[Part, IntArray]:
         """The row numbers of each part, in their order in the table."""
         random = np.random.default_rng(self.seed)
-        parts: list[list[Rows]] = [[], [], []]
+        parts: list[list[IntArray]] = [[], [], []]
         for code in range(len(self.schema.classes)):
             members = random.permutation(np.flatnonzero(self.y == code))
             ends = np.cumsum(_allocate(len(members), np.array(self.shares)))
@@ -191,7 +189,7 @@ class Table:
         return replace(self, frame=self.frame.iloc[np.sort(np.concatenate(drawn))].reset_index(drop=True))
 
 
-def _allocate(total: int, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+def _allocate(total: int, shares: Float64Array) -> Int64Array:
     """Whole numbers in proportion that add up to the total, none zero whose share is not."""
     exact = total * shares
     counts = np.floor(exact).astype(np.int64)

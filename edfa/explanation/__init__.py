@@ -1,1 +1,5 @@
-"""What can be changed, what would not help yet, and what never matters."""
+"""What can be changed (counterfactual), what would not help yet (semifactual), what never matters (alterfactual)."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

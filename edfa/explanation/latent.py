@@ -1,24 +1,24 @@
 """Latent recourse (Definition 9): how many more facts could turn the decision once one more is known?"""
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.explanation.necessity import sweep
 from edfa.explanation.support import Support
-from edfa.predictors.base import Floats, Mask, Predictor
+from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
+from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["latent_recourse"]
 
 
 def latent_recourse(
-    X: Floats,  # noqa: N803
+    X: Float32Array,  # noqa: N803
     feature: int,
     predictor: Predictor,
     support: Support,
     sampler: Sampler,
-    features: Mask | None = None,
-) -> npt.NDArray[np.float64]:
+    features: BoolArray | None = None,
+) -> Float64Array:
     """E|C(A ∪ {j})| - |C(A)| of everybody, over what feature j may turn out to be; only of facts known already.
 
     Above zero: j is expected to unlock recourse that is latent now. ``features`` are those that count, a blanket's.

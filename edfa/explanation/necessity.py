@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.errors import DataError
 from edfa.explanation.support import Grid, Support, Tries
-from edfa.predictors.base import Chances, Floats, Mask, Predictor, by_mask
+from edfa.predictors.base import Predictor, by_mask
+from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["DOWN", "UP", "Group", "Reach", "Sweep", "necessity", "sweep"]
 
 ROWS = 200_000  # in one model call at most
 MANY = 4_000  # rows from which on a shorter way is looked for
 DOWN, UP = 0, 1
-Codes = npt.NDArray[np.intp]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,25 +32,25 @@ class Group:
     """
 
     predictor: Predictor
-    mask: Mask
-    people: Codes
-    case: Codes
-    facts: Floats
+    mask: BoolArray
+    people: IntArray
+    case: IntArray
+    facts: Float32Array
     grid: Grid
-    told: Chances
-    decision: Codes
-    decisions: Codes
-    asked: Chances | None = None
+    told: Float64Array
+    decision: IntArray
+    decisions: IntArray
+    asked: Float64Array | None = None
 
     @cached_property
-    def chances(self) -> Chances:
+    def chances(self) -> Float64Array:
         """What the model says of every try of every case."""
         if self.asked is not None:
             return self.asked
         case, column = np.indices(self.decisions.shape).reshape(2, -1)
         return self.said(case, column).reshape(*self.decisions.shape, -1)
 
-    def said(self, case: Codes, column: Codes) -> Chances:
+    def said(self, case: IntArray, column: IntArray) -> Float64Array:
         """What the model says of some of them."""
         if self.asked is not None:
             return self.asked[case, column]
@@ -72,30 +70,30 @@ class Group:
         return self.grid.tries
 
     @property
-    def ends(self) -> Codes:
+    def ends(self) -> IntArray:
         """Where the columns of each feature end."""
         return self.grid.starts[1:]
 
-    def flips(self, wanted: int | None = None) -> Bools:
+    def flips(self, wanted: int | None = None) -> BoolArray:
         """Which tries turn each case's decision, or turn it to the wanted class."""
-        turned: Bools = self.decisions != self.decision[:, None]
+        turned: BoolArray = self.decisions != self.decision[:, None]
         return turned if wanted is None else turned & (self.decisions == wanted)
 
-    def by_feature(self, columns: Bools) -> Iterator[tuple[int, Tries, Bools]]:
+    def by_feature(self, columns: BoolArray) -> Iterator[tuple[int, Tries, BoolArray]]:
         """The columns of each feature, with the feature and its tries."""
         parts = np.split(columns, self.ends[:-1], axis=1)[: len(self.features)]
         yield from zip(self.features, self.tries, parts, strict=True)
 
-    def of(self, feature: int) -> tuple[Tries, Codes]:
+    def of(self, feature: int) -> tuple[Tries, IntArray]:
         """The tries of one feature, and what is decided at each (cases, tries)."""
         k = self.features.index(feature)
         return self.tries[k], self.decisions[:, self.ends[k] - len(self.tries[k]) : self.ends[k]]
 
-    def own(self, feature: int) -> Floats:
+    def own(self, feature: int) -> Float32Array:
         """Each case's own value."""
         return self.facts[:, int(np.count_nonzero(self.mask[:feature]))]
 
-    def take(self, place: Codes, features: Mask) -> "Group | None":
+    def take(self, place: IntArray, features: BoolArray) -> "Group | None":
         """Of people with a new ``place`` (others: -1), and of some swept features; None where nobody is left."""
         kept = np.flatnonzero(place[self.people] >= 0)
         if not len(kept):
@@ -120,10 +118,10 @@ class Reach:
     (people, features, 2).
     """
 
-    value: Floats
-    start: Floats
-    end: Floats
-    holds: Floats
+    value: Float32Array
+    start: Float32Array
+    end: Float32Array
+    holds: Float32Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +132,7 @@ class Sweep:
     groups: tuple[Group, ...]
 
     @cached_property
-    def alpha(self) -> npt.NDArray[np.float64]:
+    def alpha(self) -> Float64Array:
         """α({i}, x, y*): the share of training people whose value of i would turn the decision; NaN if not swept."""
         found = np.full(self.shape, np.nan)
         for group in self.groups:
@@ -143,7 +141,7 @@ class Sweep:
         return found
 
     @cached_property
-    def decision(self) -> Codes:
+    def decision(self) -> IntArray:
         """What the model decides now, as a position in its classes."""
         found = np.empty(self.shape[0], dtype=np.intp)
         for group in self.groups:
@@ -151,14 +149,14 @@ class Sweep:
         return found
 
     @cached_property
-    def chances(self) -> Chances:
+    def chances(self) -> Float64Array:
         """What the model says now."""
         found = np.empty((self.shape[0], self.groups[0].told.shape[1] if self.groups else 0))
         for group in self.groups:
             found[group.people] = group.told[group.case]
         return found
 
-    def take(self, rows: Codes, features: Mask) -> "Sweep":
+    def take(self, rows: IntArray, features: BoolArray) -> "Sweep":
         """What ``sweep`` would give of some of the people, by row, and some of the features; no model is asked."""
         place = np.full(self.shape[0], -1, dtype=np.intp)
         place[rows] = np.arange(len(rows))
@@ -180,14 +178,14 @@ class Sweep:
         return Reach(*parts)
 
 
-def sweep(X: Floats, predictor: Predictor, support: Support, features: Mask | None = None) -> Sweep:  # noqa: N803
+def sweep(X: Float32Array, predictor: Predictor, support: Support, features: BoolArray | None = None) -> Sweep:  # noqa: N803
     """Try every value of every known feature (of those in ``features``), one at a time, on everybody.
 
     Examples
     --------
     >>> import edfa
     >>> table = edfa.load("german")
-    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> found = sweep(table.test.X[:5], model, Support.of(table.train.X))
     >>> found.alpha.shape
     (5, 20)
@@ -205,22 +203,22 @@ def sweep(X: Floats, predictor: Predictor, support: Support, features: Mask | No
 
 
 def necessity(
-    X: Floats,  # noqa: N803
+    X: Float32Array,  # noqa: N803
     predictor: Predictor,
     support: Support,
-    features: Mask | None = None,
-) -> npt.NDArray[np.float64]:
+    features: BoolArray | None = None,
+) -> Float64Array:
     """α({i}, x, y*) of every known feature of everybody (Definition 5); NaN where a feature is not known."""
     return sweep(X, predictor, support, features).alpha
 
 
-def _used(case: Codes) -> tuple[Codes, Codes]:
+def _used(case: IntArray) -> tuple[IntArray, IntArray]:
     """The cases that occur, and each one's place among them."""
     found, place = np.unique(case, return_inverse=True)
     return found, place.ravel()
 
 
-def _cases(facts: Floats) -> tuple[Floats, Codes]:
+def _cases(facts: Float32Array) -> tuple[Float32Array, IntArray]:
     """The distinct rows, and which of them each row is."""
     if len(facts) == 1 or not facts.shape[1]:
         return facts[:1], np.zeros(len(facts), dtype=np.intp)
@@ -228,7 +226,9 @@ def _cases(facts: Floats) -> tuple[Floats, Codes]:
     return found, case.ravel()
 
 
-def _ask(predictor: Predictor, mask: Mask, who: tuple[Codes, Codes], facts: Floats, grid: Grid) -> Group:
+def _ask(
+    predictor: Predictor, mask: BoolArray, who: tuple[IntArray, IntArray], facts: Float32Array, grid: Grid
+) -> Group:
     """Each case as it is, then with every try of every feature: in one call, unless the model knows a shorter way."""
     total, column = 1 + len(grid), grid.columns[grid.owner]
     many = len(facts) * total >= MANY
@@ -244,7 +244,9 @@ def _ask(predictor: Predictor, mask: Mask, who: tuple[Codes, Codes], facts: Floa
     return Group(predictor, mask, *who, facts, grid, *now, *then)
 
 
-def _reach(tries: Tries, flips: Bools, own: Floats, way: int) -> tuple[Floats, Floats, Floats, Floats]:
+def _reach(
+    tries: Tries, flips: BoolArray, own: Float32Array, way: int
+) -> tuple[Float32Array, Float32Array, Float32Array, Float32Array]:
     """Value, start, end and holds of one feature in one direction, a number a case."""
     if way == DOWN:  # in the mirror, where down is up
         value, start, end, holds = _reach(tries.mirrored(), flips[:, ::-1], -own, UP)

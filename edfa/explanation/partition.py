@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from edfa import html
 from edfa.blanket.units import Blanket
 from edfa.errors import DataError, UnknownNameError
 from edfa.explanation.necessity import sweep
 from edfa.explanation.support import Support
-from edfa.predictors.base import Floats, Mask, Predictor
+from edfa.predictors.base import Predictor
+from edfa.text import html
+from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["NOT_DECISIVE", "Partition", "Person", "explain", "transitions"]
 
@@ -68,8 +68,8 @@ class Partition:
 
     names: tuple[str, ...]
     blanket: Blanket | None
-    known: Mask
-    alpha: npt.NDArray[np.float64]
+    known: BoolArray
+    alpha: Float64Array
 
     def __post_init__(self) -> None:
         for name in self.blanket.features if self.blanket else ():
@@ -83,32 +83,32 @@ class Partition:
         return (self.person(i) for i in range(len(self)))
 
     @cached_property
-    def members(self) -> Mask:
+    def members(self) -> BoolArray:
         """Which features are in the blanket; all of them where there is none."""
         return members(self.names, self.blanket)
 
     @cached_property
-    def counterfactual(self) -> Mask:
+    def counterfactual(self) -> BoolArray:
         """C(A), (people, features)."""
         return self.members & self.known & (np.nan_to_num(self.alpha) > 0)
 
     @cached_property
-    def semifactual(self) -> Mask:
+    def semifactual(self) -> BoolArray:
         """S(A): the blanket without C(A)."""
         return self.members & ~self.counterfactual
 
     @property
-    def alterfactual(self) -> Mask:
+    def alterfactual(self) -> BoolArray:
         """A_alt, (features): the same for everybody."""
         return ~self.members
 
     @cached_property
-    def violations(self) -> Mask:
+    def violations(self) -> BoolArray:
         """Known features outside the blanket that turn the decision: the model is not aligned with the blanket."""
         return ~self.members & self.known & (np.nan_to_num(self.alpha) > 0)
 
     @cached_property
-    def blocked(self) -> Mask:
+    def blocked(self) -> BoolArray:
         """Known and not decisive spouses, none of whose children is known."""
         waits, found = self.semifactual & self.known, np.zeros(self.known.shape, dtype=bool)
         units = self.blanket.units if self.blanket else {}
@@ -157,14 +157,14 @@ class Partition:
         return html.shown(html.grid(head, rows, f"The partition in {len(self):,} states of people"), *told)
 
 
-def members(names: tuple[str, ...], blanket: Blanket | None) -> Mask:
+def members(names: tuple[str, ...], blanket: Blanket | None) -> BoolArray:
     """Which of the names are in the blanket; all where there is none."""
     inside = names if blanket is None else set(blanket.features)
     return np.array([name in inside for name in names])
 
 
 def explain(
-    X: Floats,  # noqa: N803
+    X: Float32Array,  # noqa: N803
     predictor: Predictor,
     support: Support,
     names: tuple[str, ...],

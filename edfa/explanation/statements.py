@@ -11,7 +11,7 @@ from edfa.data.feature import Feature
 from edfa.data.schema import Schema
 from edfa.explanation.necessity import DOWN, UP, Group, Reach, Sweep
 from edfa.explanation.partition import Partition
-from edfa.phrases import label, listed, plain, say, value
+from edfa.text.phrases import label, listed, plain, say, value
 
 __all__ = ["Statement", "statements"]
 

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.errors import DataError
-from edfa.predictors.base import Floats, Mask, Predictor
+from edfa.predictors.base import Predictor
+from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["Sufficiency", "sufficiency"]
 
@@ -14,15 +14,15 @@ __all__ = ["Sufficiency", "sufficiency"]
 class Sufficiency(NamedTuple):
     """β of each person, and its standard error from the draws."""
 
-    beta: npt.NDArray[np.float64]
-    error: npt.NDArray[np.float64]
+    beta: Float64Array
+    error: Float64Array
 
 
 def sufficiency(
-    X: Floats,  # noqa: N803
-    features: Mask,
+    X: Float32Array,  # noqa: N803
+    features: BoolArray,
     predictor: Predictor,
-    rows: Floats,
+    rows: Float32Array,
     *,
     draws: int = 200,
     seed: int = 0,
@@ -36,7 +36,7 @@ def sufficiency(
     --------
     >>> import edfa
     >>> table = edfa.load("german")
-    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> everything = np.ones(20, dtype=bool)
     >>> sufficiency(table.test.X[:3], everything, model, table.train.X).beta
     array([1., 1., 1.])

@@ -5,16 +5,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.errors import DataError
-from edfa.predictors.base import Floats, Mask, Predictor
-from edfa.predictors.kept import Kept
+from edfa.predictors.base import Predictor
+from edfa.predictors.cache import ModelCache
+from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Grid", "Support", "Tries"]
 
-Codes = npt.NDArray[np.intp]
-Shares = npt.NDArray[np.float64]
 GRID = 64  # values tried of a feature that has more, where the model does not tell its cells
 KEPT = 512  # sets of known features whose tries are held in memory
 
@@ -28,17 +26,17 @@ class Tries:
     of these that training people have, NaN where none has one; ``weight`` is the share of training people who do.
     """
 
-    value: Floats
-    weight: Shares
-    low: Floats
-    high: Floats
-    lower: Floats
-    upper: Floats
+    value: Float32Array
+    weight: Float64Array
+    low: Float32Array
+    high: Float32Array
+    lower: Float32Array
+    upper: Float32Array
 
     def __len__(self) -> int:
         return len(self.value)
 
-    def place(self, values: Floats) -> npt.NDArray[np.intp]:
+    def place(self, values: Float32Array) -> IntArray:
         """Which try stands for each value; -1: none does."""
         if np.isneginf(self.lower[0]):
             return np.searchsorted(self.upper, values, side="right")
@@ -61,39 +59,39 @@ class Grid:
     """
 
     features: tuple[int, ...]
-    columns: Codes
+    columns: IntArray
     tries: tuple[Tries, ...]
-    parts: "dict[bytes, tuple[Grid, Codes]]" = field(default_factory=dict, repr=False)
+    parts: "dict[bytes, tuple[Grid, IntArray]]" = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     @cached_property
-    def starts(self) -> Codes:
+    def starts(self) -> IntArray:
         """Where the tries of each feature start, then the end."""
         return np.cumsum([0, *(len(t) for t in self.tries)], dtype=np.intp)
 
     @cached_property
-    def owner(self) -> Codes:
+    def owner(self) -> IntArray:
         """Of each try, the place of its feature among those that are tried."""
         return np.repeat(np.arange(len(self.tries)), np.diff(self.starts))
 
     @cached_property
-    def value(self) -> Floats:
+    def value(self) -> Float32Array:
         """Of each try, its value."""
         return self._join("value")
 
     @cached_property
-    def lower(self) -> Floats:
+    def lower(self) -> Float32Array:
         """Of each try, the least value that it stands for."""
         return self._join("lower")
 
     @cached_property
-    def upper(self) -> Floats:
+    def upper(self) -> Float32Array:
         """Of each try, the value up to which it stands for all."""
         return self._join("upper")
 
-    def take(self, features: Mask) -> "tuple[Grid, Codes]":
+    def take(self, features: BoolArray) -> "tuple[Grid, IntArray]":
         """Some of the features, and which of all tries are theirs; kept, for the next people want the same."""
         key = features.tobytes()
         if key not in self.parts:
@@ -105,7 +103,7 @@ class Grid:
             self.parts[key] = some, np.flatnonzero(kept[self.owner])
         return self.parts[key]
 
-    def _join(self, name: str) -> Floats:
+    def _join(self, name: str) -> Float32Array:
         return np.concatenate([np.zeros(0, dtype=np.float32), *(getattr(t, name) for t in self.tries)])
 
     @cached_property
@@ -125,20 +123,20 @@ class Support:
     (array([1., 3., 5.], dtype=float32), array([0.5 , 0.25, 0.25]))
     """
 
-    values: tuple[Floats, ...]
-    shares: tuple[Shares, ...]
+    values: tuple[Float32Array, ...]
+    shares: tuple[Float64Array, ...]
     whole: tuple[int, ...] = ()
-    kept: Kept[Grid] = field(default_factory=lambda: Kept(KEPT), repr=False)
+    kept: ModelCache[Grid] = field(default_factory=lambda: ModelCache(KEPT), repr=False)
 
     @classmethod
-    def of(cls, rows: Floats, whole: Iterable[int] = ()) -> "Support":
+    def of(cls, rows: Float32Array, whole: Iterable[int] = ()) -> "Support":
         """The support of encoded training rows; ``whole`` names columns whose values have no order to thin out by."""
         if not len(rows):
             raise DataError("the support of a feature is what training people have; there are none")
         found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in np.asarray(rows).T]
         return cls(tuple(v for v, _ in found), tuple(c / c.sum() for _, c in found), tuple(whole))
 
-    def tries(self, predictor: Predictor, mask: Mask, feature: int) -> Tries:
+    def tries(self, predictor: Predictor, mask: BoolArray, feature: int) -> Tries:
         """Where the model tells its cells, one value of each: nothing is sampled and nothing missed.
 
         Otherwise every value, or of many the medians of 64 groups of about the same weight.
@@ -150,7 +148,7 @@ class Support:
             values, shares = _grid(values, shares)
         return Tries(values, shares, values, values, values, values)
 
-    def grid(self, predictor: Predictor, mask: Mask, asked: Mask) -> Grid:
+    def grid(self, predictor: Predictor, mask: BoolArray, asked: BoolArray) -> Grid:
         """The tries of the features that are asked for and known; kept for the next people."""
 
         def make() -> Grid:
@@ -162,7 +160,7 @@ class Support:
         return self.kept.get(predictor, mask, make, asked.tobytes())
 
 
-def _one_a_cell(values: Floats, shares: Shares, cuts: Floats) -> Tries:
+def _one_a_cell(values: Float32Array, shares: Float64Array, cuts: Float32Array) -> Tries:
     """Cells without a training person are tried too, so that what is said of an interval holds all through it."""
     cells = len(cuts) + 1
     start = np.searchsorted(values, cuts, side="left")
@@ -177,7 +175,7 @@ def _one_a_cell(values: Floats, shares: Shares, cuts: Floats) -> Tries:
     return Tries(np.where(held, low, inside).astype(np.float32), weight, low, high, lower, upper)
 
 
-def _grid(values: Floats, shares: Shares) -> tuple[Floats, Shares]:
+def _grid(values: Float32Array, shares: Float64Array) -> tuple[Float32Array, Float64Array]:
     """The weighted median of each of 64 groups, with the group's weight."""
     middle = np.cumsum(shares) - shares / 2
     group = np.minimum((middle * GRID).astype(int), GRID - 1)
@@ -188,5 +186,5 @@ def _grid(values: Floats, shares: Shares) -> tuple[Floats, Shares]:
     return values[found], _add(back, weight[kept], len(found))
 
 
-def _add(places: npt.NDArray[np.intp], shares: Shares, count: int) -> Shares:
+def _add(places: IntArray, shares: Float64Array, count: int) -> Float64Array:
     return np.bincount(places, weights=shares, minlength=count).astype(float)

@@ -1,21 +1,24 @@
-"""A model that answers from any subset. A new model is one file, and one line in ``PREDICTORS``."""
+"""A model that answers from any subset of features."""
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-__all__ = ["PREDICTORS"]
+import lazy_loader
 
+from edfa.registry import Registry
 
-def _late(file: str, name: str) -> Callable[[], Any]:
-    """The class, imported when it is asked for: some of them need torch."""
-    return lambda: getattr(import_module(f"edfa.predictors.{file}"), name)
+if TYPE_CHECKING:
+    from edfa.predictors.base import Predictor
 
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-PREDICTORS: dict[str, Callable[[], Any]] = {
-    "xgb": _late("xgb", "SubsetXGB"),
-    "ftt": _late("ftt", "FTTransformer"),
-    "mlp": _late("mlp", "MaskedMLP"),
-    "bn": _late("bn", "BayesNet"),
-}
-"""What the command line and study files call each model."""
+PREDICTORS: Registry["Predictor"] = Registry(
+    "predictor",
+    {
+        "xgb": "edfa.predictors.xgb:SubsetXGB",
+        "ftt": "edfa.predictors.ftt:FTTransformer",
+        "mlp": "edfa.predictors.mlp:MaskedMLP",
+        "bn": "edfa.predictors.bn:BayesNet",
+    },
+)
+"""What the command line and study files call each predictor; a new one is one file and one line here."""
+__all__ = [*__all__, "PREDICTORS"]

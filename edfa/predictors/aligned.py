@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from edfa.errors import SchemaError
-from edfa.predictors.base import Chances, Floats, Mask, Predictor
+from edfa.predictors.base import Predictor
+from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Aligned", "align"]
 
@@ -31,7 +31,7 @@ class Aligned(Predictor):
         self.predictor = predictor
         self.columns = columns
 
-    def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
+    def _fit(self, matrix: Float32Array, codes: Int64Array) -> None:
         self.predictor_: Predictor = clone(self.predictor).fit(matrix, self.classes_[codes])
         self._look()
 
@@ -44,15 +44,15 @@ class Aligned(Predictor):
             raise SchemaError(f"columns must be from 0 to {self.n_features_in_ - 1}, not {self.columns}")
         self.varies_ = told.varies_ & np.isin(np.arange(self.n_features_in_), self.columns)
 
-    def _answer(self, mask: Mask, known: Floats) -> Chances:
+    def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         return self.predictor_._answer(mask, known)  # what varies here varies there
 
     def _decide_tries(
-        self, mask: Mask, known: Floats, column: npt.NDArray[np.intp], value: Floats
-    ) -> npt.NDArray[np.intp] | None:
+        self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
+    ) -> IntArray | None:
         return self.predictor_.decide_tries(mask, known, column, value)
 
-    def cells(self, mask: Mask, feature: int) -> Floats | None:
+    def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
         """The predictor's own; what it is not shown is one cell."""
         return self.predictor_.cells(mask & self.varies_, feature)
 

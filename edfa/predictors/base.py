@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
@@ -13,11 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from edfa.errors import DataError, EdfaError, EmptyTableError, TargetError
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = [
-    "Chances",
-    "Floats",
-    "Mask",
     "Predictor",
     "UnfittedError",
     "by_mask",
@@ -27,9 +24,6 @@ __all__ = [
     "soften",
 ]
 
-Floats = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
-Chances = npt.NDArray[np.float64]
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
 
 
@@ -57,11 +51,11 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise TargetError(f"y has one class only, {self.classes_[0]!r}; two are needed")
         self.n_features_in_ = matrix.shape[1]
         self.prior_ = np.bincount(codes) / len(codes)
-        self.varies_: Mask = np.nanmin(matrix, axis=0) < np.nanmax(matrix, axis=0)
+        self.varies_: BoolArray = np.nanmin(matrix, axis=0) < np.nanmax(matrix, axis=0)
         self._fit(matrix, codes.astype(np.int64))
         return self
 
-    def predict_proba(self, X: Any) -> Chances:  # noqa: N803
+    def predict_proba(self, X: Any) -> Float64Array:  # noqa: N803
         """The chance of each class, a row a person, from what is known of them."""
         self._check_fitted()
         matrix = self._check_rows(X, self.n_features_in_)
@@ -75,7 +69,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         return chances
 
-    def predict_known(self, mask: Mask, known: Floats) -> Chances:
+    def predict_known(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         """Chances of people of whom the same features are known: ``known`` has just those columns, in order.
 
         What ``predict_proba`` says of the same people, without its checks: for callers that ask about many at once.
@@ -85,7 +79,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             return np.tile(self.prior_, (len(known), 1))
         return self._answer(told, known if (told == mask).all() else known[:, told[mask]])
 
-    def decide(self, chances: Chances) -> npt.NDArray[np.intp]:
+    def decide(self, chances: Float64Array) -> IntArray:
         """The position in ``classes_`` of the likelier class, or by ``threshold`` where one is set."""
         if self.threshold is None:
             return np.asarray(chances.argmax(axis=1))
@@ -94,8 +88,8 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return np.asarray((chances[:, 1] >= self.threshold).astype(np.intp))
 
     def decide_tries(
-        self, mask: Mask, known: Floats, column: npt.NDArray[np.intp], value: Floats
-    ) -> npt.NDArray[np.intp] | None:
+        self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
+    ) -> IntArray | None:
         """What is decided about each person with one known column given one value, for every such try in turn.
 
         Just what ``predict_known`` and ``decide`` say of all these rows, from a model that knows a shorter way; none
@@ -113,7 +107,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         found[:, tried] = some
         return found
 
-    def cells(self, mask: Mask, feature: int) -> Floats | None:
+    def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
         """Where the model for ``mask`` can tell values of a feature apart; none when every value may count.
 
         Thresholds in order: x belongs to the cell ``searchsorted(thresholds, x, side="right")``, and two values of one
@@ -121,22 +115,22 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return None
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+    def predict(self, X: Any) -> AnyArray:  # noqa: N803
         """The likelier class, or by ``threshold`` where one is set."""
         decided = self.decide(self.predict_proba(X))
         return np.asarray(self.classes_[decided])
 
     @abstractmethod
-    def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
+    def _fit(self, matrix: Float32Array, codes: Int64Array) -> None:
         """Learn from a checked matrix and class codes."""
 
     @abstractmethod
-    def _answer(self, mask: Mask, known: Floats) -> Chances:
+    def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         """Chances of people of whom the same features are known; ``known`` has just those columns."""
 
     def _decide_tries(
-        self, mask: Mask, known: Floats, column: npt.NDArray[np.intp], value: Floats
-    ) -> npt.NDArray[np.intp] | None:
+        self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
+    ) -> IntArray | None:
         """The shorter way, where there is one; everything that is known varies."""
         return None
 
@@ -144,7 +138,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if not hasattr(self, "classes_"):
             raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(X, y) first")
 
-    def _check_classes(self, y: Any) -> npt.NDArray[Any]:
+    def _check_classes(self, y: Any) -> AnyArray:
         if y is None:
             raise TargetError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         if np.asarray(y).dtype.kind == "f" and not np.isfinite(np.asarray(y)).all():
@@ -155,7 +149,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         except ValueError as error:
             raise TargetError(f"y does not name classes: {error}") from None
 
-    def _check_rows(self, X: Any, columns: int | None = None) -> Floats:  # noqa: N803
+    def _check_rows(self, X: Any, columns: int | None = None) -> Float32Array:  # noqa: N803
         """A float32 matrix without infinities, of the right width. Some words are those scikit-learn's users know."""
         if hasattr(X, "toarray"):
             raise DataError("a sparse matrix cannot tell a zero from what is not known; pass X.toarray()")
@@ -186,7 +180,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
 
-def by_mask(matrix: Floats) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
+def by_mask(matrix: Float32Array) -> Iterator[tuple[BoolArray, IntArray]]:
     """Rows that know the same features, together: each set of known features with its rows, in order."""
     known = ~np.isnan(matrix)
     if len(known) == 1:
@@ -201,14 +195,14 @@ def by_mask(matrix: Floats) -> Iterator[tuple[Mask, npt.NDArray[np.intp]]]:
         yield known[rows[0]], rows
 
 
-def soften(chances: Chances, temperature: float) -> Chances:
+def soften(chances: Float64Array, temperature: float) -> Float64Array:
     """Chances drawn towards each other by a temperature above one, apart by one below."""
     logs = np.log(np.clip(chances, 1e-12, None)) / temperature
     powers = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def fit_temperature(chances: Chances, codes: npt.NDArray[np.int64]) -> float:
+def fit_temperature(chances: Float64Array, codes: Int64Array) -> float:
     """The temperature that makes held-out outcomes likeliest (Guo et al. 2017).
 
     >>> overconfident = np.array([[0.99, 0.01]] * 10)
@@ -224,7 +218,7 @@ def fit_temperature(chances: Chances, codes: npt.NDArray[np.int64]) -> float:
     return float(np.exp(minimize_scalar(surprise, bounds=(-2.0, 2.0), method="bounded").x))
 
 
-def class_weights(codes: npt.NDArray[np.int64], classes: int, balanced: bool) -> Floats | None:
+def class_weights(codes: Int64Array, classes: int, balanced: bool) -> Float32Array | None:
     """A weight a row that makes all classes count the same, or none."""
     if not balanced:
         return None
@@ -232,7 +226,7 @@ def class_weights(codes: npt.NDArray[np.int64], classes: int, balanced: bool) ->
     return np.asarray(1 / (classes * share))[codes].astype(np.float32)
 
 
-def inner_split(codes: npt.NDArray[np.int64], seed: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def inner_split(codes: Int64Array, seed: int) -> tuple[IntArray, IntArray]:
     """A fifth of each class to stop by; with few rows none."""
     if len(codes) < MIN_INNER or np.bincount(codes).min() < 5:
         return np.arange(len(codes)), np.zeros(0, dtype=np.intp)

@@ -7,20 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from edfa.errors import DataError
-from edfa.predictors.base import Floats
-from edfa.predictors.conditional import Draw, Weights
+from edfa.predictors.conditional import Draw
 from edfa.predictors.tokens import one_thread
+from edfa.typing import Float32Array, Float64Array, Int64Array
 
 __all__ = ["MOST", "Bins", "bin_network"]
 
 MOST = 16  # bins of a column that has more values than that
 WIDTH = 192
-Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +36,14 @@ class Bins:
     (array([0., 1.], dtype=float32), array([0.1, 0.9]))
     """
 
-    cuts: tuple[Floats, ...]
-    typical: tuple[Floats, ...]
+    cuts: tuple[Float32Array, ...]
+    typical: tuple[Float32Array, ...]
     network: nn.Module
 
     @classmethod
     def of(
         cls,
-        rows: Floats,
+        rows: Float32Array,
         *,
         seed: int = 0,
         epochs: int = 30,
@@ -63,14 +61,14 @@ class Bins:
             made._learn(made.codes(rows), epochs, batch, progress)
         return made
 
-    def given(self, X: Floats) -> Draw:  # noqa: N803
+    def given(self, X: Float32Array) -> Draw:  # noqa: N803
         """The bins of a feature, each by its median, with their chances."""
         known = ~np.isnan(X)
         with one_thread(), torch.no_grad():
             logits = self.network(self.light(torch.from_numpy(self.codes(X)), torch.from_numpy(known)))
             parts = [part.double().softmax(dim=1).numpy() for part in torch.split(logits, self._sizes, dim=1)]
 
-        def draw(feature: int) -> tuple[Floats, Weights]:
+        def draw(feature: int) -> tuple[Float32Array, Float64Array]:
             return np.tile(self.typical[feature], (len(X), 1)), parts[feature]
 
         return draw
@@ -79,7 +77,7 @@ class Bins:
     def _sizes(self) -> list[int]:
         return [len(t) for t in self.typical]
 
-    def codes(self, rows: Floats) -> Codes:
+    def codes(self, rows: Float32Array) -> Int64Array:
         """The bin of each value; that of NaN is not read."""
         return np.stack([np.searchsorted(c, v, side="right") for c, v in zip(self.cuts, rows.T, strict=True)], axis=1)
 
@@ -90,7 +88,7 @@ class Bins:
         lit = torch.zeros(len(codes), sum(self._sizes), device=codes.device)
         return lit.scatter_(1, places, known.float())
 
-    def _learn(self, codes: Codes, epochs: int, batch: int, progress: Callable[[int, int], None] | None) -> None:
+    def _learn(self, codes: Int64Array, epochs: int, batch: int, progress: Callable[[int, int], None] | None) -> None:
         rows, sizes = torch.from_numpy(codes), self._sizes
         optimiser = torch.optim.Adam(self.network.parameters(), lr=2e-3)
         slower = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
@@ -111,7 +109,7 @@ class Bins:
                 progress(epoch + 1, epochs)
 
 
-def bin_network(typical: Sequence[Floats]) -> nn.Sequential:
+def bin_network(typical: Sequence[Float32Array]) -> nn.Sequential:
     """A fresh network from and to the bins of all columns."""
     width = sum(len(t) for t in typical)
     return nn.Sequential(
@@ -119,7 +117,7 @@ def bin_network(typical: Sequence[Floats]) -> nn.Sequential:
     )
 
 
-def _bins(column: Floats) -> tuple[Floats, Floats]:
+def _bins(column: Float32Array) -> tuple[Float32Array, Float32Array]:
     """Between which values a column is cut, and the median of each bin."""
     values = np.unique(column)
     if len(values) > MOST:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from safetensors.numpy import load, save
 from sklearn.tree import DecisionTreeClassifier
@@ -18,18 +17,9 @@ from sklearn.tree import DecisionTreeClassifier
 from edfa.data.graph import Graph
 from edfa.data.synthetic import Network
 from edfa.errors import MissingExtraError, SchemaError
-from edfa.predictors.base import (
-    Chances,
-    Floats,
-    Mask,
-    Predictor,
-    by_mask,
-    class_weights,
-    fit_temperature,
-    inner_split,
-    soften,
-)
+from edfa.predictors.base import Predictor, by_mask, class_weights, fit_temperature, inner_split, soften
 from edfa.predictors.store import read_parts, write_parts
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["BayesNet"]
 
@@ -83,7 +73,7 @@ class BayesNet(Predictor):
         self.calibrate = calibrate
         self.threshold = threshold
 
-    def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
+    def _fit(self, matrix: Float32Array, codes: Int64Array) -> None:
         chosen = range(matrix.shape[1]) if self.features is None else self.features
         if not len(chosen) or any(not 0 <= i < matrix.shape[1] for i in chosen):
             raise SchemaError(f"features must name columns from 0 to {matrix.shape[1] - 1}, not {self.features}")
@@ -103,7 +93,7 @@ class BayesNet(Predictor):
             told = self.network_.posterior(levels[held])
             self._temperature = fit_temperature(told, codes[known][held])
 
-    def _levels(self, known: Floats, which: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    def _levels(self, known: Float32Array, which: IntArray) -> Int64Array:
         """The bin of each value; ``which`` of the network's columns they are."""
         parts = [np.searchsorted(self._edges[i], known[:, k], side="right") for k, i in enumerate(which)]
         return np.stack(parts, axis=1).astype(np.int64) if parts else np.zeros((len(known), 0), dtype=np.int64)
@@ -133,16 +123,16 @@ class BayesNet(Predictor):
             tables[name] = counts / counts.sum(axis=-1, keepdims=True)
         self._assemble(parents, tables)
 
-    def _assemble(self, parents: dict[str, tuple[str, ...]], tables: dict[str, npt.NDArray[np.float64]]) -> None:
+    def _assemble(self, parents: dict[str, tuple[str, ...]], tables: dict[str, Float64Array]) -> None:
         levels = {name: tuple(str(k) for k in range(table.shape[-1])) for name, table in tables.items()}
         self.network_ = Network(Graph(parents), levels, tables, TARGET)
 
-    def _answer(self, mask: Mask, known: Floats) -> npt.NDArray[np.float64]:
+    def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         """The same for people whose facts fall into the same bins, so each combination is worked out once."""
         told = self._ask(mask, known, TARGET)
         return soften(told, self._temperature) if self.calibrate else told
 
-    def conditional(self, X: Floats, feature: int) -> tuple[Floats, Chances]:  # noqa: N803
+    def conditional(self, X: Float32Array, feature: int) -> tuple[Float32Array, Float64Array]:  # noqa: N803
         """What a feature may be given what is known: one value a level (its bin's median), and their exact chances."""
         self._check_fitted()
         if feature not in self._columns:
@@ -155,7 +145,7 @@ class BayesNet(Predictor):
             chances[rows] = self._ask(mask, matrix[np.ix_(rows, np.flatnonzero(mask))], f"x{feature}")
         return values, chances
 
-    def _ask(self, mask: Mask, known: Floats, node: str) -> Chances:
+    def _ask(self, mask: BoolArray, known: Float32Array, node: str) -> Float64Array:
         columns = np.flatnonzero(mask)
         inside = np.flatnonzero(np.isin(columns, self._columns))
         which = np.searchsorted(self._columns, columns[inside])
@@ -167,7 +157,7 @@ class BayesNet(Predictor):
     def to_folder(self, folder: str | Path) -> None:
         """Write structure, tables and bins; no pickle."""
         self._check_fitted()
-        arrays: dict[str, npt.NDArray[Any]] = {f"t.{name}": table for name, table in self.network_.tables.items()}
+        arrays: dict[str, AnyArray] = {f"t.{name}": table for name, table in self.network_.tables.items()}
         arrays |= {f"e.{i}": edges for i, edges in enumerate(self._edges)}
         arrays |= {f"v.{i}": values for i, values in enumerate(self._typical)}
         arrays |= {"varies": self.varies_.astype(np.uint8), "temperature": np.array([self._temperature])}
@@ -204,7 +194,7 @@ def _pyagrum() -> Any:
             raise MissingExtraError("BayesNet", "bn") from None
 
 
-def _edges(column: Floats, codes: npt.NDArray[np.int64], bins: int) -> Floats:
+def _edges(column: Float32Array, codes: Int64Array, bins: int) -> Float32Array:
     """Between which values a column is cut: between all of a few, where a small tree for the outcome cuts many."""
     known = ~np.isnan(column)
     values = np.unique(column[known])
@@ -216,7 +206,7 @@ def _edges(column: Floats, codes: npt.NDArray[np.int64], bins: int) -> Floats:
     return np.unique(cuts.threshold[cuts.feature >= 0]).astype(np.float32)
 
 
-def _typical(column: Floats, edges: Floats) -> Floats:
+def _typical(column: Float32Array, edges: Float32Array) -> Float32Array:
     """The median value of each bin; between its edges where it is empty."""
     known = np.sort(column[~np.isnan(column)])
     bins = np.searchsorted(edges, known, side="right")

@@ -9,16 +9,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.errors import DataError
-from edfa.predictors.base import Floats, by_mask
+from edfa.predictors.base import by_mask
 from edfa.predictors.bn import BayesNet
+from edfa.typing import Float32Array, Float64Array, IntArray
 
 __all__ = ["Draw", "Exact", "Neighbours", "Sampler", "smallest"]
 
-Weights = npt.NDArray[np.float64]
-Draw = Callable[[int], tuple[Floats, Weights]]
+Draw = Callable[[int], tuple[Float32Array, Float64Array]]
 LIMIT = 10_000  # training people to look among
 FEWEST, MOST = 50, 200  # neighbours
 BLOCK = 200_000  # distances at a time: few enough to stay in a processor's cache
@@ -30,7 +29,7 @@ KEPT = 16  # sets of known features whose space is held in memory
 class Sampler(Protocol):
     """Values a feature may take for each person, given what is known of them, with weights that add up to one."""
 
-    def given(self, X: Floats) -> Draw:  # noqa: N803
+    def given(self, X: Float32Array) -> Draw:  # noqa: N803
         """A function from a feature to values and weights, two arrays (people, draws)."""
 
 
@@ -51,13 +50,13 @@ class Neighbours:
     ((1, 50), 53.0, 151.0)
     """
 
-    rows: Floats
-    columns: tuple[Floats, ...]
+    rows: Float32Array
+    columns: tuple[Float32Array, ...]
     k: int
-    _spaces: dict[bytes, tuple[Weights, Weights]] = field(default_factory=dict, init=False, repr=False)
+    _spaces: dict[bytes, tuple[Float64Array, Float64Array]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, rows: Floats, categorical: Iterable[int], *, k: int | None = None, seed: int = 0) -> "Neighbours":
+    def of(cls, rows: Float32Array, categorical: Iterable[int], *, k: int | None = None, seed: int = 0) -> "Neighbours":
         """Look among these training rows, at most 10,000 of them drawn by the seed."""
         if not len(rows) or np.isnan(rows).any():
             raise DataError("neighbours are looked for among complete training rows; there must be some, without NaN")
@@ -68,7 +67,7 @@ class Neighbours:
         columns = tuple(_levels(c) if j in words else _standard(c) for j, c in enumerate(kept.T))
         return cls(kept, columns, min(size, len(kept)))
 
-    def nearest(self, X: Floats) -> npt.NDArray[np.intp]:  # noqa: N803
+    def nearest(self, X: Float32Array) -> IntArray:  # noqa: N803
         """The places in ``rows`` of the nearest, a row a person, in no order."""
         if len(X) == 1:
             known = np.flatnonzero(~np.isnan(X[0]))
@@ -79,7 +78,7 @@ class Neighbours:
             found[people] = self._nearest(np.flatnonzero(mask), unique)[place.ravel()]
         return found
 
-    def _nearest(self, known: npt.NDArray[np.intp], facts: Floats) -> npt.NDArray[np.intp]:
+    def _nearest(self, known: IntArray, facts: Float32Array) -> IntArray:
         """Distances by a matrix product; ties are broken by the order of ``rows``, which is random."""
         if not len(known):
             return np.tile(np.arange(self.k), (len(facts), 1))
@@ -96,7 +95,7 @@ class Neighbours:
             found[part] = smallest(distance, self.k)
         return np.sort(found, axis=1)
 
-    def _space(self, known: npt.NDArray[np.intp]) -> tuple[Weights, Weights]:
+    def _space(self, known: IntArray) -> tuple[Float64Array, Float64Array]:
         """Where training people lie by these features, and how far from the origin, squared; kept for the next."""
         key = known.tobytes()
         if (found := self._spaces.get(key)) is None:
@@ -107,7 +106,7 @@ class Neighbours:
             self._spaces[key] = found
         return found
 
-    def _place(self, j: int, values: Floats) -> Weights:
+    def _place(self, j: int, values: Float32Array) -> Float64Array:
         """Where values of a column lie in the space of distances."""
         column = self.columns[j]
         if column.ndim == 1:
@@ -116,13 +115,13 @@ class Neighbours:
         levels, scale = column
         return np.asarray((values[:, None] == levels) * scale)
 
-    def given(self, X: Floats) -> Draw:  # noqa: N803
+    def given(self, X: Float32Array) -> Draw:  # noqa: N803
         """What the neighbours have there; all count the same."""
         near = self.nearest(X)
         weights = np.full(near.shape, 1 / self.k)
         return lambda feature: (self.rows[:, feature][near], weights)
 
-    def complete(self, X: Floats) -> Floats:  # noqa: N803
+    def complete(self, X: Float32Array) -> Float32Array:  # noqa: N803
         """Each person k times (people, k, features), what is not known taken from one neighbour at a time."""
         return np.where(np.isnan(X)[:, None, :], self.rows[self.nearest(X)], X[:, None, :])
 
@@ -133,17 +132,17 @@ class Exact:
 
     network: BayesNet
 
-    def given(self, X: Floats) -> Draw:  # noqa: N803
+    def given(self, X: Float32Array) -> Draw:  # noqa: N803
         """One draw a level; a level stands for its bin by one of its values."""
 
-        def draw(feature: int) -> tuple[Floats, Weights]:
+        def draw(feature: int) -> tuple[Float32Array, Float64Array]:
             values, chances = self.network.conditional(X, feature)
             return np.tile(values, (len(X), 1)), chances
 
         return draw
 
 
-def smallest(distance: Weights, k: int) -> npt.NDArray[np.intp]:
+def smallest(distance: Float64Array, k: int) -> IntArray:
     """The places of the k smallest of each row, in no order.
 
     Of many, each row is first cut down to what is no larger than the k-th smallest of the least of every group: a few
@@ -166,12 +165,12 @@ def smallest(distance: Weights, k: int) -> npt.NDArray[np.intp]:
     return np.take_along_axis(which, np.argpartition(few, k - 1, axis=1)[:, :k], axis=1)
 
 
-def _standard(column: Floats) -> Floats:
+def _standard(column: Float32Array) -> Float32Array:
     """Mean and spread."""
     return np.array([column.mean(), column.std() or 1], dtype=np.float32)
 
 
-def _levels(column: Floats) -> Floats:
+def _levels(column: Float32Array) -> Float32Array:
     """The levels, and how much one counts: two random people differ by 2 in squares, as in standard units."""
     levels, counts = np.unique(column, return_counts=True)
     differ = 1 - float(((counts / len(column)) ** 2).sum())

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edfa.predictors.base import Floats
+from edfa.typing import AnyArray, BoolArray, Float32Array, IntArray
 
 __all__ = ["Forest"]
 
-Codes = npt.NDArray[np.intp]
 BLOCK = 500_000  # people times leaves at once: few enough to stay in a processor's cache
 
 
@@ -39,12 +38,12 @@ class Forest:
     ((3, 2), True)
     """
 
-    value: Floats
-    low: Floats
-    high: Floats
-    tree: Codes
+    value: Float32Array
+    low: Float32Array
+    high: Float32Array
+    tree: IntArray
     base: float
-    cuts: tuple[Floats, ...]
+    cuts: tuple[Float32Array, ...]
 
     @classmethod
     def of(cls, model: bytes | bytearray) -> "Forest":
@@ -77,7 +76,7 @@ class Forest:
         np.maximum.at(largest, self.tree, np.abs(self.value))
         return float(4 * len(largest) * np.finfo(np.float32).eps * (largest.sum() + abs(self.base) + 1))
 
-    def lean(self, known: Floats, column: Codes, value: Floats) -> Floats:
+    def lean(self, known: Float32Array, column: IntArray, value: Float32Array) -> Float32Array:
         """The sum of every person's leaves (log odds), with one column given one value, for every such try in turn."""
         found = np.empty((len(known), len(column)), dtype=np.float32)
         outside = [self._outside(j, known[:, j]) for j in range(known.shape[1])]
@@ -95,17 +94,17 @@ class Forest:
                 found[part, of] = elsewhere @ gained
         return found + np.float32(self.base)
 
-    def _outside(self, column: int, values: Floats) -> tuple[npt.NDArray[np.uint8], Codes]:
+    def _outside(self, column: int, values: Float32Array) -> tuple[npt.NDArray[np.uint8], IntArray]:
         """Which leaves the distinct values of a column are kept out of, and which of these each value is."""
         distinct, place = np.unique(values, return_inverse=True)
         return (~self._inside(column, distinct)).view(np.uint8), place.reshape(-1)
 
-    def _inside(self, column: int, values: Floats) -> npt.NDArray[np.bool_]:
+    def _inside(self, column: int, values: Float32Array) -> BoolArray:
         """Which values lie between a leaf's bounds (values, leaves)."""
         return np.asarray((values[:, None] >= self.low[column]) & (values[:, None] < self.high[column]))
 
 
-def _join(trees: list[Any], name: str, kind: type) -> npt.NDArray[Any]:
+def _join(trees: list[Any], name: str, kind: type) -> AnyArray:
     return np.concatenate([np.asarray(tree[name], dtype=kind) for tree in trees])
 
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from safetensors.numpy import load, save
 from torch import Tensor, nn
 
 from edfa.errors import SchemaError
-from edfa.predictors.base import Floats, Mask, Predictor, class_weights, fit_temperature, inner_split, soften
+from edfa.predictors.base import Predictor, class_weights, fit_temperature, inner_split, soften
 from edfa.predictors.store import read_parts, write_parts
 from edfa.predictors.tokens import Tokens, find_knots, one_thread, place
+from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Neural", "Tokens", "one_thread"]
 
@@ -46,7 +46,7 @@ class Neural(Predictor):
     def _network(self, knots: list[int], classes: int) -> nn.Module:
         """A fresh network."""
 
-    def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
+    def _fit(self, matrix: Float32Array, codes: Int64Array) -> None:
         if self.epochs < 1 or self.batch < 1 or not self.rate > 0 or self.patience < 1:
             raise SchemaError("epochs, batch and patience are at least 1 and rate is above 0")
         self._knots = find_knots(matrix)
@@ -62,7 +62,7 @@ class Neural(Predictor):
             self._train(lessons, *(torch.from_numpy(rows).to(where) for rows in inner_split(codes, self.seed)))
         self._model.to("cpu").eval()
 
-    def _encode(self, known: Floats, columns: npt.NDArray[np.intp]) -> Floats:
+    def _encode(self, known: Float32Array, columns: IntArray) -> Float32Array:
         return place(known, [self._knots[j] for j in columns])
 
     def _where(self) -> torch.device:
@@ -114,7 +114,7 @@ class Neural(Predictor):
     def _state(self) -> dict[str, Tensor]:
         return {name: tensor.detach().clone() for name, tensor in self._model.state_dict().items()}
 
-    def _answer(self, mask: Mask, known: Floats) -> npt.NDArray[np.float64]:
+    def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         """Packed: everybody here knows the same features, so only those columns go in."""
         columns = np.flatnonzero(mask)
         values = torch.from_numpy(self._encode(known, columns))
@@ -123,7 +123,7 @@ class Neural(Predictor):
             chances = torch.cat(parts).double().softmax(dim=1)
         return soften(chances.numpy(), self._temperature)
 
-    def differentiable(self, mask: Mask) -> Callable[[Tensor], Tensor]:
+    def differentiable(self, mask: BoolArray) -> Callable[[Tensor], Tensor]:
         """Logits as a function of the values known (float64, just those columns), through which gradients flow."""
         network, columns = deepcopy(self._model).double().requires_grad_(False), torch.from_numpy(np.flatnonzero(mask))
         knots = [torch.from_numpy(self._knots[j]).double() for j in columns]

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edfa.predictors.base import Floats
+from edfa.typing import Float32Array
 
 __all__ = ["Tokens", "find_knots", "one_thread", "place"]
 
@@ -16,9 +16,9 @@ MIN_SEEN = 10  # how often such a number must be seen on average
 KNOTS = 32  # of any other column
 
 
-def find_knots(matrix: Floats) -> list[Floats]:
+def find_knots(matrix: Float32Array) -> list[Float32Array]:
     """The knots of each column: all values where they are codes, seen often enough; else some of them."""
-    knots: list[Floats] = []
+    knots: list[Float32Array] = []
     for column in matrix.T:
         known = column[~np.isnan(column)]
         found = np.unique(known)
@@ -31,7 +31,7 @@ def find_knots(matrix: Floats) -> list[Floats]:
     return knots
 
 
-def place(rows: Floats, knots: Sequence[Floats]) -> Floats:
+def place(rows: Float32Array, knots: Sequence[Float32Array]) -> Float32Array:
     """Where each value lies between the knots of its column; beyond them, at the last one; NaN at the first."""
     places = [np.interp(column, k, np.arange(len(k))) for column, k in zip(rows.T, knots, strict=True)]
     return np.nan_to_num(np.stack(places, axis=1).astype(np.float32), copy=False)

@@ -14,14 +14,14 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 import xgboost as xgb
 from safetensors.numpy import load, save
 
 from edfa.errors import SchemaError, UnknownNameError
-from edfa.predictors.base import Floats, Mask, Predictor, class_weights, fit_temperature, inner_split, soften
+from edfa.predictors.base import Predictor, class_weights, fit_temperature, inner_split, soften
 from edfa.predictors.forest import Forest
 from edfa.predictors.store import read_parts, write_parts
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["SubsetXGB"]
 
@@ -38,7 +38,7 @@ class SubsetXGB(Predictor):
     ----------
     mode
         ``"per_subset"``: one model a subset; ``"nan"``: one model for all, trained on masked copies.
-    trees, depth, rate
+    n_estimators, max_depth, learning_rate
         At most so many trees of that depth at that learning rate; an inner split stops earlier.
     balanced
         Whether all classes count the same.
@@ -62,9 +62,9 @@ class SubsetXGB(Predictor):
         mode: Mode = "per_subset",
         *,
         seed: int = 0,
-        trees: int = 300,
-        depth: int = 4,
-        rate: float = 0.1,
+        n_estimators: int = 300,
+        max_depth: int = 4,
+        learning_rate: float = 0.1,
         balanced: bool = False,
         calibrate: bool = False,
         threshold: float | None = None,
@@ -73,20 +73,20 @@ class SubsetXGB(Predictor):
     ) -> None:
         self.mode = mode
         self.seed = seed
-        self.trees = trees
-        self.depth = depth
-        self.rate = rate
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
         self.balanced = balanced
         self.calibrate = calibrate
         self.threshold = threshold
         self.keep = keep
         self.folder = folder
 
-    def _fit(self, matrix: Floats, codes: npt.NDArray[np.int64]) -> None:
+    def _fit(self, matrix: Float32Array, codes: Int64Array) -> None:
         if self.mode not in ("per_subset", "nan"):
             raise UnknownNameError("mode", self.mode, ("per_subset", "nan"))
-        if self.trees < 1 or self.depth < 1 or not self.rate > 0 or self.keep < 1:
-            raise SchemaError("trees, depth and keep are at least 1 and rate is above 0")
+        if self.n_estimators < 1 or self.max_depth < 1 or not self.learning_rate > 0 or self.keep < 1:
+            raise SchemaError("n_estimators, max_depth and keep are at least 1 and learning_rate is above 0")
         self._matrix, self._codes = matrix, codes
         self._inner = inner_split(codes, self.seed)
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
@@ -96,7 +96,7 @@ class SubsetXGB(Predictor):
         self._making: dict[bytes, threading.Lock] = {}
         self.fingerprint_ = self._fingerprint()
 
-    def _answer(self, mask: Mask, known: Floats) -> npt.NDArray[np.float64]:
+    def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         booster = self.booster(mask)
         if self.mode == "nan":
             full = np.full((len(known), len(mask)), np.nan, dtype=np.float32)
@@ -106,7 +106,7 @@ class SubsetXGB(Predictor):
         temperature = booster.attr("temperature")
         return soften(chances, float(temperature)) if temperature else chances
 
-    def booster(self, mask: Mask) -> xgb.Booster:
+    def booster(self, mask: BoolArray) -> xgb.Booster:
         """The model for a set of known features: from memory, from disk, or fitted now."""
         self._check_fitted()
         mask = mask & self.varies_
@@ -128,7 +128,7 @@ class SubsetXGB(Predictor):
                 self._making.pop(key, None)
             return booster
 
-    def cells(self, mask: Mask, feature: int) -> Floats:
+    def cells(self, mask: BoolArray, feature: int) -> Float32Array:
         """The thresholds at which the model for ``mask`` can tell two values of a feature apart, in order.
 
         Two values between the same two neighbours are the same to it: a value x belongs to the cell
@@ -141,8 +141,8 @@ class SubsetXGB(Predictor):
         return self._forest(self.booster(mask)).cuts[column]
 
     def _decide_tries(
-        self, mask: Mask, known: Floats, column: npt.NDArray[np.intp], value: Floats
-    ) -> npt.NDArray[np.intp] | None:
+        self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
+    ) -> IntArray | None:
         """From the leaves; the trees are asked about what is too near to the border."""
         sure = self.threshold is None or 0 < self.threshold < 1
         if self.mode == "nan" or len(self.classes_) > 2 or not sure:
@@ -169,7 +169,7 @@ class SubsetXGB(Predictor):
                 found = self._forests[booster] = Forest.of(booster.save_raw("json"))
         return found
 
-    def _faithful(self, booster: xgb.Booster, forest: Forest, mask: Mask) -> bool:
+    def _faithful(self, booster: xgb.Booster, forest: Forest, mask: BoolArray) -> bool:
         """Whether the leaves tell of some training people what the trees do: XGBoost may change what it writes."""
         with self._lock:
             if (found := self._checked.get(booster)) is None:
@@ -183,10 +183,10 @@ class SubsetXGB(Predictor):
     def to_folder(self, folder: str | Path) -> None:
         """Write what was learnt: the training rows and every model fitted so far, as UBJSON."""
         self._check_fitted()
-        classes: npt.NDArray[Any] = np.asarray(self.classes_)
+        classes: AnyArray = np.asarray(self.classes_)
         if classes.dtype.kind not in "iufb":
             raise SchemaError("classes must be numbers to be saved; use a Table's y")
-        arrays: dict[str, npt.NDArray[Any]] = {"matrix": self._matrix, "codes": self._codes, "classes": classes}
+        arrays: dict[str, AnyArray] = {"matrix": self._matrix, "codes": self._codes, "classes": classes}
         parts = {f"{key.hex()}.ubj": bytes(b.save_raw("ubj")) for key, b in self._boosters.items()}
         write_parts(folder, "SubsetXGB", self.get_params(), {"train.safetensors": save(arrays)} | parts)
 
@@ -211,12 +211,12 @@ class SubsetXGB(Predictor):
         self._forests, self._checked = WeakKeyDictionary(), WeakKeyDictionary()
         self._lock, self._making = threading.RLock(), {}
 
-    def _train(self, mask: Mask) -> xgb.Booster:
+    def _train(self, mask: BoolArray) -> xgb.Booster:
         train, check = self._inner
         parameters: dict[str, Any] = {
             "tree_method": "hist",
-            "max_depth": self.depth,
-            "eta": self.rate,
+            "max_depth": self.max_depth,
+            "eta": self.learning_rate,
             "subsample": 0.9,
             "seed": self.seed,
             "nthread": 1,
@@ -228,11 +228,11 @@ class SubsetXGB(Predictor):
             parameters |= {"objective": "multi:softprob", "eval_metric": "mlogloss", "num_class": classes}
         learnt = self._data(train, mask)
         if not len(check):
-            return xgb.train(parameters, learnt, num_boost_round=min(self.trees, 50), verbose_eval=False)
+            return xgb.train(parameters, learnt, num_boost_round=min(self.n_estimators, 50), verbose_eval=False)
         booster = xgb.train(
             parameters,
             learnt,
-            num_boost_round=self.trees,
+            num_boost_round=self.n_estimators,
             evals=[(self._data(check, mask), "check")],
             early_stopping_rounds=20,
             verbose_eval=False,
@@ -244,7 +244,7 @@ class SubsetXGB(Predictor):
             best.set_attr(temperature=repr(found))
         return best
 
-    def _data(self, rows: npt.NDArray[np.intp], mask: Mask) -> xgb.DMatrix:
+    def _data(self, rows: IntArray, mask: BoolArray) -> xgb.DMatrix:
         matrix, codes = self._matrix[rows], self._codes[rows]
         if self.mode == "nan":
             matrix, codes = _masked_copies(matrix, codes, self.seed)
@@ -284,7 +284,7 @@ class SubsetXGB(Predictor):
         return booster
 
 
-def _chances(told: Any) -> npt.NDArray[np.float64]:
+def _chances(told: Any) -> Float64Array:
     """One column a class, adding up to one."""
     found = np.asarray(told)
     if found.ndim == 2:
@@ -295,7 +295,7 @@ def _chances(told: Any) -> npt.NDArray[np.float64]:
     return chances
 
 
-def _masked_copies(matrix: Floats, codes: npt.NDArray[np.int64], seed: int) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _masked_copies(matrix: Float32Array, codes: Int64Array, seed: int) -> tuple[Float32Array, Int64Array]:
     """Each row several times, with a uniform number of its features known."""
     random = np.random.default_rng(seed)
     copies = np.tile(matrix, (COPIES, 1))

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from edfa.checked import checked
 from edfa.data.feature import Feature
 from edfa.data.schema import Schema
 from edfa.errors import SchemaError
+from edfa.parsing import checked
 
 __all__ = ["Constraints", "Reading"]
 

@@ -8,16 +8,17 @@ import numpy as np
 
 from edfa.errors import DataError, UnknownNameError
 from edfa.explanation.necessity import Sweep, sweep
-from edfa.jobs import processors, share
-from edfa.predictors.base import Mask, Predictor
-from edfa.recourse.base import Codes, Found, Searcher, Task
+from edfa.parallel import count_jobs, map_parallel
+from edfa.people import Explained, People, States
+from edfa.predictors.base import Predictor
+from edfa.recourse._search.postprocess import affordable, confirm, minimise, undominated
+from edfa.recourse._search.ranking import apart, diverse, lengths, menu
+from edfa.recourse._search.single_changes import interval
 from edfa.recourse.constraints import Constraints
-from edfa.recourse.finish import affordable, confirm, minimise, undominated
-from edfa.recourse.measure import apart, diverse, lengths, menu
-from edfa.recourse.options import interval
-from edfa.recourse.people import Explained, People, States
+from edfa.recourse.no_plan import Why
 from edfa.recourse.plans import Plans
-from edfa.recourse.reasons import Why
+from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
+from edfa.typing import BoolArray, IntArray
 
 __all__ = ["find_recourse"]
 
@@ -32,7 +33,7 @@ def find_recourse(
     wanted: int | None = None,
     k: int | None = None,
     seed: int = 0,
-    jobs: int | None = 1,
+    n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plans:
     """What everybody could change to get another decision.
@@ -52,17 +53,18 @@ def find_recourse(
         At most so many plans each: the best, then those farthest from it and from each other.
     seed
         For searchers that draw; the same people get the same plans, alone or in a batch.
-    jobs
-        So many share the work, or None: one a processor. Plans do not depend on it.
+    n_jobs
+        How many threads share the work, as scikit-learn counts them (-1: one a processor). Plans do not depend on it.
     progress
         Told how many of how many different people and states are done.
 
     Examples
     --------
     >>> import edfa
-    >>> from edfa.recourse import Nearest, People
+    >>> from edfa.people import People
+    >>> from edfa.recourse import Nearest
     >>> table = edfa.load("german")
-    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> known = table.test.X[:40].copy()
     >>> known[:, 10:] = np.nan
     >>> plans = find_recourse(People(known, table.schema, table.encoder, model), Nearest(table.train))
@@ -88,10 +90,10 @@ def find_recourse(
         swept = states.swept.take(rows, rules.free if searcher.sweeps else rules.free & False)
     else:
         rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
-    tasks = [Task(group, rules, people.predictor, goal, seed) for group in swept.groups]
+    tasks = [SearchProblem(group, rules, people.predictor, goal, seed) for group in swept.groups]
     done = list(accumulate(len(task) for task in tasks))
     parts: list[dict[str, Any]] = []
-    for part in share(lambda task: _columns(searcher, task, rows, k), tasks, processors(jobs)):
+    for part in map_parallel(lambda task: _columns(searcher, task, rows, k), tasks, count_jobs(n_jobs)):
         parts.append(part)
         if progress:
             progress(done[len(parts) - 1], done[-1])
@@ -114,8 +116,8 @@ def _position(predictor: Predictor, wanted: int) -> int:
 
 
 def _sweep(
-    people: People, predictor: Predictor, goal: int | None, searcher: Searcher, free: Mask
-) -> tuple[Codes, Sweep, Codes]:
+    people: People, predictor: Predictor, goal: int | None, searcher: Searcher, free: BoolArray
+) -> tuple[IntArray, Sweep, IntArray]:
     """The rows of people who are not where they want to be, what single changes would do, everybody's decision."""
     swept = free if searcher.sweeps else free & False
     if goal is None:
@@ -130,10 +132,10 @@ def _sweep(
     return rows, sweep(people.X[rows], predictor, searcher.support, swept), decision
 
 
-def _search(searcher: Searcher, task: Task) -> Found:
+def _search(searcher: Searcher, task: SearchProblem) -> Candidates:
     """What the searcher proposes, made sure of."""
     if not len(task.free):
-        return Found.none(task)
+        return Candidates.none(task)
     found = searcher.search(task)
     if not searcher.finished:
         found = confirm(searcher, task, found)
@@ -143,7 +145,7 @@ def _search(searcher: Searcher, task: Task) -> Found:
     return affordable(task, found)
 
 
-def _columns(searcher: Searcher, task: Task, rows: Codes, k: int | None) -> dict[str, Any]:
+def _columns(searcher: Searcher, task: SearchProblem, rows: IntArray, k: int | None) -> dict[str, Any]:
     """A task's plans, in order, once for each person of its cases."""
     found = _search(searcher, task)
     size = lengths(task.rules, task.mask, task.facts[found.case], found.to)

@@ -7,13 +7,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from edfa import html
-from edfa.predictors.base import Floats
-from edfa.recourse.people import Numbers, People
-from edfa.recourse.rules import Bools, Reals
+from edfa.people import People
+from edfa.text import html
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Change", "NoPlan", "Plan", "Plans", "Reason"]
 
@@ -47,8 +45,8 @@ class Plan:
     says whether training people are like the result, ``inlier_base`` what share of real people are (see
     ``edfa.recourse.plausible``). ``invalidation`` is the chance that it fails when its numbers are met only
     roughly (from ``PROBE``). ``survival`` is the chance that it still holds when everything is known, with its standard
-    error (from ``Lasting`` or ``survive``). ``donor`` is the training row whose values it takes. ``unknown`` was not
-    known.
+    error (from ``SurvivalSearch`` or ``survive``). ``donor`` is the training row whose values it takes. ``unknown``
+    was not known.
     """
 
     id: str
@@ -104,26 +102,26 @@ class Plans:
     """
 
     people: People
-    decision: Numbers
-    of: Numbers
-    to: Floats
-    low: Floats
-    high: Floats
-    reached: Numbers
-    before: Reals
-    after: Reals
-    l0: Numbers
-    l2: Reals
-    heom: Reals
-    effort: Reals
-    valid: Bools
-    donor: Numbers
+    decision: Int64Array
+    of: Int64Array
+    to: Float32Array
+    low: Float32Array
+    high: Float32Array
+    reached: Int64Array
+    before: Float64Array
+    after: Float64Array
+    l0: Int64Array
+    l2: Float64Array
+    heom: Float64Array
+    effort: Float64Array
+    valid: BoolArray
+    donor: Int64Array
     reasons: Mapping[int, NoPlan]
-    inlier: Reals | None = None
-    inlier_base: Reals | None = None
-    invalidation: Reals | None = None
-    survival: Reals | None = None
-    survival_error: Reals | None = None
+    inlier: Float64Array | None = None
+    inlier_base: Float64Array | None = None
+    invalidation: Float64Array | None = None
+    survival: Float64Array | None = None
+    survival_error: Float64Array | None = None
     made: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -136,22 +134,22 @@ class Plans:
         return (self[i] for i in range(len(self)))
 
     @cached_property
-    def count(self) -> Numbers:
+    def count(self) -> Int64Array:
         """How many plans each of the people has."""
         return np.bincount(self.of, minlength=len(self.people)).astype(np.int64)
 
     @property
-    def legal(self) -> Bools:
+    def legal(self) -> BoolArray:
         """Which of the people have a plan."""
         return self.count > 0
 
     @cached_property
-    def first(self) -> Numbers:
+    def first(self) -> Int64Array:
         """Each of the people's best plan, or -1."""
         return np.where(self.legal, np.cumsum(self.count) - self.count, -1)
 
     @cached_property
-    def number(self) -> Numbers:
+    def number(self) -> Int64Array:
         """A plan's place among those of its person, from 0."""
         return np.asarray(np.arange(len(self)) - self.first[self.of])
 
@@ -166,7 +164,7 @@ class Plans:
         )
         return tuple(hashlib.blake2b(t, digest_size=6).hexdigest() for t in told)
 
-    def rows(self) -> Floats:
+    def rows(self) -> Float32Array:
         """Everybody with a plan's changes made, a row a plan; what was not known stays so."""
         return np.where(np.isnan(self.to), self.people.X[self.of], self.to)
 
@@ -201,7 +199,7 @@ class Plans:
             unknown=tuple(names[j] for j in np.flatnonzero(np.isnan(facts))),
         )
 
-    def _change(self, i: int, feature: int, facts: Floats) -> Change:
+    def _change(self, i: int, feature: int, facts: Float32Array) -> Change:
         name = self.people.schema.names[feature]
         codes = [facts[feature], self.to[i, feature]]
         if not np.isnan(self.low[i]):
@@ -226,7 +224,7 @@ class Plans:
         row = self.of[plan]
         own, new = self.people.X[row, feature], self.to[plan, feature]
         new = np.where(np.isnan(new), own, new)
-        columns: dict[str, npt.NDArray[Any]] = {
+        columns: dict[str, AnyArray] = {
             "person": np.asarray(self.people.person)[row],
             "seed": np.asarray(self.people.seed)[row],
             "step": np.asarray(self.people.step)[row],
@@ -243,7 +241,7 @@ class Plans:
         parts += ["survival"] if self.survival is not None else []
         return pd.DataFrame(columns | {name: np.asarray(getattr(self, name))[plan] for name in parts})
 
-    def words(self, feature: npt.NDArray[np.intp], codes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def words(self, feature: IntArray, codes: AnyArray) -> AnyArray:
         """Cells in people's words, each of its own feature; ``None`` where there is none."""
         found = np.full(len(codes), None, dtype=object)
         for j in np.unique(feature):
@@ -254,14 +252,14 @@ class Plans:
 
     def to_json(self) -> str:
         """As JSON, without the model; ``from_json`` reads it back."""
-        from edfa.recourse.store import to_json
+        from edfa.recourse.plans_json import to_json
 
         return to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> "Plans":
         """Read what ``to_json`` wrote."""
-        from edfa.recourse.store import from_json
+        from edfa.recourse.plans_json import from_json
 
         return from_json(text)
 

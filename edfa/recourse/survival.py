@@ -9,22 +9,20 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnknownNameError
-from edfa.predictors.base import Floats, Mask, Predictor, by_mask
+from edfa.predictors.base import Predictor, by_mask
+from edfa.predictors.cache import ModelCache
 from edfa.predictors.conditional import Neighbours
-from edfa.predictors.kept import Kept
 from edfa.recourse.plans import Plans
-from edfa.recourse.rules import Bools, Reals
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Completions", "Survival", "survive"]
 
-Codes = npt.NDArray[np.intp]
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
 KEPT = 512  # sets of known features for which training people are numbered
 FEW = 16  # people of whom more is asked in a call than may be needed: a call costs more than its rows
@@ -34,8 +32,8 @@ HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)  # pla
 class Survival(NamedTuple):
     """The chance that each plan survives, and the standard error of that estimate."""
 
-    chance: Reals
-    error: Reals
+    chance: Float64Array
+    error: Float64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +52,7 @@ class Completions:
     """
 
     neighbours: Neighbours
-    _kept: Kept[Codes] = field(default_factory=lambda: Kept(KEPT), init=False, repr=False)
+    _kept: ModelCache[IntArray] = field(default_factory=lambda: ModelCache(KEPT), init=False, repr=False)
 
     @classmethod
     def of(cls, train: Table, k: int = 32, *, without: Iterable[int] = ()) -> "Completions":
@@ -65,24 +63,24 @@ class Completions:
         words = [i for i, f in enumerate(train.schema) if f.kind == "categorical"]
         return cls(Neighbours.of(train.X[kept], words, k=k))
 
-    def stands(self, people: "Decided", of: Codes, to: Floats) -> Bools:
+    def stands(self, people: "Decided", of: IntArray, to: Float32Array) -> BoolArray:
         """In which completion of the person it is for each plan survives (plans, k, or 1 where nothing is unknown).
 
         ``to`` has a row a plan and a column a feature; NaN: unchanged.
         """
         return _stands(people, *self._complete(people), of, to)
 
-    def steady(self, people: "Decided") -> Reals:
+    def steady(self, people: "Decided") -> Float64Array:
         """How often each person's decision itself stays what it is."""
         return np.asarray(self._complete(people)[1].mean(axis=1))
 
-    def survival(self, people: "Decided", of: Codes, to: Floats) -> Survival:
+    def survival(self, people: "Decided", of: IntArray, to: Float32Array) -> Survival:
         """How often each plan survives."""
         unsure = np.asarray(np.isnan(people.X[:, people.predictor.varies_]).any(axis=1))
         found = _share(self.stands(people, of, to))
         return Survival(found.chance, np.where(unsure[of], found.error, 0.0))
 
-    def race(self, people: "Decided", of: Codes, to: Floats, place: Codes, enough: float = 1.0) -> Survival:
+    def race(self, people: "Decided", of: IntArray, to: Float32Array, place: IntArray, enough: float = 1.0) -> Survival:
         """The same, but NaN for plans that cannot survive better than one before them; ``place`` is from 0 on for each.
 
         As soon as a plan survives wherever the decision stays, or ``enough``, all that come after it need not be asked
@@ -121,11 +119,11 @@ class Completions:
             alike[who] = _alike(self._kinds(people.predictor, mask)[near[who]])
         return _Filled(rows, alike)
 
-    def _kinds(self, predictor: Predictor, mask: Mask) -> Codes:
+    def _kinds(self, predictor: Predictor, mask: BoolArray) -> IntArray:
         """Training people whom the model cannot tell apart by what is not known have the same number."""
 
-        def make() -> Codes:
-            cells: list[npt.NDArray[Any]] = [np.zeros(len(self.neighbours.rows))]
+        def make() -> IntArray:
+            cells: list[AnyArray] = [np.zeros(len(self.neighbours.rows))]
             for feature in np.flatnonzero(predictor.varies_ & ~mask).tolist():
                 values, cuts = self.neighbours.rows[:, feature], predictor.cells(predictor.varies_, feature)
                 cells.append(values if cuts is None else np.searchsorted(cuts, values, side="right"))
@@ -133,7 +131,7 @@ class Completions:
 
         return self._kept.get(predictor, mask, make)
 
-    def _complete(self, people: "Decided") -> tuple["_Filled", Bools]:
+    def _complete(self, people: "Decided") -> tuple["_Filled", BoolArray]:
         """The completions, and of which the model decides as now (people, k)."""
         filled = self._fill(people)
         return filled, _ask(people, filled, np.zeros(0, dtype=np.intp), people.X[:0])[0]
@@ -142,17 +140,17 @@ class Completions:
 class _Filled(NamedTuple):
     """Completions as the model sees them (people, k, columns); of each, if told, the first that is the same to it."""
 
-    rows: Floats
-    alike: Codes | None = None
+    rows: Float32Array
+    alike: IntArray | None = None
 
     @property
-    def first(self) -> Bools:
+    def first(self) -> BoolArray:
         """Those that need to be asked about: the others are the same as one before."""
         if self.alike is None:
             return np.ones(self.rows.shape[:2], dtype=bool)
         return np.asarray(self.alike == np.arange(self.alike.shape[1]))
 
-    def spread(self, found: Bools, of: Codes | slice = slice(None)) -> Bools:
+    def spread(self, found: BoolArray, of: IntArray | slice = slice(None)) -> BoolArray:
         """What was found of the first ones of these people, for all that are the same."""
         return found if self.alike is None else np.take_along_axis(found, self.alike[of], axis=1)
 
@@ -160,8 +158,8 @@ class _Filled(NamedTuple):
 class Decided(NamedTuple):
     """Partially known rows, what is decided about them now, and where they want to be (positions of classes)."""
 
-    X: Floats
-    now: Codes
+    X: Float32Array
+    now: IntArray
     predictor: Predictor
     wanted: int | None = None
 
@@ -175,7 +173,7 @@ def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 3
     --------
     >>> import edfa
     >>> table = edfa.load("german")
-    >>> model = edfa.SubsetXGB(trees=20).fit(table.train.X, table.train.y)
+    >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> known = table.test.X[:20].copy()
     >>> known[:, 10:] = np.nan
     >>> people = edfa.People(known, table.schema, table.encoder, model)
@@ -198,7 +196,7 @@ def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 3
     return replace(plans, survival=found.chance, survival_error=found.error, made=made)
 
 
-def _ask(people: Decided, filled: _Filled, of: Codes, to: Floats) -> tuple[Bools, Bools]:
+def _ask(people: Decided, filled: _Filled, of: IntArray, to: Float32Array) -> tuple[BoolArray, BoolArray]:
     """Where the decision is as now, and where the plans survive, in one call for both."""
     first = filled.first
     person, plan, rows = np.nonzero(first)[0], *_changed(people, filled, of, to, first[of])
@@ -210,7 +208,7 @@ def _ask(people: Decided, filled: _Filled, of: Codes, to: Floats) -> tuple[Bools
     return same, filled.spread(stands, of) & same[of]
 
 
-def _stands(people: Decided, filled: _Filled, same: Bools, of: Codes, to: Floats) -> Bools:
+def _stands(people: Decided, filled: _Filled, same: BoolArray, of: IntArray, to: Float32Array) -> BoolArray:
     """Where the decision is as now, and the plan turns it."""
     stands = np.zeros((len(of), same.shape[1]), dtype=bool)
     asked = same & filled.first  # elsewhere every plan is lost with the decision
@@ -222,7 +220,9 @@ def _stands(people: Decided, filled: _Filled, same: Bools, of: Codes, to: Floats
     return stands
 
 
-def _changed(people: Decided, filled: _Filled, of: Codes, to: Floats, asked: Bools) -> tuple[Codes, Floats]:
+def _changed(
+    people: Decided, filled: _Filled, of: IntArray, to: Float32Array, asked: BoolArray
+) -> tuple[IntArray, Float32Array]:
     """The completions that are asked about (plans, k) with each plan's changes made, and the plan of each."""
     plan, completion = np.nonzero(asked)
     rows, new = filled.rows[of[plan], completion], to[:, people.predictor.varies_][plan]
@@ -230,7 +230,7 @@ def _changed(people: Decided, filled: _Filled, of: Codes, to: Floats, asked: Boo
     return plan, rows
 
 
-def _alike(kind: Codes) -> Codes:
+def _alike(kind: IntArray) -> IntArray:
     """Of every entry of a row, the place of the first one that is equal.
 
     >>> _alike(np.array([[7, 3, 7, 3, 1]]))
@@ -246,12 +246,12 @@ def _alike(kind: Codes) -> Codes:
     return found
 
 
-def _turned(people: Decided, then: Codes, now: Codes) -> Bools:
+def _turned(people: Decided, then: IntArray, now: IntArray) -> BoolArray:
     """Whether decisions are recourse from today's."""
     return np.asarray(then != now if people.wanted is None else then == people.wanted)
 
 
-def _share(stands: Bools) -> Survival:
+def _share(stands: BoolArray) -> Survival:
     """How often, with the standard error."""
     times, count = stands.sum(axis=1), stands.shape[1]
     # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
@@ -259,7 +259,7 @@ def _share(stands: Bools) -> Survival:
     return Survival(times / count, np.sqrt(centre * (1 - centre) / (count + 4)))
 
 
-def _decide(predictor: Predictor, rows: Floats) -> Codes:
+def _decide(predictor: Predictor, rows: Float32Array) -> IntArray:
     """From everything that the model sees."""
     if len(rows) <= ROWS:
         return predictor.decide(predictor.predict_known(predictor.varies_, rows)) if len(rows) else np.zeros(0, np.intp)

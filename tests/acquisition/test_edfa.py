@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from literal import algorithm_1
 
 import edfa
-from edfa import EDFA, Blanket, Feature, Greedy, Schema, Table
+from edfa import EDFA, Blanket, Feature, Schema, Table
+from edfa.acquisition import Greedy
 from edfa.acquisition.base import Background, State
 from edfa.acquisition.information import information
 from edfa.acquisition.loop import acquire

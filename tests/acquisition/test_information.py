@@ -6,12 +6,14 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import edfa
-from edfa import BayesNet, Greedy, SubsetXGB, acquire, align
+from edfa import BayesNet, SubsetXGB, acquire
+from edfa.acquisition import Greedy
 from edfa.acquisition.base import Background, State
 from edfa.acquisition.information import information
 from edfa.data.cube import CLASSES, FEATURES, Cube
 from edfa.data.synthetic import credit_story, random_network
 from edfa.errors import DataError, SchemaError, UnknownNameError
+from edfa.predictors import align
 from edfa.predictors.bins import Bins
 from edfa.predictors.conditional import Neighbours, smallest
 
@@ -60,7 +62,7 @@ def test_exact_with_a_bayes_net_is_the_mutual_information_of_its_network():
         assert found[r, i] == pytest.approx(by_enumeration(network, row, i), abs=1e-9)
     aligned = state_of(table.schema, rows, align(model, [0, 1]), table.train.X)
     assert np.nanmax(information(aligned, aligned.open, "exact")[:, 2:]) < 1e-12, "what it does not see tells nothing"
-    trees = SubsetXGB(trees=5).fit(table.train.X, table.train.y)
+    trees = SubsetXGB(n_estimators=5).fit(table.train.X, table.train.y)
     with pytest.raises(SchemaError, match="asks a BayesNet; the model in use is a SubsetXGB"):
         information(state_of(table.schema, rows, trees, table.train.X), state.open, "exact")
     with pytest.raises(UnknownNameError, match="did you mean 'knn'"):
@@ -84,7 +86,7 @@ def test_samplers_come_close_to_the_truth(sampler):
 
 def test_jensens_form_is_never_negative_and_zero_where_the_model_does_not_look():
     table = edfa.load("german")
-    model = align(SubsetXGB("nan", trees=40).fit(table.train.X, table.train.y), range(10))
+    model = align(SubsetXGB("nan", n_estimators=40).fit(table.train.X, table.train.y), range(10))
     rows = np.where(np.random.default_rng(0).random((40, 20)) < 0.3, table.test.X[:40], np.nan).astype(np.float32)
     state = state_of(table.schema, rows, model, table.train.X)
     found = information(state, state.open)
@@ -96,7 +98,7 @@ def test_jensens_form_is_never_negative_and_zero_where_the_model_does_not_look()
 def test_cells_change_nothing_but_the_cost(monkeypatch):
     """Values that are the same to the trees are asked once; asked one by one they give the same."""
     table = edfa.load("german")
-    model = SubsetXGB("nan", trees=40).fit(table.train.X, table.train.y)
+    model = SubsetXGB("nan", n_estimators=40).fit(table.train.X, table.train.y)
     rows = np.where(np.random.default_rng(0).random((30, 20)) < 0.3, table.test.X[:30], np.nan).astype(np.float32)
     state = state_of(table.schema, rows, model, table.train.X)
     asked, counts = state.open, []

@@ -17,7 +17,7 @@ from edfa.predictors.base import UnfittedError
 from edfa.testing import check_policy
 
 TABLE = edfa.load("german")
-MODEL = edfa.SubsetXGB("nan", trees=20).fit(TABLE.train.X, TABLE.train.y)
+MODEL = edfa.SubsetXGB("nan", n_estimators=20).fit(TABLE.train.X, TABLE.train.y)
 QUICK = {
     "dime": lambda **o: DIME(**{"pretrain": 3, "epochs": 1, "steps": 4, **o}),
     "gsmrl": lambda **o: GSMRL(**{"pretrain": 3, "rounds": 4, "steps": 4, **o}),
@@ -152,6 +152,6 @@ def test_fixed_asks_in_its_order_and_the_dict_knows_every_policy():
     check_policy(Fixed(("housing", "duration", "job")), TABLE.test, MODEL)
     with pytest.raises(UnknownNameError, match="did you mean 'housing'"):
         acquire(TABLE.test, Fixed(("housings",)), MODEL)
-    names = {"edfa", "surviving", "random", "random-blanket", "greedy", "fixed", "dime", "eddi", "gsmrl"}
+    names = {"edfa", "survival", "random", "random-blanket", "greedy", "fixed", "dime", "eddi", "gsmrl"}
     assert set(POLICIES) == names
     assert POLICIES["dime"]() is DIME

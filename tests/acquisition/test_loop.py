@@ -4,7 +4,8 @@ import pytest
 from exact import ExactModel
 
 import edfa
-from edfa import EDFA, Blanket, Greedy, Random, RandomBlanket, SubsetXGB, acquire
+from edfa import EDFA, Blanket, SubsetXGB, acquire
+from edfa.acquisition import Greedy, Random, RandomBlanket
 from edfa.acquisition.base import Policy
 from edfa.errors import BudgetError, DataError, UnknownNameError
 from edfa.explanation.partition import members
@@ -16,7 +17,7 @@ BLANKET = Blanket(
     {"checking_status": ("savings_status", "employment"), "duration": ("credit_amount", "installment_commitment")},
     unattached=("housing",),
 )
-MODEL = SubsetXGB("nan", trees=30).fit(TABLE.train.X, TABLE.train.y)
+MODEL = SubsetXGB("nan", n_estimators=30).fit(TABLE.train.X, TABLE.train.y)
 POLICIES = {
     "edfa": EDFA(BLANKET),
     "not aligned": EDFA(BLANKET, aligned=False),

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import edfa
-from edfa import Blanket, compare, discover, stability
-from edfa.blanket import Comparison, Stability
+from edfa import Blanket, discover
+from edfa.blanket import Comparison, Stability, compare, stability
 from edfa.data.mechanisms import random_mechanisms
 from edfa.data.synthetic import credit_story, random_network
 from edfa.errors import ColumnError, DataError, EmptyTableError, SchemaError, TargetError, UnknownNameError

@@ -6,23 +6,11 @@ import numpy as np
 import pytest
 
 import edfa
-from edfa import (
-    EDFA,
-    Blanket,
-    Constraints,
-    Greedy,
-    MaskedMLP,
-    Nearest,
-    People,
-    RandomBlanket,
-    RecourseCertifier,
-    SubsetXGB,
-    acquire,
-    certify,
-    find_recourse,
-)
+from edfa import EDFA, Blanket, Constraints, MaskedMLP, Nearest, People, SubsetXGB, acquire, certify, find_recourse
+from edfa.acquisition import Greedy, RandomBlanket
 from edfa.certification import (
     Records,
+    RecourseCertifier,
     SurvivalScore,
     certify_cost,
     certify_jointly,
@@ -39,7 +27,7 @@ BLANKET = Blanket(
     "class", {"checking_status": ("savings_status",), "duration": ("credit_amount",), "credit_history": ()}
 )
 OTHER = Blanket("class", {"checking_status": (), "duration": ("credit_amount",), "credit_history": ("savings_status",)})
-MODEL = SubsetXGB(trees=40).fit(TABLE.train.X, TABLE.train.y)
+MODEL = SubsetXGB(n_estimators=40).fit(TABLE.train.X, TABLE.train.y)
 SEARCHER = Nearest(TABLE.train)
 PAPER = Constraints(reading="paper")
 
@@ -92,7 +80,7 @@ def test_a_trajectory_needs_somebody_who_knows_the_searcher():
         RecourseCertifier().calibrate(replay(PLANS), reference="all_features")
     with pytest.raises(DataError, match="have no losses: they can be stopped"):
         certify(watch(PLANS))
-    again = edfa.Plans.from_json(PLANS.to_json())
+    again = edfa.recourse.Plans.from_json(PLANS.to_json())
     with pytest.raises(DataError, match="read from a file and have no predictor"):
         CERTIFIER.stop(again)
 
@@ -208,11 +196,11 @@ def test_a_run_that_is_still_going_stops_where_the_whole_run_does():
 
 
 def changed_model():
-    return planned(asked(TABLE.test, model=SubsetXGB(trees=40).fit(TABLE.train.X[:-1], TABLE.train.y[:-1])))
+    return planned(asked(TABLE.test, model=SubsetXGB(n_estimators=40).fit(TABLE.train.X[:-1], TABLE.train.y[:-1])))
 
 
 def changed_threshold():
-    model = SubsetXGB(trees=40, threshold=0.6).fit(TABLE.train.X, TABLE.train.y)
+    model = SubsetXGB(n_estimators=40, threshold=0.6).fit(TABLE.train.X, TABLE.train.y)
     return planned(asked(TABLE.test, model=model))
 
 
@@ -229,7 +217,7 @@ STRANGERS = {
     "costs: other prices": dearer,
     "costs: another budget": lambda: planned(asked(TABLE.test, budget=0.8)),
     "costs: something forbidden": lambda: planned(asked(TABLE.test, forbidden=["housing"])),
-    "searcher: another": lambda: planned(TEST, edfa.NICE(TABLE.train)),
+    "searcher: another": lambda: planned(TEST, edfa.recourse.NICE(TABLE.train)),
     "searcher: another setting": lambda: planned(TEST, Nearest(TABLE.train, neighbours=9)),
     "searcher: other training people": lambda: planned(TEST, Nearest(some(TABLE.train, 500))),
     "searcher: other constraints": lambda: planned(TEST, constraints=Constraints(reading="paper", max_changes=1)),
@@ -257,7 +245,7 @@ def test_a_trajectory_of_another_advisor_is_refused():
 def test_the_same_advisor_made_again_is_the_same(tmp_path):
     """Fitted anew, read from a file, used before or not, asked with another seed, of other people."""
     MODEL.to_folder(tmp_path / "model")
-    again = SubsetXGB(trees=40, keep=9).fit(TABLE.train.X, TABLE.train.y)
+    again = SubsetXGB(n_estimators=40, keep=9).fit(TABLE.train.X, TABLE.train.y)
     loaded = SubsetXGB.from_folder(tmp_path / "model")
     for model in (again, loaded):
         mine = find_recourse(
@@ -311,13 +299,13 @@ def test_every_signal_from_calibration_to_the_stop():
 
 
 def test_the_survival_of_lasting_plans_is_a_signal():
-    searcher = edfa.Lasting(TABLE.train, completions=8, plans=8)
+    searcher = edfa.SurvivalSearch(TABLE.train, completions=8, plans=8)
     calibration, test = planned(CALIBRATION, searcher), planned(TEST, searcher)
     certifier = RecourseCertifier(alpha=0.5, signal="survival").calibrate(calibration)
     assert certifier.certificate_.signal == "survival"
     assert steps(certifier.stop(TEST)) == steps(certifier.stop(test))
     with pytest.raises(MismatchError, match="was made for advisor"):
-        certifier.stop(planned(TEST, edfa.Lasting(TABLE.train, completions=9, plans=8)))
+        certifier.stop(planned(TEST, edfa.SurvivalSearch(TABLE.train, completions=9, plans=8)))
     with pytest.raises(DataError, match="these plans have no survival"):
         RecourseCertifier(signal="survival").calibrate(PLANS)
 

@@ -14,8 +14,8 @@ from scipy import stats
 from worlds import World, as_records, rules_passed
 
 from edfa.certification import RecourseCertifier, certify_jointly, certify_on_average
-from edfa.certification import walk as module
-from edfa.certification.walk import RiskTest
+from edfa.certification import fixed_sequence as module
+from edfa.certification.fixed_sequence import RiskTest
 
 DRAWS, ALPHA, DELTA = 10_000, 0.45, 0.2
 MOST = stats.binom.ppf(0.999, DRAWS, DELTA)  # more false certificates than this happen by chance in 0.1 % of cases

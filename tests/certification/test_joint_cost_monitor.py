@@ -18,8 +18,8 @@ from edfa.certification import (
     floor,
     hb_p_value,
 )
-from edfa.certification.curve import trace
 from edfa.certification.examples import people
+from edfa.certification.risk_curve import trace
 from edfa.certification.runs import Runs
 from edfa.errors import DataError, MismatchError, SettingError
 

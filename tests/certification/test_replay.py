@@ -10,7 +10,7 @@ TABLE = edfa.load("german")
 BLANKET = Blanket(
     "class", {"checking_status": ("savings_status",), "duration": ("credit_amount",), "credit_history": ()}
 )
-MODEL = SubsetXGB(trees=40).fit(TABLE.train.X, TABLE.train.y)
+MODEL = SubsetXGB(n_estimators=40).fit(TABLE.train.X, TABLE.train.y)
 TRAJECTORY = acquire(TABLE.calibration, EDFA(BLANKET), MODEL, budget=0.9)
 PLANS = find_recourse(TRAJECTORY, Nearest(TABLE.train), constraints=Constraints(reading="paper"))
 

@@ -3,7 +3,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from edfa import clean, summarise
+from edfa.data import clean, summarise
 from edfa.errors import ColumnError, DataError
 
 

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import Encoder, Feature, Schema
+from edfa import Feature, Schema
+from edfa.data import Encoder
 from edfa.errors import DataError, FactError, UnknownNameError
 
 NAMES_EXACT = ["german", "adult", "heloc", "taiwan", "acs_income", "diabetes130"]

@@ -5,12 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import MaskedMLP, SubsetXGB, align
+from edfa import MaskedMLP, SubsetXGB
 from edfa.data.synthetic import random_network
 from edfa.errors import DataError
 from edfa.explanation.necessity import DOWN, UP, necessity, sweep
 from edfa.explanation.sufficiency import sufficiency
 from edfa.explanation.support import GRID, Support
+from edfa.predictors import align
 
 TABLE = edfa.load("german")
 TRAIN, Y = TABLE.train.X, TABLE.train.y
@@ -40,7 +41,7 @@ def by_brute_force(model, rows):
 
 @pytest.mark.parametrize("mode", ["per_subset", "nan"])
 def test_alpha_of_trees_is_the_share_of_all_training_values_that_flip(mode):
-    model = SubsetXGB(mode, trees=60).fit(TRAIN, Y)
+    model = SubsetXGB(mode, n_estimators=60).fit(TRAIN, Y)
     masks = np.random.default_rng(0).random((3, 20)) < 0.4
     rows = np.where(masks[np.arange(12) % 3], TABLE.test.X[:12], np.float32(np.nan))
     np.testing.assert_allclose(necessity(rows, model, SUPPORT), by_brute_force(model, rows), atol=1e-12)
@@ -111,20 +112,20 @@ def test_less_than_the_blanket_does_not_suffice():
 
 
 def test_sufficiency_needs_known_facts():
-    model = SubsetXGB(trees=5).fit(TRAIN, Y)
+    model = SubsetXGB(n_estimators=5).fit(TRAIN, Y)
     with pytest.raises(DataError, match="not known"):
         sufficiency(partly_known(TRAIN[:3], 0.5), np.ones(20, dtype=bool), model, TRAIN)
 
 
 def test_what_an_aligned_model_is_not_shown_cannot_matter():
-    model = align(SubsetXGB(trees=30).fit(TRAIN, Y), [0, 1, 2])
+    model = align(SubsetXGB(n_estimators=30).fit(TRAIN, Y), [0, 1, 2])
     alpha = necessity(TABLE.test.X[:50], model, SUPPORT)
     assert (alpha[:, 3:] == 0).all()
     assert (alpha[:, :3] > 0).any()
 
 
 def test_reach_is_the_nearest_flipping_value_and_its_interval_all_flips():
-    model = SubsetXGB(trees=60).fit(TRAIN, Y)
+    model = SubsetXGB(n_estimators=60).fit(TRAIN, Y)
     rows = partly_known(TABLE.test.X[:40], 0.5)
     found = sweep(rows, model, SUPPORT)
     reach = found.reach()
@@ -155,7 +156,7 @@ def test_reach_is_the_nearest_flipping_value_and_its_interval_all_flips():
 
 
 def test_up_to_what_holds_nothing_flips():
-    model = SubsetXGB(trees=60).fit(TRAIN, Y)
+    model = SubsetXGB(n_estimators=60).fit(TRAIN, Y)
     rows = partly_known(TABLE.test.X[:30], 0.5, seed=1)
     holds = sweep(rows, model, SUPPORT).reach().holds
     decided = model.decide(model.predict_proba(rows))
@@ -179,7 +180,7 @@ def test_up_to_what_holds_nothing_flips():
 
 def test_the_wanted_class_counts():
     three = np.arange(len(Y)) % 3
-    model = SubsetXGB(trees=30).fit(TRAIN, three)
+    model = SubsetXGB(n_estimators=30).fit(TRAIN, three)
     found = sweep(TABLE.test.X[:30], model, SUPPORT)
     for group in found.groups:
         anywhere = group.flips()
@@ -189,7 +190,7 @@ def test_the_wanted_class_counts():
 
 
 def test_large_batches_are_cut_and_give_the_same(monkeypatch):
-    model = SubsetXGB(trees=20).fit(TRAIN, Y)
+    model = SubsetXGB(n_estimators=20).fit(TRAIN, Y)
     rows = partly_known(TABLE.test.X[:60], 0.4, seed=2)
     whole = sweep(rows, model, SUPPORT)
     monkeypatch.setattr("edfa.explanation.necessity.ROWS", 500)
@@ -201,7 +202,7 @@ def test_large_batches_are_cut_and_give_the_same(monkeypatch):
 
 
 def test_one_call_for_everybody_who_knows_the_same(monkeypatch):
-    model = SubsetXGB(trees=20).fit(TRAIN, Y)
+    model = SubsetXGB(n_estimators=20).fit(TRAIN, Y)
     mask = np.isin(np.arange(20), [0, 1, 4])
     rows = np.where(mask, TABLE.test.X, np.float32(np.nan))
     calls = []
@@ -214,7 +215,7 @@ def test_one_call_for_everybody_who_knows_the_same(monkeypatch):
 
 
 def test_nothing_known_and_nobody():
-    model = SubsetXGB(trees=5).fit(TRAIN, Y)
+    model = SubsetXGB(n_estimators=5).fit(TRAIN, Y)
     nothing = sweep(np.full((3, 20), np.nan, dtype=np.float32), model, SUPPORT)
     assert np.isnan(nothing.alpha).all()
     np.testing.assert_allclose(nothing.chances, np.tile(model.prior_, (3, 1)))
@@ -223,7 +224,7 @@ def test_nothing_known_and_nobody():
 
 def test_a_shorter_way_says_what_asking_about_everything_does(monkeypatch):
     """Decisions from the leaves, and what the model says only of what is looked at."""
-    model = align(SubsetXGB(trees=40).fit(TRAIN, Y), range(15))
+    model = align(SubsetXGB(n_estimators=40).fit(TRAIN, Y), range(15))
     rows = TABLE.test.X.copy()
     rows[::2, 3:8] = np.nan
     rows[:5, 0] = np.nan  # and some who are alone with what they know

@@ -5,7 +5,7 @@ import pytest
 from exact import ExactSampler, as_blanket, exact_model
 
 import edfa
-from edfa import Blanket, SubsetXGB, align
+from edfa import Blanket, SubsetXGB
 from edfa.data.synthetic import credit_story
 from edfa.errors import DataError, UnknownNameError
 from edfa.explanation.latent import latent_recourse
@@ -13,6 +13,7 @@ from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import Partition, explain, transitions
 from edfa.explanation.statements import statements
 from edfa.explanation.support import Support
+from edfa.predictors import align
 
 STORY = credit_story()
 NAMES = STORY.features
@@ -132,7 +133,7 @@ def test_statements_about_the_story():
 
 def test_statements_are_true_of_the_model():
     """Every value that a sentence names is put into the row, and the model must do what the sentence says."""
-    model = SubsetXGB(trees=40).fit(TABLE.train.X, TABLE.train.y)
+    model = SubsetXGB(n_estimators=40).fit(TABLE.train.X, TABLE.train.y)
     blanket = Blanket("class", dict.fromkeys(TABLE.schema.names[:12], ()))
     rows = np.where(np.random.default_rng(1).random((25, 20)) < 0.6, TABLE.test.X[:25], np.float32(np.nan))
     support = Support.of(TABLE.train.X)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import SubsetXGB, align
+from edfa import SubsetXGB
+from edfa.predictors import align
 from edfa.predictors.forest import Forest
 
 TABLE = edfa.load("german")
@@ -61,7 +62,7 @@ def test_decisions_are_those_of_the_trees(settings_):
 
 def test_a_chance_that_is_the_threshold_is_decided_as_the_trees_do():
     """Sums in another order differ by a rounding: on the border the trees themselves are asked."""
-    model = SubsetXGB(trees=60).fit(X, Y)
+    model = SubsetXGB(n_estimators=60).fit(X, Y)
     known = TABLE.test.X[:, MASK]
     column, value = tries(X[:, MASK], 40)
     chances = model.predict_known(MASK, changed(known, column, value))[:, 1]
@@ -79,7 +80,7 @@ def test_a_chance_that_is_the_threshold_is_decided_as_the_trees_do():
 def test_what_is_not_shown_or_never_varied_changes_nothing():
     fixed = X.copy()
     fixed[:, 3] = 1
-    model = align(SubsetXGB(trees=40).fit(fixed, Y), [1, 3, 4])
+    model = align(SubsetXGB(n_estimators=40).fit(fixed, Y), [1, 3, 4])
     known = TABLE.test.X[:, MASK]
     column = np.repeat(np.arange(4), 20)
     value = X[:20][:, MASK].T.ravel()
@@ -94,19 +95,19 @@ def test_where_there_is_no_shorter_way_none_is_told():
     known, (column, value) = TABLE.test.X[:, MASK], tries(X[:, MASK], 10)
     three = np.random.default_rng(0).integers(0, 3, len(Y))
     for model in (
-        SubsetXGB("nan", trees=5).fit(X, Y),
-        SubsetXGB(trees=5).fit(X, three),
-        SubsetXGB(trees=5, threshold=1.0).fit(X, Y),
+        SubsetXGB("nan", n_estimators=5).fit(X, Y),
+        SubsetXGB(n_estimators=5).fit(X, three),
+        SubsetXGB(n_estimators=5, threshold=1.0).fit(X, Y),
         edfa.MaskedMLP(epochs=1).fit(X, Y),
     ):
         assert model.decide_tries(MASK, known, column, value) is None
-    model = align(SubsetXGB(trees=5).fit(X, Y), [0])
+    model = align(SubsetXGB(n_estimators=5).fit(X, Y), [0])
     assert model.decide_tries(MASK, known, column, value) is None  # nothing of it is known
 
 
 def test_leaves_that_tell_something_else_than_the_trees_are_not_relied_on(monkeypatch):
     """As if XGBoost had changed what it writes."""
-    model = SubsetXGB(trees=20).fit(X, Y)
+    model = SubsetXGB(n_estimators=20).fit(X, Y)
     column, value = tries(X[:, MASK], 10)
     read = Forest.of.__func__
     monkeypatch.setattr(Forest, "of", classmethod(lambda cls, text: doubled(read(cls, text))))

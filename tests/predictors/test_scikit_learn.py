@@ -10,8 +10,8 @@ OTHERWISE = {
     "check_dtype_object": "wants a TypeError for a matrix of dicts; ours is a DataError, as for all bad matrices",
 }
 MODELS = [
-    SubsetXGB(trees=10),
-    SubsetXGB("nan", trees=10),
+    SubsetXGB(n_estimators=10),
+    SubsetXGB("nan", n_estimators=10),
     MaskedMLP(epochs=60, rate=0.01),
     FTTransformer(epochs=15, rate=0.01),
     BayesNet(),

@@ -12,7 +12,7 @@ def table():
 
 @pytest.fixture(scope="session")
 def trees(table):
-    return edfa.SubsetXGB(trees=40).fit(table.train.X, table.train.y)
+    return edfa.SubsetXGB(n_estimators=40).fit(table.train.X, table.train.y)
 
 
 @pytest.fixture(scope="session")

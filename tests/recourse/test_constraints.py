@@ -6,7 +6,8 @@ from discrete import as_sets, world
 
 import edfa
 from edfa.errors import FactError, SchemaError, UnknownNameError
-from edfa.recourse import Constraints, DiCE, Nearest, People, find_recourse
+from edfa.people import People
+from edfa.recourse import Constraints, DiCE, Nearest, find_recourse
 
 
 def search(german, **given):
@@ -120,7 +121,7 @@ def test_weights_change_the_order_and_not_the_plans(german):
 
 def test_a_value_that_is_no_measurement_is_neither_proposed_nor_moved_up(load_real):
     table = load_real("heloc", cap=2000)
-    model = edfa.SubsetXGB(trees=30).fit(table.train.X, table.train.y)
+    model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     states = [np.isin(table.test.X[:, j], c.slots) for j, c in enumerate(table.encoder.columns)]
     rows = np.flatnonzero(np.stack(states).any(axis=0))[:40]
     people = People(table.test.X[rows], table.schema, table.encoder, model)

@@ -6,23 +6,24 @@ import numpy as np
 import pytest
 
 from edfa.errors import SettingError
+from edfa.people import People
 from edfa.predictors.aligned import align
-from edfa.recourse import NICE, PROBE, DiCE, Generative, Lasting, Nearest, People, autoencoder, find_recourse
-from edfa.recourse.base import Found, Searcher
-from edfa.recourse.nice import REWARDS
+from edfa.recourse import CVAE, NICE, PROBE, DiCE, Nearest, SurvivalSearch, autoencoder, find_recourse
+from edfa.recourse.searcher import Candidates, Searcher
+from edfa.recourse.searchers.nice import REWARDS
 from edfa.testing import check_searcher
 
 SEARCHERS = {
     "nearest": Nearest,
     "nearest, dominated": partial(Nearest, dominated=True),
-    "lasting": Lasting,
+    "survival": SurvivalSearch,
     "probe": PROBE,
     "dice random": DiCE,
     "dice genetic": partial(DiCE, method="genetic", generations=8),
 } | {f"nice {r}": partial(NICE, reward=r) for r in REWARDS}
 NEURAL = {
     "nearest": Nearest,
-    "lasting": Lasting,
+    "survival": SurvivalSearch,
     "probe": partial(PROBE, steps=8, draws=32),
     "dice gradient": partial(DiCE, method="gradient", steps=8),
 }
@@ -52,7 +53,7 @@ def test_people_of_whom_the_model_sees_nothing(name, table, network):
 def test_the_generative_searcher_keeps_the_contract(german, monkeypatch):
     monkeypatch.setattr(autoencoder, "STEPS", 20)
     monkeypatch.setattr(autoencoder, "CHECKS", 2)
-    check_searcher(partial(Generative, draws=16, most=64), *german)
+    check_searcher(partial(CVAE, draws=16, most=64), *german)
 
 
 class Honest(Searcher):
@@ -66,7 +67,7 @@ class Honest(Searcher):
             feature = int(task.features[column])
             fine = task.rules.permits(feature, task.facts[:, [column]], to[:, :, column])
             to[:, :, column] = np.where(fine, to[:, :, column], np.float32(np.nan))
-        return Found.of(np.repeat(np.arange(len(task)), len(donors)), to.reshape(-1, to.shape[2]))
+        return Candidates.of(np.repeat(np.arange(len(task)), len(donors)), to.reshape(-1, to.shape[2]))
 
 
 class Unchecked(Honest):
@@ -77,7 +78,7 @@ class Unchecked(Honest):
     def search(self, task):
         found = super().search(task)
         found = found.take((~np.isnan(found.to)).any(axis=1))
-        return Found(found.case, found.to, found.donor, task.ask(task.changed(found.case, found.to)))
+        return Candidates(found.case, found.to, found.donor, task.ask(task.changed(found.case, found.to)))
 
 
 class Wasteful(Unchecked):
@@ -100,8 +101,8 @@ class Lawless(Unchecked):
             to[np.arange(len(cases)), columns] = donor[task.features][columns]
             chances = task.ask(task.changed(cases, to))
             fine = task.reaches(cases, chances)
-            parts.append(Found(cases, to, np.full(len(cases), -1), chances).take(fine))
-        return Found.join(*parts)
+            parts.append(Candidates(cases, to, np.full(len(cases), -1), chances).take(fine))
+        return Candidates.join(*parts)
 
 
 class Moody(Honest):
@@ -120,7 +121,7 @@ class Crowded(Honest):
     """Tells people apart by who else is there."""
 
     def search(self, task):
-        return super().search(task) if len(task) > 1 else Found.none(task)
+        return super().search(task) if len(task) > 1 else Candidates.none(task)
 
 
 def test_an_honest_searcher_passes(german):
@@ -154,12 +155,12 @@ def test_shared_work_is_told_and_changes_nothing(german):
     rows[1::4, 9:], rows[2::4, :5], rows[3::4, 4:12] = np.nan, np.nan, np.nan
     people = People(rows, table.schema, table.encoder, model)
     seen = []
-    alone = find_recourse(people, Lasting(table.train), k=3)
-    shared = find_recourse(people, Lasting(table.train), k=3, jobs=4, progress=lambda *told: seen.append(told))
+    alone = find_recourse(people, SurvivalSearch(table.train), k=3)
+    shared = find_recourse(people, SurvivalSearch(table.train), k=3, n_jobs=4, progress=lambda *told: seen.append(told))
     for name in ("of", "to", "after", "effort", "survival", "low", "high", "donor"):
         assert np.array_equal(getattr(alone, name), getattr(shared, name), equal_nan=True)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert len(seen) >= 4
     assert seen[-1][0] == seen[-1][1]
-    with pytest.raises(SettingError, match="jobs: at least 1, not 0"):
-        find_recourse(people, Lasting(table.train), jobs=0)
+    with pytest.raises(SettingError, match="n_jobs: a number of jobs, or -1 for one a processor, not 0"):
+        find_recourse(people, SurvivalSearch(table.train), n_jobs=0)

@@ -11,9 +11,10 @@ from discrete import world
 
 import edfa
 from edfa.errors import DataError, UnknownNameError, UnreadableError
-from edfa.recourse import Constraints, Nearest, People, Plans, find_recourse
+from edfa.people import People
+from edfa.recourse import Constraints, Nearest, Plans, find_recourse
 from edfa.recourse import searcher as named
-from edfa.recourse.base import Found, Searcher
+from edfa.recourse.searcher import Candidates, Searcher
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +228,7 @@ def test_a_state_is_anything_with_people(german):
 
 class Silent(Searcher):
     def search(self, task):
-        return Found.none(task)
+        return Candidates.none(task)
 
 
 def test_a_searcher_may_find_nothing(german):
@@ -244,10 +245,10 @@ def test_importing_recourse_does_not_import_torch():
 
 def test_a_model_that_is_fitted_again_is_another_one(table):
     searcher = Nearest(table.train)
-    model = edfa.SubsetXGB(trees=10).fit(table.train.X, table.train.y)
+    model = edfa.SubsetXGB(n_estimators=10).fit(table.train.X, table.train.y)
     people = People(table.test.X[:40], table.schema, table.encoder, model)
     find_recourse(people, searcher)
-    model.set_params(trees=50, depth=6).fit(table.train.X, table.train.y)
+    model.set_params(n_estimators=50, depth=6).fit(table.train.X, table.train.y)
     again, fresh = (find_recourse(people, s) for s in (searcher, Nearest(table.train)))
     assert np.array_equal(again.to, fresh.to, equal_nan=True)
     assert (model.predict(again.rows()) != again.decision[again.of]).all()

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import Constraints, Lasting, Nearest, People, Plans, find_recourse, survive
+from edfa import Constraints, Nearest, People, SurvivalSearch, find_recourse
 from edfa.certification import replay
-from edfa.certification.identity import digest, identify
 from edfa.errors import DataError, SchemaError, SettingError, UnknownNameError
+from edfa.fingerprint import digest, identify
 from edfa.predictors.conditional import Neighbours
-from edfa.recourse.measure import menu
+from edfa.recourse import Plans, survive
+from edfa.recourse._search.ranking import menu
 from edfa.recourse.survival import Completions, Decided
 
 
@@ -107,7 +108,7 @@ def test_survival_reads_nothing_unknown(german):
     bits = rows.view(np.uint32).copy()
     bits[np.isnan(rows)] = 0x7FC00000 | np.arange(1, np.isnan(rows).sum() + 1, dtype=np.uint32)
     told, again = (
-        find_recourse(replace(people, X=facts), Lasting(table.train)).survival
+        find_recourse(replace(people, X=facts), SurvivalSearch(table.train)).survival
         for facts in (rows, bits.view(np.float32))
     )
     assert np.array_equal(told, again)
@@ -118,7 +119,7 @@ def test_both_ways_to_ask_agree(german):
     rows = table.test.X[:30].copy()
     rows[::2, 9:] = np.nan
     rows[1::2, :6] = np.nan
-    plans = find_recourse(People(rows, table.schema, table.encoder, model), Lasting(table.train), wanted=1)
+    plans = find_recourse(People(rows, table.schema, table.encoder, model), SurvivalSearch(table.train), wanted=1)
     again = survive(replace(plans, survival=None, survival_error=None), table.train)  # it knows what was wanted
     assert np.array_equal(plans.survival, again.survival)
     assert np.array_equal(plans.survival_error, again.survival_error)
@@ -128,7 +129,7 @@ def test_survival_travels(german):
     table, model = german
     rows = table.test.X[:10].copy()
     rows[:, 9:] = np.nan
-    plans = find_recourse(People(rows, table.schema, table.encoder, model), Lasting(table.train))
+    plans = find_recourse(People(rows, table.schema, table.encoder, model), SurvivalSearch(table.train))
     again = Plans.from_json(plans.to_json())
     assert np.array_equal(again.survival, plans.survival)
     assert plans[0].survival == plans.survival[0]
@@ -139,15 +140,15 @@ def test_survival_travels(german):
 
 def test_the_signal_is_what_is_lost(german):
     table, model = german
-    trajectory = edfa.acquire(table.test, edfa.Random(), model, budget=3, explain=False)
-    plans = find_recourse(trajectory, Lasting(table.train))
+    trajectory = edfa.acquire(table.test, edfa.acquisition.Random(), model, budget=3, explain=False)
+    plans = find_recourse(trajectory, SurvivalSearch(table.train))
     signal = replay(plans, signal="survival").signal
     first = plans.first[plans.legal]
     np.testing.assert_allclose(signal[plans.legal], 1 - plans.survival[first])
     assert (signal[~plans.legal] == 1).all()
-    with pytest.raises(DataError, match="Lasting"):
+    with pytest.raises(DataError, match="SurvivalSearch"):
         replay(find_recourse(trajectory, Nearest(table.train)), signal="survival")
-    nothing = find_recourse(trajectory, Lasting(table.train), constraints=Constraints(only=()))
+    nothing = find_recourse(trajectory, SurvivalSearch(table.train), constraints=Constraints(only=()))
     assert len(nothing) == 0
     assert (replay(nothing, signal="survival").signal == 1).all()
 
@@ -168,9 +169,9 @@ def test_another_survival_is_another_advisor(german):
 
 def test_bad_settings(table):
     with pytest.raises(SettingError, match="at least 2 completions"):
-        Lasting(table.train, completions=1)
+        SurvivalSearch(table.train, completions=1)
     with pytest.raises(SettingError, match="at least 2 are compared"):
-        Lasting(table.train, plans=1)
+        SurvivalSearch(table.train, plans=1)
     with pytest.raises(SchemaError, match="max_effort: above 0, not 0"):
         Constraints(max_effort=0)
 
@@ -201,11 +202,11 @@ def test_what_is_not_asked_about_is_not_on_the_menu(german):
     rows = table.test.X[:60].copy()
     rows[::2, 14:] = np.nan
     rows[1::2, :4] = np.nan
-    people, lasting = People(rows, table.schema, table.encoder, model), Lasting(table.train)
+    people, lasting = People(rows, table.schema, table.encoder, model), SurvivalSearch(table.train)
     told = find_recourse(people, lasting)
     lefts = []
 
-    class Full(Lasting):
+    class Full(SurvivalSearch):
         def survival(self, task, found, keys):
             width = len(task.mask)
             facts, to = (np.full((len(part), width), np.nan, dtype=np.float32) for part in (task, found))
@@ -224,7 +225,7 @@ def test_many_people_are_asked_about_as_few_are(german):
     table, model = german
     rows = table.test.X.copy()
     rows[::2, 14:], rows[1::2, 2:5] = np.nan, np.nan
-    people, lasting = People(rows, table.schema, table.encoder, model), Lasting(table.train)
+    people, lasting = People(rows, table.schema, table.encoder, model), SurvivalSearch(table.train)
     told = find_recourse(people, lasting)
     kit = (table.schema, table.encoder, model)
     single = [find_recourse(People(rows[[i]], *kit), lasting) for i in range(40)]
@@ -246,7 +247,7 @@ def test_enough_is_enough(german):
     table, model = german
     rows = table.test.X[:80].copy()
     rows[:, 10:] = np.nan
-    people, lasting = People(rows, table.schema, table.encoder, model), Lasting(table.train)
+    people, lasting = People(rows, table.schema, table.encoder, model), SurvivalSearch(table.train)
     best = [find_recourse(people, s) for s in (lasting, *(lasting.until(c) for c in (0.1, 0.5, 0.9)))]
     survival = [np.where(p.legal, p.survival[p.first], -1.0) for p in best]
     for enough, hasty in zip((0.1, 0.5, 0.9), survival[1:], strict=True):
@@ -256,4 +257,4 @@ def test_enough_is_enough(german):
     assert (survival[1] < survival[0]).any()
     again = find_recourse(people, lasting)  # which looks for the best as before, and is the same searcher
     assert np.array_equal(again.survival, best[0].survival)
-    assert digest(lasting) == digest(Lasting(table.train))
+    assert digest(lasting) == digest(SurvivalSearch(table.train))

@@ -1,0 +1,33 @@
+from . import acquisition as acquisition
+from . import advice as advice
+from . import blanket as blanket
+from . import certification as certification
+from . import data as data
+from . import errors as errors
+from . import explanation as explanation
+from . import predictors as predictors
+from . import recourse as recourse
+from .acquisition.edfa import EDFA as EDFA
+from .acquisition.loop import acquire as acquire
+from .acquisition.survival import SurvivalPolicy as SurvivalPolicy
+from .advice.advisor import Advisor as Advisor
+from .advice.interview import Interview as Interview
+from .advice.receipt import Receipt as Receipt
+from .blanket.discover import discover as discover
+from .blanket.units import Blanket as Blanket
+from .certification.rcps import certify as certify
+from .data.catalog import load as load
+from .data.feature import Feature as Feature
+from .data.schema import Schema as Schema
+from .data.table import Table as Table
+from .people import People as People
+from .predictors.bn import BayesNet as BayesNet
+from .predictors.ftt import FTTransformer as FTTransformer
+from .predictors.mlp import MaskedMLP as MaskedMLP
+from .predictors.xgb import SubsetXGB as SubsetXGB
+from .recourse.constraints import Constraints as Constraints
+from .recourse.find import find_recourse as find_recourse
+from .recourse.searchers.nearest import Nearest as Nearest
+from .recourse.searchers.survival import SurvivalSearch as SurvivalSearch
+
+__version__: str

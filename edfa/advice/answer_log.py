@@ -1,0 +1,108 @@
+"""What a person has told: a log of answers and refusals, each checked when it is made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from edfa.data.encode import Encoder
+from edfa.data.schema import Schema
+from edfa.errors import DataError, FactError
+from edfa.typing import Float32Array
+
+__all__ = ["AnswerLog", "Event", "Kind"]
+
+Kind = Literal["start", "answer", "decline"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """What was told at once, in the person's words; or what was declined. ``asked``: it answered the open question."""
+
+    kind: Kind
+    facts: Mapping[str, Any]
+    asked: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerLog:
+    """The log. Nothing in it changes; every addition makes a new one.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> told = Told(table.schema, table.encoder).add("start", {"age": 35}).add("decline", {"housing": None})
+    >>> dict(told.facts), told.declined
+    ({'age': 35}, ('housing',))
+    """
+
+    schema: Schema
+    encoder: Encoder
+    events: tuple[Event, ...] = ()
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """What is known, in the person's words."""
+        told = (event.facts for event in self.events if event.kind != "decline")
+        return MappingProxyType({name: value for facts in told for name, value in facts.items()})
+
+    @cached_property
+    def declined(self) -> tuple[str, ...]:
+        """What the person will not tell; who tells it after all no longer declines."""
+        said = dict.fromkeys(name for event in self.events if event.kind == "decline" for name in event.facts)
+        return tuple(name for name in said if name not in self.facts)
+
+    @cached_property
+    def unknown(self) -> tuple[str, ...]:
+        """What is not known."""
+        return tuple(name for name in self.schema.names if name not in self.facts)
+
+    @cached_property
+    def row(self) -> Float32Array:
+        """The facts as one encoded row; NaN: not known."""
+        return self.encoder.encode_person(self.facts)[None]
+
+    @property
+    def refusals(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+        """What is declined, a row of all features."""
+        found = np.zeros((1, len(self.schema)), dtype=bool)
+        found[0, [self.schema.index(name) for name in self.declined]] = True
+        return found
+
+    def add(self, kind: Kind, facts: Mapping[str, Any], asked: bool = False) -> "AnswerLog":
+        """The log with one more entry; an entry that cannot be understood is an error, and nothing is added."""
+        for name in facts:
+            self.schema.index(name)
+            if name in self.facts:
+                raise FactError(f"{name} is known already ({self.facts[name]!r}); undo({name!r}) takes it back")
+            if kind == "decline" and name in self.declined:
+                raise FactError(f"{name} was declined before")
+        if kind != "decline":
+            facts = {name: self.checked(name, value) for name, value in facts.items()}
+        return replace(self, events=(*self.events, Event(kind, dict(facts), asked)))
+
+    def place(self, name: str | None = None) -> int:
+        """Which entry to undo: the last one, or the last one about a feature. The first one, the start, stays."""
+        if name is not None:
+            self.schema.index(name)
+        places = [i for i, event in enumerate(self.events) if i and (name is None or name in event.facts)]
+        if not places:
+            raise DataError(f"there is nothing {f'about {name!r} ' if name else ''}to undo")
+        return places[-1]
+
+    def checked(self, name: str, value: Any) -> Any:
+        """A value that can be understood, as plain data."""
+        feature = self.schema[name]
+        plain = value.item() if isinstance(value, np.generic) else value
+        if isinstance(plain, bool) and not feature.words:
+            raise FactError(f"{name}: a number is needed, not {plain!r}")
+        try:
+            self.encoder[name].encode_one(plain)
+        except FactError as error:
+            unit = f"; it is counted in {feature.unit}" if feature.unit and not feature.words else ""
+            raise FactError(f"{error}{unit}") from None
+        return None if isinstance(plain, float) and np.isnan(plain) else plain

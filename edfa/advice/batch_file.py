@@ -1,0 +1,188 @@
+"""A whole file of people, a chunk at a time: larger than memory, and resumed where it was cut off.
+
+Each chunk's advice is a file of its own in a folder beside the result; when all are there they become the result, which
+is whole or not there. A run that is killed leaves finished chunks, and the next one with the same file, advisor and
+settings begins after them.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from edfa.advice.assessment import Fitted
+from edfa.advice.batch import COLUMNS, advise
+from edfa.artifacts import write_text
+from edfa.data.read import existing
+from edfa.errors import DataError, EmptyTableError, UnreadableError
+from edfa.parallel import count_jobs
+
+__all__ = ["CHUNK", "FORMATS", "advise_file", "chunks"]
+
+CHUNK = 10_000
+FORMATS = (".csv", ".parquet", ".jsonl")
+JOURNAL = "journal.json"
+Progress = Callable[[int, int], None]
+
+
+def advise_file(
+    fitted: Fitted,
+    rows: str | Path,
+    out: str | Path,
+    *,
+    k: int = 3,
+    chunk: int = CHUNK,
+    n_jobs: int | None = -1,
+    progress: Progress | None = None,
+) -> dict[str, int]:
+    """Advise everybody in ``rows`` and write the result to ``out``; both are CSV, Parquet or JSON lines by their name.
+
+    Returns how many people there are, how many could not be understood, and how many chunks were there already.
+    ``n_jobs`` threads share the people of a chunk. ``progress`` is told the number of people
+    and of chunks that are done.
+    """
+    source, result = existing(rows), Path(out)
+    _format(source), _format(result)
+    n_jobs = count_jobs(n_jobs)
+    if chunk < 1 or k < 1:
+        raise DataError(f"a chunk and the number of plans are at least 1, not {chunk} and {k}")
+    folder = result.with_name(f".{result.name}.parts")
+    _claim(folder, _identity(fitted, source, result, k, chunk))
+    counts = {"people": 0, "errors": 0, "resumed": 0}
+    parts = []
+    for number, frame in enumerate(chunks(source, chunk)):
+        part = folder / f"{number:08d}.parquet"
+        if part.is_file():
+            counts["resumed"] += 1
+        else:
+            _write_part(advise(fitted, frame, k, first=counts["people"], n_jobs=n_jobs), part)
+        counts["people"] += len(frame)
+        counts["errors"] += _errors(part)
+        parts.append(part)
+        if progress:
+            progress(counts["people"], number + 1)
+    if not counts["people"]:
+        raise EmptyTableError(f"{source.name} has no rows")
+    _join(parts, result)
+    shutil.rmtree(folder, ignore_errors=True)
+    return counts
+
+
+def chunks(path: Path, size: int) -> Iterator[pd.DataFrame]:
+    """The rows of a file, so many at a time."""
+    try:
+        yield from _READERS[_format(path)](path, size)
+    except pd.errors.EmptyDataError:
+        raise EmptyTableError(f"{path.name} is empty") from None
+    except (pd.errors.ParserError, pa.ArrowException, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise UnreadableError(f"{path.name} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _csv(path: Path, size: int) -> Iterator[pd.DataFrame]:
+    yield from pd.read_csv(path, chunksize=size, encoding="utf-8-sig", keep_default_na=False, na_values=[""])
+
+
+def _json(path: Path, size: int) -> Iterator[pd.DataFrame]:
+    yield from pd.read_json(path, lines=True, chunksize=size, dtype=False)
+
+
+def _parquet(path: Path, size: int) -> Iterator[pd.DataFrame]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=size):
+            yield batch.to_pandas()
+
+
+_READERS: dict[str, Callable[[Path, int], Iterator[pd.DataFrame]]] = {
+    ".csv": _csv,
+    ".jsonl": _json,
+    ".parquet": _parquet,
+}
+
+
+def _format(path: Path) -> str:
+    found = path.suffix.lower()
+    if found not in FORMATS:
+        raise UnreadableError(f"{path.name}: a file of people is a {', '.join(FORMATS)} file")
+    return found
+
+
+def _identity(fitted: Fitted, source: Path, result: Path, k: int, chunk: int) -> str:
+    """What parts must have been made from to be used again."""
+    found = source.stat()
+    told = {"rows": str(source.resolve()), "size": found.st_size, "time": found.st_mtime_ns, "out": result.name}
+    certificate = fitted.certificate.to_json() if fitted.certificate else ""
+    return json.dumps(told | {"advisor": fitted.fingerprint, "certificate": certificate, "k": k, "chunk": chunk})
+
+
+def _claim(folder: Path, identity: str) -> None:
+    """The folder of parts: as a run before left it, or new where that one had another task."""
+    journal = folder / JOURNAL
+    if not (journal.is_file() and journal.read_text(encoding="utf-8") == identity):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        write_text(journal, identity)
+
+
+def _schema() -> Any:
+    kinds = {"double": pa.float64(), "bool": pa.bool_(), "int64": pa.int64(), "string": pa.string()}
+    return pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+
+
+def _write_part(frame: pd.DataFrame, part: Path) -> None:
+    partial = part.with_suffix(f".{os.getpid()}.new")
+    pq.write_table(pa.Table.from_pandas(frame, schema=_schema(), preserve_index=False), partial)
+    partial.replace(part)
+
+
+def _errors(part: Path) -> int:
+    column = pq.read_table(part, columns=["error"]).column("error")
+    return int(len(column) - column.null_count)
+
+
+def _join(parts: list[Path], result: Path) -> None:
+    """All parts as one file, whole or not there."""
+    partial = result.with_name(f".{result.name}.{os.getpid()}.new")
+    try:
+        _WRITERS[_format(result)](parts, partial)
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(result)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write_csv(parts: list[Path], path: Path) -> None:
+    with pc.CSVWriter(path, _schema()) as writer:
+        for part in parts:
+            writer.write_table(pq.read_table(part))
+
+
+def _write_parquet(parts: list[Path], path: Path) -> None:
+    with pq.ParquetWriter(path, _schema()) as writer:
+        for part in parts:
+            writer.write_table(pq.read_table(part))
+
+
+def _write_json(parts: list[Path], path: Path) -> None:
+    """Here plans are lists, not texts."""
+    with path.open("w", encoding="utf-8") as file:
+        for part in parts:
+            for row in pq.read_table(part).to_pylist():
+                told = row | {"plans": None if row["plans"] is None else json.loads(row["plans"])}
+                file.write(json.dumps(told, ensure_ascii=False) + "\n")
+
+
+_WRITERS: dict[str, Callable[[list[Path], Path], None]] = {
+    ".csv": _write_csv,
+    ".jsonl": _write_json,
+    ".parquet": _write_parquet,
+}

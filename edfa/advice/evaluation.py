@@ -1,0 +1,164 @@
+"""How an advisor does on people it has not met: what it costs, how often it is right, whether its plans last."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from edfa.acquisition.loop import acquire
+from edfa.acquisition.trajectory import Trajectory
+from edfa.advice.assessment import Fitted
+from edfa.certification.rcps import RecourseCertifier
+from edfa.certification.records import Records
+from edfa.certification.replay import replay
+from edfa.data.table import Table
+from edfa.data.validate import tidy_features, to_pandas
+from edfa.errors import DataError
+from edfa.parsing import checked
+from edfa.predictors.base import UnfittedError
+from edfa.recourse.find import find_recourse
+from edfa.recourse.plans import Plans
+from edfa.typing import Float32Array, IntArray
+
+__all__ = ["AdvisorEvaluation", "Run", "complete", "examine", "run"]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """People who were asked to the end, with their plans at every step and what became of these."""
+
+    trajectory: Trajectory
+    plans: Plans
+    records: Records
+
+
+def run(
+    fitted: Fitted,
+    X: Float32Array,  # noqa: N803
+    progress: Callable[[int, int], None] | None = None,
+    n_jobs: int | None = -1,
+) -> Run:
+    """Ask everybody in the policy's order, to the end; then hold each step's plan against what is known there.
+
+    ``progress`` is told how many of how many states have been searched for plans.
+    """
+    trajectory = acquire(
+        X,  # type: ignore[arg-type]
+        fitted.policy,
+        fitted.model,
+        fitted.budget,
+        reference=fitted.train,
+        explain=False,
+    )
+    plans = find_recourse(trajectory, fitted.searcher, wanted=fitted.favourable, n_jobs=n_jobs, progress=progress)
+    watched: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
+    records = replay(plans, favourable=fitted.favourable, signal=watched, advisor=fitted.fingerprint)
+    return Run(trajectory, plans, _granted(replace(records, signal_name=fitted.signal), trajectory.last))
+
+
+def _granted(records: Records, last: IntArray) -> Records:
+    """Who had a plan on the way and is granted at the end needs none there: the last step is a stop without a loss."""
+    # DEVIATION: Algorithm 2 falls back on the last plan there was; an advisor who goes to the end reads the decision.
+    count = np.diff(last, prepend=-1)
+    hopeful = np.add.reduceat(records.legal.astype(int), last - count + 1) > 0
+    granted = last[hopeful & ~np.asarray(records.refused)[last]]
+    legal, loss, signal = records.legal.copy(), np.array(records.loss), records.signal.copy()
+    highest = float(signal[legal].max(initial=0.0))
+    legal[granted], loss[granted], signal[granted] = True, 0.0, highest
+    return replace(records, legal=legal, loss=loss, signal=signal)
+
+
+@dataclass(frozen=True)
+class AdvisorEvaluation:
+    """An advisor on people it has not met.
+
+    ``accuracy`` is that of the decision where people stop (early under the certificate, or at the end),
+    ``accuracy_end`` at the end of the policy's order, ``accuracy_all`` of the model that knows every feature.
+    ``cost`` is what a person costs until they stop, ``cost_end`` to the end, ``cost_all`` for everything. ``risk`` is
+    the share, of ``n`` people of whom the certificate speaks, whose plan or decision did not last, ``risk_error`` its
+    standard error, ``early`` the share who stop early. ``refused`` is the share of people refused at the end,
+    ``coverage`` the share of those who have a plan there.
+    """
+
+    people: int
+    accuracy: float
+    accuracy_end: float
+    accuracy_all: float
+    cost: float
+    cost_end: float
+    cost_all: float
+    n: int
+    risk: float | None
+    risk_error: float | None
+    early: float | None
+    refused: float
+    coverage: float | None
+
+    @property
+    def saved(self) -> float:
+        """The share of the cost of everything that people are spared."""
+        return 1 - self.cost / self.cost_all if self.cost_all else 0.0
+
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back, equal."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "AdvisorEvaluation":
+        """Read what ``to_json`` wrote."""
+        return checked(cls, json.loads(text), "evaluation")
+
+    def __str__(self) -> str:
+        risk = "nobody had a plan" if self.risk is None else f"{self.risk:.1%} of {self.n} plans did not last"
+        return (
+            f"{self.people} people: right about {self.accuracy:.1%} ({self.accuracy_all:.1%} knowing everything), "
+            f"{self.saved:.0%} of the cost saved; {risk}."
+        )
+
+
+def complete(people: Any, fitted: Fitted) -> Float32Array:
+    """Encoded rows without anything unknown, from a table, a frame or rows."""
+    if isinstance(people, Table):
+        return fitted.encoder.encode(people.frame)
+    if isinstance(people, np.ndarray):
+        return people
+    frame = tidy_features(to_pandas(people), fitted.schema)
+    for column in fitted.encoder.columns:
+        gaps = frame[column.name].isna()
+        if gaps.any() and None not in column.states:  # training people had none: it stands for nothing
+            row = int(gaps.argmax())
+            raise DataError(f"row {row}: {column.name} is empty; a certificate is made on complete people")
+    return fitted.encoder.encode(frame)
+
+
+def examine(fitted: Fitted, people: Table, found: Run) -> AdvisorEvaluation:
+    """Compare what ``run`` found about some people with their true outcomes."""
+    trajectory, records, certificate = found.trajectory, found.records, fitted.certificate
+    if certificate is None:
+        raise UnfittedError("there is no certificate to check; call certify(people) first")
+    last, truth, stops = trajectory.last, people.y, certificate.stop(records)
+    levels = (certificate.alpha, certificate.delta)
+    certifier = RecourseCertifier(*levels, target=certificate.target, anchor=certificate.anchor)
+    certifier.certificate_ = certificate
+    ended = np.where(stops.triggered, trajectory.at(0) + np.maximum(stops.step, 0), last)
+    decided = np.asarray(fitted.predictor.classes_)[trajectory.decision]
+    held = certifier.evaluate(records)
+    refused = decided[last] != fitted.favourable
+    told = held if not isinstance(held, dict) else None
+    return AdvisorEvaluation(
+        people=len(people),
+        accuracy=float((decided[ended] == truth).mean()),
+        accuracy_end=float((decided[last] == truth).mean()),
+        accuracy_all=float((fitted.model.predict(people.X) == truth).mean()),
+        cost=float(stops.spent.mean()),
+        cost_end=float(trajectory.spent[last].mean()),
+        cost_all=float(fitted.schema.costs.sum()),
+        n=told.n if told else 0,
+        risk=told.risk if told else None,
+        risk_error=float(np.sqrt(told.risk * (1 - told.risk) / told.n)) if told else None,
+        early=told.triggered if told else None,
+        refused=float(refused.mean()),
+        coverage=float(found.plans.legal[last][refused].mean()) if refused.any() else None,
+    )

@@ -1,0 +1,40 @@
+"""Work shared among threads: numpy, XGBoost and torch release the interpreter while they count."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from joblib import effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+from edfa.errors import SettingError
+
+__all__ = ["count_jobs", "map_parallel"]
+
+Part = TypeVar("Part")
+Done = TypeVar("Done")
+
+
+def count_jobs(n_jobs: int | None) -> int:
+    """The number of jobs meant by ``n_jobs``, as scikit-learn reads it: None is 1, -1 is one a processor.
+
+    >>> count_jobs(3), count_jobs(None), count_jobs(-1) >= 1
+    (3, 1, True)
+    """
+    if n_jobs == 0:
+        raise SettingError("n_jobs: a number of jobs, or -1 for one a processor, not 0")
+    return int(effective_n_jobs(n_jobs))
+
+
+def map_parallel(work: Callable[[Part], Done], parts: Sequence[Part], n_jobs: int = 1) -> Iterator[Done]:
+    """``map(work, parts)`` in the order of ``parts``, with ``n_jobs`` threads.
+
+    >>> list(map_parallel(str.upper, ["a", "b", "c"], n_jobs=2))
+    ['A', 'B', 'C']
+    """
+    if n_jobs == 1 or len(parts) < 2:
+        yield from map(work, parts)
+        return
+    # Each job has a processor of its own: what multiplies matrices on all of them would only be in the others' way.
+    with threadpool_limits(1), ThreadPoolExecutor(min(n_jobs, len(parts))) as pool:
+        yield from pool.map(work, parts)

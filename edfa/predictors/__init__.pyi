@@ -1,0 +1,11 @@
+import edfa.registry
+
+from .aligned import Aligned as Aligned
+from .aligned import align as align
+from .base import Predictor as Predictor
+from .bn import BayesNet as BayesNet
+from .ftt import FTTransformer as FTTransformer
+from .mlp import MaskedMLP as MaskedMLP
+from .xgb import SubsetXGB as SubsetXGB
+
+PREDICTORS: edfa.registry.Registry[Predictor]

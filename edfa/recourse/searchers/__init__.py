@@ -1,0 +1,1 @@
+"""One search algorithm a file, under its paper's name."""

@@ -1,0 +1,1 @@
+"""Everything said to people: sentences by language, and the HTML around them."""

@@ -1,0 +1,197 @@
+"""Surviving: the order is the greedy one, prices and refusals count, and nothing peeks."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import edfa
+from edfa import Blanket, Constraints, People, SurvivalPolicy, SurvivalSearch, acquire, find_recourse
+from edfa.acquisition.base import Background, State
+from edfa.acquisition.survival import outlook
+from edfa.errors import DataError, SettingError
+from edfa.predictors.aligned import align
+from edfa.predictors.base import UnfittedError
+from edfa.recourse.survival import Completions
+from edfa.testing import check_policy
+
+UNITS = {"checking_status": (), "duration": ("credit_amount", "savings_status"), "housing": ("employment",)}
+BLANKET = Blanket("class", UNITS)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return edfa.load("german")
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    return edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
+
+
+@pytest.fixture(scope="module")
+def searcher(table):
+    return SurvivalSearch(table.train, completions=16, plans=16)
+
+
+@pytest.fixture(scope="module")
+def fitted(searcher, model):
+    return SurvivalPolicy(BLANKET, searcher, people=24).fit(model)
+
+
+def test_the_order_does_not_depend_on_who_shares_the_work(table, searcher, fitted):
+    fresh = edfa.SubsetXGB(n_estimators=30).fit(
+        table.train.X, table.train.y
+    )  # whose models are learnt by several at once
+    assert SurvivalPolicy(BLANKET, searcher, people=24).fit(fresh, n_jobs=3).steps_ == fitted.steps_
+
+
+def literal_order(table, model, searcher, blanket, people, seed=0):
+    """Greedy search, one training person at a time."""
+    schema, train = table.schema, table.train
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(train))[:people])
+    view = align(model, [schema.index(name) for name in blanket.features])
+    twin = SurvivalSearch(train, completions=16, plans=16)
+    twin.completions = Completions.of(train, 16, without=chosen)
+    known = [f.name for f in schema if f.start]
+
+    def mean(names):
+        found = []
+        for row in train.X[chosen]:
+            facts = np.full((1, len(schema)), np.nan, dtype=np.float32)
+            for name in names:
+                facts[0, schema.index(name)] = row[schema.index(name)]
+            plans = find_recourse(People(facts, schema, train.encoder, view, blanket), twin)
+            found.append(max((plan.survival for plan in plans), default=0.0))
+        return np.mean(found)
+
+    steps, now = [], mean(known)
+    while left := [n for n in schema.names if n in blanket and n not in known]:
+        then = {name: mean([*known, name]) for name in left}
+        best = min(left, key=lambda n: (-max(then[n] - now, 0) / schema[n].cost, schema[n].cost))
+        steps.append((best, now, then[best]))
+        known, now = [*known, best], then[best]
+    return steps
+
+
+def test_the_order_is_that_of_a_literal_search(table, model, searcher, fitted):
+    expected = literal_order(table, model, searcher, BLANKET, 24)
+    assert list(fitted.order_) == [name for name, _, _ in expected]
+    np.testing.assert_allclose([s.before for s in fitted.steps_], [before for _, before, _ in expected])
+    np.testing.assert_allclose([s.after for s in fitted.steps_], [after for _, _, after in expected])
+    assert fitted.steps_[-1].after > fitted.steps_[0].before
+
+
+def test_what_opens_recourse_comes_first():
+    """The outcome follows one feature, which nobody knows at first; the others are noise, and cheaper."""
+    random = np.random.default_rng(0)
+    n = 800
+    facts = {f"noise {i}": random.normal(size=n) for i in range(3)} | {"cause": random.normal(size=n)}
+    facts["known"] = random.normal(size=n)
+    frame = pd.DataFrame(facts).assign(y=np.where(facts["cause"] + 0.3 * random.normal(size=n) > 0, "good", "bad"))
+    features = tuple(
+        edfa.Feature(
+            name, "continuous", start=name == "known", cost=0 if name == "known" else 1 + 2 * (name == "cause")
+        )
+        for name in facts
+    )
+    table = edfa.Table.from_frame(frame, edfa.Schema(features, "y", "good"))
+    model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
+    blanket = Blanket("y", dict.fromkeys(facts, ()))
+    policy = SurvivalPolicy(blanket, SurvivalSearch(table.train), people=24).fit(model)
+    assert policy.order_[0] == "cause"
+    assert policy.steps_[0].after > policy.steps_[0].before + 0.5
+
+
+@pytest.mark.parametrize("personal", [False, True])
+def test_it_keeps_the_contract(personal, table, searcher, fitted):
+    # One model for all subsets: a personal order visits many.
+    model = edfa.SubsetXGB("nan", n_estimators=20).fit(table.train.X, table.train.y)
+    policy = SurvivalPolicy(BLANKET, searcher, personal=True, draws=2) if personal else fitted
+    check_policy(policy, table.test, model)
+
+
+def test_everybody_is_asked_in_the_order_learnt(table, model, fitted):
+    trajectory = acquire(table.test, fitted, model, budget="inf", explain=False)
+    assert {order for _, order in trajectory} == {fitted.order_}
+
+
+def test_who_pays_more_for_a_fact_is_asked_for_it_later(table, model, fitted):
+    costs = np.tile(table.schema.costs, (3, 1))
+    first = table.schema.index(fitted.order_[0])
+    costs[1, first] *= 1000
+    costs[2] = np.where(costs[2] > 0, costs[2] * 7, 0)  # seven times as much of everything changes nothing
+    trajectory = acquire(
+        table.test.X[:3], fitted, model, budget="inf", costs=costs, reference=table.train, explain=False
+    )
+    assert trajectory.order(0) == trajectory.order(2) == fitted.order_
+    assert trajectory.order(1) == (*fitted.order_[1:], fitted.order_[0])
+
+
+def test_personal_worth_is_the_mean_over_likely_values(table, searcher):
+    """One value at a time, by the plans that each would open."""
+    model = edfa.SubsetXGB("nan", n_estimators=20).fit(table.train.X, table.train.y)
+    view = align(model, [table.schema.index(name) for name in BLANKET.features])
+    start = np.array([f.start for f in table.schema])
+    rows = np.where(start, table.test.X[:3], np.float32(np.nan))
+    open_ = np.tile(~start, (3, 1))
+    state = State(Background(table.schema, view, table.train.X), rows, open_, np.ones(rows.shape), np.arange(3))
+    policy = SurvivalPolicy(BLANKET, searcher, personal=True, draws=16)
+    feature = table.schema.index("duration")
+    now, then = policy.expected(state, np.arange(20) == np.full((3, 1), feature))
+    for i, row in enumerate(rows):
+        values, _ = searcher.completions.neighbours.given(row[None])(feature)
+        found = []
+        for value in values[0]:
+            facts = row.copy()
+            facts[feature] = value
+            plans = find_recourse(People(facts[None], table.schema, table.encoder, view, BLANKET), searcher)
+            found.append(max((plan.survival for plan in plans), default=0.0))
+        assert then[i, feature] == pytest.approx(np.mean(found))
+    assert np.isnan(np.delete(then, feature, axis=1)).all()
+    assert (policy.score(state)[:, feature] >= then[:, feature] - now - 1e-12).all()
+
+
+def test_who_is_there_already_counts_as_often_as_that_lasts(table, model, searcher):
+    view = align(model, [table.schema.index(name) for name in BLANKET.features])
+    rows = table.test.X[:40].copy()
+    rows[:, [table.schema.index("checking_status"), table.schema.index("housing")]] = np.nan
+    people = People(rows, table.schema, table.encoder, view, BLANKET)
+    found = outlook(people, searcher, None, 1)
+    there = view.predict(rows) == 1
+    assert there.any()
+    assert not there.all()
+    filled = searcher.completions.neighbours.complete(rows[there])
+    stays = np.array([(view.predict(person) == 1).mean() for person in filled])
+    np.testing.assert_allclose(found[there], stays)
+    plans = find_recourse(people, searcher, wanted=1)
+    for i in np.flatnonzero(~there):
+        assert found[i] == max((p.survival for p in plans.of_person(int(i))), default=0.0)
+
+
+def test_what_may_not_change_opens_nothing(table, model, searcher):
+    """Where every feature is locked, no question opens recourse."""
+    names = tuple(n for n in BLANKET.features if table.schema[n].actionable)
+    policy = SurvivalPolicy(BLANKET, searcher, Constraints(locked=names), people=16).fit(model)
+    assert all(step.before == step.after == 0 for step in policy.steps_)
+    costs = [step.cost for step in policy.steps_]
+    assert costs == sorted(costs)
+
+
+def test_it_is_written_and_read_again(searcher, fitted):
+    again = SurvivalPolicy(BLANKET, searcher).restore(fitted.to_json())
+    assert again.steps_ == fitted.steps_
+    with pytest.raises(DataError, match="not in the blanket"):
+        SurvivalPolicy(Blanket("class", {"housing": ()}), searcher).restore(fitted.to_json())
+
+
+def test_progress_and_errors(table, model, searcher):
+    told = []
+    blanket = Blanket("class", {"checking_status": (), "duration": ()})
+    SurvivalPolicy(blanket, searcher, people=16).fit(model, progress=lambda done, total: told.append((done, total)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    with pytest.raises(UnfittedError, match="call fit"):
+        acquire(table.test, SurvivalPolicy(BLANKET, searcher), model)
+    with pytest.raises(SettingError, match="SurvivalSearch"):
+        SurvivalPolicy(BLANKET, edfa.Nearest(table.train))
+    with pytest.raises(SettingError, match="at least 2"):
+        SurvivalPolicy(BLANKET, searcher, people=1)

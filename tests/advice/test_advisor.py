@@ -1,0 +1,251 @@
+"""The advisor as a whole: fitted, certified, saved, loaded elsewhere, and asked about people it has not met."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from advisors import begin, german, part_way, surviving, walk, words
+
+import edfa
+from edfa.advice.assessment import Assessment
+from edfa.advice.batch import advise
+from edfa.advice.evaluation import run
+from edfa.advice.policy_path import Courses
+from edfa.errors import DataError, SettingError, UnknownNameError
+from edfa.predictors.base import UnfittedError
+from edfa.recourse import find_recourse
+
+LASTING = {"policy": "survival", "searcher": "survival", "signal": "survival"}
+SETS = {
+    "german": ({}, {"threshold": "balanced"}),
+    "german lasting": ({}, {"threshold": "balanced", **LASTING}),
+    "adult": ({"cap": 4_000}, {}),
+    "heloc": ({"cap": 3_000}, {}),
+}
+ELSEWHERE = """
+import json, sys
+import edfa
+advisor = edfa.Advisor.load(sys.argv[1])
+for line in open(sys.argv[2]):
+    facts = json.loads(line)
+    interview = advisor.interview(facts.pop("start"))
+    asked = []
+    while (question := interview.question) is not None:
+        asked.append(question.feature)
+        interview.answer({question.feature: facts.get(question.feature)})
+    print(json.dumps([asked, json.loads(interview.receipt(time="then").to_json())]))
+"""
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_from_table_to_interviews_elsewhere(name, load_real, tmp_path):
+    options, settings = SETS[name]
+    table = load_real(name.split()[0], **options)
+    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=40), **settings).fit(table)
+    advisor.save(tmp_path / "advisor")
+
+    certificate, evaluation = advisor.certificate, advisor.evaluation_
+    assert certificate.certified
+    assert evaluation.risk <= certificate.alpha + 3 * np.sqrt(
+        certificate.alpha * (1 - certificate.alpha) / evaluation.n
+    )
+
+    people = words(table)[:200]
+    here = [_held(advisor, table, person) for person in people]
+    _stops_as_certified(advisor, table, [stopped for stopped, _ in here])
+    with (tmp_path / "people.jsonl").open("w") as file:
+        for person in people:
+            start = {n: person.get(n) for n in table.schema.start}
+            file.write(json.dumps(person | {"start": start}) + "\n")
+    command = [sys.executable, "-c", ELSEWHERE, tmp_path / "advisor", tmp_path / "people.jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [told for _, told in here]
+
+
+def _held(advisor, table, person):
+    """One whole interview: at which step its rule stops, what was asked, and the receipt."""
+    asked, stopped, step = [], None, 0
+    for step, interview in enumerate(walk(begin(advisor, person), person)):
+        question = interview.question
+        asked += [question.feature] if question else []
+        known = set(interview.told.facts)
+        for plan in interview.plans():
+            changed = {change.feature for change in plan.changes}
+            assert changed <= known
+            assert not changed & set(table.schema.sensitive)
+            assert all(table.schema[feature].change != "frozen" for feature in changed)
+            assert plan.reached == table.schema.favourable
+        if stopped is None and interview.standing.status == "act":
+            stopped = step
+    return (stopped, step), [asked, json.loads(interview.receipt(time="then").to_json())]
+
+
+def _stops_as_certified(advisor, table, stopped):
+    """An interview says "act" first exactly where the certified rule stops these people's runs early."""
+    records = run(advisor.fitted, table.test.X[: len(stopped)]).records
+    stops = advisor.certificate.stop(records)
+    early = [None if act is None or act == last else act for act, last in stopped]
+    last = [last for _, last in stopped]
+    expected = [
+        int(step) if triggered and step < end else None
+        for step, triggered, end in zip(stops.step, stops.triggered, last, strict=True)
+    ]
+    assert early == expected
+
+
+def test_measures_itself_as_one_would_by_hand():
+    advisor, table = german(), edfa.load("german")
+    evaluation = advisor.evaluation_
+    whole = advisor.fitted.model.predict(table.test.X) == table.test.y
+    assert evaluation.accuracy_all == whole.mean()
+    blanket = [table.schema.index(n) for n in advisor.fitted.blanket.features]
+    seen = np.full_like(table.test.X, np.nan)
+    seen[:, blanket] = table.test.X[:, blanket]
+    assert evaluation.accuracy_end == (advisor.fitted.model.predict(seen) == table.test.y).mean()
+    assert evaluation.cost_all == sum(f.cost for f in table.schema)
+    assert evaluation.cost_end == sum(table.schema[n].cost for n in advisor.fitted.blanket.features)
+    assert evaluation.refused == (advisor.fitted.model.predict(seen) == 0).mean()
+    assert edfa.advice.evaluation.AdvisorEvaluation.from_json(evaluation.to_json()) == evaluation
+
+
+def test_a_threshold_decides_and_is_told():
+    table = edfa.load("german")
+    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=10), threshold=0.8).fit(table)
+    for person in words(table)[:40]:
+        decision = begin(advisor, person).decision
+        assert decision.threshold == pytest.approx(0.8)
+        assert decision.refused == (decision.probability < 0.8)
+    assert german().interview({}).decision.threshold == pytest.approx(0.7)  # the share of good ones in training
+
+
+@pytest.mark.parametrize("advisor", [german, surviving], ids=lambda made: made.__name__)
+def test_a_batch_says_what_interviews_say(advisor):
+    advisor, table = advisor(), edfa.load("german")
+    everybody = np.concatenate([table.test.X, table.calibration.X])
+    rows = part_way(advisor, everybody)
+    frame = edfa.data.Encoder.decode(table.encoder, everybody).astype(object).where(~np.isnan(rows), None)
+    told = advise(advisor.fitted, frame)
+    assert told["error"].isna().all()
+    assert set(told["status"]) >= {"granted", "ask", "act", "off course"}
+    for row, person in list(zip(told.to_dict("records"), frame.to_dict("records"), strict=True))[::2]:
+        interview = advisor.interview({k: v for k, v in person.items() if v is not None and v == v})
+        assert row["outcome"] == interview.decision.outcome
+        assert row["probability"] == interview.decision.probability
+        assert (row["question"] if row["question"] == row["question"] else None) == (
+            interview.question.feature if interview.question else None
+        )
+        assert row["status"] == interview.standing.status
+        assert [{c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])] == [
+            {c.feature: c.after for c in plan.changes} for plan in interview.plans()
+        ]
+        if row["status"] == "no plan":
+            assert row["reason"] == interview.no_plan.reason
+
+
+@pytest.mark.parametrize("searcher", ["nearest", "survival"])
+def test_who_could_have_acted_before_is_found_at_whatever_step(searcher):
+    """On courses of several questions, against looking at every state on the way."""
+    table = edfa.load("german")
+    units = {"checking_status": (), "duration": ("credit_amount",), "savings_status": ("age",), "purpose": ()}
+    made = edfa.Advisor(
+        predictor=edfa.SubsetXGB(n_estimators=20),
+        blanket=edfa.Blanket("class", units),
+        searcher=searcher,
+        threshold="balanced",
+    ).fit(table)
+    fitted = replace(made.fitted, certificate=None)  # so that no state is left out beforehand
+    facts = np.where(fitted.heeded, table.test.X, np.float32(np.nan))
+    course = Courses.of(fitted, facts)
+    assert np.bincount(course.who).max() > 2
+    each = Assessment.of(fitted, course.states)
+    signal = each.signal(3)
+    found = set()
+    for tau in np.unique(signal[~np.isnan(signal)])[[0, 1, 5, -2]]:
+        stops = np.zeros(len(facts), dtype=bool)
+        stops[course.who[each.refused & (signal <= tau)]] = True
+        asked = np.arange(len(facts)) % 3 > 0
+        assert np.array_equal(course.passed(float(tau), 3, asked), stops & asked)
+        found.add(int(stops.sum()))
+    assert len(found) > 2
+
+
+def test_whether_the_rule_stops_is_worked_out_once(monkeypatch):
+    """However often a state on the way is asked about, plans are looked for once, and seen plans are used."""
+    calls = []
+    monkeypatch.setattr(
+        "edfa.advice.assessment.find_recourse", lambda *a, **k: calls.append(a) or find_recourse(*a, **k)
+    )
+    fitted, rows = surviving().fitted, edfa.load("german").test.X[:30]
+    facts = np.where(fitted.heeded, rows, np.float32(np.nan))
+    facts[::2, ~fitted.start] = np.nan
+    look, seen = Assessment.of(fitted, facts), Assessment.of(fitted, facts)
+    stops = [look.stops(0.5, 3) for _ in range(3)]
+    assert len(calls) == 1
+    seen.plans(3)
+    assert np.array_equal(seen.stops(0.5, 3), stops[0])
+    assert len(calls) == 2
+    assert stops[0].any()
+
+
+def test_a_bad_row_is_an_error_of_its_own():
+    advisor, table = german(), edfa.load("german")
+    frame = table.test.frame.head(4).astype(object)
+    frame.loc[1, "checking_status"] = "lots"
+    frame.loc[2, "duration"] = 900
+    told = advise(advisor.fitted, frame)
+    assert told["error"].isna().tolist() == [True, False, False, True]
+    for row in (1, 2):
+        with pytest.raises(edfa.errors.FactError) as strict:
+            advisor.fitted.encoder.encode_person({n: frame.loc[row, n] for n in ("checking_status", "duration")})
+        assert told.loc[row, "error"] == str(strict.value)
+        assert told.loc[row, ["outcome", "question", "plans"]].isna().all()
+
+
+def test_wrong_settings_are_refused_before_any_work():
+    table = edfa.load("german")
+    with pytest.raises(SettingError, match="alpha"):
+        edfa.Advisor(alpha=2)
+    for settings, message in (
+        ({"predictor": "xgbb"}, "no predictor named 'xgbb'; did you mean 'xgb'"),
+        ({"policy": "edffa"}, "no policy named 'edffa'; did you mean 'edfa'"),
+        ({"searcher": "nearst"}, "no searcher named 'nearst'; did you mean 'nearest'"),
+        ({"blanket": "hiton"}, "no method named 'hiton'; did you mean 'hiton-mb'"),
+        ({"signal": "certainty"}, "no signal named 'certainty'; did you mean 'uncertainty'"),
+    ):
+        with pytest.raises(UnknownNameError) as error:
+            edfa.Advisor(**settings)
+        assert message in str(error.value)
+    with pytest.raises(SettingError, match="threshold"):
+        edfa.Advisor(threshold=1.5)
+    with pytest.raises(DataError, match="train part"):
+        edfa.Advisor().fit(table.train)
+    with pytest.raises(UnfittedError):
+        edfa.Advisor().interview({})
+
+
+def test_objects_do_as_well_as_names():
+    table = edfa.load("german")
+    blanket = edfa.Blanket("class", {"checking_status": (), "duration": ("credit_amount",)})
+    searcher = edfa.recourse.NICE(table.train)
+    advisor = edfa.Advisor(policy=edfa.EDFA(blanket, rank="cost"), searcher=searcher, threshold="balanced").fit(table)
+    assert advisor.fitted.blanket == blanket
+    assert advisor.fitted.searcher is searcher
+    interview = begin(advisor, words(table)[0])
+    assert interview.question.unit == "duration"  # its spouse is known from the start
+    assert interview.question.unlocks in ((), ("credit_amount",))
+
+
+def test_certifying_again_needs_complete_people_and_no_outcome():
+    advisor, table = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced"), edfa.load("german")
+    advisor.fit(table)
+    before = advisor.certificate
+    people = table.calibration.frame.drop(columns="class")
+    assert advisor.certify(people) == before
+    with pytest.raises(DataError, match="row 3: duration is empty"):
+        advisor.certify(people.astype({"duration": float}).assign(duration=lambda f: f["duration"].where(f.index != 3)))
+    early = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced", target="early").fit(table)
+    assert early.certificate.target == "early"
+    assert early.certificate.anchor is not None

@@ -1,0 +1,168 @@
+"""Whole files of people: every format, chunks, errors, and going on after a kill."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from advisors import german, part_way
+
+import edfa
+from edfa.advice.batch import COLUMNS, advise
+from edfa.advice.batch_file import advise_file
+from edfa.errors import ColumnError, DataError, EmptyTableError, UnreadableError
+from edfa.parallel import map_parallel
+
+
+@pytest.fixture(scope="module")
+def people():
+    """All of German credit, part way through."""
+    table = edfa.load("german")
+    encoder = table.encoder
+    rows = part_way(german(), encoder.encode(table.frame))
+    return encoder.decode(encoder.encode(table.frame)).astype(object).where(~np.isnan(rows), None)
+
+
+@pytest.fixture(scope="module")
+def told(people):
+    """Their advice, all at once."""
+    return advise(german().fitted, people)
+
+
+WRITE = {
+    ".csv": lambda frame, path: frame.to_csv(path, index=False),
+    ".jsonl": lambda frame, path: frame.to_json(path, orient="records", lines=True, force_ascii=False),
+    ".parquet": lambda frame, path: frame.infer_objects().to_parquet(path, index=False),
+}
+
+
+def read(path):
+    """Advice from a file, plans as data."""
+    if path.suffix == ".jsonl":
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return pd.DataFrame(rows)
+    frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    return frame.assign(plans=[json.loads(text) if isinstance(text, str) else None for text in frame["plans"]])
+
+
+@pytest.mark.parametrize("jobs", [2, 7])
+def test_several_jobs_say_what_one_says(jobs, people, told, monkeypatch):
+    monkeypatch.setattr("edfa.advice.batch.LEAST", 30)  # so that these few are parted at all
+    made = []
+    monkeypatch.setattr(
+        "edfa.advice.batch.map_parallel",
+        lambda work, parts, jobs: made.append(len(parts)) or map_parallel(work, parts, jobs),
+    )
+    spoilt = people.assign(age=["old" if i % 50 == 3 else age for i, age in enumerate(people["age"])])
+    alone, shared = (advise(german().fitted, spoilt, first=7, n_jobs=n) for n in (1, jobs))
+    pd.testing.assert_frame_equal(alone, shared)
+    assert alone["error"].notna().sum() == 20
+    assert made == [1, 2 * jobs]
+    fine = alone["error"].isna()
+    same = [frame[fine].drop(columns=["row", "error"]) for frame in (alone, told)]
+    pd.testing.assert_frame_equal(*same)
+
+
+@pytest.mark.parametrize("rows", WRITE)
+@pytest.mark.parametrize("out", WRITE)
+def test_every_format_says_the_same(rows, out, people, told, tmp_path):
+    WRITE[rows](people, tmp_path / f"rows{rows}")
+    counts = advise_file(german().fitted, tmp_path / f"rows{rows}", tmp_path / f"out{out}", chunk=300)
+    assert counts == {"people": 1000, "errors": 0, "resumed": 0}
+    found = read(tmp_path / f"out{out}")
+    assert list(found.columns) == list(COLUMNS)
+    assert found["row"].tolist() == list(range(1000))
+    assert np.allclose(found["probability"], told["probability"], atol=0)
+    assert found["plans"].tolist() == [json.loads(text) for text in told["plans"]]
+    for name in ("outcome", "question", "status", "reason"):
+        assert _plain(found[name]) == _plain(told[name])
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([f"rows{rows}", f"out{out}"])
+
+
+def _plain(column):
+    return column.astype(object).where(column.notna(), None).tolist()
+
+
+def test_rows_that_cannot_be_understood_do_not_stop_the_others(people, tmp_path):
+    spoilt = people.head(50).copy()
+    spoilt.loc[7, "duration"] = "a while"
+    spoilt.loc[9, "checking_status"] = "plenty"
+    spoilt.to_csv(tmp_path / "rows.csv", index=False)
+    counts = advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.jsonl", chunk=8)
+    assert counts["errors"] == 2
+    found = read(tmp_path / "out.jsonl")
+    assert np.flatnonzero(found["error"].notna()).tolist() == [7, 9]
+    assert "duration: a number is needed, not 'a while'" in found["error"][7]
+
+
+def test_bad_files_are_refused(tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "none.csv").write_text("duration,age\n")
+    (tmp_path / "other.csv").write_text("height,weight\n1,2\n")
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1 and no more")
+    (tmp_path / "torn.jsonl").write_text('{"duration": 24}\n{"durat')
+    (tmp_path / "rows.csv").write_text("duration\n24\n")
+    for name, error in (
+        ("absent.csv", UnreadableError),
+        ("empty.csv", EmptyTableError),
+        ("none.csv", EmptyTableError),
+        ("other.csv", ColumnError),
+        ("torn.parquet", UnreadableError),
+        ("torn.jsonl", UnreadableError),
+    ):
+        with pytest.raises(error) as raised:
+            advise_file(german().fitted, tmp_path / name, tmp_path / "out.csv")
+        assert "\n" not in str(raised.value)
+        assert not (tmp_path / "out.csv").exists()
+    with pytest.raises(UnreadableError, match=r"out\.xls"):
+        advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.xls")
+    with pytest.raises(DataError, match="at least 1"):
+        advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", chunk=0)
+
+
+def test_parts_of_another_task_are_not_used(people, tmp_path):
+    people.head(40).to_csv(tmp_path / "rows.csv", index=False)
+    folder = tmp_path / ".out.csv.parts"
+    folder.mkdir()
+    (folder / "00000000.parquet").write_bytes(b"left by another run")
+    (folder / "journal.json").write_text("{}")
+    counts = advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", chunk=10)
+    assert counts == {"people": 40, "errors": 0, "resumed": 0}
+
+
+SLOWLY = """
+import sys, time
+import edfa, edfa.advice.batch_file
+advisor = edfa.Advisor.load(sys.argv[1])
+each = edfa.advice.batch_file.advise
+def slowly(*arguments, **options):
+    time.sleep(0.05)
+    return each(*arguments, **options)
+edfa.advice.batch_file.advise = slowly
+tell = lambda *done: print(done, flush=True)
+edfa.advice.batch_file.advise_file(advisor.fitted, sys.argv[2], sys.argv[3], chunk=20, progress=tell)
+"""
+
+
+def test_a_killed_run_goes_on_where_it_was(people, tmp_path):
+    german().save(tmp_path / "advisor")
+    rows, out = tmp_path / "rows.csv", tmp_path / "out.csv"
+    people.to_csv(rows, index=False)
+    advise_file(german().fitted, rows, tmp_path / "whole.csv", chunk=20)
+    command = [sys.executable, "-c", SLOWLY, tmp_path / "advisor", rows, out]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for _ in range(3):
+        process.stdout.readline()
+    time.sleep(0.02)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    process.stdout.close()
+    assert not out.exists()
+    counts = advise_file(german().fitted, rows, out, chunk=20)
+    assert 3 <= counts["resumed"] < 50
+    assert out.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".out")]

@@ -1,0 +1,218 @@
+"""The commands around a saved advisor: what they print, what they write, how they end."""
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from advisors import german, words
+
+import edfa
+from edfa import Advisor
+from edfa.cli import app
+
+ANSWERS = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400, "checking_status": "<0", "duration": 48}
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """The command line in this process: starting a new one each time would take most of the time."""
+
+    def call(*arguments, typed=""):
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            app([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        return SimpleNamespace(returncode=ended.value.code or 0, stdout=out, stderr=err)
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A saved advisor that tests only read."""
+    path = tmp_path_factory.mktemp("cli") / "advisor"
+    german().save(path)
+    return path
+
+
+@pytest.fixture
+def answers(tmp_path):
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps(ANSWERS))
+    return path
+
+
+def test_help_is_quick_and_names_every_command_and_exit_code(run):
+    command = [sys.executable, "-m", "edfa", "--help"]
+    subprocess.run(command, capture_output=True, check=True)
+    before = os.times()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    after = os.times()
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.4
+    for word in ("demo", "schema", "blanket", "fit", "interview", "advise", "certify", "monitor", "Exit codes"):
+        assert word in done.stdout
+    for command in ("schema", "data", "blanket", "demo", "fit", "interview", "advise", "certify", "monitor", "verify"):
+        told = run(command, "--help").stdout
+        assert "--json" in told
+        assert "--quiet" in told
+
+
+def test_fit_saves_a_certified_advisor_and_replaces_none_unasked(tmp_path, run):
+    assert run("data", "german", "--out", tmp_path / "g.csv").returncode == 0
+    edfa.load("german").schema.write(tmp_path / "card.toml")
+    out = tmp_path / "advisor"
+    arguments = ("fit", tmp_path / "g.csv", "--schema", tmp_path / "card.toml", "--out", out, "--threshold", "balanced")
+    done = run(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    loaded = Advisor.load(out)
+    assert told["advisor"] == loaded.fingerprint
+    assert told["certificate"]["status"] == loaded.certificate.status
+    assert told["evaluation"]["people"] == 200
+    again = run(*arguments, "--quiet")
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("mine")
+    assert run("fit", "german", "--out", tmp_path / "other", "--force").returncode == 2
+    assert (tmp_path / "other" / "file").read_text() == "mine"
+
+
+SLOWLY = """
+import sys, time
+import edfa.advice.advisor, edfa.cli
+def never(*arguments, **options):
+    print("calibrating", flush=True)
+    time.sleep(60)
+edfa.advice.advisor.run = never
+edfa.cli.app(["fit", "german", "--out", sys.argv[1], "--quiet", *sys.argv[2:]])
+"""
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_fit_that_is_killed_leaves_nothing_or_what_was_there(there, tmp_path, folder):
+    out = tmp_path / "advisor"
+    if there:
+        shutil.copytree(folder, out)
+    command = [sys.executable, "-c", SLOWLY, out, "--force"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "calibrating\n"
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    process.stdout.close()
+    assert [p.name for p in tmp_path.iterdir()] == (["advisor"] if there else [])
+    if there:
+        assert Advisor.load(out).fingerprint == german().fingerprint
+
+
+def test_an_interview_from_a_file_with_a_receipt_that_holds(folder, answers, tmp_path, run):
+    (tmp_path / "key").write_text("the operator's key, long enough")
+    extra = ("--receipt", tmp_path / "r.json", "--key", tmp_path / "key", "--keep", tmp_path / "i.json")
+    done = run("interview", folder, "--answers", answers, *extra)
+    assert done.returncode == 0, done.stderr
+    held = german().interview({k: ANSWERS[k] for k in german().schema.start})
+    held.answer(checking_status="<0").answer(duration=48)
+    assert held.certificate in done.stdout
+    assert json.loads((tmp_path / "r.json").read_text())["decision"]["outcome"] == held.decision.outcome
+    verified = run("verify", folder, tmp_path / "r.json", "--key", tmp_path / "key")
+    assert verified.returncode == 0
+    assert "The signature is right" in verified.stdout
+    forged = json.loads((tmp_path / "r.json").read_text()) | {"spent": 0.0}
+    (tmp_path / "forged.json").write_text(json.dumps(forged))
+    refused = run("verify", folder, tmp_path / "forged.json", "--key", tmp_path / "key", "--json")
+    assert refused.returncode == 3
+    assert json.loads(refused.stdout)["signature"] == "wrong"
+    resumed = run("interview", folder, "--resume", tmp_path / "i.json", "--answers", answers, "--json")
+    assert json.loads(resumed.stdout)["decision"] == json.loads((tmp_path / "r.json").read_text())["decision"]
+
+
+def test_answers_that_are_not_asked_for_are_not_told(folder, tmp_path, run):
+    (tmp_path / "a.toml").write_text('age = 35\nhousing = "own"\nchecking_status = "<0"\n')
+    told = json.loads(run("interview", folder, "--answers", tmp_path / "a.toml", "--json").stdout)
+    assert set(told["facts"]) == {"age", "checking_status"}
+    assert told["next"]["feature"] == "duration"
+    (tmp_path / "b.json").write_text('{"checking_status": null, "duration": 24}')
+    told = json.loads(run("interview", folder, "--answers", tmp_path / "b.json", "--json").stdout)
+    assert told["declined"] == ["checking_status"]
+
+
+def test_an_interview_in_the_terminal(folder, run):
+    typed = ["radio/tv", "2400", "35", "a lot", "<0", ":undo", "<0", ":plans", "48"]
+    done = run("interview", folder, typed="\n".join(typed) + "\n")
+    assert done.returncode == 0, done.stderr
+    assert "no level 'a lot'" in done.stdout
+    assert german().interview(ANSWERS).certificate in done.stdout
+    stopped = run("interview", folder, typed="radio/tv\n:stop\n")
+    assert stopped.returncode == 0
+    assert run("interview", folder, typed="").returncode == 0  # the end of the input is a stop
+
+
+def test_advise_writes_what_interviews_say(folder, tmp_path, run):
+    people = words(edfa.load("german"))[:30]
+    (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(person) for person in people))
+    done = run("advise", folder, tmp_path / "rows.jsonl", "--out", tmp_path / "out.jsonl", "--json", "--plans", 2)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"out": str(tmp_path / "out.jsonl"), "people": 30, "errors": 0, "resumed": 0}
+    for line, person in zip((tmp_path / "out.jsonl").read_text().splitlines(), people, strict=True):
+        row, held = json.loads(line), german().interview(person)
+        assert row["outcome"] == held.decision.outcome
+        assert row["status"] == held.standing.status
+        assert len(row["plans"]) == len(held.plans(k=2))
+
+
+def test_certify_and_monitor_end_with_a_no(tmp_path, run):
+    german().save(tmp_path / "advisor")
+    table = edfa.load("german")
+    rows = tmp_path / "rows.csv"
+    table.calibration.frame.drop(columns="class").to_csv(rows, index=False)
+    done = run("certify", tmp_path / "advisor", rows, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["status"] == "certified"
+    assert Advisor.load(tmp_path / "advisor").certificate == german().certificate
+    (tmp_path / "audits.csv").write_text("loss\n0\n0\n1\n0\n")
+    done = run("monitor", tmp_path / "advisor", tmp_path / "audits.csv", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["audits"] == 4
+    assert json.loads(run("monitor", tmp_path / "advisor", "--json").stdout)["audits"] == 4
+    watched = json.loads(run("monitor", tmp_path / "advisor", rows, "--json").stdout)
+    assert watched["audits"] > 50
+    assert watched["lost"] == 1 + german().certificate.risk * german().certificate.n
+    (tmp_path / "bad.csv").write_text("loss\n" + "1\n" * 400)
+    alarmed = run("monitor", tmp_path / "advisor", tmp_path / "bad.csv")
+    assert alarmed.returncode == 3
+    assert "Alarm" in alarmed.stdout
+    table.calibration.frame.head(5).to_csv(tmp_path / "few.csv", index=False)
+    few = run("certify", tmp_path / "advisor", tmp_path / "few.csv", "--quiet", "--no-keep")
+    assert (few.returncode, few.stdout) == (3, "")
+    assert Advisor.load(tmp_path / "advisor").certificate.certified
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["interview", "nowhere"], "there is no folder nowhere"),
+        (["interview", "{folder}", "--json"], "--answers FILE"),
+        (["interview", "{folder}", "--answers", "{bad}"], "duration: 7000 is outside 4 to 72"),
+        (["advise", "{folder}", "nowhere.csv", "--out", "o.csv"], "there is no file nowhere.csv"),
+        (["fit", "mine.csv", "--out", "o"], "--schema CARD"),
+        (["fit", "german", "--out", "o", "--policy", "edffa"], "did you mean 'edfa'"),
+        (["fit", "german", "--out", "o", "--alpha", "7"], "alpha"),
+    ],
+)
+def test_an_error_is_one_line_unless_debug(arguments, message, folder, tmp_path, run, monkeypatch):
+    (tmp_path / "bad.json").write_text(json.dumps({"checking_status": "<0", "duration": 7000}))
+    given = [a.format(folder=folder, bad=tmp_path / "bad.json") for a in arguments]
+    monkeypatch.chdir(tmp_path)
+    done = run(*given)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    with pytest.raises(edfa.errors.EdfaError):  # which Python shows with its traceback
+        app([*given, "--debug"])

@@ -1,0 +1,477 @@
+"""Sentences: every key in both languages, every place filled, nothing promised or suggested that must not be."""
+
+import re
+from dataclasses import fields, replace
+from decimal import Decimal
+from functools import cache
+from itertools import product
+from string import Formatter
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edfa
+from edfa import Blanket, Feature, Schema
+from edfa.advice import sheet
+from edfa.advice.answers import OFF, Decision, Question, Standing, Status
+from edfa.advice.answers import Reason as Why
+from edfa.certification.certificate import Certificate
+from edfa.certification.records import Reference
+from edfa.certification.risk_curve import Target, Undefined
+from edfa.errors import UnknownNameError
+from edfa.explanation.necessity import sweep
+from edfa.explanation.partition import Person, explain
+from edfa.explanation.statements import statements
+from edfa.explanation.support import Support
+from edfa.recourse.plans import Change, NoPlan, Plan
+from edfa.recourse.plans import Reason as NoPlanReason
+from edfa.text import narrate, phrases
+
+LANGUAGES = phrases.LANGUAGES
+SCHEMA = edfa.load("german").schema
+CERTIFICATE = Certificate(
+    "certified", 0.2, 0.05, "cp", "all", "all", "drop", 210, 200, 200, tau=0.1, risk=0.1, bound=0.2
+)
+BARE = dict.fromkeys(f.name for f in fields(Plan)) | {"changes": (), "unknown": (), "valid": True}
+PLAN = Plan(**BARE | {"reached": "good", "probability_before": 0.43, "probability_after": 0.61})
+
+
+@cache
+def small_advisor():
+    model = edfa.SubsetXGB(n_estimators=20)
+    return edfa.Advisor(blanket="eamb", predictor=model, threshold="balanced").fit(edfa.load("german"))
+
+
+def interviews(advisor, language):
+    """One that begins, one that kept something back, and one at its end."""
+    facts = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400, "duration": 36}
+    yield advisor.interview({}, language=language)
+    yield advisor.interview(facts, language=language).decline("employment").answer(housing="own")
+    asked = {"checking_status": "<0", "employment": "<1", "credit_history": "existing paid", "foreign_worker": "yes"}
+    done = advisor.interview(facts, language=language)
+    while done.question:
+        done.answer({done.question.feature: asked[done.question.feature]})
+    yield done
+
+
+def places(entry):
+    return sorted(name for _, name, _, _ in Formatter().parse(entry) if name)
+
+
+def plan_of(*changes, **rest):
+    return replace(PLAN, changes=changes, l0=len(changes), **rest)
+
+
+# The string table
+
+
+def test_both_languages_have_the_same_keys_and_places():
+    english, german = (phrases.table(language) for language in LANGUAGES)
+    assert english.keys() == german.keys()
+    for key, entry in english.items():
+        # One thing may be told without its number.
+        if isinstance(entry, str) and not key.endswith(".one"):
+            assert places(entry) == places(german[key]), key
+        assert all(german[key]), key
+
+
+def test_german_says_sie():
+    for key, entry in phrases.table("de").items():
+        assert not re.search(r"\b(du|dich|dir|dein\w*|euch|euer\w*)\b", str(entry), re.I), key
+
+
+def test_an_unknown_language_is_an_error_that_knows_the_others():
+    with pytest.raises(UnknownNameError, match="known: en, de"):
+        narrate.standing(Standing("act"), "fr")
+
+
+def everything(language):
+    """Every function over every choice it has."""
+    for favourable, threshold in product((True, False), (None, 0.5)):
+        yield narrate.decision(Decision(0.4996, "bad", favourable, threshold), SCHEMA, language)
+    for why, left in product(get_args(Why), (1, 4)):
+        asked = Question(
+            "duration", 2.0, 4.0, why, "checking_status", ("savings_status",), 0.31, 0.58, left, low=4, high=72
+        )
+        yield narrate.question(asked, SCHEMA, language)
+        yield narrate.answers(asked, SCHEMA, language)
+    yield narrate.question(Question("age", 0.0, 0.0, "survival"), SCHEMA, language)
+    yield narrate.answers(Question("employment", 1, 0, "head", choices=SCHEMA["employment"].levels), SCHEMA, language)
+    one = Change("duration", 24, 12, 8, 14)
+    two = Change("savings_status", "<100", ">=1000")
+    yield narrate.plan(plan_of(one), SCHEMA, language)
+    yield narrate.plan(LASTING, SCHEMA, language)
+    yield narrate.plan(plan_of(one, two, unknown=("age",), survival=0.9, survival_error=0.05), SCHEMA, language)
+    yield narrate.plan(
+        plan_of(one, two, unknown=("age",), inlier=False, invalidation=0.3, valid=False), SCHEMA, language
+    )
+    yield narrate.plan(plan_of(two, unknown=("age", "housing")), SCHEMA, language)
+    yield narrate.plan(plan_of(two, Change("age", 30, None)), SCHEMA, language)
+    for reason in get_args(NoPlanReason):
+        yield narrate.no_plan(NoPlan(0, 0, 0, reason, ("age", "housing")), SCHEMA, language)
+    parts = {"housing": "not known", "job": "blocked", "employment": "not decisive", "existing_credits": "not decisive"}
+    person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
+    yield from narrate.partition(person, SCHEMA, language)
+    two = replace(person, alterfactual=("own_telephone", "residence_since"))
+    yield from narrate.partition(two, SCHEMA, language, blanket=Blanket("class", {"duration": ("job",)}))
+    for made in certificates():
+        yield narrate.certificate(made, language)
+        yield made.words(language)
+    for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
+        yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
+    yield from (narrate.standing(Standing(status, since=2, off=OFF), language) for status in get_args(Status))
+    yield narrate.standing(Standing("off course", off=("order",)), language)
+    yield from narrate.partition(
+        Person({"duration": 0.3}, {"job": "not decisive"}, (), {}), SCHEMA, language, favourable=True
+    )
+    for unit, amount in product(("years", "months", "weeks", "days", "hours", "people"), (1, 2)):
+        yield phrases.value(Feature("x", "continuous", unit=unit), amount, language) + "."
+    for level in ("<1", "<=1", ">1", ">=1", "1<=X<2"):
+        yield phrases.value(Feature("x", "categorical"), level, language) + "."
+    for shares in ((0.2,), (0.02,), (0.002,)):
+        yield phrases.cases(language, *shares)[0] + "."
+    yield from (phrases.percent(p, language) + "." for p in (1e-9, 1 - 1e-9))
+    yield phrases.listed(list("abcdef"), language) + "." + phrases.listed(list("abcdefg"), language, "or", 7) + "."
+    yield phrases.listed(list("abcdef"), language, many=6) + "."
+    yield from german_statements(language)
+
+
+def german_statements(language):
+    table = edfa.load("german")
+    model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
+    names = ("checking_status", "duration", "credit_amount", "age", "employment", "purpose", "residence_since")
+    blanket = Blanket("class", dict.fromkeys(names, ()) | {"housing": ("job",)})
+    rows = np.where([n not in ("housing", "savings_status") for n in table.schema.names], table.test.X[:60], np.nan)
+    rows = rows.astype(np.float32)
+    shown, support = (
+        edfa.predictors.align(model, [table.schema.index(n) for n in blanket.features]),
+        Support.of(table.train.X),
+    )
+    partition = explain(rows, shown, support, table.schema.names, blanket)
+    for told in statements(sweep(rows, shown, support), partition, table.schema, table.encoder, language):
+        yield from (one.text for one in told)
+
+
+def certificates():
+    for target, undefined, reference, group in product(
+        get_args(Target), get_args(Undefined), get_args(Reference), (None, "small")
+    ):
+        yield replace(CERTIFICATE, target=target, undefined=undefined, reference=reference, group=group)
+
+
+class Noting(dict):
+    """A table that notes what is asked of it."""
+
+    def __init__(self, entries):
+        super().__init__(entries)
+        self.asked = set()
+
+    def __getitem__(self, key):
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key, default=None):
+        self.asked.add(key)
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_everything_that_can_be_said_is_whole_and_nothing_in_the_table_is_never_said(language, monkeypatch):
+    noting = {name: Noting(phrases.table(name)) for name in LANGUAGES}
+    monkeypatch.setattr(phrases, "table", noting.__getitem__)
+    told = [text for text in everything(language) if text]
+    for held in interviews(small_advisor(), language):
+        told += [text for section in sheet.told(held).values() for text in section]
+        sheet.sheet(held)
+    for text in told:
+        assert text.endswith("."), text
+        assert not re.search(r"[{}]|\bNone\b(?! of)|\bnan\b|  |\n|\.\.", text), text
+    assert len(told) > 200
+    assert noting[language].keys() - noting[language].asked == set()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_same_objects_give_the_same_sentences(language):
+    first = [narrate.plan(plan_of(Change("duration", 24, 12, 8, 14)), SCHEMA, language) for _ in range(2)]
+    assert first[0] == first[1]
+
+
+# What they say
+
+
+def test_a_decision():
+    told = narrate.decision(Decision(0.4996, "bad", False, 0.5), SCHEMA)
+    assert "“bad”" in told
+    assert "49.96%" in told, "rounded it would be the 50% that are needed"
+    assert "At least 50% is needed" in told
+    assert narrate.decision(Decision(0.8, "good", True), SCHEMA).startswith("Good news")
+    assert "80\u00a0%" in narrate.decision(Decision(0.8, "good", True), SCHEMA, "de")
+
+
+def test_a_question_with_its_reason_and_price():
+    told = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.31, survival_then=0.58), SCHEMA)
+    assert "“duration of the loan”" in told
+    assert "hold in 6 of 10 cases instead of 3 of 10." in told
+    assert "This question costs 2; 4 has been spent so far." in told
+    assert "last question" in told
+    worse = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.6, survival_then=0.5), SCHEMA)
+    assert "instead of" not in worse
+    spouse = Question("savings_status", 2.0, 0.0, "spouse", "checking_status", ("employment",), left=3)
+    assert "Together with “balance of the checking account”" in narrate.question(spouse, SCHEMA)
+    assert "“years in the present job” may begin to count" in narrate.question(spouse, SCHEMA)
+    assert "Es bleiben höchstens 3 Fragen" in narrate.question(spouse, SCHEMA, "de")
+    assert "need not tell" in narrate.question(Question("personal_status", 5.0, 0.0, "head"), SCHEMA)
+    assert "need not tell" not in narrate.question(spouse, SCHEMA)
+
+
+def test_a_plan_with_intervals_and_units():
+    told = plan_of(Change("duration", 24, 12.5, 8, 14), Change("employment", "<1", "1<=X<4"), unknown=("age", "job"))
+    assert narrate.plan(told, SCHEMA) == (
+        "These 2 steps together would be enough, and each of them is needed: “duration of the loan” from 24 months to "
+        "12.5 months (anything from 8 to 14 months does) and “years in the present job” from below 1 year to 1 to "
+        "below 4 years. The decision would then be “good”; its probability would be 61% instead of 43%. 2 facts about "
+        "you are not known yet; they could still overturn this."
+    )
+    german = narrate.plan(told, SCHEMA, "de")
+    assert "neu: 12,5 Monate (bisher 24 Monate; es genügt jeder Wert: 8 bis 14 Monate)" in german
+    assert "2 Angaben zu Ihnen sind noch nicht bekannt" in german
+
+
+def test_a_plan_without_an_interval_names_none():
+    assert "anything from" not in narrate.plan(plan_of(Change("duration", 24, 12)), SCHEMA)
+    assert "anything from" not in narrate.plan(plan_of(Change("duration", 24, 12, 12, 12)), SCHEMA)
+
+
+LASTING = plan_of(Change("duration", 24, 12), survival=0.58, survival_error=0.02, unknown=("housing",))
+
+
+def test_what_a_plan_says_of_its_survival():
+    assert "holds in 6 of 10 cases" in narrate.plan(LASTING, SCHEMA)
+    assert "gilt in 6 von 10 Fällen" in narrate.plan(LASTING, SCHEMA, "de")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("status", ["data_limited", "risk_limited", "undefined"])
+def test_nothing_is_promised_where_nothing_is_certified(status, language):
+    none = replace(CERTIFICATE, status=status, tau=None)
+    assert narrate.certificate(none, language) == ""
+    assert not re.search("at most|höchstens", none.words(language))
+
+
+def test_a_certificate_promises_alpha_and_delta_and_says_to_whom():
+    assert narrate.certificate(CERTIFICATE) == (
+        "This rule has been tested: of the people it guides who have a plan at all, at most 20% will find that "
+        "the decision or their plan does not hold once the rest that we may ask is known. It counts everybody, "
+        "also those who are asked to the end; of those who act before, a larger share may find so. The test rests on "
+        "200 people; the chance that it misled us is at most 5%."
+    )
+    assert "It counts everybody" not in narrate.certificate(replace(CERTIFICATE, target="early"))
+    fine = narrate.certificate(replace(CERTIFICATE, alpha=0.125, delta=0.001), "de")
+    assert "höchstens 12,5\u00a0%" in fine
+    assert "beträgt höchstens 0,1\u00a0%" in fine
+    assert len({narrate.certificate(c) for c in certificates()}) == 3 * 3 * 2 * 2, "drop and alpha say the same"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("reason", get_args(NoPlanReason))
+def test_each_reason_for_no_plan_has_a_sentence_of_its_own(reason, language):
+    told = {r: narrate.no_plan(NoPlan(0, 0, 0, r, ("housing",)), SCHEMA, language) for r in get_args(NoPlanReason)}
+    assert len(set(told.values())) == len(told)
+    assert ("housing" in told[reason]) == (reason == "more information needed")
+
+
+def test_a_partition_by_what_a_person_can_do():
+    parts = {"housing": "not known", "job": "blocked", "employment": "not decisive"}
+    person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
+    told = narrate.partition(person, SCHEMA, blanket=Blanket("class", {"duration": (), "housing": ("job",)}))
+    assert told == [
+        "“duration of the loan” can turn the decision by itself, and it is in your hands: 30% of the people we learnt "
+        "from have a value that would.",
+        "“purpose of the loan” turns the decision although it should not matter; the model leans on it.",
+        "“age” bears on the decision by itself, but it is never part of a plan.",
+        "“qualification of the job” makes no difference as long as “housing” is not known.",
+        "This does not turn the decision by itself, whatever its value: “years in the present job”.",
+        "Not known yet, and it may matter: “housing”.",
+        "This never matters for the decision, whatever it is: “telephone in the own name”.",
+    ]
+
+
+# Never a step that is not the person's to take
+
+
+ACTION = {
+    "en": re.compile(r"step|in your hands|would be enough|\bIf “"),
+    "de": re.compile(r"Schritt|in Ihrer Hand|genügen|^Würde|^Mit der Angabe"),
+}
+CLOSED = [f.name for f in SCHEMA if not f.actionable]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", [*CLOSED, "housing"])
+def test_what_cannot_be_changed_is_never_told_as_a_step(name, language):
+    locked = ("housing",)
+    change = Change(name, 1, 2) if SCHEMA[name].kind == "continuous" else Change(name, "a", "b")
+    texts = [narrate.plan(plan_of(change, Change("duration", 24, 12, 8, 14)), SCHEMA, language, locked=locked)]
+    texts += narrate.partition(Person({name: 0.5}, {}, (), {}), SCHEMA, language, locked=locked)
+    for text in texts:
+        assert SCHEMA[name].title in text
+        assert not ACTION[language].search(text), text
+    if name == "housing":
+        assert ACTION[language].search(narrate.plan(plan_of(change), SCHEMA, language)), "not locked, it is a step"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_statements_call_for_nothing_that_the_card_forbids(language):
+    table = edfa.load("german")
+    model = edfa.SubsetXGB(n_estimators=40).fit(table.train.X, table.train.y)
+    rows, support = table.test.X[:60], Support.of(table.train.X)
+    partition = explain(rows, model, support, table.schema.names)
+    told = statements(sweep(rows, model, support), partition, table.schema, table.encoder, language)
+    calls = {True: 0, False: 0}
+    for i, sentences in enumerate(told):
+        own = table.encoder.decode(rows[i : i + 1]).iloc[0]
+        for one in (s for s in sentences if s.kind == "counterfactual"):
+            feature, to = table.schema[one.feature], one.values[0]
+            forbidden = not feature.actionable
+            if feature.kind != "categorical":
+                place = feature.levels.index if feature.levels else float
+                forbidden |= feature.change == ("down" if place(to) > place(own[one.feature]) else "up")
+            calls[bool(ACTION[language].search(one.text))] += 1
+            assert bool(ACTION[language].search(one.text)) != forbidden, one.text
+    assert min(calls.values()) > 10
+
+
+def test_a_sheet_says_what_the_interview_found():
+    first, kept, done = interviews(small_advisor(), "en")
+    assert "Nothing is promised" in " ".join(sheet.told(kept)["standing"]) or not kept.plans()
+    assert done.standing.may_act
+    assert sheet.told(done)["question"] == []
+    assert sheet.told(small_advisor().interview(done.told.facts, locks=["housing"]))["question"] == [
+        "There are no more questions."
+    ]
+    assert len(sheet.told(done)["plans"]) == len(done.plans()) > 0
+    assert not [text for text in sheet.told(done)["plans"] if "not known yet" in text], (
+        "all that the model sees is known"
+    )
+    assert [text for plan in done.plans() for text in [narrate.plan(plan, SCHEMA)] if "not known yet" in text]
+    page = sheet.sheet(kept)
+    assert "years in the present job: kept to yourself" in page
+    assert "housing: “own”" in page
+    assert "<svg" in page
+    assert "<svg" not in sheet.sheet(first), "one moment is no line"
+    locked = small_advisor().interview(done.told.facts, locks=[f.name for f in SCHEMA if f.actionable])
+    assert not ACTION["en"].search(" ".join(text for part in sheet.told(locked).values() for text in part))
+
+
+def test_nobody_is_told_to_turn_a_good_decision():
+    told = Person({"duration": 0.3, "age": 0.5}, {}, (), {})
+    assert ACTION["en"].search(" ".join(narrate.partition(told, SCHEMA)))
+    assert not ACTION["en"].search(" ".join(narrate.partition(told, SCHEMA, favourable=True)))
+
+
+# Odd names, units and numbers
+
+
+NAMES = st.text(min_size=1, max_size=20) | st.sampled_from(
+    [
+        "{label}",
+        "{0}",
+        "%s",
+        "<script>alert(1)</script>",
+        "a\nb",
+        "\x1b[31mred",
+        "“”",
+        "$x$",
+        "[bold]",
+        "\u202eabc",
+        "{",
+    ]
+)
+
+
+@st.composite
+def schemas(draw):
+    names = draw(st.lists(NAMES, min_size=2, max_size=4, unique=True))
+    features = [
+        Feature(
+            name,
+            draw(st.sampled_from(["continuous", "categorical"])),
+            unit=draw(NAMES | st.just("")),
+            label=draw(NAMES | st.just("")),
+            sensitive=draw(st.booleans()),
+        )
+        for name in names
+    ]
+    return Schema(tuple(features), "the target", draw(NAMES))
+
+
+def visible(text):
+    return "".join(text.split())
+
+
+@settings(max_examples=150, deadline=None)
+@given(schemas(), st.sampled_from(LANGUAGES), st.data())
+def test_odd_names_stay_whole_in_one_printable_line(schema, language, data):
+    first, second = schema.names[:2]
+    values = {f.name: data.draw(st.floats(-1e6, 1e6) if f.kind == "continuous" else NAMES) for f in schema}
+    changes = tuple(Change(f.name, values[f.name], values[f.name], *(1.0, 2.0)[: 2 * (not f.words)]) for f in schema)
+    person = Person({first: 0.3}, {second: "blocked"}, schema.names[2:], {})
+    told = [
+        narrate.decision(Decision(0.3, schema.favourable, True), schema, language),
+        narrate.question(Question(first, 1.0, 0.5, "spouse", second, (second,)), schema, language),
+        narrate.plan(plan_of(*changes), schema, language),
+        narrate.no_plan(NoPlan(0, 0, 0, "more information needed", (first, second)), schema, language),
+        *narrate.partition(person, schema, language, blanket=Blanket("the target", {first: (second,)})),
+    ]
+    for text in told:
+        assert all(c.isprintable() or c in phrases.JOINERS or c == "\u00a0" for c in text)
+    for text in told[1:4]:
+        assert visible(phrases.plain(schema[first].title)) in visible(text)
+    for feature, change in zip(schema, changes, strict=True):
+        if feature.words:
+            assert visible(phrases.plain(change.after)) in visible(told[2]) or phrases.ENDS.keys() & set(change.after)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(), st.sampled_from(LANGUAGES))
+def test_a_number_loses_no_digit(number, language):
+    shown = phrases.number(number, language)
+    if language == "de" and "e" not in shown:
+        shown = shown.translate(str.maketrans(",.", ".,"))
+    assert Decimal(shown.replace(",", "")) == Decimal(str(number))
+
+
+@given(st.floats(0, 1), st.sampled_from(LANGUAGES), st.integers(0, 3))
+def test_a_percentage_is_right_and_never_too_sure(share, language, digits):
+    shown = phrases.percent(share, language, digits).replace(",", ".")
+    told = float(re.search(r"\d+(\.\d+)?", shown).group())
+    assert abs(told - 100 * share) <= 10**-digits * (1 + 1e-9)
+    assert (told in (0, 100)) <= (share in (0, 1))
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_cases_keep_the_order_or_say_nothing(now, then):
+    shown = phrases.cases("en", now, then)
+    if shown is None:
+        assert abs(now - then) <= 0.001 or min(now, then, 1 - now, 1 - then) < 0.001
+        return
+    (few, of), (many, of_too) = (map(int, re.findall(r"\d+", text)) for text in shown)
+    assert of == of_too
+    assert (few < many) == (now < then)
+    assert abs(few / of - now) <= 0.5 / of + 1e-9
+
+
+def test_units_and_gaps_in_both_languages():
+    months = Feature("m", "continuous", unit="months", codes={"-9": "no bureau record"})
+    assert [phrases.value(months, v, "en") for v in (1, 2.5, None, -9)] == [
+        "1 month",
+        "2.5 months",
+        "not recorded",
+        "“no bureau record”",
+    ]
+    assert [phrases.value(months, v, "de") for v in (1, 12345.5)] == ["1 Monat", "12.345,5 Monate"]
+    assert phrases.value(Feature("m", "continuous", unit="furlongs"), 1, "de") == "1 furlongs"
+    assert phrases.listed([], "en") == ""
+    assert phrases.listed(list("abcdefg"), "en") == "a, b, c, d and 3 others"
