@@ -10,9 +10,9 @@ import numpy as np
 from report import best, table, write
 
 from edfa.certification import Records, RecourseCertifier, hb_p_value
-from edfa.certification.examples import people
 from edfa.certification.risk_curve import trace
-from edfa.certification.runs import Runs
+from edfa.certification.simulate import simulate_records
+from edfa.certification.stopping import Runs
 
 ROOT = Path(__file__).parents[1]
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
@@ -25,7 +25,7 @@ ALPHA, DELTA = 0.2, 0.05
 
 
 def population(n: int) -> Records:
-    return people(n, seed=1, seeds=SEEDS, steps=STEPS)
+    return simulate_records(n, seed=1, seeds=SEEDS, steps=STEPS)
 
 
 def speed() -> tuple[str, float]:
@@ -59,8 +59,8 @@ def savings(draws: int = 400) -> str:
     """Mean cost and false certificates of each bound on calibration sets drawn from a large known population."""
     rows = []
     for seeds in (1, 10):
-        whole = people(20_000, seed=5, seeds=seeds)
-        curve = trace(Runs.of(whole))
+        whole = simulate_records(20_000, seed=5, seeds=seeds)
+        curve = trace(Runs.from_records(whole))
         assert curve is not None
         full, last = curve.full_cost, np.flatnonzero(curve.risk <= ALPHA)[-1]
         oracle = curve.cost(np.nextafter(np.append(curve.tau, np.inf)[last + 1], -np.inf))[0]
@@ -77,11 +77,11 @@ def savings(draws: int = 400) -> str:
                 for who in picked:
                     # Sorted by person, so a person's rows are one block.
                     part = whole.take((np.sort(who)[:, None] * steps + np.arange(steps)).ravel())
-                    found = certifier.search(part)
-                    assert found is not None
-                    tau = found.tau if found.passed else -np.inf
+                    result = certifier.search(part)
+                    assert result is not None
+                    tau = result.tau if result.passed else -np.inf
                     costs.append(curve.cost(tau)[0] / full)
-                    false += bool(found.passed and curve.risk[curve.index(tau)] > ALPHA)
+                    false += bool(result.passed and curve.risk[curve.index(tau)] > ALPHA)
                 cells.append(f"{np.mean(costs):.3f} ({100 * false / draws:.1f})")
             rows.append([f"{n}, {seeds}", *cells, f"{oracle / full:.3f}"])
     return table(["n, seeds", "paper", "hb", "hb_kl", "cp", "wsr", "hoeffding", "oracle"], rows)
@@ -103,10 +103,12 @@ def mapie() -> str:
     gap = np.abs(ours - theirs) / np.maximum(ours, 1e-300)
     assert gap[~slipped & (ours > 1e-250)].max() < 1e-9, "apart from the ceil the two must agree"
     differ = slipped & (gap > 1e-9)
-    told = f"{ours.size:,} p-values (every count of 25, 100, 333 and 1,000 people, four levels). Largest relative gap "
-    told += f"where the float ceil is right: {gap[~slipped & (ours > 1e-250)].max():.1e}. Where (k/n)·n lands above k, MAPIE "
+    summary = (
+        f"{ours.size:,} p-values (every count of 25, 100, 333 and 1,000 people, four levels). Largest relative gap "
+    )
+    summary += f"where the float ceil is right: {gap[~slipped & (ours > 1e-250)].max():.1e}. Where (k/n)·n lands above k, MAPIE "
     return (
-        told
+        summary
         + f"1.6.0 counts one loss more: {differ.sum()} of the p-values differ, by up to {gap[differ].max():.2g} of ours."
     )
 
@@ -124,7 +126,7 @@ def main() -> None:
         growth(),
         f"## What a bound saves\n\nMean cost as a share of acquiring everything, and in brackets the share of false certificates "
         f"in percent, alpha = {ALPHA}, delta = {DELTA}, 400 calibration sets from a made-up population of 20,000 people "
-        "(`edfa.certification.examples`), whose risk at every threshold is known. The oracle knows it too.",
+        "(`edfa.certification.simulate`), whose risk at every threshold is known. The oracle knows it too.",
         savings(),
         "## MAPIE\n\n" + mapie(),
     )

@@ -181,7 +181,7 @@ class Advisor:
         found = run(fitted, rows, lambda done, total: tell("calibration", done, total), n_jobs)
         anchor = self._anchor(n_jobs) if self.target == "early" else None
         certifier = RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
-        self.fitted_ = replace(fitted, certificate=certifier.one(found.records))
+        self.fitted_ = replace(fitted, certificate=certifier.certificate_for(found.records))
         return self.certificate
 
     def _anchor(self, n_jobs: int | None) -> float:

@@ -15,8 +15,7 @@ from edfa.acquisition.loop import SLACK, acquire, money
 from edfa.acquisition.trajectory import Trajectory
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
-from edfa.certification.replay import signal_of
-from edfa.certification.signals import uncertainty
+from edfa.certification.replay import signal_of, uncertainty
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.data.table import Table

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from edfa.advice.assessment import Assessment, Fitted
-from edfa.certification.signals import uncertainty
+from edfa.certification.replay import uncertainty
 from edfa.typing import BoolArray, Float32Array, IntArray
 
 __all__ = ["Chain", "Courses"]

@@ -1,15 +1,21 @@
-"""How large may a risk be, given the losses of n people: p-values and upper bounds that hold for every n.
+"""P-values and upper bounds for a mean loss (the risk), valid for every number of people n.
 
-A p-value here answers "could the mean loss still be ``mu`` or more?". An upper bound is the smallest ``mu`` whose
-p-value is at most ``delta``, so ``p(mu) <= delta`` and ``bound <= mu`` are one and the same statement.
+A p-value tests "the mean loss is ``mu`` or more". The upper bound is the smallest ``mu`` whose p-value is at most
+``delta``, so ``p(mu) <= delta`` and ``bound <= mu`` are the same statement.
 
 - Hoeffding-Bentkus (``hb``): losses anywhere in [0, 1]; equation (hb) of the paper, in closed form.
 - Clopper-Pearson (``cp``): losses that are 0 or 1; exact.
 - Hoeffding alone (``hoeffding``): the paper's simpler curve.
+- Waudby-Smith-Ramdas (``wsr``): betting. It needs every single loss, gains from losses between 0 and 1, and may be
+  looked at again and again while people arrive.
 
-``edfa.certification.betting`` has the bound that gains from losses between 0 and 1.
+Betting works like this: somebody who doubts that the risk is ``mu`` or more bets on each loss in turn, seeing only
+the earlier ones. If the doubt is wrong, the capital is a non-negative supermartingale and reaches 1/delta with
+probability at most delta (Ville's inequality), so one over the largest capital so far is a p-value at any time. The
+bets are one-sided: a two-sided capital also grows when the risk lies far *above* mu, and would certify that.
 
-References: Bates et al. 2021 (RCPS); Bentkus 2004; Angelopoulos et al. 2021 (Learn then Test).
+References: Bates et al. 2021 (RCPS); Bentkus 2004; Angelopoulos et al. 2021 (Learn then Test); Waudby-Smith and
+Ramdas 2024 (predictable plug-in bets).
 """
 
 from typing import Any, Literal
@@ -17,24 +23,54 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from edfa.certification.settings import first, level, share
+from edfa.certification.validation import check_level, check_share, first_where
 from edfa.errors import SettingError
 from edfa.typing import Float64Array, Int64Array
 
-__all__ = ["cp_p_value", "cp_ucb", "hb_p_value", "hb_ucb", "hoeffding_p_value", "hoeffding_ucb", "tally"]
+__all__ = [
+    "BOUNDS",
+    "COUNT_BOUNDS",
+    "Bound",
+    "cp_p_value",
+    "cp_ucb",
+    "hb_p_value",
+    "hb_ucb",
+    "hoeffding_p_value",
+    "hoeffding_ucb",
+    "log_capital",
+    "p_value",
+    "upper_bound",
+    "wsr_p_value",
+    "wsr_ucb",
+]
 
+Bound = Literal["hb", "hb_kl", "cp", "wsr", "hoeffding"]
 Form = Literal["quadratic", "kl"]
-NEAR = 1e-9  # n * risk this near to a whole number, per person, is that number
+BOUNDS: tuple[Bound, ...] = ("hb", "hb_kl", "cp", "wsr", "hoeffding")
+COUNT_BOUNDS = ("hb", "hb_kl", "cp", "hoeffding")  # those that need the number of losses alone
+ROUNDING = 1e-9  # n * risk within this of a whole number, per person, is that number
 HALVINGS = 60  # of an interval of length 1: past float64
 
 
 def hb_p_value(
     risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any = None, m: int = 1, form: Form = "quadratic"
 ) -> Any:
-    """Hoeffding-Bentkus: the chance to see so small a risk when the true one is ``mu`` is at most this.
+    """Hoeffding-Bentkus p-value: bounds the probability of so small a mean loss if the true one is ``mu``.
 
-    ``risk`` is the mean loss of ``n`` people; or give it exactly as ``losses``, the number of lost runs when each
-    person has ``m`` of them. ``form="kl"`` takes Hoeffding's sharper term; it is never looser.
+    Parameters
+    ----------
+    risk
+        The mean loss of ``n`` people, in [0, 1]. Numbers or arrays; all arguments broadcast.
+    n
+        Number of people.
+    mu
+        The mean loss that is tested.
+    losses
+        Instead of ``risk``: the exact number of lost runs, of n * m.
+    m
+        Runs per person, with ``losses``.
+    form
+        Hoeffding's term: "quadratic" as in the paper, or "kl", which is sharper and never looser.
 
     Examples
     --------
@@ -43,42 +79,43 @@ def hb_p_value(
     >>> hb_p_value(n=100, mu=0.2, losses=[110, 111], m=10).round(6)
     array([0.034182, 0.068851])
     """
-    count, mean, size = tally(risk, n, losses, m)
-    true = share("mu", mu)
-    p = np.minimum(np.e * _binomial(count, size, true), np.exp(-size * _distance(mean, true, form)))
-    return np.where(true <= mean, 1.0, p)[()]
+    count, mean, size = _count_losses(risk, n, losses, m)
+    tested = check_share("mu", mu)
+    p = np.minimum(np.e * _binomial_cdf(count, size, tested), np.exp(-size * _divergence(mean, tested, form)))
+    return np.where(tested <= mean, 1.0, p)[()]
 
 
 def hb_ucb(
     risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = None, m: int = 1, form: Form = "quadratic"
 ) -> Any:
-    """Hoeffding-Bentkus upper bound: the true risk is below it with chance 1 - ``delta``.
+    """Hoeffding-Bentkus upper bound: the true risk is below it with probability 1 - ``delta``.
 
-    The paper bisects; the smallest mean that is ruled out is the smaller of two closed forms.
+    The paper bisects; the smallest mean that is ruled out is the smaller of two closed forms. Arguments as in
+    ``hb_p_value``.
 
     Examples
     --------
     >>> hb_ucb([0, 0.07, 0.2], 100, 0.05).round(6)
     array([0.03917 , 0.14373 , 0.297876])
     """
-    count, mean, size = tally(risk, n, losses, m)
-    doubt = level(delta)
-    hoeffding = mean + np.sqrt(-np.log(doubt) / (2 * size)) if form == "quadratic" else _kl_ucb(mean, size, doubt)
-    return np.minimum(np.minimum(hoeffding, _beta(count, size, doubt / np.e)), 1.0)[()]
+    count, mean, size = _count_losses(risk, n, losses, m)
+    tail = check_level("delta", delta)
+    hoeffding = mean + np.sqrt(-np.log(tail) / (2 * size)) if form == "quadratic" else _kl_ucb(mean, size, tail)
+    return np.minimum(np.minimum(hoeffding, _binomial_ucb(count, size, tail / np.e)), 1.0)[()]
 
 
 def cp_p_value(risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any = None) -> Any:
-    """Clopper-Pearson: P(Bin(n, mu) <= number of losses), exact when every loss is 0 or 1.
+    """Clopper-Pearson p-value: P(Bin(n, mu) <= number of losses), exact if every loss is 0 or 1.
 
-    A ``risk`` that is no whole number of losses counts as the next larger one.
+    A ``risk`` that is not a whole number of losses counts as the next larger one.
 
     Examples
     --------
     >>> print(f"{cp_p_value(0.13, 100, 0.2):.5f}")
     0.04691
     """
-    count, _, size = tally(risk, n, losses, 1)
-    return _binomial(count, size, share("mu", mu))[()]
+    count, _, size = _count_losses(risk, n, losses, 1)
+    return _binomial_cdf(count, size, check_share("mu", mu))[()]
 
 
 def cp_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = None) -> Any:
@@ -89,21 +126,21 @@ def cp_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = 
     >>> cp_ucb(losses=[0, 10], n=100).round(6)
     array([0.029513, 0.163718])
     """
-    count, _, size = tally(risk, n, losses, 1)
-    return _beta(count, size, level(delta))[()]
+    count, _, size = _count_losses(risk, n, losses, 1)
+    return _binomial_ucb(count, size, check_level("delta", delta))[()]
 
 
 def hoeffding_p_value(risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any = None, m: int = 1) -> Any:
-    """Hoeffding's quadratic term alone.
+    """P-value from Hoeffding's quadratic term alone.
 
     Examples
     --------
     >>> print(f"{hoeffding_p_value(0.1, 150, 0.2):.4f}")
     0.0498
     """
-    _, mean, size = tally(risk, n, losses, m)
-    true = share("mu", mu)
-    return np.where(true <= mean, 1.0, np.exp(-size * _distance(mean, true, "quadratic")))[()]
+    _, mean, size = _count_losses(risk, n, losses, m)
+    tested = check_share("mu", mu)
+    return np.where(tested <= mean, 1.0, np.exp(-size * _divergence(mean, tested, "quadratic")))[()]
 
 
 def hoeffding_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = None, m: int = 1) -> Any:
@@ -114,12 +151,100 @@ def hoeffding_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses:
     >>> print(f"{hoeffding_ucb(0.1, 150):.4f}")
     0.1999
     """
-    _, mean, size = tally(risk, n, losses, m)
-    return np.minimum(mean + np.sqrt(-np.log(level(delta)) / (2 * size)), 1.0)[()]
+    _, mean, size = _count_losses(risk, n, losses, m)
+    return np.minimum(mean + np.sqrt(-np.log(check_level("delta", delta)) / (2 * size)), 1.0)[()]
 
 
-def tally(risk: Any, n: Any, losses: Any, m: int) -> tuple[Int64Array, Float64Array, Int64Array]:
-    """Losses counted up to whole people, the exact mean, and n; refuses what no sample can give."""
+def p_value(bound: str, mu: Any, n: Any, *, risk: Any = None, losses: Any = None, m: int = 1) -> Float64Array:
+    """P-value of one of ``COUNT_BOUNDS``, by its name; ``cp`` has one run per person, whatever ``m``."""
+    if bound == "cp":
+        return np.asarray(cp_p_value(risk, n, mu, losses=losses))
+    if bound == "hoeffding":
+        return np.asarray(hoeffding_p_value(risk, n, mu, losses=losses, m=m))
+    return np.asarray(hb_p_value(risk, n, mu, losses=losses, m=m, form="kl" if bound == "hb_kl" else "quadratic"))
+
+
+def upper_bound(bound: str, delta: Any, n: Any, *, risk: Any = None, losses: Any = None, m: int = 1) -> Float64Array:
+    """Upper bound of one of ``COUNT_BOUNDS``, by its name; ``cp`` has one run per person, whatever ``m``."""
+    if bound == "cp":
+        return np.asarray(cp_ucb(risk, n, delta, losses=losses))
+    if bound == "hoeffding":
+        return np.asarray(hoeffding_ucb(risk, n, delta, losses=losses, m=m))
+    return np.asarray(hb_ucb(risk, n, delta, losses=losses, m=m, form="kl" if bound == "hb_kl" else "quadratic"))
+
+
+def wsr_p_value(losses: Any, mu: Any, delta: float = 0.05, horizon: int | None = None) -> Any:
+    """Betting p-value for a mean loss of ``mu`` or more.
+
+    Parameters
+    ----------
+    losses
+        Losses in [0, 1], shape (..., people). The last axis is the order of the bets; it must have been fixed
+        without looking at the losses.
+    mu
+        The mean loss that is tested; broadcasts with the leading axes of ``losses``.
+    delta
+        Tunes the bets only: the p-value is valid at every level.
+    horizon
+        Number of people that is planned for; tunes the bets too. Whoever looks while people still arrive must fix it
+        beforehand, else the bets would change with every look. None: the number of losses.
+
+    Examples
+    --------
+    >>> print(f"{wsr_p_value([0.0] * 40, 0.1):.4f}")
+    0.0226
+    >>> print(wsr_p_value([1.0] * 40, 0.1))
+    1.0
+    """
+    capital = log_capital(_check_losses(losses), check_share("mu", mu), float(check_level("delta", delta)), horizon)
+    return np.exp(-np.maximum(capital.max(axis=-1), 0.0))[()]
+
+
+def wsr_ucb(losses: Any, delta: float = 0.05, horizon: int | None = None) -> Any:
+    """Betting upper bound: the smallest mean loss ruled out at level ``delta``, rounded up by less than 1e-15.
+
+    The bets do not depend on ``mu``, so the capital grows with it and the bound agrees with the p-value.
+
+    Examples
+    --------
+    >>> print(f"{wsr_ucb([0.0] * 40):.4f}")
+    0.0783
+    """
+    values = _check_losses(losses)
+    tail = float(check_level("delta", delta))
+    low, high = np.zeros(values.shape[:-1]), np.ones(values.shape[:-1])
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        ruled_out = log_capital(values, middle, tail, horizon).max(axis=-1) >= -np.log(tail)
+        low, high = np.where(ruled_out, low, middle), np.where(ruled_out, middle, high)
+    return high[()]
+
+
+def log_capital(losses: Float64Array, mu: Any, delta: float, horizon: int | None = None) -> Float64Array:
+    """Logarithm of the bettor's capital after each loss, shape (..., people); arguments as in ``wsr_p_value``."""
+    bets = _bets(losses, delta, horizon or losses.shape[-1])
+    with np.errstate(divide="ignore"):  # a sure bet against mu = 0 that is lost
+        return np.cumsum(np.log1p(-bets * (losses - np.asarray(mu)[..., None])), axis=-1)
+
+
+def _bets(losses: Float64Array, delta: float, horizon: int) -> Float64Array:
+    """min(1, sqrt(2 log(1/delta) / (horizon * variance so far))), started by one imaginary loss of 1/2."""
+    seen = np.arange(2, losses.shape[-1] + 2)
+    means = (0.5 + np.cumsum(losses, axis=-1)) / seen
+    variance = (0.25 + np.cumsum((losses - means) ** 2, axis=-1)) / seen
+    before = np.concatenate([np.full((*losses.shape[:-1], 1), 0.25), variance[..., :-1]], axis=-1)
+    return np.asarray(np.minimum(1.0, np.sqrt(-2 * np.log(delta) / (horizon * before))))
+
+
+def _check_losses(losses: Any) -> Float64Array:
+    values = check_share("a loss", losses)
+    if values.ndim == 0 or values.shape[-1] == 0:
+        raise SettingError("a bet needs at least one loss")
+    return values
+
+
+def _count_losses(risk: Any, n: Any, losses: Any, m: int) -> tuple[Int64Array, Float64Array, Int64Array]:
+    """Losses rounded up to whole people, the exact mean loss, and n; refuses what no sample can give."""
     size = np.asarray(n if n is not None else 0)
     if not (np.issubdtype(size.dtype, np.number) and np.all(np.mod(size, 1) == 0) and np.all(size >= 1)):
         raise SettingError(f"n is a whole number of people, at least 1, not {n!r}")
@@ -127,50 +252,51 @@ def tally(risk: Any, n: Any, losses: Any, m: int) -> tuple[Int64Array, Float64Ar
     if (risk is None) == (losses is None):
         raise SettingError("give either risk= or losses=, and not both")
     if losses is not None:
-        return _whole_losses(losses, size, m)
-    mean = share("risk", risk)
+        return _check_count(losses, size, m)
+    mean = check_share("risk", risk)
     scaled = size * mean
-    near = np.rint(scaled)
-    whole = np.abs(scaled - near) <= NEAR * size
-    count = np.where(whole, near, np.floor(scaled) + 1).astype(np.int64)
-    return count, np.where(whole, near / size, mean), size
+    nearest = np.rint(scaled)
+    whole = np.abs(scaled - nearest) <= ROUNDING * size
+    count = np.where(whole, nearest, np.floor(scaled) + 1).astype(np.int64)
+    return count, np.where(whole, nearest / size, mean), size
 
 
-def _whole_losses(losses: Any, size: Int64Array, m: int) -> tuple[Int64Array, Float64Array, Int64Array]:
+def _check_count(losses: Any, size: Int64Array, m: int) -> tuple[Int64Array, Float64Array, Int64Array]:
+    """``_count_losses`` for a number of lost runs."""
     if m < 1 or int(m) != m:
         raise SettingError(f"m is a whole number of runs, at least 1, not {m!r}")
     lost = np.asarray(losses)
     if not np.issubdtype(lost.dtype, np.number) or np.any(np.mod(lost, 1) != 0):
         raise SettingError("losses= is a whole number of lost runs; give a mean loss as risk=")
     lost = lost.astype(np.int64)
-    if np.any(lost < 0) or np.any(lost > size * m):
-        raise SettingError(
-            f"losses= lies between 0 and n * m, which {first(lost, (lost < 0) | (lost > size * m))} is not"
-        )
+    outside = (lost < 0) | (lost > size * m)
+    if np.any(outside):
+        raise SettingError(f"losses= lies between 0 and n * m, which {first_where(lost, outside)} is not")
     return -(-lost // m), lost / (size * m), size
 
 
-def _binomial(count: Int64Array, n: Int64Array, mu: Float64Array) -> Float64Array:
-    """P(Bin(n, mu) <= count), from the tail of the beta law: full precision down to 1e-300."""
+def _binomial_cdf(count: Int64Array, n: Int64Array, mu: Float64Array) -> Float64Array:
+    """P(Bin(n, mu) <= count), from the tail of the beta distribution: full precision down to 1e-300."""
     inside = count < n
     lower: Float64Array = special.betaincc(np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), mu)
     return np.where(inside, lower, 1.0)
 
 
-def _beta(count: Int64Array, n: Int64Array, tail: Float64Array) -> Float64Array:
-    """The mu at which P(Bin(n, mu) <= count) falls to ``tail``, from the survival side: small tails stay exact."""
+def _binomial_ucb(count: Int64Array, n: Int64Array, tail: Float64Array) -> Float64Array:
+    """The mu at which P(Bin(n, mu) <= count) falls to ``tail``; by the survival side, exact for small tails."""
     quantile: Float64Array = special.betainccinv(np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), tail)
     return np.where(count < n, quantile, 1.0)
 
 
-def _distance(mean: Float64Array, mu: Float64Array, form: Form) -> Float64Array:
+def _divergence(mean: Float64Array, mu: Float64Array, form: Form) -> Float64Array:
+    """Exponent of Hoeffding's inequality per person: 2 (mu - mean)^2, or KL(mean, mu), which is 0 for mu < mean."""
     if form == "quadratic":
         return 2 * (mu - mean) ** 2
     if form == "kl":
-        nearer = np.maximum(mu, mean)  # nothing is learnt about a mu below the mean
+        above = np.maximum(mu, mean)  # nothing is learnt about a mu below the mean
         with np.errstate(invalid="ignore"):
-            distance: Float64Array = special.rel_entr(mean, nearer) + special.rel_entr(1 - mean, 1 - nearer)
-        return np.where(nearer == mean, 0.0, distance)
+            divergence: Float64Array = special.rel_entr(mean, above) + special.rel_entr(1 - mean, 1 - above)
+        return np.where(above == mean, 0.0, divergence)
     raise SettingError(f"form is 'quadratic' or 'kl', not {form!r}")
 
 
@@ -179,6 +305,6 @@ def _kl_ucb(mean: Float64Array, n: Int64Array, delta: Float64Array) -> Float64Ar
     low, high = np.broadcast_arrays(mean, np.ones(np.broadcast_shapes(mean.shape, n.shape, delta.shape)))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        beyond = n * _distance(mean, middle, "kl") >= -np.log(delta)
+        beyond = n * _divergence(mean, middle, "kl") >= -np.log(delta)
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
     return high

@@ -1,18 +1,22 @@
-"""A certificate: from which threshold on a person may act early, what that promises, and to whom."""
+"""Certificates: from which threshold on a person may act early, what that promises, and to whom."""
 
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from edfa.certification.guarantee import Guarantee
 from edfa.certification.records import Records, Reference
-from edfa.certification.replay import NAMED, Watched, watch
+from edfa.certification.replay import SIGNALS, Signal, is_trajectory, watch
 from edfa.certification.risk_curve import Target, Undefined
 from edfa.certification.sample_size import Required
-from edfa.certification.stops import Rule, Stops, stop_at
-from edfa.errors import DataError, MismatchError
+from edfa.certification.stopping import Rule, Stops, stop_at
+from edfa.errors import DataError, MismatchError, UnknownNameError, UnreadableError
+from edfa.parsing import checked
 from edfa.recourse.plans import Plans
 from edfa.text import html
 from edfa.text.phrases import number, say
@@ -20,9 +24,56 @@ from edfa.text.phrases import number, say
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Certificate", "Point", "Status", "for_this"]
+__all__ = ["Certificate", "GroupCertificates", "Guarantee", "Point", "Status", "by_group", "runs_for"]
 
 Status = Literal["certified", "data_limited", "risk_limited", "undefined"]
+VERSION = 1
+
+
+class Guarantee(ABC):
+    """Base of the dataclasses that promise something: a sentence in words, and JSON that brings the object back.
+
+    ``kind`` is what error messages call it.
+    """
+
+    kind: ClassVar[str] = "certificate"
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """What is promised, in words; or why nothing is."""
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def to_json(self) -> str:
+        """Write as JSON; ``from_json`` reads it back, equal. Infinite thresholds are the words inf and -inf."""
+        parts: Any = asdict(self)  # type: ignore[call-overload]
+        return json.dumps({"version": VERSION} | _jsonable(parts), ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what ``to_json`` wrote."""
+        try:
+            values = json.loads(text)
+            version = values.pop("version")
+        except (ValueError, AttributeError, KeyError, TypeError):
+            raise UnreadableError(f"this text is not a {cls.kind} as to_json writes it") from None
+        if version != VERSION:
+            raise UnreadableError(f"this {cls.kind} has version {version!r}; this edfa reads version {VERSION}")
+        return checked(cls, values, cls.kind)
+
+    def _repr_html_(self) -> str:
+        return html.shown(html.paragraph(self.sentence))
+
+
+def _jsonable(value: Any) -> Any:
+    """Mappings and sequences of plain values, with infinities as words."""
+    if isinstance(value, Mapping):
+        return {name: _jsonable(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(inner) for inner in value]
+    return str(value) if isinstance(value, float) and np.isinf(value) else value
 
 
 @dataclass(frozen=True)
@@ -39,13 +90,36 @@ class Point:
 
 @dataclass(frozen=True)
 class Certificate(Guarantee):
-    """What calibration found; immutable.
+    """The result of a calibration; immutable.
 
-    ``tau`` is the largest certified threshold, any other of ``interval`` (left end included) behaves the same on the
-    calibration runs; -inf means "never stop early" and inf "stop at the first plan". ``risk``, ``bound``, ``cost`` and
-    ``triggered`` are those at ``tau``; where nothing is certified, those of the strictest rule. ``n`` people with a
-    plan, of ``people`` in all, were calibrated on. ``complete`` says that no threshold failed. ``curve`` has the grid
-    that was tried, or some 200 of all thresholds, with both ends.
+    Parameters
+    ----------
+    status
+        "certified"; "data_limited": more people could help; "risk_limited": they could not; "undefined": nobody has a
+        plan.
+    alpha, delta
+        The risk is at most alpha, which is wrong with probability at most delta.
+    method, walk, target, undefined, anchor
+        Settings of the certifier; ``method`` is the bound that was used.
+    people, n, runs
+        Calibration people in all, those of them with a plan, and runs.
+    signal, reference, advisor, group
+        What the rule watches, what plans were held against, whose runs these were, and the group of people.
+    tau
+        The largest certified threshold: -inf means "never stop early", inf "stop at the first plan".
+    interval
+        The thresholds [low, high) that stop the calibration runs where ``tau`` does.
+    risk, bound, cost, triggered
+        Observed risk, its upper bound, mean cost and share of stopped runs at ``tau``; where nothing is certified,
+        those of the strictest rule.
+    required, n_more
+        Where nothing is certified: the people needed, and how many more of the same kind that is.
+    complete
+        Whether no threshold failed.
+    curve
+        The grid that was tested, or some 200 of all thresholds, with both ends.
+    warnings
+        What a reader of the certificate should know.
     """
 
     status: Status
@@ -81,18 +155,18 @@ class Certificate(Guarantee):
         return self.status == "certified"
 
     @property
-    def zone(self) -> str:
-        """The paper's zone: certified, data-limited or risk-limited; or undefined, where nobody has a plan."""
-        return self.status.replace("_", "-")
+    def zone(self) -> Status:
+        """The paper's word for ``status``, and equal to it."""
+        return self.status
 
     @property
     def speaks_for(self) -> float:
-        """The share of people that have a plan at some step; of the others nothing is said."""
+        """The share of people that have a plan at some step; nothing is promised to the others."""
         return self.n / self.people
 
     @property
     def left_out(self) -> int:
-        """How many of the people have no plan at any step, so that nothing is said of them."""
+        """The number of people without a plan at any step, to whom nothing is promised."""
         return self.people - self.n
 
     @property
@@ -107,7 +181,7 @@ class Certificate(Guarantee):
 
     @property
     def saved(self) -> float | None:
-        """The share of the full cost that the certified rule saves on average."""
+        """The share of the full cost that the certified rule saves on average; None if nothing is certified."""
         if not self.certified or self.cost is None or not self.last.cost:
             return None
         return 1 - self.cost / self.last.cost
@@ -118,28 +192,44 @@ class Certificate(Guarantee):
         return self.words()
 
     def words(self, language: str = "en") -> str:
-        """The same in another language; ``edfa.text.narrate.certificate`` says it to a person."""
+        """The sentence in another language; ``edfa.text.narrate.certificate`` says it to a person."""
         if self.certified:
             return _promise(self, language)
         return say("formal.none", language, within=_within(self, language), why=_why_not(self, language))
 
-    def stop(self, runs: Any, rule: Rule = "safe", **options: Unpack[Watched]) -> Stops:
-        """Where to stop: each run of plans or records, or each row of an array of signals (NaN where there is no plan).
+    def stop(
+        self,
+        runs: Any,
+        rule: Rule = "safe",
+        *,
+        signal: Signal | None = None,
+        group: npt.ArrayLike | None = None,
+        advisor: str | None = None,
+    ) -> Stops:
+        """Find where to stop each run; reads the signal and whether there is a plan, never a loss or a later step.
 
-        Only the signal and whether there is a plan are read, never a loss nor a later step. Runs of another advisor
-        are refused; with bare signals, name theirs as ``advisor``.
+        Parameters
+        ----------
+        runs
+            Plans, records, or signals of shape (runs, steps), NaN at a step without a plan. Runs of another advisor are
+            refused.
+        rule
+            "safe" is the certified rule; "first" and "last" are the baselines, which carry no guarantee.
+        signal, group, advisor
+            With plans, as in ``watch``; ``signal`` is that of the certificate unless it is one of your own. With bare
+            signals, name their ``advisor``.
         """
-        runs = for_this(self, runs, options)
+        runs = runs_for(self, runs, signal, group, advisor)
         # Not certified: Algorithm 2's strictest rule, and no guarantee with it.
         tau = -np.inf if self.tau is None else self.tau
         return stop_at(runs, tau, rule, self.sentence if self.certified else "")
 
     def frame(self) -> pd.DataFrame:
-        """The curve, one row a threshold."""
+        """The curve as a table, one row per threshold."""
         return pd.DataFrame([asdict(point) for point in self.curve], columns=[f.name for f in fields(Point)])
 
     def draw(self, ax: "Axes") -> "Axes":
-        """Risk and bound against the mean cost, with alpha and the certified rule."""
+        """Draw risk and bound against the mean cost, with alpha and the certified rule."""
         curve = self.frame()
         for name, style in (("bound", "--"), ("risk", "-")):
             ax.plot(curve["cost"], curve[name], style, color="black", lw=1.2, label=name)
@@ -153,34 +243,99 @@ class Certificate(Guarantee):
 
     def _repr_html_(self) -> str:
         names = ("zone", "tau", "risk", "bound", "alpha", "delta", "n", "people", "n_more", "cost", "method", "target")
-        rows = [(name, _show(value)) for name in names if (value := getattr(self, name)) is not None]
+        values = [(name, getattr(self, name)) for name in names]
+        rows = [(n, f"{v:.4g}" if isinstance(v, float) else str(v)) for n, v in values if v is not None]
         curve = [html.figure(self.draw, "Risk and its bound against the mean cost")] if self.curve else []
         return html.shown(html.paragraph(self.sentence), *curve, html.pairs(rows), html.list_of(self.warnings))
 
 
-def for_this(certificate: Any, runs: Any, options: Watched) -> Any:
-    """Runs as records, or signals as given, if they are of the certificate's advisor and signal; an error otherwise."""
-    if hasattr(runs, "people") and callable(runs.people):
+@dataclass(frozen=True)
+class GroupCertificates(Guarantee, Mapping[str, Certificate]):
+    """Certificates by group of people, each from its own people alone (Mondrian).
+
+    A group that is not certified has no guarantee: it never borrows that of all people together. ``joint`` says that
+    the statements of all certified groups hold together with probability 1 - delta, rather than each by itself.
+    """
+
+    kind: ClassVar[str] = "certificate of groups"
+    certificates: Mapping[str, Certificate]
+    joint: bool = False
+
+    def __getitem__(self, group: str) -> Certificate:
+        if str(group) not in self.certificates:
+            raise UnknownNameError("group", group, self.certificates)
+        return self.certificates[str(group)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.certificates)
+
+    def __len__(self) -> int:
+        return len(self.certificates)
+
+    @property
+    def sentence(self) -> str:
+        """The groups' sentences, one per line."""
+        return "\n".join(certificate.sentence for certificate in self.certificates.values())
+
+    def stop(
+        self,
+        runs: Any,
+        rule: Rule = "safe",
+        *,
+        signal: Signal | None = None,
+        group: npt.ArrayLike | None = None,
+        advisor: str | None = None,
+    ) -> dict[str, Stops]:
+        """Find where each group's own certificate stops its people; as ``Certificate.stop``. Plans need ``group``."""
+        records = runs_for(next(iter(self.certificates.values())), runs, signal, group, advisor)
+        return {label: self[label].stop(part, rule) for label, part in by_group(records).items()}
+
+    def _repr_html_(self) -> str:
+        return "".join(certificate._repr_html_() for certificate in self.certificates.values())
+
+
+def by_group(records: Any) -> dict[str, Records]:
+    """Split records into those of each group, by its label."""
+    if not isinstance(records, Records) or records.group is None:
+        raise DataError("certificates of groups need the column 'group' in the records, or group= with plans")
+    code, labels = pd.factorize(records.group)
+    names = np.array([str(label) for label in labels], dtype=object)
+    return {str(name): records.take(names[code] == name) for name in np.unique(names)}
+
+
+def runs_for(
+    certificate: Any,
+    runs: Any,
+    signal: Signal | None = None,
+    group: npt.ArrayLike | None = None,
+    advisor: str | None = None,
+) -> Any:
+    """Return plans as records, and records or bare signals unchanged; refuse another advisor or signal.
+
+    ``certificate`` is anything with the attributes ``signal`` and ``advisor``; the other arguments are as in
+    ``Certificate.stop``.
+    """
+    if is_trajectory(runs):
         raise DataError("a trajectory has no plans yet; pass find_recourse(trajectory, searcher), or signals")
     if isinstance(runs, Plans):
-        named = certificate.signal in NAMED
-        runs = watch(runs, **({"signal": certificate.signal} if named else {}) | options)
-    advisor, signal = options.get("advisor", ""), certificate.signal
+        own = certificate.signal if certificate.signal in SIGNALS else "uncertainty"
+        runs = watch(runs, signal=own if signal is None else signal, group=group, advisor=advisor)
+    whose, watched = advisor or "", certificate.signal
     if isinstance(runs, Records):
-        advisor, signal = runs.advisor, runs.signal_name
-    if signal != certificate.signal:
-        raise MismatchError(f"the certificate is about the signal {certificate.signal!r}, not {signal!r}")
-    if advisor != certificate.advisor:
-        raise MismatchError(f"the certificate was made for advisor {certificate.advisor!r}, not for {advisor!r}")
+        whose, watched = runs.advisor, runs.signal_name
+    if watched != certificate.signal:
+        raise MismatchError(f"the certificate is about the signal {certificate.signal!r}, not {watched!r}")
+    if whose != certificate.advisor:
+        raise MismatchError(f"the certificate was made for advisor {certificate.advisor!r}, not for {whose!r}")
     return runs
 
 
 def _promise(certificate: Certificate, language: str) -> str:
     c = certificate
     key = c.undefined if c.undefined in ("zero", "one") else "drop"
-    told = {"whom": say(f"formal.{c.target}", language), "later": say(f"formal.{c.reference}", language)}
+    parts = {"whom": say(f"formal.{c.target}", language), "later": say(f"formal.{c.reference}", language)}
     share = _digits(c.alpha, language)
-    promise = say(f"formal.{key}", language, within=_within(c, language), share=share, **told)
+    promise = say(f"formal.{key}", language, within=_within(c, language), share=share, **parts)
     return say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))
 
 
@@ -200,7 +355,3 @@ def _why_not(certificate: Certificate, language: str) -> str:
 
 def _digits(value: float, language: str) -> str:
     return number(float(f"{value:.4g}"), language)
-
-
-def _show(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,34 +1,37 @@
-"""For very few people: a promise about the average over calibration samples, without a confidence level (CRC).
+"""Conformal risk control, for very few people: a promise about the expected risk, without a confidence level.
 
-Conformal risk control needs four people for alpha = 0.2 where a certificate needs fourteen. It promises less: the risk
-is at most alpha on average over the samples one might have calibrated on, not for all but a share delta of them.
+It needs four people for alpha = 0.2 where a certificate needs fourteen, and promises less: the risk is at most alpha on
+average over the samples one might have calibrated on, not for all but a share delta of them.
 
 Reference: Angelopoulos et al. 2024 (Conformal risk control).
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from edfa.certification.certificate import for_this
-from edfa.certification.guarantee import Guarantee
+from edfa.certification.certificate import Guarantee, runs_for
 from edfa.certification.records import Records, Reference
-from edfa.certification.replay import Options, Watched, records_of
-from edfa.certification.risk_curve import Curve, trace
-from edfa.certification.runs import Runs
-from edfa.certification.settings import level
-from edfa.certification.stops import Stops, stop_at
+from edfa.certification.replay import Signal, as_records
+from edfa.certification.risk_curve import RiskCurve, trace
+from edfa.certification.stopping import Runs, Stops, stop_at
+from edfa.certification.validation import check_level
 from edfa.recourse.plans import Plans
 from edfa.text.phrases import say
-from edfa.typing import Float64Array
+from edfa.typing import Float32Array, Float64Array
 
-__all__ = ["AverageCertificate", "certify_on_average"]
+__all__ = ["ConformalRiskCertificate", "certify_expected_risk"]
 
 
 @dataclass(frozen=True)
-class AverageCertificate(Guarantee):
-    """The threshold found, or None for "issue nothing", which is the strictest rule here and never fails."""
+class ConformalRiskCertificate(Guarantee):
+    """A threshold ``tau`` whose expected risk is at most ``alpha``; None means "issue no plan", which never fails.
+
+    ``risk`` is the observed risk at ``tau`` and ``bound`` its conformal bound; ``n`` of ``people`` have a plan.
+    ``signal``, ``reference`` and ``advisor`` are those of the records.
+    """
 
     alpha: float
     tau: float | None
@@ -50,32 +53,53 @@ class AverageCertificate(Guarantee):
         """The promise in words; or why there is none."""
         if not self.certified:
             return f"No certificate: the {self.n} people with a plan allow none to be issued."
-        told = {"whom": say("formal.all", "en"), "later": say(f"formal.{self.reference}", "en")}
-        promise = say("formal.drop", "en", within="", share=f"{self.alpha:.4g}", **told)
+        parts = {"whom": say("formal.all", "en"), "later": say(f"formal.{self.reference}", "en")}
+        promise = say("formal.drop", "en", within="", share=f"{self.alpha:.4g}", **parts)
         return f"{promise}, on average over calibration samples."
 
-    def stop(self, runs: Any, **options: Unpack[Watched]) -> Stops:
-        """Where to stop, as ``Certificate.stop``; without a threshold nothing is issued."""
-        runs = for_this(self, runs, options)
+    def stop(
+        self,
+        runs: Any,
+        *,
+        signal: Signal | None = None,
+        group: npt.ArrayLike | None = None,
+        advisor: str | None = None,
+    ) -> Stops:
+        """Find where to stop, as ``Certificate.stop``; without a threshold no plan is issued."""
+        runs = runs_for(self, runs, signal, group, advisor)
         if self.tau is not None:
             return stop_at(runs, self.tau, "safe", self.sentence)
         nothing = stop_at(runs, -np.inf, "safe", "")
         return replace(nothing, step=np.full_like(nothing.step, -1))
 
 
-def certify_on_average(found: Records | Plans, alpha: float = 0.2, **options: Unpack[Options]) -> AverageCertificate:
-    """The largest threshold whose risk is at most ``alpha`` on average, one made-up lost person included.
+def certify_expected_risk(
+    runs: Records | Plans,
+    alpha: float = 0.2,
+    *,
+    signal: Signal | None = None,
+    group: npt.ArrayLike | None = None,
+    advisor: str | None = None,
+    reference: Reference | None = None,
+    whole: Float32Array | None = None,
+    favourable: int | None = None,
+) -> ConformalRiskCertificate:
+    """Find the largest threshold whose expected risk is at most ``alpha``, by conformal risk control.
+
+    The bound counts one imaginary person who is lost. The keyword arguments go with plans and are those of ``replay``.
 
     Examples
     --------
-    >>> from edfa.certification.examples import people
-    >>> certify_on_average(people(12, seed=1)).certified
+    >>> from edfa.certification.simulate import simulate_records
+    >>> certify_expected_risk(simulate_records(12, seed=1)).certified
     True
     """
-    level(alpha, "alpha")
-    records = records_of(found, **options)
-    curve = trace(Runs.of(records))
-    made = AverageCertificate(
+    check_level("alpha", alpha)
+    records = as_records(
+        runs, signal=signal, group=group, advisor=advisor, reference=reference, whole=whole, favourable=favourable
+    )
+    curve = trace(Runs.from_records(records))
+    nothing = ConformalRiskCertificate(
         alpha=float(alpha),
         tau=None,
         risk=None,
@@ -87,30 +111,31 @@ def certify_on_average(found: Records | Plans, alpha: float = 0.2, **options: Un
         advisor=records.advisor,
     )
     if curve is None:
-        return made
-    bounds = (_worst_so_far(curve) + 1) / (curve.n + 1)
+        return nothing
+    bounds = (_sum_of_running_maxima(curve) + 1) / (curve.n + 1)
     passed = int(np.searchsorted(bounds, alpha + 1e-12, side="right"))
     if not passed:
-        return made
+        return nothing
     high = float(curve.tau[passed]) if passed < len(curve.tau) else np.inf
-    low = curve.last_low(high)
+    low = curve.trigger_below(high)
     tau = low + (high - low) / 2 if np.isfinite(low) and np.isfinite(high) else low if np.isinf(low) else high
-    return replace(made, tau=tau, risk=float(curve.risk[passed - 1]), bound=float(bounds[passed - 1]))
+    return replace(nothing, tau=tau, risk=float(curve.risk[passed - 1]), bound=float(bounds[passed - 1]))
 
 
-def _worst_so_far(curve: Curve) -> Float64Array:
-    """The people's losses added up at each point, each person's being the largest up to there: it never falls."""
-    order = np.lexsort((curve.at, curve.who))
-    who, at, change = curve.who[order], curve.at[order], curve.change[order, 0]
-    begins = np.flatnonzero(np.append(True, who[1:] != who[:-1]))
+def _sum_of_running_maxima(curve: RiskCurve) -> Float64Array:
+    """The sum over people of the largest loss up to each point, (points,); it never falls, as CRC needs it."""
+    order = np.lexsort((curve.change_point, curve.change_person))
+    person, point, change = curve.change_person[order], curve.change_point[order], curve.change[order, 0]
+    begins = np.flatnonzero(np.append(True, person[1:] != person[:-1]))
     sums = np.cumsum(change)
-    before = np.repeat(sums[begins] - change[begins], np.diff(begins, append=len(who)))
-    loss = curve.start[who, 0] + sums - before
-    done = np.append((who[1:] != who[:-1]) | (at[1:] != at[:-1]), True)  # only what a threshold leaves behind counts
-    who, at, loss = who[done], at[done], loss[done]
-    first = np.append(True, who[1:] != who[:-1])
+    before = np.repeat(sums[begins] - change[begins], np.diff(begins, append=len(person)))
+    loss = curve.start[person, 0] + sums - before
+    # Of several changes of a person at one point, only the loss after the last counts.
+    final = np.append((person[1:] != person[:-1]) | (point[1:] != point[:-1]), True)
+    person, point, loss = person[final], point[final], loss[final]
+    first = np.append(True, person[1:] != person[:-1])
     # Losses lie in [0, 1], so steps of two keep the running maxima of different people apart.
-    worst = np.maximum.accumulate(np.maximum(loss, curve.start[who, 0]) + 2.0 * who) - 2.0 * who
-    previous = np.where(first, curve.start[who, 0], np.roll(worst, 1))
-    rises = np.bincount(at, np.maximum(worst - previous, 0.0), len(curve.tau))
+    worst = np.maximum.accumulate(np.maximum(loss, curve.start[person, 0]) + 2.0 * person) - 2.0 * person
+    previous = np.where(first, curve.start[person, 0], np.roll(worst, 1))
+    rises = np.bincount(point, np.maximum(worst - previous, 0.0), len(curve.tau))
     return np.asarray(curve.start[:, 0].sum() + np.cumsum(rises))

@@ -1,19 +1,18 @@
-"""A promise about the bill: the mean cost of the rule stays within a share of the budget."""
+"""Cost certificates: the mean cost of the certified rule stays within a share of the budget."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from edfa.certification.bounds import hb_p_value, hb_ucb
-from edfa.certification.certificate import Certificate
+from edfa.certification.certificate import Certificate, Guarantee
 from edfa.certification.fixed_sequence import leading
-from edfa.certification.guarantee import Guarantee
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
 from edfa.certification.risk_curve import trace
-from edfa.certification.runs import Runs
-from edfa.certification.settings import level
+from edfa.certification.stopping import Runs
+from edfa.certification.validation import check_level
 from edfa.errors import DataError, SettingError
 from edfa.recourse.plans import Plans
 
@@ -22,9 +21,11 @@ __all__ = ["CostCertificate", "certify_cost"]
 
 @dataclass(frozen=True)
 class CostCertificate(Guarantee):
-    """Thresholds from ``lowest`` on keep the mean cost within ``limit`` of the budget; None where none surely does.
+    """Whether the mean cost is at most ``limit`` times ``budget``, wrong with probability at most ``delta``.
 
-    ``share`` and ``bound`` are the observed mean cost and its upper bound at the risk certificate's threshold ``tau``.
+    It is for every threshold from ``lowest`` on (None: for no threshold surely). ``share`` and ``bound`` are the
+    observed mean cost and its upper bound, as shares of the budget, at the risk certificate's threshold ``tau``;
+    ``risk_delta`` is that certificate's delta and ``n`` the number of people with a plan.
     """
 
     kind: ClassVar[str] = "cost certificate"
@@ -49,45 +50,60 @@ class CostCertificate(Guarantee):
         if not self.holds:
             return "No cost certificate: no threshold surely keeps both the risk and the cost within their limits."
         both = self.delta + self.risk_delta
-        told = f"The mean cost of people with a plan is at most {self.limit:.4g} of the budget of {self.budget:.4g}"
-        return f"{told}; this or the promise about the risk is wrong with probability at most {both:.4g}."
+        promise = f"The mean cost of people with a plan is at most {self.limit:.4g} of the budget of {self.budget:.4g}"
+        return f"{promise}; this or the promise about the risk is wrong with probability at most {both:.4g}."
 
 
 def certify_cost(
-    found: Records | Plans,
+    runs: Records | Plans,
     certificate: Certificate,
     limit: float,
     budget: float,
     delta: float = 0.05,
     form: Literal["quadratic", "kl"] = "kl",
 ) -> CostCertificate:
-    """Whether the mean cost at the certificate's threshold is at most ``limit`` times ``budget``.
+    """Test whether the mean cost at the certificate's threshold is at most ``limit`` times ``budget``.
 
-    The looser the rule, the cheaper; so this walk starts at "stop at the first plan" and goes down, with a ``delta`` of
-    its own, on the same people. ``budget`` is the most a run can cost, known beforehand.
+    The looser the rule, the cheaper it is; so thresholds are tested from "stop at the first plan" downward, on the same
+    people as the risk.
+
+    Parameters
+    ----------
+    runs
+        The plans or records that ``certificate`` was made from.
+    certificate
+        The risk certificate.
+    limit
+        A share of the budget.
+    budget
+        The most a run can cost, known beforehand.
+    delta
+        Probability of a false statement about the cost, on top of the certificate's own.
+    form
+        Form of the Hoeffding-Bentkus bound, as in ``hb_p_value``.
 
     Examples
     --------
     >>> from edfa.certification import certify
-    >>> from edfa.certification.examples import people
-    >>> records = people(300, seed=1)
+    >>> from edfa.certification.simulate import simulate_records
+    >>> records = simulate_records(300, seed=1)
     >>> certify_cost(records, certify(records), limit=0.45, budget=5.0).holds
     True
     """
-    level(limit, "limit")
-    level(delta)
-    records = found if isinstance(found, Records) else replay(found, signal=certificate.signal)
+    check_level("limit", limit)
+    check_level("delta", delta)
+    records = runs if isinstance(runs, Records) else replay(runs, signal=certificate.signal)
     certificate.stop(records)  # refuses another advisor or signal
-    curve = trace(Runs.of(records), certificate.target, certificate.undefined)
+    curve = trace(Runs.from_records(records), certificate.target, certificate.undefined)
     if not budget > 0 or float(records.spent.max()) > budget:
         raise DataError(f"budget= is the most a run can cost, at least {records.spent.max():g} here, not {budget!r}")
     if curve is None:
         raise SettingError("there is no cost to certify: nobody has a plan at any step")
-    levels = np.append(-np.inf, np.unique(curve.lows))
+    levels = np.append(-np.inf, np.unique(curve.trigger_signal))
     shares = np.clip(curve.cost(levels) / budget, 0.0, 1.0)
-    down = int(leading(hb_p_value(shares, curve.n, limit, form=form)[::-1] <= delta))
-    lowest = float(levels[-down]) if down else None
+    passed = int(leading(hb_p_value(shares, curve.n, limit, form=form)[::-1] <= delta))
+    lowest = float(levels[-passed]) if passed else None
     tau = certificate.tau if certificate.certified else None
-    seen: Any = None if tau is None else float(np.clip(curve.cost(tau)[0] / budget, 0.0, 1.0))
-    upper = None if seen is None else float(hb_ucb(seen, curve.n, delta, form=form))
-    return CostCertificate(limit, budget, delta, lowest, tau, seen, upper, curve.n, certificate.delta)
+    share = None if tau is None else float(np.clip(curve.cost(tau)[0] / budget, 0.0, 1.0))
+    upper = None if share is None else float(hb_ucb(share, curve.n, delta, form=form))
+    return CostCertificate(limit, budget, delta, lowest, tau, share, upper, curve.n, certificate.delta)

@@ -1,8 +1,8 @@
-"""Is a certificate still true: random audits of a deployed rule, with an alarm that is valid at any time.
+"""Monitoring of a deployed certificate by random audits, with an alarm that is valid at any time.
 
-For some people drawn at random among those the certificate speaks of, the rest is acquired after all and the loss
-becomes known. A bettor bets against "the risk is at most alpha"; if the certificate still holds, the capital ever
-reaches 1/delta with chance at most delta, however long one watches and whenever one looks.
+For some people drawn at random among those the certificate is about, the rest is acquired after all and the loss
+becomes known. A bettor bets against "the risk is at most alpha"; if that still holds, the capital ever reaches 1/delta
+with probability at most delta, however long one watches and whenever one looks.
 
 Draw the audits at random: complaints are not a random sample.
 """
@@ -12,21 +12,35 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edfa.certification.certificate import Certificate
-from edfa.certification.guarantee import Guarantee
-from edfa.certification.settings import level, share
+from edfa.certification.certificate import Certificate, Guarantee
+from edfa.certification.validation import check_level, check_share
 from edfa.errors import MismatchError, SettingError
 from edfa.typing import Float64Array
 
 __all__ = ["Monitor"]
 
-# A small stake finds a small excess late, a large one a large excess soon; the money is spread over both.
+# A small stake detects a small excess late, a large one a large excess soon; the capital is spread over both.
 STAKES: Float64Array = np.geomspace(0.05, 0.6, 6)
 
 
 @dataclass(frozen=True)
 class Monitor(Guarantee):
-    """What the audits say so far; ``audit`` gives the next state and changes nothing.
+    """The state of the audits so far; immutable, ``audit`` returns the next state.
+
+    Parameters
+    ----------
+    alpha
+        The risk that the certificate promises.
+    delta
+        Probability of a false alarm, ever.
+    advisor
+        Fingerprint of the advisor that is watched.
+    audits, lost
+        Number of audited people, and the sum of their losses.
+    log_capital, peak
+        Logarithm of the capital of each stake, and of the largest mean capital so far.
+    alarm_at
+        The audit at which the alarm was raised, counted from 1; None without an alarm.
 
     Examples
     --------
@@ -48,12 +62,12 @@ class Monitor(Guarantee):
     alarm_at: int | None = None
 
     def __post_init__(self) -> None:
-        level(self.alpha, "alpha")
-        level(self.delta)
+        check_level("alpha", self.alpha)
+        check_level("delta", self.delta)
 
     @classmethod
     def of(cls, certificate: Certificate, delta: float = 0.05) -> "Monitor":
-        """A monitor of a certificate; ``delta`` is the chance of a false alarm, ever."""
+        """Start to monitor a certificate; ``delta`` is the probability of a false alarm, ever."""
         if not certificate.certified:
             raise SettingError("there is nothing to monitor: the certificate promises nothing")
         return cls(certificate.alpha, delta, certificate.advisor)
@@ -65,31 +79,34 @@ class Monitor(Guarantee):
 
     @property
     def p_value(self) -> float:
-        """One over the largest capital so far."""
+        """P-value of "the risk is at most alpha": one over the largest capital so far."""
         return float(np.exp(-self.peak))
 
     def audit(self, losses: Any, *, advisor: str | None = None) -> "Monitor":
-        """The state after some more audited losses, in the order in which they were drawn."""
+        """Return the state after more audited losses in [0, 1], (audits,), in the order in which they were drawn.
+
+        ``advisor`` is the fingerprint of the audited advisor; another one than the monitor's is refused.
+        """
         if advisor is not None and advisor != self.advisor:
             raise MismatchError(f"the monitor watches advisor {self.advisor!r}, not {advisor!r}")
-        seen = np.atleast_1d(share("a loss", losses))
-        if seen.ndim != 1:
+        audited = np.atleast_1d(check_share("a loss", losses))
+        if audited.ndim != 1:
             raise SettingError("audits are a list of losses")
-        if not len(seen):
+        if not len(audited):
             return self
-        gains = np.log1p(np.outer(STAKES / self.alpha, seen - self.alpha))
+        gains = np.log1p(np.outer(STAKES / self.alpha, audited - self.alpha))
         paths = np.array(self.log_capital)[:, None] + np.cumsum(gains, axis=1)
         capital = np.logaddexp.reduce(paths, axis=0) - np.log(len(STAKES))
-        over = np.exp(-capital) <= self.delta
+        refuted = np.exp(-capital) <= self.delta
         alarm_at = self.alarm_at
-        if alarm_at is None and over.any():
-            alarm_at = self.audits + int(np.argmax(over)) + 1
+        if alarm_at is None and refuted.any():
+            alarm_at = self.audits + int(np.argmax(refuted)) + 1
         return Monitor(
             self.alpha,
             self.delta,
             self.advisor,
-            self.audits + len(seen),
-            self.lost + float(seen.sum()),
+            self.audits + len(audited),
+            self.lost + float(audited.sum()),
             tuple(paths[:, -1].tolist()),
             max(self.peak, float(capital.max())),
             alarm_at,
@@ -97,8 +114,8 @@ class Monitor(Guarantee):
 
     @property
     def sentence(self) -> str:
-        """What the audits say, in words."""
+        """The result of the audits, in words."""
         if self.alarm:
-            doubt = f"this is a mistake with probability at most {self.delta:.4g}"
-            return f"Alarm after {self.alarm_at} audits: the risk is above {self.alpha:.4g}; {doubt}."
+            mistake = f"this is a mistake with probability at most {self.delta:.4g}"
+            return f"Alarm after {self.alarm_at} audits: the risk is above {self.alpha:.4g}; {mistake}."
         return f"No alarm in {self.audits} audits, {self.lost:.4g} of them lost; p-value {self.p_value:.2g}."

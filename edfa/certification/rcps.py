@@ -1,37 +1,46 @@
-"""RCPS-HB (Algorithm 2) and its repairs: the largest threshold at which acting early keeps the risk below alpha."""
+"""RCPS-HB (Algorithm 2) and its repairs: the largest threshold at which acting early keeps the risk below alpha.
+
+Reference: Bates et al. 2021 (Distribution-free, risk-controlling prediction sets).
+"""
 
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from edfa.certification.certificate import Certificate
-from edfa.certification.fixed_sequence import BOUNDS, RiskTest
-from edfa.certification.groups import GroupCertificates, by_group
-from edfa.certification.issue import Found, issue
-from edfa.certification.records import Records
-from edfa.certification.replay import Options, Watched, name_of, records_of
-from edfa.certification.risk_curve import Curve, Target, Undefined, trace
-from edfa.certification.runs import Runs
-from edfa.certification.settings import level, one_of
-from edfa.certification.stops import Rule, Stops
+from edfa.certification.bounds import BOUNDS
+from edfa.certification.certificate import Certificate, GroupCertificates, by_group
+from edfa.certification.fixed_sequence import FixedSequenceResult, RiskTest
+from edfa.certification.issue import issue
+from edfa.certification.records import Records, Reference
+from edfa.certification.replay import Signal, as_records, is_trajectory, signal_name
+from edfa.certification.risk_curve import RiskCurve, Target, Undefined, trace
+from edfa.certification.stopping import Rule, Runs, Stops
+from edfa.certification.validation import check_choice, check_level
 from edfa.errors import DataError, MismatchError, SettingError
 from edfa.people import States
+from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
-from edfa.typing import Float64Array
+from edfa.typing import Float32Array, Float64Array
 
-__all__ = ["Evaluation", "RecourseCertifier", "certify"]
+__all__ = ["HeldOutRisk", "RecourseCertifier", "certify"]
 
-Chosen = Literal["auto", "paper", "hb", "hb_kl", "cp", "wsr", "hoeffding"]
+CertifierBound = Literal["auto", "paper", "hb", "hb_kl", "cp", "wsr", "hoeffding"]
 Walk = Literal["grid_free", "quantile", "fixed"]
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """What a rule did on other people; ``first`` and ``last`` are the risks of the baseline rules."""
+class HeldOutRisk:
+    """What a certified rule does to held-out people.
+
+    ``risk`` is the share who fail, ``cost`` the mean cost per person, ``triggered`` the share of runs that stop early,
+    ``first`` and ``last`` are the risks of the rules "stop at the first plan" and "stop at the last step"; ``n`` of
+    ``people`` have a plan.
+    """
 
     risk: float
     cost: float
@@ -46,33 +55,54 @@ class Evaluation:
 class RecourseCertifier:
     """Calibrates the stop rule "act at the first plan whose signal is at most tau".
 
-    ``bound``: "cp" (losses of 0 or 1), "wsr" (gains from several seeds, may be looked at while people arrive), "hb",
-    "hb_kl", "hoeffding"; "auto" takes cp for single runs and wsr otherwise; "paper" is Algorithm 2 with its grid.
-    ``walk``: "grid_free" tries every threshold, "quantile" takes ``grid`` quantiles of the signals, "fixed" the
-    thresholds of ``grid``. ``target``: whom the promise is about, "all" with a plan, those who stop "early" (before
-    their last step), or those "refused" where they stop. The early walk starts at ``anchor``, a threshold fixed
-    without the calibration people. ``undefined``: what a run without any plan counts as. ``groups``: "separate" or
-    "joint" certificates of the records' groups. ``horizon``: how many people one plans for, when looking while they
-    arrive in the order of the records. ``signal``: what the rule watches in plans, "uncertainty" (the paper's), "plan",
-    "survival" or a function of the plans, such as a fitted ``SurvivalScore``; of records, the name theirs must have.
+    Parameters
+    ----------
+    alpha, delta
+        The risk is to be at most alpha; the certificate may be wrong with probability delta.
+    bound
+        "cp" (losses of 0 or 1), "wsr" (gains from several seeds; may be looked at while people arrive), "hb", "hb_kl",
+        "hoeffding"; "auto" takes cp for one run per person and wsr otherwise; "paper" is Algorithm 2 with its grid.
+    walk
+        Which thresholds are tested, in rising order: "grid_free" all there are, "quantile" a number ``grid`` of
+        quantiles of the signals, "fixed" the thresholds ``grid``.
+    target
+        Whom the promise is about: "all" with a plan, those who stop "early" (before their last step), or those
+        "refused" where they stop.
+    undefined
+        What a run without any plan counts as: left out ("drop"), counted but not promised anything ("alpha"), a success
+        ("zero") or a failure ("one").
+    signal
+        What the rule watches in plans: "uncertainty" (the paper's), "plan", "survival", or a function of the plans such
+        as a fitted ``SurvivalScore``. With records, the name their signal must have. None: "uncertainty" of plans,
+        whatever records have.
+    groups
+        "separate" or "joint" certificates for the records' groups; None: one for all people.
+    grid
+        A number of thresholds, or the thresholds; see ``walk``.
+    anchor
+        For ``target="early"``: the threshold where the tests start, fixed without the calibration people.
+    horizon
+        The number of people one plans for, if one looks while they arrive, in the order of the records.
+    confidence_level
+        1 - delta, for those who think in it.
 
     Examples
     --------
-    >>> from edfa.certification.examples import people
-    >>> certifier = RecourseCertifier(alpha=0.2).calibrate(people(300, seed=1))
+    >>> from edfa.certification.simulate import simulate_records
+    >>> certifier = RecourseCertifier(alpha=0.2).calibrate(simulate_records(300, seed=1))
     >>> certifier.certificate_.status, round(certifier.certificate_.tau, 2)
     ('certified', 0.22)
-    >>> certifier.stop(people(3, seed=2)).frame()["step"].tolist()
+    >>> certifier.stop(simulate_records(3, seed=2)).frame()["step"].tolist()
     [2, 0, 4]
     """
 
     alpha: float = 0.2
     delta: float = 0.05
-    bound: Chosen = "auto"
+    bound: CertifierBound = "auto"
     walk: Walk = "grid_free"
     target: Target = "all"
     undefined: Undefined = "drop"
-    signal: Any = None
+    signal: Signal | None = None
     groups: Literal["separate", "joint"] | None = None
     grid: int | Sequence[float] = 100
     anchor: float | None = None
@@ -83,20 +113,21 @@ class RecourseCertifier:
 
     def __post_init__(self, confidence_level: float | None) -> None:
         if confidence_level is not None:
-            self.delta = round(1 - float(level(confidence_level, "confidence_level")), 12)
-        level(self.alpha, "alpha")
-        level(self.delta)
-        one_of("bound", self.bound, ("auto", "paper", *BOUNDS))
-        one_of("walk", self.walk, ("grid_free", "quantile", "fixed"))
-        one_of("target", self.target, ("all", "early", "refused"))
-        one_of("undefined", self.undefined, ("drop", "alpha", "zero", "one"))
+            self.delta = round(1 - float(check_level("confidence_level", confidence_level)), 12)
+        check_level("alpha", self.alpha)
+        check_level("delta", self.delta)
+        check_choice("bound", self.bound, ("auto", "paper", *BOUNDS))
+        check_choice("walk", self.walk, ("grid_free", "quantile", "fixed"))
+        check_choice("target", self.target, ("all", "early", "refused"))
+        check_choice("undefined", self.undefined, ("drop", "alpha", "zero", "one"))
         if self.groups is not None:
-            one_of("groups", self.groups, ("separate", "joint"))
+            check_choice("groups", self.groups, ("separate", "joint"))
         if self.bound == "paper":
             self.walk = "quantile"
-        self._check_together()
+        self._check_combination()
 
-    def _check_together(self) -> None:
+    def _check_combination(self) -> None:
+        """Refuse settings that contradict each other."""
         if self.target == "early" and self.anchor is None:
             raise SettingError("target='early' needs anchor=, a threshold fixed without the calibration people")
         if self.target != "all" and (self.undefined in ("zero", "one") or self.bound == "paper"):
@@ -110,32 +141,47 @@ class RecourseCertifier:
         if self.walk == "quantile" and (np.ndim(self.grid) != 0 or int(np.max(self.grid)) < 2):
             raise SettingError("walk='quantile' needs grid=, a number of thresholds, at least 2")
 
-    def calibrate(self, found: Records | Plans, **options: Unpack[Options]) -> "RecourseCertifier":
-        """Find the certificate of plans or records, in ``certificate_``; returns the certifier.
+    def calibrate(
+        self,
+        runs: Records | Plans,
+        *,
+        signal: Signal | None = None,
+        group: npt.ArrayLike | None = None,
+        advisor: str | None = None,
+        reference: Reference | None = None,
+        whole: Float32Array | None = None,
+        favourable: int | None = None,
+    ) -> "RecourseCertifier":
+        """Make the certificate of plans or records, kept in ``certificate_``; returns the certifier.
 
-        ``options`` are those of ``replay``, for plans.
+        The keyword arguments go with plans and are those of ``replay``; ``signal`` is the certifier's by default.
         """
-        records = self._read(found, options)
+        if signal is None and isinstance(runs, Plans):
+            signal = self.signal
+        records = as_records(
+            runs, signal=signal, group=group, advisor=advisor, reference=reference, whole=whole, favourable=favourable
+        )
         if hasattr(self, "certificate_"):
             warnings.warn("calibrating again replaces the certificate; both together promise less", stacklevel=2)
-        self.certificate_ = self._by_group(records) if self.groups else self.one(records)
-        self._made = found.made if isinstance(found, Plans) else {}
+        self.certificate_ = self._certify_groups(records) if self.groups else self.certificate_for(records)
+        self._made = runs.made if isinstance(runs, Plans) else {}
         return self
 
-    def _read(self, found: Any, options: Any) -> Records:
-        watched = {"signal": self.signal} if isinstance(found, Plans) and self.signal is not None else {}
-        return records_of(found, **watched | options)
-
-    def _by_group(self, records: Records) -> GroupCertificates:
+    def _certify_groups(self, records: Records) -> GroupCertificates:
         parts = by_group(records)
         delta = self.delta / len(parts) if self.groups == "joint" else self.delta
-        certificates = {group: self.one(part, delta, group) for group, part in parts.items()}
+        certificates = {group: self.certificate_for(part, delta, group) for group, part in parts.items()}
         return GroupCertificates(certificates, self.groups == "joint")
 
-    def one(self, records: Records, delta: float | None = None, group: str | None = None) -> Certificate:
-        """The certificate of all of ``records`` together; keeps nothing."""
-        if self.signal is not None and name_of(self.signal) != records.signal_name:
-            raise MismatchError(f"the records carry the signal {records.signal_name!r}, not {name_of(self.signal)!r}")
+    def certificate_for(self, records: Records, delta: float | None = None, group: str | None = None) -> Certificate:
+        """Return one certificate for all of ``records`` together, without keeping it.
+
+        ``delta`` replaces the certifier's; ``group`` is the label that goes into the certificate.
+        """
+        if self.signal is not None and signal_name(self.signal) != records.signal_name:
+            raise MismatchError(
+                f"the records carry the signal {records.signal_name!r}, not {signal_name(self.signal)!r}"
+            )
         blank = Certificate(
             status="undefined",
             alpha=self.alpha,
@@ -146,28 +192,28 @@ class RecourseCertifier:
             undefined=self.undefined,
             people=len(records.people),
             n=0,
-            runs=len(Runs.of(records).start),
+            runs=len(Runs.from_records(records).start),
             signal=records.signal_name,
             reference=records.reference,
             advisor=records.advisor,
             group=group,
             anchor=self.anchor,
         )
-        found = self.search(records, blank.delta)
-        return blank if found is None else issue(blank, found)
+        result = self.search(records, blank.delta)
+        return blank if result is None else issue(blank, result)
 
-    def search(self, records: Records, delta: float | None = None) -> Found | None:
-        """The walk alone: the curve, the thresholds tried and how many of them passed; None where nobody has a plan."""
-        runs = Runs.of(records)
-        curve = trace(runs, self.target, self.undefined)
+    def search(self, records: Records, delta: float | None = None) -> FixedSequenceResult | None:
+        """Test the thresholds and say how many passed, without making a certificate; None if nobody has a plan."""
+        curve = trace(Runs.from_records(records), self.target, self.undefined)
         if curve is None:
             return None
         test = self._test(curve, records, delta or self.delta)
-        tried = self._thresholds(curve, records.signal[records.legal])
-        points = curve.index(tried)
-        return Found(curve, test, tried, points, test.walk(curve, points), self.walk == "grid_free")
+        thresholds = self._thresholds(curve, records.signal[records.legal])
+        points = curve.index(thresholds)
+        passed = test.count_passed(curve, points)
+        return FixedSequenceResult(curve, test, thresholds, points, passed, self.walk == "grid_free")
 
-    def _test(self, curve: Curve, records: Records, delta: float) -> RiskTest:
+    def _test(self, curve: RiskCurve, records: Records, delta: float) -> RiskTest:
         bound: Any = {"paper": "hb", "auto": "cp" if curve.binary and not self.horizon else "wsr"}.get(
             self.bound, self.bound
         )
@@ -175,61 +221,91 @@ class RecourseCertifier:
             raise SettingError("bound='cp' needs one run a person, lost or not; draw one with records.one_seed()")
         if bound != "wsr" or self.horizon:  # who looks while people arrive must bet in that order
             return RiskTest(bound, self.alpha, delta, horizon=self.horizon)
-        return RiskTest(bound, self.alpha, delta, np.argsort(records.lots[curve.people], kind="stable"))
+        return RiskTest(bound, self.alpha, delta, np.argsort(records.person_hashes[curve.people], kind="stable"))
 
-    def _thresholds(self, curve: Curve, signals: Float64Array) -> Float64Array:
-        """What to try, in order. The first is "never stop early", but for the paper's grid and an anchor."""
+    def _thresholds(self, curve: RiskCurve, signals: Float64Array) -> Float64Array:
+        """The thresholds to test, rising; "never stop early" comes first, but for the paper's grid and an anchor."""
         # DEVIATION: Algorithm 2's grid is made of calibration signals, which its theorem does not cover. By default
         # every threshold is tried, so that nothing about the data selects one.
         if self.bound == "paper":
             return np.unique(np.quantile(signals, np.linspace(0, 1, int(np.max(self.grid)))))
-        tried = curve.tau
+        thresholds = curve.tau
         if self.walk == "quantile":
-            tried = np.append(-np.inf, np.unique(np.quantile(signals, np.linspace(0, 1, int(np.max(self.grid))))))
+            quantiles = np.quantile(signals, np.linspace(0, 1, int(np.max(self.grid))))
+            thresholds = np.append(-np.inf, np.unique(quantiles))
         elif self.walk == "fixed":
-            tried = np.append(-np.inf, np.asarray(self.grid, dtype=np.float64))
-        return tried if self.anchor is None else np.append(self.anchor, tried[tried > self.anchor])
+            thresholds = np.append(-np.inf, np.asarray(self.grid, dtype=np.float64))
+        return thresholds if self.anchor is None else np.append(self.anchor, thresholds[thresholds > self.anchor])
 
-    def stop(self, runs: Any, rule: Rule = "safe", **options: Unpack[Watched]) -> Stops | dict[str, Stops]:
-        """Where the certified rule, or one of the baselines "first" and "last", stops; see ``Certificate.stop``.
+    def stop(
+        self,
+        runs: Any,
+        rule: Rule = "safe",
+        *,
+        signal: Signal | None = None,
+        group: npt.ArrayLike | None = None,
+        advisor: str | None = None,
+    ) -> Stops | dict[str, Stops]:
+        """Find where the certified rule, or one of the baselines "first" and "last", stops; as ``Certificate.stop``.
 
-        A trajectory will do where the certificate was made from plans: its own are found in the same way.
+        If the certificate was made from plans, a trajectory will do: its plans are found in the same way.
         """
         certificate, runs = self._calibrated(), self._with_plans(runs)
-        if isinstance(runs, Plans) and self.signal is not None:
-            options = {"signal": self.signal, **options}
-        return certificate.stop(runs, rule, **options)
+        if signal is None and isinstance(runs, Plans):
+            signal = self.signal
+        return certificate.stop(runs, rule, signal=signal, group=group, advisor=advisor)
 
     def evaluate(
-        self, found: Records | Plans | States, **options: Unpack[Options]
-    ) -> Evaluation | dict[str, Evaluation | None] | None:
-        """The risk, cost and share of triggered runs on held-out people; None where nobody has a plan."""
-        certificate, found = self._calibrated(), self._with_plans(found)
-        if isinstance(found, Plans):
+        self,
+        runs: Records | Plans | States,
+        *,
+        signal: Signal | None = None,
+        group: npt.ArrayLike | None = None,
+        advisor: str | None = None,
+        reference: Reference | None = None,
+        whole: Float32Array | None = None,
+        favourable: int | None = None,
+    ) -> HeldOutRisk | dict[str, HeldOutRisk | None] | None:
+        """Measure risk and cost on held-out people; by group if there are groups, None if nobody has a plan.
+
+        The keyword arguments go with plans and are those of ``replay``; ``signal`` and ``reference`` are those of the
+        certificate by default.
+        """
+        certificate, planned = self._calibrated(), self._with_plans(runs)
+        if isinstance(planned, Plans):
             one = certificate if isinstance(certificate, Certificate) else next(iter(certificate.values()))
-            options = {"reference": one.reference, **options}
-        records = self._read(found, options)
+            signal = self.signal if signal is None else signal
+            reference = one.reference if reference is None else reference
+        records = as_records(
+            planned,
+            signal=signal,
+            group=group,
+            advisor=advisor,
+            reference=reference,
+            whole=whole,
+            favourable=favourable,
+        )
         if isinstance(certificate, GroupCertificates):
-            return {group: self._held_out(certificate[group], part) for group, part in by_group(records).items()}
+            return {label: self._held_out(certificate[label], part) for label, part in by_group(records).items()}
         return self._held_out(certificate, records)
 
     def _with_plans(self, runs: Any) -> Any:
-        """A trajectory with plans found as those of the calibration were; anything else as it is."""
-        if not hasattr(runs, "people") or not callable(runs.people):
+        """Find a trajectory's plans as those of the calibration were found; return anything else unchanged."""
+        if not is_trajectory(runs):
             return runs
         if "searcher" not in self._made:
             raise DataError("a trajectory has no plans; pass find_recourse(trajectory, searcher) or calibrate on plans")
-        how = {name: self._made[name] for name in ("constraints", "wanted")}
-        return find_recourse(runs, self._made["searcher"], **how)
+        settings = {name: self._made[name] for name in ("constraints", "wanted")}
+        return find_recourse(runs, self._made["searcher"], **settings)
 
-    def _held_out(self, certificate: Certificate, records: Records) -> Evaluation | None:
+    def _held_out(self, certificate: Certificate, records: Records) -> HeldOutRisk | None:
         certificate.stop(records)  # refuses another advisor or signal
-        curve = trace(Runs.of(records), self.target, self.undefined)
+        curve = trace(Runs.from_records(records), self.target, self.undefined)
         if curve is None:
             return None
         tau = -np.inf if certificate.tau is None else certificate.tau
         triggered, cost = curve.triggered_and_cost(tau)
-        return Evaluation(
+        return HeldOutRisk(
             risk=float(curve.risk[curve.index(tau)]),
             cost=float(cost[0]),
             triggered=float(triggered[0]),
@@ -241,27 +317,51 @@ class RecourseCertifier:
 
     def _calibrated(self) -> Certificate | GroupCertificates:
         if not hasattr(self, "certificate_"):
-            from edfa.predictors.base import UnfittedError
-
             raise UnfittedError("this certifier has no certificate yet; call calibrate(plans) first")
         return self.certificate_
 
 
-def certify(found: Records | Plans, alpha: float = 0.2, delta: float = 0.05, **settings: Any) -> Certificate:
-    """A certificate from plans (replayed here) or from records.
+def certify(
+    runs: Records | Plans,
+    alpha: float = 0.2,
+    delta: float = 0.05,
+    *,
+    bound: CertifierBound = "auto",
+    walk: Walk = "grid_free",
+    target: Target = "all",
+    undefined: Undefined = "drop",
+    signal: Signal | None = None,
+    groups: None = None,
+    grid: int | Sequence[float] = 100,
+    anchor: float | None = None,
+    horizon: int | None = None,
+    confidence_level: float | None = None,
+    group: npt.ArrayLike | None = None,
+    advisor: str | None = None,
+    reference: Reference | None = None,
+    whole: Float32Array | None = None,
+    favourable: int | None = None,
+) -> Certificate:
+    """Make one certificate from plans (replayed here) or from records.
 
-    ``settings`` are those of ``RecourseCertifier``, but for groups; with plans, those of ``replay`` as well.
+    ``alpha`` to ``confidence_level`` are the settings of ``RecourseCertifier``, except that there are no ``groups``
+    here. ``group`` to ``favourable`` go with plans and are those of ``replay``.
 
     Examples
     --------
-    >>> from edfa.certification.examples import people
-    >>> print(certify(people(300, seed=1), alpha=0.2))
+    >>> from edfa.certification.simulate import simulate_records
+    >>> print(certify(simulate_records(300, seed=1), alpha=0.2))
     Of people handled by this rule for whom some recourse exists, a share of at most 0.2 would see the prediction or \
 the recourse fail once the remaining features within the budget are acquired; this statement is wrong with probability \
 at most 0.05 over the calibration sample.
     """
-    if settings.get("groups"):
+    if groups:
         raise SettingError("certify gives one certificate; use RecourseCertifier(groups=...) for those of groups")
-    watched = Options.__annotations__ if isinstance(found, Plans) else ()
-    options: Any = {name: settings.pop(name) for name in watched if name in settings}
-    return RecourseCertifier(alpha, delta, **settings).one(records_of(found, **options))
+    certifier = RecourseCertifier(
+        alpha, delta, bound, walk, target, undefined, signal, groups, grid, anchor, horizon, confidence_level
+    )
+    watched = signal if isinstance(runs, Plans) else None  # records have a signal; the certifier compares its name
+    records = as_records(
+        runs, signal=watched, group=group, advisor=advisor, reference=reference, whole=whole, favourable=favourable
+    )
+    return certifier.certificate_for(records)

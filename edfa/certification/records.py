@@ -1,4 +1,4 @@
-"""What a certificate is made from: one row for each step of each run of each person."""
+"""Records, from which certificates are made: one row for each step of each run of each person."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,16 +21,33 @@ OPTIONAL = ("group", "refused")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Records:
-    """Runs of the acquisition for calibration people, in columns of equal length.
+    """Acquisition runs of calibration people, as columns of shape (rows,).
 
-    ``signal`` is what the stop rule watches (small means sure), ``loss`` in [0, 1] says whether a plan made at this
-    step fails once the rest is known, ``legal`` whether there is a plan at all, ``spent`` is the cost so far. Signal
-    and loss of an illegal step are not read. To blame a run for stopping without a plan, call the step legal, with
-    loss 1. ``group`` is one label a person; ``refused`` says whether the decision at this step is unfavourable. Runs
-    whose end is not known yet have no ``loss``: a rule can stop them, but nothing is certified from them.
+    A run is one person under one random seed, a row is one step of a run. Rows may come in any order. A certifier also
+    reads ``code`` (each row's index into ``people``, the distinct persons in order of appearance) and ``order`` (an
+    index that sorts the rows by person, seed and step), which are derived.
 
-    ``advisor`` is the fingerprint of all that made the runs; ``signal_name`` and ``reference`` (what "the rest" is) go
-    into the certificate.
+    Parameters
+    ----------
+    person, seed, step
+        Whose step this is; person is a number or a text.
+    spent
+        Cost up to and including this step; never falls within a run.
+    signal
+        The number the stop rule watches; small means sure. Not read where ``legal`` is false.
+    loss
+        In [0, 1]: whether the plan made at this step fails once the rest is known. Not read where ``legal`` is false.
+        None if the ends of the runs are not known yet: a rule can stop such runs, but nothing is certified from them.
+    legal
+        Whether the step has a plan. To blame a run for stopping without one, call the step legal, with loss 1.
+    group
+        One label per person, repeated at each of their steps; or None.
+    refused
+        Whether the decision at this step is unfavourable; or None.
+    advisor
+        Fingerprint of everything that made the runs.
+    signal_name, reference
+        Which signal it is, and what "the rest" is: the trajectory's end, or all features. Both go into the certificate.
 
     Examples
     --------
@@ -54,7 +71,6 @@ class Records:
     advisor: str = ""
     signal_name: str = "uncertainty"
     reference: Reference = "trajectory_end"
-    # Found once: a number for each person in order of appearance, the people, the rows by person, seed and step.
     code: Int64Array = field(init=False)
     people: AnyArray = field(init=False)
     order: Any = field(init=False)
@@ -62,14 +78,14 @@ class Records:
     def __post_init__(self) -> None:
         for name in (*NEEDED, *OPTIONAL):
             if getattr(self, name) is not None:
-                self._set(name, _column(name, getattr(self, name)))
+                self._set(name, _as_column(name, getattr(self, name)))
         self._check_lengths()
         code, people = pd.factorize(self.person)
         if (code < 0).any():
             raise DataError(f"row {np.argmin(code)} names no person")
         self._set("code", code.astype(np.int64))
         self._set("people", np.asarray(people))
-        self._set("order", self._sorted())
+        self._set("order", self._sort_order())
         self._check_steps()
         if self.group is not None:
             self._check_groups()
@@ -85,8 +101,15 @@ class Records:
         return f"Records({len(self.people)} people, {runs} runs, {len(self)} steps)"
 
     @classmethod
-    def from_frame(cls, frame: Any, **settings: Any) -> "Records":
-        """From a pandas, polars or pyarrow frame with a column for each field; ``settings`` are advisor and the like.
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        advisor: str = "",
+        signal_name: str = "uncertainty",
+        reference: Reference = "trajectory_end",
+    ) -> "Records":
+        """Read a pandas, polars or pyarrow frame that has a column for each field; group and refused are optional.
 
         >>> columns = {"person": [1], "seed": [0], "step": [0], "spent": [0.0], "signal": [0.2], "loss": [0.0]}
         >>> Records.from_frame(pd.DataFrame(columns))
@@ -99,42 +122,43 @@ class Records:
             if name not in table.columns:
                 raise ColumnError(f"records need a column {name!r}{hint(name, table.columns)}")
         present = [name for name in (*NEEDED, *OPTIONAL) if name in table.columns]
-        return cls(**{name: table[name].to_numpy() for name in present}, **settings)
+        columns = {name: table[name].to_numpy() for name in present}
+        return cls(**columns, advisor=advisor, signal_name=signal_name, reference=reference)
 
     def frame(self) -> pd.DataFrame:
-        """One row a step, as given."""
+        """The columns as a table, one row per step, in the order they came in."""
         columns = {name: getattr(self, name) for name in (*NEEDED, *OPTIONAL)}
         return pd.DataFrame({name: values for name, values in columns.items() if values is not None})
 
     def take(self, rows: Any) -> "Records":
-        """Some of the rows, by mask or position."""
+        """Records of some of the rows, chosen by a mask, a slice or positions."""
         columns = {name: getattr(self, name) for name in (*NEEDED, *OPTIONAL)}
         return replace(self, **{name: values[rows] for name, values in columns.items() if values is not None})
 
     @cached_property
-    def lots(self) -> npt.NDArray[np.uint64]:
-        """A number for each of the people, from their written name alone: an order that has seen no loss."""
+    def person_hashes(self) -> npt.NDArray[np.uint64]:
+        """A hash of each person's name, shape (people,): sorting by it gives an order that has seen no loss."""
         return np.asarray(pd.util.hash_array(np.array([str(person) for person in self.people], dtype=object)))
 
     @classmethod
     def join(cls, *parts: "Records") -> "Records":
-        """The records of several runs of one advisor, such as those of other seeds."""
+        """Concatenate records of one advisor, such as those of several seeds."""
         if not parts:
             raise EmptyTableError("there are no records to join")
-        kinds = ("advisor", "signal_name", "reference")
+        first = parts[0]
         for part in parts[1:]:
-            for name in kinds:
-                if getattr(part, name) != getattr(parts[0], name):
-                    raise MismatchError(f"{name} is {getattr(parts[0], name)!r} here and {getattr(part, name)!r} there")
-        frames = pd.concat([part.frame() for part in parts])
-        return cls.from_frame(frames, **{name: getattr(parts[0], name) for name in kinds})
+            for name in ("advisor", "signal_name", "reference"):
+                if getattr(part, name) != getattr(first, name):
+                    raise MismatchError(f"{name} is {getattr(first, name)!r} here and {getattr(part, name)!r} there")
+        rows = pd.concat([part.frame() for part in parts])
+        return cls.from_frame(rows, advisor=first.advisor, signal_name=first.signal_name, reference=first.reference)
 
     def one_seed(self, seed: int = 0) -> "Records":
-        """One run of each person, drawn at random: then every loss is 0 or 1 and the exact bound applies."""
+        """Keep one run of each person, drawn at random, so that every loss is 0 or 1 and the exact bound applies."""
         runs = self.frame()[["person", "seed"]].drop_duplicates()
         drawn = runs.sample(frac=1, random_state=seed).drop_duplicates("person")
-        kept = pd.MultiIndex.from_frame(drawn)
-        return self.take(pd.MultiIndex.from_arrays([self.person, self.seed]).isin(kept))
+        chosen = pd.MultiIndex.from_frame(drawn)
+        return self.take(pd.MultiIndex.from_arrays([self.person, self.seed]).isin(chosen))
 
     def _check_lengths(self) -> None:
         for name in (*NEEDED, *OPTIONAL):
@@ -144,17 +168,17 @@ class Records:
         if not len(self):
             raise EmptyTableError("there are no records to certify from")
 
-    def _sorted(self) -> Any:
-        """The order by person, seed and step; rows that come sorted, as they mostly do, cost neither sort nor copy."""
+    def _sort_order(self) -> Any:
+        """An index that sorts rows by person, seed and step; rows that come sorted cost neither sort nor copy."""
         keys = (self.code, self.seed, self.step)
         order: Any = slice(None)
-        if not _rising(*keys).all():
+        if not _is_rising(*keys).all():
             order = np.lexsort(keys[::-1])
-            twice = ~_rising(*(key[order] for key in keys))
-            if twice.any():
-                at = order[np.argmax(twice)]
+            repeated = ~_is_rising(*(key[order] for key in keys))
+            if repeated.any():
+                at = order[np.argmax(repeated)]
                 raise DataError(
-                    f"person {_plain(self.person[at])!r} has step {self.step[at]} of seed {self.seed[at]} twice"
+                    f"person {_to_python(self.person[at])!r} has step {self.step[at]} of seed {self.seed[at]} twice"
                 )
         return order
 
@@ -171,46 +195,49 @@ class Records:
         self._refuse(bad, "spent", "is less than at the step before")
 
     def _refuse(self, bad: BoolArray, name: str, why: str) -> None:
+        """Raise an error about the first bad row of a column, if there is one."""
         if bad.any():
             at = np.argmax(bad)
-            where = f"person {_plain(self.person[at])!r}, seed {self.seed[at]}, step {self.step[at]}"
+            where = f"person {_to_python(self.person[at])!r}, seed {self.seed[at]}, step {self.step[at]}"
             raise DataError(f"{where}: {name} {getattr(self, name)[at]:g} {why}")
 
     def _check_groups(self) -> None:
         pairs = pd.DataFrame({"code": self.code, "group": self.group}).drop_duplicates()
         if pairs["group"].isna().any():
             raise DataError(
-                f"person {_plain(self.people[pairs['code'][pairs['group'].isna()].iloc[0]])!r} has no group"
+                f"person {_to_python(self.people[pairs['code'][pairs['group'].isna()].iloc[0]])!r} has no group"
             )
-        twice = pairs["code"].duplicated()
-        if twice.any():
-            raise DataError(f"person {_plain(self.people[pairs['code'][twice].iloc[0]])!r} is in two groups")
+        repeated = pairs["code"].duplicated()
+        if repeated.any():
+            raise DataError(f"person {_to_python(self.people[pairs['code'][repeated].iloc[0]])!r} is in two groups")
 
 
-def _rising(*keys: Int64Array) -> BoolArray:
-    """Whether each row is past the one before it."""
-    past = np.zeros(len(keys[0]) - 1, dtype=bool)
+def _is_rising(*keys: Int64Array) -> BoolArray:
+    """Whether each row but the first comes after the one before it, compared by the keys from left to right."""
+    after = np.zeros(len(keys[0]) - 1, dtype=bool)
     for key in reversed(keys):
-        past = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & past)
-    return past
+        after = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & after)
+    return after
 
 
-def _column(name: str, values: Any) -> AnyArray:
+def _as_column(name: str, values: Any) -> AnyArray:
+    """Convert one column to the type of its field, or refuse it."""
     column = np.asarray(values)
     if name in ("person", "group"):
         return column if column.dtype.kind in "iuU" else column.astype(object)
-    wanted, kinds = {
+    dtype, kinds = {
         "seed": (np.int64, "iuf"),
         "step": (np.int64, "iuf"),
         "legal": (np.bool_, "b"),
         "refused": (np.bool_, "b"),
     }.get(name, (np.float64, "iufb"))
     if column.size and column.dtype.kind not in kinds:
-        raise ColumnError(f"{name} holds {column.dtype} where {np.dtype(wanted).name} is due")
-    if wanted is np.int64 and np.any(np.mod(column, 1) != 0):
+        raise ColumnError(f"{name} holds {column.dtype} where {np.dtype(dtype).name} is due")
+    if dtype is np.int64 and np.any(np.mod(column, 1) != 0):
         raise ColumnError(f"{name} holds numbers that are not whole")
-    return column.astype(wanted, copy=False)
+    return column.astype(dtype, copy=False)
 
 
-def _plain(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
+    """A NumPy scalar as the Python object that messages show."""
     return value.item() if isinstance(value, np.generic) else value

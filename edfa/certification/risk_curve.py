@@ -1,8 +1,9 @@
-"""The risk at every threshold: one sort and a cumulative sum.
+"""The risk at every threshold of the stop rule, from one sort and a cumulative sum.
 
-The risk is a step function of the threshold that changes only where a run's signal is below all before it. Walking all
-of these breakpoints, from "never stop early" upward, leaves nothing to select, so the guarantee needs no grid fixed in
-advance and no monotone risk. Where a stop moves but its loss does not, nothing is there to test; only the cost changes.
+The risk is a step function of the threshold. It changes only at a signal below all earlier ones of its run (a running
+minimum). Testing all of these breakpoints, from "never stop early" upward, leaves nothing to select, so the guarantee
+needs neither a grid fixed in advance nor a monotone risk. Where a stop moves and its loss stays the same there is
+nothing to test; only the cost changes.
 """
 
 from dataclasses import dataclass
@@ -11,159 +12,192 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edfa.certification.runs import Runs
+from edfa.certification.stopping import Runs
 from edfa.errors import DataError
 from edfa.typing import BoolArray, Float64Array, Int64Array
 
-__all__ = ["Curve", "Target", "Undefined", "trace"]
+__all__ = ["RiskCurve", "Target", "Undefined", "trace"]
 
 Target = Literal["all", "early", "refused"]
 Undefined = Literal["drop", "alpha", "zero", "one"]
-EXACT = 2**52  # whole numbers below this are whole as floats too
+EXACT = 2**52  # whole numbers below this are exact as floats too
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """What happens to the people that count at each threshold ``tau``: -inf, every breakpoint of the risk, the largest.
+class RiskCurve:
+    """The risk and the cost of the stop rule at every threshold, for the people with a defined loss.
 
-    ``hits`` of ``eligible`` are lost among those the target speaks of, both as sums of the people's means over their
-    seeds; ``count`` is the former in units of 1/``unit`` where whole numbers can say it. ``start`` holds what is lost
-    and eligible of each person at the first threshold; ``change[c]`` moves person ``who[c]`` at point ``at[c]``.
-    ``lows`` are all signals at which some run can stop, ``saves`` what its cost falls by, ``first`` whether it did
-    not stop before, and ``weight`` its share of its person.
+    A person's loss is the mean over their seeds, and so is the share of their runs that the target is about.
+
+    Parameters
+    ----------
+    tau
+        The thresholds, (points,): -inf, every breakpoint of the risk, and the largest signal that can trigger.
+    lost, eligible
+        Sums over people of the losses, and of the shares that the target is about, at each point; (points,).
+    lost_count, unit
+        ``lost`` exactly, in units of 1/``unit``; None if whole numbers cannot say it.
+    binary
+        Whether every person has one run, with a loss of 0 or 1.
+    conditional
+        Whether the target is about some of the runs only.
+    people
+        The people with a defined loss, as positions among the records' people; (n,).
+    start
+        Loss and eligible share of each person at the first point; (n, 2).
+    change, change_person, change_point
+        How much loss and eligible share change, (changes, 2); whose (index into ``people``); and at which point.
+    full_cost
+        Mean cost per person without any early stop.
+    trigger_signal, trigger_saving, trigger_first, trigger_weight
+        For every running minimum of every run, (triggers,): the signal; by how much a threshold that reaches it lowers
+        the cost of the run; whether it is the first that rising thresholds reach; the run's weight within its person.
     """
 
     tau: Float64Array
-    hits: Float64Array
-    count: Int64Array | None
+    lost: Float64Array
+    lost_count: Int64Array | None
     unit: int
     eligible: Float64Array
     binary: bool
     conditional: bool
     people: Int64Array
     start: Float64Array
-    at: Int64Array
-    who: Int64Array
+    change_point: Int64Array
+    change_person: Int64Array
     change: Float64Array
     full_cost: float
-    lows: Float64Array
-    saves: Float64Array
-    first: BoolArray
-    weight: Any
+    trigger_signal: Float64Array
+    trigger_saving: Float64Array
+    trigger_first: BoolArray
+    trigger_weight: Any
 
     @property
     def n(self) -> int:
-        """People with a defined loss; never people times seeds."""
+        """Number of people with a defined loss; never people times seeds."""
         return len(self.people)
 
     @cached_property
     def risk(self) -> Float64Array:
-        """The mean loss at each threshold, among those the target speaks of."""
+        """The mean loss at each point among those the target is about, (points,)."""
         if self.conditional:
-            return np.divide(self.hits, self.eligible, out=np.zeros(len(self.tau)), where=self.eligible > 0)
-        return np.asarray(self.hits / self.n)
+            return np.divide(self.lost, self.eligible, out=np.zeros(len(self.tau)), where=self.eligible > 0)
+        return np.asarray(self.lost / self.n)
 
     def index(self, tau: Any) -> Int64Array:
-        """The point of the curve that holds at each of the thresholds ``tau``."""
+        """The point of the curve in force at each threshold ``tau``."""
         return np.asarray(np.searchsorted(self.tau, tau, side="right") - 1)
 
     def triggered_and_cost(self, tau: Any) -> tuple[Float64Array, Float64Array]:
-        """The share of runs that some rising thresholds stop, and the mean cost with them."""
+        """The share of runs that each of some rising thresholds stops, and the mean cost per person."""
         levels = np.atleast_1d(np.asarray(tau, dtype=np.float64))
-        seen = np.searchsorted(levels, self.lows)
-        parts = (self.first * self.weight, self.saves * self.weight)
-        share, saved = (np.bincount(seen, part, len(levels) + 1).cumsum()[:-1] for part in parts)
+        reached_by = np.searchsorted(levels, self.trigger_signal)
+        parts = (self.trigger_first * self.trigger_weight, self.trigger_saving * self.trigger_weight)
+        share, saved = (np.bincount(reached_by, part, len(levels) + 1).cumsum()[:-1] for part in parts)
         return share / self.n, self.full_cost - saved / self.n
 
     def cost(self, tau: Any) -> Float64Array:
-        """The mean cost at some rising thresholds."""
+        """The mean cost per person at some rising thresholds."""
         return self.triggered_and_cost(tau)[1]
 
-    def last_low(self, below: float) -> float:
-        """The largest signal below a threshold at which a run can stop, or -inf."""
-        return float(np.max(self.lows, where=self.lows < below, initial=-np.inf))
+    def trigger_below(self, tau: float) -> float:
+        """The largest signal below ``tau`` at which a run can stop, or -inf."""
+        return float(np.max(self.trigger_signal, where=self.trigger_signal < tau, initial=-np.inf))
 
-    def next_low(self, above: float) -> float:
-        """The smallest signal above a threshold at which a run can stop, or inf."""
-        return float(np.min(self.lows, where=self.lows > above, initial=np.inf))
+    def trigger_above(self, tau: float) -> float:
+        """The smallest signal above ``tau`` at which a run can stop, or inf."""
+        return float(np.min(self.trigger_signal, where=self.trigger_signal > tau, initial=np.inf))
 
     def people_at(self, points: Int64Array) -> tuple[Float64Array, Float64Array]:
-        """What is lost and what is eligible of each person at some rising points, one row a point."""
+        """Loss and eligible share of each person at some rising points; two arrays of shape (len(points), n)."""
         rows = np.zeros((len(points), self.n, 2))
         rows[0] = self.start
-        seen = self.at <= points[-1]
-        np.add.at(rows, (np.searchsorted(points, self.at[seen]), self.who[seen]), self.change[seen])
+        seen = self.change_point <= points[-1]
+        row = np.searchsorted(points, self.change_point[seen])
+        np.add.at(rows, (row, self.change_person[seen]), self.change[seen])
         sums = np.clip(np.cumsum(rows, axis=0), 0.0, 1.0)
         return sums[..., 0], sums[..., 1]
 
 
-def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> Curve | None:
-    """The curve of ``runs``, or None where nobody has a legal step.
+def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> RiskCurve | None:
+    """Compute the risk curve of ``runs``; None if no run has a legal step.
 
-    Runs without a legal step are left out (``drop``), count in n but are not spoken of (``alpha``), or are 0 or 1.
+    Parameters
+    ----------
+    runs
+        The runs, with known losses.
+    target
+        Whom the risk is about: "all" with a plan, those who stop "early", or those "refused" where they stop.
+    undefined
+        What a run without a legal step counts as: left out ("drop"), counted in n but not eligible ("alpha"), or
+        eligible with loss 0 ("zero") or 1 ("one").
     """
-    legal = runs.fallback >= 0
+    legal = runs.last_legal >= 0
     if not legal.any():
         return None
-    if np.isnan(runs.loss[runs.fallback[legal][0]]):
+    if np.isnan(runs.loss[runs.last_legal[legal][0]]):
         raise DataError("these runs have no losses: they can be stopped, but a certificate needs to know how they end")
     # DEVIATION: Algorithm 2 hands n to the bound but averages the defined losses; n here is the number of those.
-    kept = runs.distinct() & (legal | (undefined != "drop"))
-    who_runs = runs.person[kept]  # sorted
-    new = np.append(True, who_runs[1:] != who_runs[:-1])
-    people, person = who_runs[new], np.cumsum(new) - 1
+    used = runs.distinct() & (legal | (undefined != "drop"))
+    run_person = runs.person[used]  # sorted
+    new = np.append(True, run_person[1:] != run_person[:-1])
+    people, person = run_person[new], np.cumsum(new) - 1
     seeds = np.bincount(person)
-    who = np.full(len(kept), -1)
-    who[kept] = person
-    share = np.zeros(len(kept))
-    share[kept] = 1 / seeds[person]
+    person_of_run = np.full(len(used), -1)
+    person_of_run[used] = person
+    weight = np.zeros(len(used))
+    weight[used] = 1 / seeds[person]
 
-    run, row = runs.first_lows()
-    if not kept.all():
-        run, row = run[kept[run]], row[kept[run]]
-    rest, stop = _unstopped(runs, target, undefined), _stopped(runs, row, run, target)
-    # Rising thresholds reach the last low of a run first; before it stands the end, before any other the low after it.
-    last = np.append(run[1:] != run[:-1], True)
-    ends_at = run[last]
-    hit, eligible, spent = (_changes(s, r[ends_at], last) for s, r in zip(stop, rest, strict=True))
-    lows = runs.signal[row]
+    run, row = runs.running_minima()
+    if not used.all():
+        run, row = run[used[run]], row[used[run]]
+    at_end, at_stop = _at_end(runs, target, undefined), _at_stop(runs, row, run, target)
+    # As the threshold rises, a run's latest minimum triggers first and replaces the run's end; each earlier minimum
+    # replaces the next-later one.
+    latest = np.append(run[1:] != run[:-1], True)
+    ends = run[latest]
+    lost, eligible, spent = (_differences(s, e[ends], latest) for s, e in zip(at_stop, at_end, strict=True))
+    signal = runs.signal[row]
 
-    moved = np.flatnonzero((hit != 0) | (eligible != 0) | (lows == lows.max(initial=-np.inf)))
-    moved = moved[np.argsort(lows[moved])]
-    tau, ends, at = _steps(lows[moved])
-    change = np.column_stack([hit[moved], eligible[moved]]) * share[run[moved], None]
-    start: Float64Array = np.column_stack([np.bincount(person, part[kept] * share[kept]) for part in rest[:2]])
-    sums = np.cumsum(np.concatenate([start.sum(axis=0)[None], change]), axis=0)[ends]
-    zero_one = _zero_one(rest[0][kept]) and _zero_one(stop[0])
-    conditional = bool(target != "all" or np.any(rest[1][kept] == 0))
-    unit = _unit(seeds) if zero_one and not conditional else 0
+    moved = np.flatnonzero((lost != 0) | (eligible != 0) | (signal == signal.max(initial=-np.inf)))
+    moved = moved[np.argsort(signal[moved])]
+    tau, n_changes, change_point = _breakpoints(signal[moved])
+    change = np.column_stack([lost[moved], eligible[moved]]) * weight[run[moved], None]
+    start: Float64Array = np.column_stack([np.bincount(person, part[used] * weight[used]) for part in at_end[:2]])
+    sums = np.cumsum(np.concatenate([start.sum(axis=0)[None], change]), axis=0)[n_changes]
+    zero_one = _is_zero_one(at_end[0][used]) and _is_zero_one(at_stop[0])
+    conditional = bool(target != "all" or np.any(at_end[1][used] == 0))
+    unit = _common_unit(seeds) if zero_one and not conditional else 0
     losses = np.append(start[:, 0].sum(), change[:, 0])
-    count = np.cumsum(np.rint(unit * losses).astype(np.int64))[ends] if unit else None
-    return Curve(
+    count = np.cumsum(np.rint(unit * losses).astype(np.int64))[n_changes] if unit else None
+    return RiskCurve(
         tau=tau,
-        hits=sums[:, 0] if count is None else count / unit,
-        count=count,
+        lost=sums[:, 0] if count is None else count / unit,
+        lost_count=count,
         unit=unit or 1,
         eligible=sums[:, 1],
         binary=zero_one and bool(np.all(seeds == 1)),
         conditional=conditional,
         people=people,
         start=start,
-        at=at,
-        who=who[run[moved]],
+        change_point=change_point,
+        change_person=person_of_run[run[moved]],
         change=change,
-        full_cost=float(rest[2][kept] @ share[kept] / len(people)),
-        lows=lows,
-        saves=-spent,
-        first=last,
-        weight=share[run] if np.ptp(seeds) else np.float64(1 / seeds[0]),
+        full_cost=float(at_end[2][used] @ weight[used] / len(people)),
+        trigger_signal=signal,
+        trigger_saving=-spent,
+        trigger_first=latest,
+        trigger_weight=weight[run] if np.ptp(seeds) else np.float64(1 / seeds[0]),
     )
 
 
-def _stopped(
+def _at_stop(
     runs: Runs, row: Int64Array, run: Int64Array, target: Target
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Lost, spoken of, spent, for runs that the signal stops at ``row``; at the last step of all that is not early."""
+    """Loss, eligibility (0 or 1) and cost of each ``run`` if its signal stops it at ``row``; all (triggers,).
+
+    A stop at the last step of a run is not early.
+    """
     loss, spent = runs.loss[row], runs.spent[row]
     if target == "all":
         return loss, np.ones(len(row)), spent
@@ -172,13 +206,16 @@ def _stopped(
     return eligible * loss, eligible.astype(np.float64), spent
 
 
-def _unstopped(runs: Runs, target: Target, undefined: Undefined) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """The same for runs that go to their end: they pay for all of it and take the plan of their last legal step."""
-    legal, eligible = runs.fallback >= 0, np.full(len(runs.start), target != "early")
+def _at_end(runs: Runs, target: Target, undefined: Undefined) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Loss, eligibility (0 or 1) and cost of every run if nothing stops it; all (runs,).
+
+    Such a run pays for everything and takes the plan of its last legal step.
+    """
+    legal, eligible = runs.last_legal >= 0, np.full(len(runs.start), target != "early")
     if target == "refused":
-        eligible = _refused(runs)[runs.fallback]
+        eligible = _refused(runs)[runs.last_legal]
     eligible = np.where(legal, eligible, undefined in ("zero", "one"))
-    loss = np.where(legal, runs.loss[runs.fallback], undefined == "one")
+    loss = np.where(legal, runs.loss[runs.last_legal], undefined == "one")
     return np.where(eligible, loss, 0.0), eligible.astype(np.float64), runs.spent[runs.end]
 
 
@@ -188,25 +225,29 @@ def _refused(runs: Runs) -> BoolArray:
     return runs.refused
 
 
-def _changes(stopped: Float64Array, rest: Float64Array, last: BoolArray) -> Float64Array:
-    before = np.empty_like(stopped)
-    before[:-1] = stopped[1:]
-    before[last] = rest
-    return stopped - before
+def _differences(at_stop: Float64Array, at_end: Float64Array, latest: BoolArray) -> Float64Array:
+    """How much a value changes when the threshold reaches each running minimum, (triggers,).
+
+    ``latest`` marks the last minimum of each run, which replaces the run's end (``at_end``, one value per such run).
+    """
+    before = np.empty_like(at_stop)
+    before[:-1] = at_stop[1:]
+    before[latest] = at_end
+    return at_stop - before
 
 
-def _steps(lows: Float64Array) -> tuple[Float64Array, Int64Array, Int64Array]:
-    """The thresholds, -inf first; how many of the sorted changes each has seen; the threshold of each change."""
-    new = np.append(True, lows[1:] != lows[:-1]) if len(lows) else np.zeros(0, dtype=bool)
+def _breakpoints(signals: Float64Array) -> tuple[Float64Array, Int64Array, Int64Array]:
+    """From sorted signals: the thresholds (-inf first), the number of changes up to each, and each change's point."""
+    new = np.append(True, signals[1:] != signals[:-1]) if len(signals) else np.zeros(0, dtype=bool)
     begins = np.flatnonzero(new)
-    return np.append(-np.inf, lows[begins]), np.append(begins, len(lows)), np.cumsum(new)
+    return np.append(-np.inf, signals[begins]), np.append(begins, len(signals)), np.cumsum(new)
 
 
-def _zero_one(values: Float64Array) -> bool:
+def _is_zero_one(values: Float64Array) -> bool:
     return bool(np.all((values == 0) | (values == 1)))
 
 
-def _unit(seeds: Int64Array) -> int:
-    """The smallest number of parts a loss can be cut into so that every person's mean is whole; 0 where too large."""
+def _common_unit(seeds: Int64Array) -> int:
+    """The smallest u such that everybody's mean loss is a whole number of 1/u; 0 if counts would not be exact."""
     unit = int(np.lcm.reduce(np.unique(seeds).astype(object)))
     return unit if unit * len(seeds) < EXACT else 0

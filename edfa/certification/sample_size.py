@@ -1,7 +1,7 @@
-"""How many people must be calibrated on, and what more of them could change.
+"""How many calibration people a certificate takes, and in which zone a combination of people and risk lies.
 
-A bound on n people is a saw-tooth in n: losses are rounded up to whole people, so one more person can make it worse.
-Hence two numbers, the first n that suffices and the n from which on every n does.
+A bound is not monotone in the number of people n: losses are rounded up to whole people, so one more person can make
+it worse. Hence two answers: the first n that suffices, and the n from which on every n does.
 """
 
 from collections.abc import Sequence
@@ -9,34 +9,34 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
-from edfa.certification.bounds import cp_p_value, hb_p_value, hoeffding_p_value
-from edfa.certification.settings import level, one_of, share
-from edfa.typing import Float64Array
+from edfa.certification.bounds import COUNT_BOUNDS, cp_ucb, hb_ucb, p_value
+from edfa.certification.validation import check_choice, check_level, check_share
+from edfa.errors import ColumnError, hint
 
 __all__ = [
-    "PLANNED",
     "Required",
-    "check_plan",
+    "Zones",
     "critical_losses",
     "floor",
     "n_for_power",
     "n_required",
-    "p_value",
     "power",
+    "zones",
 ]
 
-PLANNED = ("hb", "hb_kl", "cp", "hoeffding")
-FARTHEST = 200_000  # people; past it only the closed form is given
+MAX_PEOPLE = 200_000  # beyond it only the closed form is given
 
 
 @dataclass(frozen=True)
 class Required:
-    """How many people a certificate takes at an observed risk: by formula, and exactly.
+    """The number of people a certificate takes at an observed risk.
 
-    All are None where the risk is not below alpha: no n suffices. ``first`` and ``stable`` alone are None where they
-    would be past 200,000.
+    ``closed_form`` is the paper's formula, ``first`` the smallest n that suffices, ``stable`` the n from which on every
+    n suffices, ``floor`` the fewest people with whom anything can be certified. The first three are None if the risk is
+    not below alpha, where no n suffices; ``first`` and ``stable`` also if they would exceed 200,000.
     """
 
     closed_form: int | None
@@ -51,7 +51,7 @@ class Required:
 
 
 def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") -> Required:
-    """People needed to certify ``alpha`` when the risk of the strictest rule is observed as ``r0``.
+    """Number of people needed to certify ``alpha`` if the strictest rule has the observed risk ``r0``.
 
     The closed form is the paper's equation (hb-lower), from Hoeffding's term alone.
 
@@ -64,16 +64,16 @@ def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") 
     >>> n_required(0.2, 0.3).possible
     False
     """
-    check_plan(alpha, delta, bound)
-    share("r0", r0)
+    _check(alpha, delta, bound)
+    check_share("r0", r0)
     least = floor(alpha, delta, bound)
     if r0 >= alpha:
         return Required(None, None, None, least)
-    gap, doubt = alpha - r0, -np.log(delta)
-    closed = int(np.ceil(doubt / (2 * gap**2)))
+    gap, log_term = alpha - r0, -np.log(delta)
+    closed = int(np.ceil(log_term / (2 * gap**2)))
     # One loss more than n * r0 is the most that rounding up can add, and from here on Hoeffding allows for it.
-    end = int((doubt / 2 + 2 * gap) / gap**2) + 2
-    if end > FARTHEST:
+    end = int((log_term / 2 + 2 * gap) / gap**2) + 2
+    if end > MAX_PEOPLE:
         return Required(closed, None, None, least)
     sizes = np.arange(1, end + 1)
     passed = p_value(bound, alpha, sizes, risk=np.full(end, float(r0))) <= delta
@@ -88,7 +88,7 @@ def floor(alpha: float, delta: float = 0.05, bound: str = "hb") -> int:
     >>> [floor(alpha) for alpha in (0.05, 0.1, 0.2, 0.3)]
     [78, 38, 18, 12]
     """
-    check_plan(alpha, delta, bound)
+    _check(alpha, delta, bound)
     low, high = 0, int(np.ceil(-np.log(delta) / (2 * alpha**2))) + 1  # Hoeffding alone passes at the upper end
     while high - low > 1:
         middle = (low + high) // 2
@@ -97,69 +97,122 @@ def floor(alpha: float, delta: float = 0.05, bound: str = "hb") -> int:
 
 
 def critical_losses(n: Any, alpha: float, delta: float = 0.05, bound: str = "hb", m: int = 1) -> Any:
-    """The largest number of lost runs, of n people with m runs each, that still certifies; -1 where none does.
+    """The largest number of lost runs that still certifies; -1 if not even 0 does.
+
+    ``n`` is a number of people or an array of them, ``m`` the number of runs per person.
 
     >>> critical_losses([30, 100, 500], 0.2)
     array([ 1, 11, 81])
     """
-    check_plan(alpha, delta, bound)
+    _check(alpha, delta, bound)
     people = np.asarray(n, dtype=np.int64)
     low, high = np.full(people.shape, -1), people * m
-    runs = {} if bound == "cp" else {"m": m}
     while np.any(high - low > 1):
         middle = (low + high + 1) // 2  # above low, so never negative; high where nothing is left between
-        passed = p_value(bound, alpha, people, losses=middle, **runs) <= delta
+        passed = p_value(bound, alpha, people, losses=middle, m=m) <= delta
         low, high = np.where(passed, middle, low), np.where(passed, high, middle)
     return low[()]
 
 
 def power(n: Any, alpha: float, risk: float, delta: float = 0.05, bound: str = "hb") -> Any:
-    """The chance that n people certify ``alpha`` when the true risk (of losses that are 0 or 1) is ``risk``.
+    """Probability that n people certify ``alpha`` if losses are 0 or 1 and the true risk is ``risk``.
 
     >>> power([78, 128], 0.2, 0.1).round(2)
     array([0.62, 0.86])
     """
     people = np.asarray(n, dtype=np.int64)
     allowed = critical_losses(people, alpha, delta, bound)
-    chance = special.betaincc(np.maximum(allowed, 0) + 1.0, np.maximum(people - allowed, 1), share("risk", risk))
-    return np.where(allowed < 0, 0.0, chance)[()]
+    tail = special.betaincc(np.maximum(allowed, 0) + 1.0, np.maximum(people - allowed, 1), check_share("risk", risk))
+    return np.where(allowed < 0, 0.0, tail)[()]
 
 
 def n_for_power(
-    alpha: float, risk: float, chances: Sequence[float] = (0.5, 0.8, 0.9), delta: float = 0.05, bound: str = "hb"
+    alpha: float, risk: float, powers: Sequence[float] = (0.5, 0.8, 0.9), delta: float = 0.05, bound: str = "hb"
 ) -> tuple[int | None, ...]:
-    """The n from which on the chance to certify is at least each of ``chances``; None past 200,000, or if no n will do.
+    """The n from which on ``power`` is at least each of ``powers``; None beyond 200,000, or if no n suffices.
 
-    Putting an observed risk into ``n_required`` gives about an even chance; plan with 80 or 90 %.
+    Putting an observed risk into ``n_required`` gives about an even chance to certify; plan with 80 or 90 %.
 
     >>> n_for_power(0.2, 0.1)
     (78, 128, 159)
     """
-    check_plan(alpha, delta, bound)
-    wanted = level(chances, "chances")
+    _check(alpha, delta, bound)
+    wanted = check_level("powers", powers)
     last, start, short = np.zeros(len(wanted), dtype=np.int64), 1, np.full(len(wanted), risk < alpha)
-    # A block is as long as all before it; once the chance holds throughout one, the saw-tooth has passed below it.
-    while short.any() and start < FARTHEST:
+    # Each block of sizes is as long as all before it. Power is not monotone in n; once it suffices throughout a block,
+    # it does not fall below again.
+    while short.any() and start < MAX_PEOPLE:
         sizes = np.arange(start, 2 * start + 64)
         below = power(sizes, alpha, risk, delta, bound) < wanted[:, None]
         short = below.any(axis=1)
         last = np.where(short, (sizes * below).max(axis=1), last)
         start = int(sizes[-1]) + 1
-    found = (risk < alpha) & ~short
-    return tuple(int(n) + 1 if ok else None for n, ok in zip(last, found, strict=True))
+    reached = (risk < alpha) & ~short
+    return tuple(int(n) + 1 if ok else None for n, ok in zip(last, reached, strict=True))
 
 
-def check_plan(alpha: float, delta: float, bound: str) -> None:
-    """Refuse levels and bounds that cannot be planned with."""
-    level(alpha, "alpha")
-    level(delta)
-    one_of("bound", bound, PLANNED)
+@dataclass(frozen=True, eq=False)
+class Zones:
+    """The zone of each combination of people and risk, and the lines of the paper's figure on data limits."""
+
+    table: pd.DataFrame
+    alpha: float
+    delta: float
+    bound: str
+
+    def frame(self) -> pd.DataFrame:
+        """The rows passed to ``zones`` with columns zone, closed_form, first, stable (people needed) and n_more."""
+        return self.table
+
+    def curve(self, points: int = 60) -> pd.DataFrame:
+        """People needed as a function of the observed risk: exactly, and by the paper's formula."""
+        risks = np.linspace(0, self.alpha * 0.95, points)
+        needed = [n_required(self.alpha, float(r), self.delta, self.bound) for r in risks]
+        columns = {"risk": risks, "closed_form": [n.closed_form for n in needed]}
+        return pd.DataFrame(columns | {"first": [n.first for n in needed], "stable": [n.stable for n in needed]})
+
+    @property
+    def floor(self) -> int:
+        """The dotted line of the figure: with fewer people nothing can be certified."""
+        return floor(self.alpha, self.delta, self.bound)
+
+    def _repr_html_(self) -> str:
+        return str(self.table.to_html(index=False))
 
 
-def p_value(bound: str, alpha: float, n: Any, **seen: Any) -> Float64Array:
-    """The p-value of one of the bounds that can be planned with."""
-    if bound == "cp":
-        return np.asarray(cp_p_value(n=n, mu=alpha, **seen))
-    if bound == "hoeffding":
-        return np.asarray(hoeffding_p_value(n=n, mu=alpha, **seen))
-    return np.asarray(hb_p_value(n=n, mu=alpha, form="kl" if bound == "hb_kl" else "quadratic", **seen))
+def zones(table: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> Zones:
+    """Find the zone of each row of ``table``: certified, data_limited or risk_limited.
+
+    ``table`` is a frame or a mapping of columns, with the people ``n`` and the observed ``risk`` of the strictest rule.
+
+    DEVIATION: the paper calls a combination risk-limited as soon as the observed risk reaches alpha. Seven losses of
+    thirty settle nothing at 0.2; here it takes a lower bound above alpha.
+
+    Examples
+    --------
+    >>> frame = zones({"n": [200, 30, 30, 300], "risk": [0.1, 0.1, 7 / 30, 0.3]}, alpha=0.2).frame()
+    >>> frame["zone"].tolist(), frame["n_more"].tolist()
+    (['certified', 'data_limited', 'data_limited', 'risk_limited'], [0, 54, <NA>, <NA>])
+    """
+    _check(alpha, delta, bound)
+    frame = pd.DataFrame(table).copy()
+    for name in ("n", "risk"):
+        if name not in frame.columns:
+            raise ColumnError(f"zones need a column {name!r}{hint(name, frame.columns)}")
+    people, risks = frame["n"].to_numpy(), frame["risk"].to_numpy(dtype=np.float64)
+    passed = p_value(bound, alpha, people, risk=risks) <= delta
+    upper = cp_ucb if bound == "cp" else hb_ucb
+    hopeless = 1 - np.asarray(upper(1 - risks, people, delta)) > alpha
+    needed = [n_required(alpha, float(r), delta, bound) for r in risks]
+    frame["zone"] = np.select([passed, hopeless], ["certified", "risk_limited"], "data_limited")
+    for name in ("closed_form", "first", "stable"):
+        frame[name] = pd.array([getattr(n, name) for n in needed], dtype="Int64")
+    frame["n_more"] = (frame["stable"] - people).clip(lower=0).mask(passed, 0)
+    return Zones(frame, alpha, delta, bound)
+
+
+def _check(alpha: float, delta: float, bound: str) -> None:
+    """Refuse levels outside (0, 1), and bounds that need more than the number of losses."""
+    check_level("alpha", alpha)
+    check_level("delta", delta)
+    check_choice("bound", bound, COUNT_BOUNDS)
