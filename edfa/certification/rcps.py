@@ -21,7 +21,6 @@ from edfa.certification.risk_curve import RiskCurve, Target, Undefined, trace
 from edfa.certification.stopping import Rule, Runs, Stops
 from edfa.certification.validation import check_choice, check_level
 from edfa.errors import DataError, MismatchError, SettingError
-from edfa.people import States
 from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
@@ -257,7 +256,7 @@ class RecourseCertifier:
 
     def evaluate(
         self,
-        runs: Records | Plans | States,
+        runs: Any,
         *,
         signal: Signal | None = None,
         group: npt.ArrayLike | None = None,
@@ -268,22 +267,16 @@ class RecourseCertifier:
     ) -> HeldOutRisk | dict[str, HeldOutRisk | None] | None:
         """Measure risk and cost on held-out people; by group if there are groups, None if nobody has a plan.
 
-        The keyword arguments go with plans and are those of ``replay``; ``signal`` and ``reference`` are those of the
-        certificate by default.
+        ``runs`` are records, plans or, as for ``stop``, a trajectory. The keyword arguments go with plans and are those
+        of ``replay``; by default ``signal`` is the certifier's and ``reference`` the certificate's.
         """
-        certificate, planned = self._calibrated(), self._with_plans(runs)
-        if isinstance(planned, Plans):
+        certificate, runs = self._calibrated(), self._with_plans(runs)
+        if isinstance(runs, Plans):
             one = certificate if isinstance(certificate, Certificate) else next(iter(certificate.values()))
             signal = self.signal if signal is None else signal
             reference = one.reference if reference is None else reference
         records = as_records(
-            planned,
-            signal=signal,
-            group=group,
-            advisor=advisor,
-            reference=reference,
-            whole=whole,
-            favourable=favourable,
+            runs, signal=signal, group=group, advisor=advisor, reference=reference, whole=whole, favourable=favourable
         )
         if isinstance(certificate, GroupCertificates):
             return {label: self._held_out(certificate[label], part) for label, part in by_group(records).items()}
