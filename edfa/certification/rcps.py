@@ -4,7 +4,7 @@ Reference: Bates et al. 2021 (Distribution-free, risk-controlling prediction set
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from edfa.certification.risk_curve import RiskCurve, Target, Undefined, trace
 from edfa.certification.stopping import Rule, Runs, Stops
 from edfa.certification.validation import check_choice, check_level
 from edfa.errors import DataError, MismatchError, SettingError
+from edfa.people import Provenance
 from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
@@ -108,7 +109,7 @@ class RecourseCertifier:
     horizon: int | None = None
     confidence_level: InitVar[float | None] = None
     certificate_: Certificate | GroupCertificates = field(init=False, repr=False)
-    _made: Mapping[str, Any] = field(init=False, repr=False, default_factory=dict)
+    _provenance: Provenance = field(init=False, repr=False, default_factory=Provenance)
 
     def __post_init__(self, confidence_level: float | None) -> None:
         if confidence_level is not None:
@@ -163,7 +164,7 @@ class RecourseCertifier:
         if hasattr(self, "certificate_"):
             warnings.warn("calibrating again replaces the certificate; both together promise less", stacklevel=2)
         self.certificate_ = self._certify_groups(records) if self.groups else self.certificate_for(records)
-        self._made = runs.made if isinstance(runs, Plans) else {}
+        self._provenance = runs.provenance if isinstance(runs, Plans) else Provenance()
         return self
 
     def _certify_groups(self, records: Records) -> GroupCertificates:
@@ -286,10 +287,10 @@ class RecourseCertifier:
         """Find a trajectory's plans as those of the calibration were found; return anything else unchanged."""
         if not is_trajectory(runs):
             return runs
-        if "searcher" not in self._made:
+        made = self._provenance
+        if made.searcher is None:
             raise DataError("a trajectory has no plans; pass find_recourse(trajectory, searcher) or calibrate on plans")
-        settings = {name: self._made[name] for name in ("constraints", "wanted")}
-        return find_recourse(runs, self._made["searcher"], **settings)
+        return find_recourse(runs, made.searcher, constraints=made.constraints, desired_class=made.desired_class)
 
     def _held_out(self, certificate: Certificate, records: Records) -> HeldOutRisk | None:
         certificate.stop(records)  # refuses another advisor or signal

@@ -99,7 +99,7 @@ def replay(
     decided = predictor.decide(probabilities)
     changed = np.full(n, NO_PLAN)
     changed[legal] = decided[2 * n :]
-    favourable_index = _class_index(predictor, plans.made.get("wanted") if favourable is None else favourable)
+    favourable_index = _class_index(predictor, plans.provenance.desired_class if favourable is None else favourable)
     return replace(
         _watch(plans, probabilities[:n], signal, group, advisor),
         loss=recourse_loss(decided[:n], decided[n : 2 * n], changed, favourable_index),
@@ -234,7 +234,9 @@ def step_features(plans: Plans) -> Float64Array:
     legal, first = plans.legal, plans.first[plans.legal]
     own = uncertainty(plans.people.predictor.predict_proba(plans.people.X))
     plan = np.ones((len(own), 4))
-    plan[legal] = np.column_stack([1 - plans.after[first], plans.l0[first], plans.l2[first], plans.effort[first]])
+    plan[legal] = np.column_stack(
+        [1 - plans.probability_after[first], plans.l0[first], plans.l2[first], plans.effort[first]]
+    )
     return np.column_stack([own, np.isnan(plans.people.X).mean(axis=1), plan])
 
 
@@ -255,7 +257,7 @@ def signal_of(plans: Plans, probabilities: Float64Array, signal: Any) -> Float64
     if signal == "survival":
         return _failure_probability(plans)
     reached = np.ones(len(plans.people))
-    reached[plans.legal] = plans.after[plans.first[plans.legal]]
+    reached[plans.legal] = plans.probability_after[plans.first[plans.legal]]
     return plan_uncertainty(probabilities, np.column_stack([reached, 1 - reached]))
 
 
