@@ -31,6 +31,7 @@ __all__ = ["Assess", "Assessment", "FittedAdvisor"]
 
 FEW = 16  # people of whom everything is read off one sweep
 Assess = Callable[[Float32Array], "Assessment"]
+"""Makes, or finds again, the assessment of people without wishes from their encoded facts (people, features)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +226,7 @@ class Assessment:
         return replace(given, locked=tuple(dict.fromkeys((*given.locked, *self.locked))))
 
     def signal(self, k: int | None = None) -> Float64Array:
-        """What the stop rule watches, (people,); NaN: no plan. Pass the same ``k`` as to ``plans`` to reuse its search."""
+        """What the stop rule watches, (people,); NaN: no plan. Pass the ``k`` of ``plans`` to reuse its search."""
         return self._signal(self.plans(k))
 
     def _signal(self, plans: Plans) -> Float64Array:
