@@ -88,7 +88,7 @@ class Records:
         self._set("order", self._sort_order())
         self._check_steps()
         if self.group is not None:
-            self._check_groups()
+            self._check_groups(self.group)
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -201,15 +201,16 @@ class Records:
             where = f"person {_to_python(self.person[at])!r}, seed {self.seed[at]}, step {self.step[at]}"
             raise DataError(f"{where}: {name} {getattr(self, name)[at]:g} {why}")
 
-    def _check_groups(self) -> None:
-        pairs = pd.DataFrame({"code": self.code, "group": self.group}).drop_duplicates()
-        if pairs["group"].isna().any():
-            raise DataError(
-                f"person {_to_python(self.people[pairs['code'][pairs['group'].isna()].iloc[0]])!r} has no group"
-            )
-        repeated = pairs["code"].duplicated()
-        if repeated.any():
-            raise DataError(f"person {_to_python(self.people[pairs['code'][repeated].iloc[0]])!r} is in two groups")
+    def _check_groups(self, group: AnyArray) -> None:
+        """Refuse people without a group, and people in two."""
+        label = pd.factorize(group)[0]  # -1: missing
+        if (label < 0).any():
+            raise DataError(f"person {_to_python(self.person[np.argmin(label)])!r} has no group")
+        first_label = np.empty(len(self.people), dtype=label.dtype)
+        first_label[self.code[::-1]] = label[::-1]  # the first row is written last
+        differs = label != first_label[self.code]
+        if differs.any():
+            raise DataError(f"person {_to_python(self.person[np.argmax(differs)])!r} is in two groups")
 
 
 def _is_rising(*keys: Int64Array) -> BoolArray:

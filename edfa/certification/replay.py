@@ -188,7 +188,7 @@ def plan_uncertainty(probabilities: Any, changed: Any) -> Float64Array:
 
 
 class SurvivalScore:
-    """A learned signal: the probability that a plan fails, fitted on runs of people outside the calibration.
+    """A signal that is learnt: the probability that a plan fails, fitted on runs of people outside the calibration.
 
     It is a logistic regression on numbers known at the step, such as both uncertainties and the share of features left;
     for plans, those of ``step_features``. Pass a fitted score as ``signal`` to whatever certifies from plans.
@@ -221,6 +221,14 @@ class SurvivalScore:
         if not hasattr(self, "_model"):
             raise DataError("this score has learnt nothing yet; call fit(facts, loss) first")
         return np.asarray(self._model.predict_proba(_as_matrix(facts))[:, 1], dtype=np.float64)
+
+    def learnt_state(self) -> dict[str, AnyArray]:
+        """What was learnt, as arrays; part of the name under which certificates know the signal."""
+        if not hasattr(self, "_model"):
+            return {}
+        scaler, regression = (step for _, step in self._model.steps)
+        state = {"mean": scaler.mean_, "scale": scaler.scale_}
+        return state | {"coef": regression.coef_, "intercept": regression.intercept_}
 
 
 def step_features(plans: Plans) -> Float64Array:
@@ -262,12 +270,14 @@ def signal_of(plans: Plans, probabilities: Float64Array, signal: Any) -> Float64
 
 
 def signal_name(signal: Any) -> str:
-    """What certificates call a signal; for an object, its class and a digest of what it has learned."""
+    """What certificates call a signal; for an object, its class and a digest of its parts or ``learnt_state``."""
     if isinstance(signal, str):
         return signal
     if not callable(signal):
         return "given"
-    return str(getattr(signal, "__name__", "")) or f"{type(signal).__name__} {digest(vars(signal))}"
+    if getattr(signal, "__name__", ""):
+        return str(signal.__name__)
+    return f"{type(signal).__name__} {digest(signal if hasattr(signal, 'learnt_state') else vars(signal))}"
 
 
 def _watch(
