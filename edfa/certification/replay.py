@@ -14,7 +14,6 @@ import numpy.typing as npt
 from edfa.certification.records import Records, Reference
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.fingerprint import digest, identify
-from edfa.predictors.base import Predictor
 from edfa.recourse.plans import Plans
 from edfa.typing import AnyArray, Float32Array, Float64Array
 
@@ -60,7 +59,7 @@ def watch(
     advisor
         A name in place of the fingerprint of everything that made the plans.
     """
-    return _watch(plans, _predictor(plans).predict_proba(plans.people.X), signal, group, advisor)
+    return _watch(plans, plans.people.predictor.predict_proba(plans.people.X), signal, group, advisor)
 
 
 def replay(
@@ -87,7 +86,7 @@ def replay(
         Code of the class a plan must lead to. None: the class the plans were found for, or else any class other than
         the one decided at the end.
     """
-    people, predictor = plans.people, _predictor(plans)
+    people, predictor = plans.people, plans.people.predictor
     if reference not in REFERENCES:
         raise UnknownNameError("reference", reference, REFERENCES)
     end = _known_at_end(plans) if reference == "trajectory_end" else _complete_facts(plans, whole)
@@ -99,11 +98,11 @@ def replay(
     decided = predictor.decide(probabilities)
     changed = np.full(n, NO_PLAN)
     changed[legal] = decided[2 * n :]
-    favourable_index = _class_index(predictor, plans.provenance.desired_class if favourable is None else favourable)
+    desired = people.background.class_code(plans.provenance.desired_class if favourable is None else favourable)
     return replace(
         _watch(plans, probabilities[:n], signal, group, advisor),
-        loss=recourse_loss(decided[:n], decided[n : 2 * n], changed, favourable_index),
-        refused=None if favourable_index is None else decided[:n] != favourable_index,
+        loss=recourse_loss(decided[:n], decided[n : 2 * n], changed, desired),
+        refused=None if desired is None else decided[:n] != desired,
         reference=reference,
     )
 
@@ -237,8 +236,6 @@ def step_features(plans: Plans) -> Float64Array:
     The columns: the person's uncertainty, the share of features not known, the plan's uncertainty, its number of
     changes, its L2 length and its effort.
     """
-    if plans.people.predictor is None:
-        raise DataError("these plans were read from a file and have no predictor; a signal needs its probabilities")
     legal, first = plans.legal, plans.first[plans.legal]
     own = uncertainty(plans.people.predictor.predict_proba(plans.people.X))
     plan = np.ones((len(own), 4))
@@ -301,22 +298,6 @@ def _watch(
         advisor=advisor or identify(plans),
         signal_name=signal_name(signal),
     )
-
-
-def _predictor(plans: Plans) -> Predictor:
-    if plans.people.predictor is None:
-        raise DataError("these plans were read from a file and have no predictor; only one can say if they last")
-    return plans.people.predictor
-
-
-def _class_index(predictor: Predictor, code: int | None) -> int | None:
-    """The position of a class among the predictor's classes; None if no class is given."""
-    if code is None:
-        return None
-    positions = np.flatnonzero(np.asarray(predictor.classes_) == code)
-    if not len(positions):
-        raise UnknownNameError("class", code, predictor.classes_)
-    return int(positions[0])
 
 
 def _failure_probability(plans: Plans) -> Float64Array:

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from edfa.certification.examples import people
+from edfa.certification.runs import Runs
 from worlds import World, as_records
 
 from edfa.certification import AverageCertificate, Records, certify_on_average
 from edfa.certification.conformal_risk import _worst_so_far
-from edfa.certification.examples import people
 from edfa.certification.risk_curve import trace
-from edfa.certification.runs import Runs
 from edfa.errors import MismatchError, SettingError
 
 

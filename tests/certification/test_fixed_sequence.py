@@ -1,99 +1,29 @@
-"""The curve and the walk against loops, and relations that must hold whatever the data are."""
+"""Fixed-sequence testing against loops, and relations that must hold whatever the data are."""
 
 import algorithm2
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from worlds import random_records
 
-from edfa.certification import Records, RecourseCertifier, certify, hb_ucb, wsr_p_value, wsr_ucb
-from edfa.certification.examples import people
-from edfa.certification.fixed_sequence import BOUNDS, RiskTest, leading
+from edfa.certification import Records, RecourseCertifier, certify, hb_ucb
+from edfa.certification.bounds import BOUNDS
+from edfa.certification.fixed_sequence import RiskTest, leading
 from edfa.certification.risk_curve import trace
-from edfa.certification.runs import Runs
-
-
-@st.composite
-def records(draw, most=8, fractions=False):
-    """Small, ragged, full of ties and illegal steps; always a legal step somewhere."""
-    rows = []
-    for person in range(draw(st.integers(1, most))):
-        for seed in range(draw(st.integers(1, 3))):
-            rows += [(person, seed, step) for step in range(draw(st.integers(1, 4)))]
-    losses = st.sampled_from([0.0, 0.25, 0.5, 1.0] if fractions else [0.0, 1.0])
-    cells = [(draw(st.integers(0, 4)) / 4, draw(losses), draw(st.booleans()), draw(st.booleans())) for _ in rows]
-    signal, loss, legal, refused = (np.array(column) for column in zip(*cells, strict=True))
-    legal[draw(st.integers(0, len(rows) - 1))] = True
-    person, seed, step = (np.array(column) for column in zip(*rows, strict=True))
-    shuffled = np.random.default_rng(draw(st.integers(0, 99))).permutation(len(rows))
-    columns = [person, seed, step, 2.0 * step, signal, loss, legal]
-    return Records(*(column[shuffled] for column in columns), refused=refused[shuffled])
-
-
-def by_hand(data, tau, target, undefined):
-    """People's (lost, eligible) means, the mean cost and the share triggered, run by run in plain loops."""
-    frame = data.frame().sort_values(["person", "seed", "step"])
-    told = []
-    for _, runs in frame.groupby("person"):
-        each = []
-        for _, run in runs.groupby("seed"):
-            legal = run[run.legal]
-            if legal.empty:
-                if undefined != "drop":
-                    each.append(
-                        (float(undefined == "one"), float(undefined in ("zero", "one")), run.spent.iloc[-1], 0.0)
-                    )
-                continue
-            low = legal[legal.signal <= tau]
-            stop = low.iloc[0] if len(low) else legal.iloc[-1]
-            spent = stop.spent if len(low) else run.spent.iloc[-1]
-            early = bool(len(low)) and stop.step < run.step.iloc[-1]
-            spoken = float({"all": True, "early": early, "refused": stop.refused}[target])
-            each.append((spoken * stop.loss, spoken, spent, float(len(low) > 0)))
-        if each:
-            told.append(np.mean(each, axis=0))
-    return np.array(told)
-
-
-@settings(max_examples=60, deadline=None)
-@given(records(fractions=True), st.sampled_from(["all", "early", "refused"]), st.sampled_from(["drop", "alpha"]))
-def test_the_curve_is_what_the_loops_say(data, target, undefined):
-    curve = trace(Runs.of(data), target, undefined)
-    points = np.arange(len(curve.tau))
-    hits, eligible = curve.people_at(points)
-    for point, tau in enumerate(curve.tau):
-        told = by_hand(data, tau, target, undefined)
-        assert curve.n == len(told)
-        assert np.allclose(np.sort(hits[point]), np.sort(told[:, 0]))
-        assert np.allclose(np.sort(eligible[point]), np.sort(told[:, 1]))
-        assert np.isclose(curve.hits[point], told[:, 0].sum())
-    between = np.arange(-1, 5) / 4 + 0.01
-    triggered, cost = curve.triggered_and_cost(between)
-    for i, tau in enumerate(between):
-        told = by_hand(data, tau, target, undefined)
-        assert np.allclose([cost[i], triggered[i]], told[:, 2:].mean(axis=0))
-        assert np.isclose(curve.hits[curve.index(tau)], told[:, 0].sum()), "nothing happens between breakpoints"
-        assert np.isclose(curve.eligible[curve.index(tau)], told[:, 1].sum())
+from edfa.certification.simulate import simulate_records
+from edfa.certification.stopping import Runs
 
 
 @settings(max_examples=40, deadline=None)
-@given(records(), st.sampled_from(["zero", "one", "drop"]))
-def test_counts_are_exact(data, undefined):
-    curve = trace(Runs.of(data), "all", undefined)
-    assert curve.count is not None
-    assert np.allclose(curve.count / curve.unit, curve.hits)
-    assert np.isclose(curve.hits[-1], by_hand(data, 9.0, "all", undefined)[:, 0].sum())
-
-
-@settings(max_examples=40, deadline=None)
-@given(records(most=12), st.integers(2, 30))
+@given(random_records(most=12), st.integers(2, 30))
 def test_paper_is_algorithm_2(data, grid):
     alpha, delta = 0.45, 0.3  # levels at which so few people can be certified at all
     tau, feasible, taus, risks = algorithm2.algorithm2(algorithm2.as_people(data), alpha, delta, grid)
     certificate = certify(data, alpha, delta, bound="paper", grid=grid)
     assert (certificate.certified, certificate.tau) == (feasible, tau)
     found = RecourseCertifier(alpha, delta, bound="paper", grid=grid).search(data)
-    assert np.array_equal(found.tried, taus)
+    assert np.array_equal(found.thresholds, taus)
     assert np.allclose(np.maximum.accumulate(found.curve.risk[found.points]), risks)
     shown = {point.tau: point for point in certificate.curve}
     assert np.allclose(np.maximum.accumulate([shown[tau].risk for tau in taus]), risks)
@@ -104,7 +34,7 @@ def test_paper_is_algorithm_2(data, grid):
 
 def test_paper_is_algorithm_2_on_people_of_some_size():
     for seed in range(4):
-        data = people(150, seed=seed, seeds=3)
+        data = simulate_records(150, seed=seed, seeds=3)
         tau, feasible, _, _ = algorithm2.algorithm2(algorithm2.as_people(data), 0.2, 0.05, 100)
         certificate = certify(data, 0.2, bound="paper")
         assert (certificate.certified, certificate.tau) == (feasible, tau)
@@ -112,14 +42,14 @@ def test_paper_is_algorithm_2_on_people_of_some_size():
 
 
 @settings(max_examples=30, deadline=None)
-@given(records(most=12, fractions=True), st.sampled_from(BOUNDS), st.floats(0.1, 0.9))
+@given(random_records(most=12, fractions=True), st.sampled_from(BOUNDS), st.floats(0.1, 0.9))
 def test_running_maximum_and_first_failure_agree(data, bound, alpha):
-    curve = trace(Runs.of(data))
+    curve = trace(Runs.from_records(data))
     if bound == "cp" and not curve.binary:
         return
     points, test = np.arange(len(curve.tau)), RiskTest(bound, alpha, 0.3)
     p = test.p_values(curve, points)
-    passed = test.walk(curve, points)
+    passed = test.count_passed(curve, points)
     assert passed == leading(p <= 0.3)
     if bound in ("hb", "hb_kl", "hoeffding"):
         bounds = hb_ucb(np.maximum.accumulate(curve.risk), curve.n, 0.3) if bound == "hb" else None
@@ -132,8 +62,8 @@ def test_running_maximum_and_first_failure_agree(data, bound, alpha):
 @pytest.mark.parametrize("target", ["all", "early", "refused"])
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_the_bound_is_the_p_value_turned_round_for_every_target(bound, target):
-    data = people(120, seed=3, seeds=1 if bound == "cp" else 3)
-    curve = trace(Runs.of(data), target)
+    data = simulate_records(120, seed=3, seeds=1 if bound == "cp" else 3)
+    curve = trace(Runs.from_records(data), target)
     points = np.arange(0, len(curve.tau), 7)
     test = RiskTest(bound, 0.15, 0.05)
     assert np.array_equal(test.upper(curve, points) <= 0.15, test.p_values(curve, points) <= 0.05)
@@ -142,28 +72,12 @@ def test_the_bound_is_the_p_value_turned_round_for_every_target(bound, target):
 def test_betting_over_a_prefix_changes_nothing():
     """Long enough for the prefix of people to be doubled several times."""
     for seed, alpha in ((0, 0.3), (1, 0.15), (2, 0.08), (3, 0.02)):
-        curve = trace(Runs.of(people(700, seed=seed, seeds=2)))
+        curve = trace(Runs.from_records(simulate_records(700, seed=seed, seeds=2)))
         order = np.random.default_rng(seed).permutation(curve.n)
         test = RiskTest("wsr", alpha, 0.05, order)
         some = np.arange(len(curve.tau))[:: 1 + seed]
         p = np.concatenate([test.p_values(curve, part) for part in np.array_split(some, 8)])
-        assert test.walk(curve, some) == leading(p <= 0.05)
-
-
-def test_betting_agrees_with_a_loop():
-    losses = np.random.default_rng(0).choice([0, 0.3, 1], size=50, p=[0.8, 0.1, 0.1])
-    capital, most, total, spread, var = 1.0, 1.0, 0.5, 0.25, 0.25
-    for i, loss in enumerate(losses, start=1):
-        capital *= 1 - min(1.0, np.sqrt(2 * np.log(20) / (50 * var))) * (loss - 0.3)
-        most = max(most, capital)
-        total += loss
-        spread += (loss - total / (i + 1)) ** 2
-        var = spread / (i + 1)
-    assert wsr_p_value(losses, 0.3) == pytest.approx(1 / most)
-    assert wsr_p_value(losses, wsr_ucb(losses) + 1e-9) <= 0.05 < wsr_p_value(losses, wsr_ucb(losses) - 1e-9)
-
-
-# Metamorphic relations
+        assert test.count_passed(curve, some) == leading(p <= 0.05)
 
 
 def changed(data, **columns):
@@ -183,13 +97,15 @@ def answer(certificate):
 
 
 WAYS = [{"bound": bound} for bound in ("auto", "paper", "hb", "hb_kl", "wsr", "hoeffding")]
+
+
 ONE_RUN = [*WAYS, {"bound": "cp"}, {"target": "refused"}, {"target": "early", "anchor": 0.1}]
 
 
 @pytest.mark.parametrize("way", ONE_RUN, ids=str)
 def test_copying_every_run_changes_nothing(way):
     for seeds in (1, 3) if way in WAYS else (1,):
-        data = people(150, seed=8, seeds=seeds)
+        data = simulate_records(150, seed=8, seeds=seeds)
         twice = together(data, changed(data, seed=data.seed + seeds))
         first, second = certify(data, **way), certify(twice, **way)
         if way == {"bound": "paper"}:  # interpolated quantiles of a doubled pool are others
@@ -201,8 +117,8 @@ def test_copying_every_run_changes_nothing(way):
 
 @pytest.mark.parametrize("way", ONE_RUN, ids=str)
 def test_people_without_a_plan_change_nothing(way):
-    data = people(150, seed=9)
-    nobody = changed(people(70, seed=1), person=1000 + people(70).person, legal=False)
+    data = simulate_records(150, seed=9)
+    nobody = changed(simulate_records(70, seed=1), person=1000 + simulate_records(70).person, legal=False)
     more = certify(together(data, nobody), **way)
     assert answer(more) == answer(certify(data, **way))
     assert (more.people, more.n) == (220, 150)
@@ -212,21 +128,21 @@ def test_people_without_a_plan_change_nothing(way):
 @pytest.mark.parametrize("way", ONE_RUN, ids=str)
 def test_the_order_of_rows_changes_nothing(way):
     """Nor for the bets, whose order is a hash of the person."""
-    data = people(150, seed=10)
+    data = simulate_records(150, seed=10)
     mixed = data.take(np.random.default_rng(0).permutation(len(data)))
     assert answer(certify(mixed, **way)) == answer(certify(data, **way))
 
 
 @pytest.mark.parametrize("way", [{"bound": bound} for bound in ("hb", "hb_kl", "cp", "hoeffding")], ids=str)
 def test_who_is_who_changes_nothing(way):
-    data = people(150, seed=11)
+    data = simulate_records(150, seed=11)
     renamed = changed(data, person=np.array([f"p{997 * i % 1009}" for i in data.person]))
     assert answer(certify(renamed, **way)) == answer(certify(data, **way))
 
 
 @pytest.mark.parametrize("way", [w for w in ONE_RUN if w.get("bound") != "paper"], ids=str)
 def test_only_the_order_of_signals_matters(way):
-    data = people(300, seed=12)
+    data = simulate_records(300, seed=12)
     stretched = changed(data, signal=np.exp(3 * data.signal))
     anchor = {"anchor": float(np.exp(0.3))} if "anchor" in way else {}
     first, second = certify(data, **way), certify(stretched, **way | anchor)
@@ -235,7 +151,7 @@ def test_only_the_order_of_signals_matters(way):
 
 
 def test_a_stricter_demand_never_stops_earlier():
-    data = people(300, seed=13, seeds=2)
+    data = simulate_records(300, seed=13, seeds=2)
     for bound in ("hb", "wsr"):
         taus = [certify(data, alpha, bound=bound).tau for alpha in (0.05, 0.1, 0.2, 0.3)]
         assert taus == sorted(taus)
@@ -244,7 +160,7 @@ def test_a_stricter_demand_never_stops_earlier():
 
 
 def test_the_threshold_stands_half_way_so_that_rounding_cannot_flip_it():
-    data = people(300, seed=14)
+    data = simulate_records(300, seed=14)
     certificate = certify(data, 0.2)
     low, high = certificate.interval
     assert low < certificate.tau < high

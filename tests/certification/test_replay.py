@@ -1,18 +1,24 @@
+"""Losses of plans, one at a time by hand; and every signal."""
+
 import numpy as np
 import pytest
+from worlds import as_lists
 
 import edfa
-from edfa import EDFA, Blanket, Constraints, Nearest, SubsetXGB, acquire, certify, find_recourse
-from edfa.certification.replay import replay
-from edfa.errors import DataError, UnknownNameError
-
-TABLE = edfa.load("german")
-BLANKET = Blanket(
-    "class", {"checking_status": ("savings_status",), "duration": ("credit_amount",), "credit_history": ()}
+from edfa import SubsetXGB
+from edfa.certification import (
+    NO_PLAN,
+    Records,
+    RecourseCertifier,
+    SurvivalScore,
+    certify,
+    plan_uncertainty,
+    recourse_loss,
+    replay,
+    uncertainty,
+    watch,
 )
-MODEL = SubsetXGB(n_estimators=40).fit(TABLE.train.X, TABLE.train.y)
-TRAJECTORY = acquire(TABLE.calibration, EDFA(BLANKET), MODEL, budget=0.9)
-PLANS = find_recourse(TRAJECTORY, Nearest(TABLE.train), constraints=Constraints(reading="paper"))
+from edfa.errors import DataError, MismatchError, UnknownNameError
 
 
 def by_hand(plans, end_of, favourable=None):
@@ -35,23 +41,28 @@ def by_hand(plans, end_of, favourable=None):
     return np.array(losses)
 
 
-def last_known(i):
-    people = PLANS.people
-    mine = np.flatnonzero((people.person == people.person[i]) & (people.seed == people.seed[i]))
-    return people.X[mine[np.argmax(people.step[mine])]]
+def last_known(plans):
+    """What is known at the last step of the run of row i, as a function of i."""
+    people = plans.people
+
+    def end_of(i):
+        mine = np.flatnonzero((people.person == people.person[i]) & (people.seed == people.seed[i]))
+        return people.X[mine[np.argmax(people.step[mine])]]
+
+    return end_of
 
 
-def test_losses_are_those_of_one_plan_at_a_time():
-    records = replay(PLANS)
-    np.testing.assert_array_equal(records.loss, by_hand(PLANS, last_known))
+def test_losses_are_those_of_one_plan_at_a_time(german):
+    records = replay(german.plans)
+    np.testing.assert_array_equal(records.loss, by_hand(german.plans, last_known(german.plans)))
     assert 0 < np.nanmean(records.loss) < 1
-    np.testing.assert_array_equal(records.legal, PLANS.legal)
-    np.testing.assert_allclose(records.signal, 1 - TRAJECTORY.chances.max(axis=1), atol=1e-9)
-    np.testing.assert_array_equal(records.spent, TRAJECTORY.spent)
-    np.testing.assert_array_equal(records.step, TRAJECTORY.step)
+    np.testing.assert_array_equal(records.legal, german.plans.legal)
+    np.testing.assert_allclose(records.signal, 1 - german.calibration.probabilities.max(axis=1), atol=1e-9)
+    np.testing.assert_array_equal(records.spent, german.calibration.spent)
+    np.testing.assert_array_equal(records.step, german.calibration.step)
 
 
-def test_one_model_call_for_each_set(monkeypatch):
+def test_one_model_call_for_each_set(german, monkeypatch):
     """However many people and plans: every set of known features is asked about once."""
     asked, answer = [], SubsetXGB._answer
 
@@ -60,70 +71,144 @@ def test_one_model_call_for_each_set(monkeypatch):
         return answer(self, mask, known)
 
     monkeypatch.setattr(SubsetXGB, "_answer", count)
-    replay(PLANS)
+    replay(german.plans)
     assert len(asked) == len(set(asked))
-    visible = np.isin(TABLE.schema.names, BLANKET.features)
-    sets = {(row & visible).tobytes() for row in ~np.isnan(PLANS.people.X)}
+    visible = np.isin(german.table.schema.names, german.blanket.features)
+    sets = {(row & visible).tobytes() for row in ~np.isnan(german.plans.people.X)}
     assert 1 < len(set(asked)) <= len(sets)
 
 
-def test_a_plan_at_the_last_step_lasts():
-    records = replay(PLANS)
-    last = TRAJECTORY.last
+def test_a_plan_at_the_last_step_lasts(german):
+    records = replay(german.plans)
+    last = german.calibration.last
     assert (records.loss[last][records.legal[last]] == 0).all()
 
 
-def test_the_order_of_rows_does_not_matter():
-    from dataclasses import replace
-
-    order = np.random.default_rng(0).permutation(len(PLANS.people))
-    people = PLANS.people
-    turned = replace(
-        people,
-        X=people.X[order],
-        person=people.person[order],
-        seed=people.seed[order],
-        step=people.step[order],
-        spent=people.spent[order],
-    )
-    plans = find_recourse(turned, Nearest(TABLE.train), constraints=Constraints(reading="paper"))
-    np.testing.assert_array_equal(replay(plans).loss, replay(PLANS).loss[order])
+def test_the_order_of_rows_does_not_matter(german):
+    order = np.random.default_rng(0).permutation(len(german.plans.people))
+    plans = german.find_plans(german.plans.people.take(order))
+    np.testing.assert_array_equal(replay(plans).loss, replay(german.plans).loss[order])
 
 
-def test_against_everything():
-    whole = TABLE.calibration.X
-    records = replay(PLANS, reference="all_features", whole=whole)
-    np.testing.assert_array_equal(records.loss, by_hand(PLANS, lambda i: whole[PLANS.people.person[i]]))
+def test_against_everything(german):
+    whole = german.table.calibration.X
+    records = replay(german.plans, reference="all_features", whole=whole)
+    np.testing.assert_array_equal(records.loss, by_hand(german.plans, lambda i: whole[german.plans.people.person[i]]))
     assert records.reference == "all_features"
     with pytest.raises(DataError, match="pass whole="):
-        replay(PLANS, reference="all_features")
+        replay(german.plans, reference="all_features")
     with pytest.raises(DataError, match="must be complete and of shape"):
-        replay(PLANS, reference="all_features", whole=whole[:5])
+        replay(german.plans, reference="all_features", whole=whole[:5])
     with pytest.raises(UnknownNameError, match="did you mean 'all_features'"):
-        replay(PLANS, reference="all_feature")
+        replay(german.plans, reference="all_feature")
 
 
-def test_towards_the_favourable_class():
-    plans = find_recourse(TRAJECTORY, Nearest(TABLE.train), wanted=1, constraints=Constraints(reading="paper"))
+def test_towards_the_favourable_class(german):
+    plans = german.find_plans(german.calibration, desired_class=1)
     records = replay(plans, favourable=1)
-    np.testing.assert_array_equal(records.loss, by_hand(plans, last_known, favourable=1))
-    np.testing.assert_array_equal(records.refused, TRAJECTORY.decision != 1)
+    np.testing.assert_array_equal(records.loss, by_hand(plans, last_known(plans), favourable=1))
+    np.testing.assert_array_equal(records.refused, german.calibration.decision != 1)
 
 
-def test_signals():
-    plan = replay(PLANS, signal="plan")
-    assert (plan.signal >= replay(PLANS).signal - 1e-12).all()
-    given = replay(PLANS, signal=np.arange(len(PLANS.people), dtype=float))
-    assert given.signal_name == "given"
+def test_signals(german):
+    plan = replay(german.plans, signal="plan")
+    assert (plan.signal >= replay(german.plans).signal - 1e-12).all()
+    numbers = replay(german.plans, signal=np.arange(len(german.plans.people), dtype=float))
+    assert numbers.signal_name == "given"
     with pytest.raises(DataError, match="one number for each"):
-        replay(PLANS, signal=np.zeros(3))
+        replay(german.plans, signal=np.zeros(3))
     with pytest.raises(UnknownNameError, match="did you mean 'plan'"):
-        replay(PLANS, signal="plans")
+        replay(german.plans, signal="plans")
 
 
-def test_certificates_from_plans_are_those_from_their_records():
+def test_certificates_from_plans_are_those_from_their_records(german):
     for settings in ({"alpha": 0.2}, {"alpha": 0.5}, {"alpha": 0.3, "signal": "plan"}):
-        direct = certify(PLANS, **settings)
+        direct = certify(german.plans, **settings)
         signal = settings.pop("signal", "uncertainty")
-        assert direct == certify(replay(PLANS, signal=signal), **settings)
-    assert certify(PLANS, alpha=0.6).status == "certified"
+        assert direct == certify(replay(german.plans, signal=signal), **settings)
+    assert certify(german.plans, alpha=0.6).status == "certified"
+
+
+def test_losses_from_predictions():
+    lost = recourse_loss([0, 1, 0], [0, 0, 0], [1, 1, NO_PLAN])
+    assert lost[:2].tolist() == [0, 1]
+    assert np.isnan(lost[2])
+    assert recourse_loss([0, 0], [0, 0], [1, 2], favourable=2).tolist() == [1, 0]
+    with pytest.raises(DataError, match="changed_at_end must be class codes of shape"):
+        recourse_loss([0, 1], [0, 1], [0.5, 1.0])
+    now, changed = np.array([[0.7, 0.3]]), np.array([[0.4, 0.6]])
+    assert plan_uncertainty(now, changed) == pytest.approx(0.4)
+    assert uncertainty(now) == pytest.approx(0.3)
+
+
+def test_every_signal_from_calibration_to_the_stop(german):
+    learn = german.find_plans(german.ask(german.first_rows(german.table.train, 200)))
+    score = SurvivalScore().fit(learn, replay(learn).loss)
+    names = {}
+    for signal in ("uncertainty", "plan", score):
+        certifier = RecourseCertifier(alpha=0.5, signal=signal).calibrate(german.plans)
+        names[certifier.certificate_.signal] = certifier
+        stops = certifier.stop(german.test)
+        tau = certifier.certificate_.tau
+        seen = watch(german.test_plans, signal=signal)
+        first = seen.frame()[seen.legal & (seen.signal <= tau)].groupby("person").step.min()
+        assert stops.step[stops.triggered].tolist() == first.tolist()
+    assert list(names)[:2] == ["uncertainty", "plan"]
+    assert list(names)[2].startswith("SurvivalScore ")
+    other = SurvivalScore().fit(learn, 1 - replay(learn).loss)
+    with pytest.raises(MismatchError, match=r"about the signal 'SurvivalScore .*', not 'SurvivalScore"):
+        names[list(names)[2]].stop(german.test, signal=other)
+    with pytest.raises(MismatchError, match="about the signal 'plan', not 'uncertainty'"):
+        names["plan"].certificate_.stop(watch(german.test_plans))
+    with pytest.raises(UnknownNameError, match="did you mean 'plan'"):
+        RecourseCertifier(signal="plans").calibrate(german.plans)
+
+
+def test_the_survival_of_lasting_plans_is_a_signal(german):
+    searcher = edfa.SurvivalSearch(german.table.train, n_completions=8, n_candidates=8)
+    other = edfa.SurvivalSearch(german.table.train, n_completions=9, n_candidates=8)
+    calibration, test = german.find_plans(german.calibration, searcher), german.find_plans(german.test, searcher)
+    certifier = RecourseCertifier(alpha=0.5, signal="survival").calibrate(calibration)
+    assert certifier.certificate_.signal == "survival"
+    assert as_lists(certifier.stop(german.test)) == as_lists(certifier.stop(test))
+    with pytest.raises(MismatchError, match="was made for advisor"):
+        certifier.stop(german.find_plans(german.test, other))
+    with pytest.raises(DataError, match="these plans have no survival"):
+        RecourseCertifier(signal="survival").calibrate(german.plans)
+
+
+def test_no_signal_peeks(german):
+    """From the rows of one step alone, without a later one at hand, every signal is the same bit for bit."""
+    score = SurvivalScore().fit(german.plans, replay(german.plans).loss)
+    half = german.test.step == 1
+    alone = german.find_plans(german.test_plans.people.take(np.flatnonzero(half)))
+    for signal in ("uncertainty", "plan", score):
+        np.testing.assert_array_equal(
+            watch(german.test_plans, signal=signal).signal[half], watch(alone, signal=signal).signal
+        )
+
+
+def test_a_better_signal_saves_more_and_stays_valid():
+    """A score that knows the margin of the plan stops earlier than the uncertainty alone, and is certified alike."""
+    random = np.random.default_rng(3)
+    n, steps = 3000, 6
+    score = np.cumsum(random.normal(size=(n, steps)) * 0.6 ** np.arange(steps), axis=1)
+    margin = random.exponential(0.8, size=(n, steps))
+    side = np.sign(score)
+    lost = (side != side[:, -1:]) | (side * (score[:, -1:] - score) > margin)
+    person, step = (axis.ravel() for axis in np.indices(score.shape))
+    facts = np.column_stack([np.abs(score).ravel(), margin.ravel(), step])
+    learn, rest = person < 1000, person >= 1000
+    fitted = SurvivalScore().fit(facts[learn], lost.ravel()[learn])
+    saved = {}
+    for name, signal in (("uncertainty", -np.abs(score).ravel()), ("survival", fitted(facts))):
+        columns = [person, 0 * person, step, 1.0 * step, signal, lost.ravel().astype(float), np.ones(n * steps, bool)]
+        data = Records(*(column[rest] for column in columns), signal_name=name)
+        certifier = RecourseCertifier(0.2, signal=name).calibrate(data.take(data.person < 2000))
+        saved[name] = certifier.certificate_.saved
+        assert certifier.evaluate(data.take(data.person >= 2000)).risk < 0.23
+    assert saved["survival"] > saved["uncertainty"] + 0.02
+    with pytest.raises(DataError, match="plans that lasted and plans that failed"):
+        SurvivalScore().fit(facts, np.zeros(len(facts)))
+    with pytest.raises(DataError, match="learnt nothing yet"):
+        SurvivalScore()(facts)

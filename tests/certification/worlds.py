@@ -1,14 +1,16 @@
-"""Populations whose risk at every threshold is known exactly, and draws of calibration people from them.
+"""Records for tests: small ones by hand or at random, and draws from worlds whose risk is known at every threshold.
 
-A draw is an array of losses, one row a person and one column a rule: column 0 is "never stop early", column j the rule
-with threshold j. ``as_records`` makes runs that behave just so.
+A draw from a ``World`` is an array of losses, (people, rules): column 0 is "never stop early", column j the rule with
+threshold j. ``as_records`` makes runs that behave just so.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from hypothesis import strategies as st
 
 from edfa.certification import Records
+from edfa.certification.simulate import simulate_records
 
 ALPHA, DELTA, DRAWS = 0.2, 0.05, 10_000
 MOST = 569  # more false certificates than this in 10,000 draws happen by chance in 0.1 % of cases at a true 5 %
@@ -28,7 +30,7 @@ class World:
     noise: float = 0.4
 
     def draw(self, n, draws, seed=0):
-        """Losses of shape (draws, people, rules), the means over seeds; and which people have a plan at all."""
+        """Losses (draws, people, rules), as numbers of lost seeds; and which people have a plan at all."""
         random = np.random.default_rng(seed)
         risks = np.array(self.risks)
         rules = 1 if self.tied else len(risks)
@@ -51,15 +53,15 @@ HALF = World((0.0, 0.05, 0.201, 0.35), undefined=0.5)
 WORLDS = {"monotone": MONOTONE, "non-monotone": WANDERING, "half undefined": HALF}
 
 
-def rules_passed(found, rules):
-    """How many of the rules a walk certifies: "never" first, then those with thresholds 1, 2, ..."""
-    return int(found.passed > 0 and 1 + (np.arange(1, rules) <= found.tau).sum())
+def rules_passed(result, rules):
+    """How many of the rules are certified: "never" first, then those with thresholds 1, 2, ..."""
+    return int(result.passed > 0 and 1 + (np.arange(1, rules) <= result.tau).sum())
 
 
 def as_records(losses, defined, seeds=1):
     """Runs of one draw; ``losses`` counts the lost seeds. The early steps have the large signals."""
     rules = losses.shape[1]
-    lost = np.arange(seeds)[None, :, None] < losses[:, None, ::-1]  # the first so many seeds are lost
+    lost = np.arange(seeds)[None, :, None] < losses[:, None, ::-1]  # the lost seeds come first
     person, seed, step = (axis.ravel() for axis in np.indices(lost.shape))
     signal = (rules - step).astype(float)
     return Records(
@@ -71,3 +73,44 @@ def as_records(losses, defined, seeds=1):
         loss=lost.ravel().astype(float),
         legal=defined[person],
     )
+
+
+def three_people(**columns):
+    """Three people, two steps each; every column can be replaced."""
+    base = {
+        "person": ["a", "a", "b", "b", "c", "c"],
+        "seed": [0] * 6,
+        "step": [0, 1] * 3,
+        "spent": [0.0, 2.0] * 3,
+        "signal": [0.4, 0.1, 0.3, 0.2, 0.2, 0.3],
+        "loss": [1.0, 0.0] * 3,
+        "legal": [True] * 6,
+    }
+    return Records(**base | columns)
+
+
+def without_plans(n=5):
+    """Simulated people none of whom has a plan."""
+    return Records.from_frame(simulate_records(n).frame().assign(legal=False))
+
+
+@st.composite
+def random_records(draw, most=8, fractions=False):
+    """Small, ragged, full of ties and illegal steps; always a legal step somewhere."""
+    rows = []
+    for person in range(draw(st.integers(1, most))):
+        for seed in range(draw(st.integers(1, 3))):
+            rows += [(person, seed, step) for step in range(draw(st.integers(1, 4)))]
+    losses = st.sampled_from([0.0, 0.25, 0.5, 1.0] if fractions else [0.0, 1.0])
+    cells = [(draw(st.integers(0, 4)) / 4, draw(losses), draw(st.booleans()), draw(st.booleans())) for _ in rows]
+    signal, loss, legal, refused = (np.array(column) for column in zip(*cells, strict=True))
+    legal[draw(st.integers(0, len(rows) - 1))] = True
+    person, seed, step = (np.array(column) for column in zip(*rows, strict=True))
+    shuffled = np.random.default_rng(draw(st.integers(0, 99))).permutation(len(rows))
+    columns = [person, seed, step, 2.0 * step, signal, loss, legal]
+    return Records(*(column[shuffled] for column in columns), refused=refused[shuffled])
+
+
+def as_lists(stops):
+    """What a rule did, in a form that can be compared."""
+    return stops.step.tolist(), stops.triggered.tolist(), stops.spent.tolist(), stops.sentence
