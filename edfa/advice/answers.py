@@ -10,7 +10,7 @@ from edfa.parsing import checked
 __all__ = ["OFF", "Decision", "Moment", "Question", "Reason", "Standing", "Status"]
 
 Reason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
-Status = Literal["act", "ask", "granted", "no plan", "passed", "not certified", "off course"]
+Status = Literal["act", "ask", "granted", "no_plan", "passed", "not_certified", "off_path"]
 OFF = ("start", "order", "declined", "costs", "locks")
 
 
@@ -90,9 +90,9 @@ class Standing:
     """Whether a person may act now.
 
     ``"act"``: today's first plan is one the certificate speaks of. ``"ask"``: there is a plan, and the certified rule
-    asks on. ``"granted"``: the decision is favourable. ``"no plan"``: refused, and nothing to act on yet. ``"passed"``:
+    asks on. ``"granted"``: the decision is favourable. ``"no_plan"``: refused, and nothing to act on yet. ``"passed"``:
     the rule said "act" at step ``since`` of the course and the person went on; the promise was about the plan there.
-    ``"not certified"``: nothing is promised to anybody. ``"off course"``: the certificate is about people who are asked
+    ``"not_certified"``: nothing is promised to anybody. ``"off_path"``: the certificate is about people who are asked
     in the policy's order, for the card's prices; ``off`` says how this person differs (one or more of ``OFF``: facts of
     the start set are not known, others were told out of order, something was declined, prices or locks are their own).
 

@@ -79,16 +79,16 @@ def statuses(look: Assessment, k: int) -> ObjectArray:
     """Whether each may act now, in the words of ``Standing.status``."""
     found, tau = _words(len(look), "granted"), look.fitted.tau
     signal = look.signal(k)
-    found[look.refused] = "no plan"
+    found[look.refused] = "no_plan"
     planned = np.flatnonzero(look.refused & ~np.isnan(signal))
     if tau is None or not len(planned):
-        found[planned] = "not certified"
+        found[planned] = "not_certified"
         return found
     course = Courses.of(look.fitted, look.X[planned])
     end, low = look.next[planned] < 0, signal[planned] <= tau
     passed = course.passed(tau, k, asked=course.on & ~end)
     found[planned] = np.where(passed, "passed", np.where(end | low, "act", "ask"))
-    found[planned[~course.on]] = "off course"
+    found[planned[~course.on]] = "off_path"
     return found
 
 

@@ -100,11 +100,11 @@ def standing(look: Assessment, course: list[Assessment], off: tuple[str, ...], k
         return Standing("granted", tau=tau)
     signal = float(look.signal(k)[0])
     if np.isnan(signal):
-        return Standing("no plan", tau=tau)
+        return Standing("no_plan", tau=tau)
     if tau is None:
-        return Standing("not certified", signal)
+        return Standing("not_certified", signal)
     if off:
-        return Standing("off course", signal, tau, off=off)
+        return Standing("off_path", signal, tau, off=off)
     since = next((i for i, then in enumerate(course) if then.stops(tau, k)[0]), None)
     if look.next[0] < 0 or (since is None and signal <= tau):
         return Standing("act", signal, tau)

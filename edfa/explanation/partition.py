@@ -19,10 +19,10 @@ from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["NOT_DECISIVE", "Partition", "Person", "explain", "transitions"]
 
-Reason = Literal["not known", "blocked", "not decisive"]
-NOT_KNOWN: Reason = "not known"
+Reason = Literal["not_known", "blocked", "not_decisive"]
+NOT_KNOWN: Reason = "not_known"
 BLOCKED: Reason = "blocked"
-NOT_DECISIVE: Reason = "not decisive"
+NOT_DECISIVE: Reason = "not_decisive"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Person:
     def _repr_html_(self) -> str:
         rows = [
             ("can turn the decision", [f"{n} ({a:.0%} of values)" for n, a in self.counterfactual.items()]),
-            ("not yet", [f"{n} ({reason})" for n, reason in self.semifactual.items()]),
+            ("not yet", [f"{n} ({why.replace('_', ' ')})" for n, why in self.semifactual.items()]),
             ("never matters", [n for n in self.alterfactual if n not in self.violations]),
             ("outside the blanket, yet turns it", [f"{n} ({a:.0%})" for n, a in self.violations.items()]),
         ]
@@ -63,7 +63,7 @@ class Partition:
     >>> names = ("late_payment", "wage_came_late", "telephone")
     >>> known, alpha = np.array([[False, True, True]]), np.array([[np.nan, 0.0, 0.0]])
     >>> Partition(names, blanket, known, alpha).person(0).semifactual
-    {'late_payment': 'not known', 'wage_came_late': 'blocked'}
+    {'late_payment': 'not_known', 'wage_came_late': 'blocked'}
     """
 
     names: tuple[str, ...]

@@ -38,13 +38,13 @@ class Why(Mapping[int, NoPlan]):
     @cached_property
     def _found(self) -> dict[int, NoPlan]:
         there = np.setdiff1d(self.without, self.rows)
-        found = {int(row): self._no_plan(int(row), "already there") for row in there}
+        found = {int(row): self._no_plan(int(row), "already_there") for row in there}
         left = np.setdiff1d(self.without, there)
         free, locked = self._flips(left)
         for row, may, may_not in zip(left.tolist(), free, locked, strict=True):
             unlock = () if may or may_not else self._unlock(row)
-            rest: Reason = "more information needed" if unlock else "nothing flips"
-            reason: Reason = "range too narrow" if may else "only locked features flip" if may_not else rest
+            rest: Reason = "more_information_needed" if unlock else "nothing_flips"
+            reason: Reason = "range_too_narrow" if may else "only_locked_features_flip" if may_not else rest
             found[row] = self._no_plan(row, reason, unlock)
         return found
 

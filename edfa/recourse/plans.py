@@ -17,7 +17,7 @@ __all__ = ["Change", "NoPlan", "Plan", "Plans", "Reason"]
 
 SHOWN = 20  # plans in a notebook
 Reason = Literal[
-    "already there", "nothing flips", "only locked features flip", "range too narrow", "more information needed"
+    "already_there", "nothing_flips", "only_locked_features_flip", "range_too_narrow", "more_information_needed"
 ]
 
 

@@ -129,7 +129,7 @@ def test_a_batch_says_what_interviews_say(advisor):
     frame = edfa.data.Encoder.decode(table.encoder, everybody).astype(object).where(~np.isnan(rows), None)
     told = advise(advisor.fitted, frame)
     assert told["error"].isna().all()
-    assert set(told["status"]) >= {"granted", "ask", "act", "off course"}
+    assert set(told["status"]) >= {"granted", "ask", "act", "off_path"}
     for row, person in list(zip(told.to_dict("records"), frame.to_dict("records"), strict=True))[::2]:
         interview = advisor.interview({k: v for k, v in person.items() if v is not None and v == v})
         assert row["outcome"] == interview.decision.outcome
@@ -141,7 +141,7 @@ def test_a_batch_says_what_interviews_say(advisor):
         assert [{c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])] == [
             {c.feature: c.after for c in plan.changes} for plan in interview.plans()
         ]
-        if row["status"] == "no plan":
+        if row["status"] == "no_plan":
             assert row["reason"] == interview.no_plan.reason
 
 

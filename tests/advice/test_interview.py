@@ -59,7 +59,7 @@ def test_decisions_are_the_models_own():
 def test_what_is_not_certified_is_never_promised():
     fitted = german().fitted
     not_certified = replace(fitted.certificate, status="data_limited", tau=-math.inf)
-    for certificate, status in ((not_certified, "not certified"), (None, "not certified")):
+    for certificate, status in ((not_certified, "not_certified"), (None, "not_certified")):
         held = Interview(replace(fitted, certificate=certificate)).begin({**START, **REFUSED})
         assert held.standing.status == status
         assert held.certificate is None
@@ -76,13 +76,13 @@ def test_whoever_leaves_the_course_is_told_nothing_of_the_certificate():
     }
     for off, held in wishes.items():
         assert held.standing.off == off
-        assert held.standing.status == "off course"
+        assert held.standing.status == "off_path"
         assert held.certificate is None
     declined = advisor.interview({**START, **late}).decline("duration")
     assert declined.standing.off in (("declined",), ())
     assert declined.certificate is None
     out_of_order = advisor.interview(START).answer(duration=60)
-    assert out_of_order.standing.status in ("granted", "off course", "no plan")
+    assert out_of_order.standing.status in ("granted", "off_path", "no_plan")
     assert out_of_order.certificate is None
 
 
@@ -148,7 +148,7 @@ def test_what_is_locked_is_in_no_plan():
         )
     held = german().interview({**START, **REFUSED}, locks=["duration", "checking_status"])
     assert held.plans() == ()
-    assert held.no_plan.reason == "only locked features flip"
+    assert held.no_plan.reason == "only_locked_features_flip"
     with pytest.raises(UnknownNameError, match="did you mean 'duration'"):
         german().interview(START, locks=["durations"])
 
@@ -248,7 +248,7 @@ def test_an_empty_interview_knows_the_prior_and_asks():
     assert held.decision.probability == pytest.approx((edfa.load("german").train.y == 1).mean())
     assert held.question.feature in german().fitted.blanket.features
     assert held.partition.counterfactual == {}
-    assert held.standing.status in ("granted", "no plan")
+    assert held.standing.status in ("granted", "no_plan")
     assert held.receipt().facts == {}
     assert Interview.from_json(held.to_json(), german()).question == held.question
 

@@ -112,7 +112,7 @@ def everything(language):
     yield narrate.plan(plan_of(two, Change("age", 30, None)), SCHEMA, language)
     for reason in get_args(NoPlanReason):
         yield narrate.no_plan(NoPlan(0, 0, 0, reason, ("age", "housing")), SCHEMA, language)
-    parts = {"housing": "not known", "job": "blocked", "employment": "not decisive", "existing_credits": "not decisive"}
+    parts = {"housing": "not_known", "job": "blocked", "employment": "not_decisive", "existing_credits": "not_decisive"}
     person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
     yield from narrate.partition(person, SCHEMA, language)
     two = replace(person, alterfactual=("own_telephone", "residence_since"))
@@ -123,9 +123,9 @@ def everything(language):
     for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
         yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
     yield from (narrate.standing(Standing(status, since=2, off=OFF), language) for status in get_args(Status))
-    yield narrate.standing(Standing("off course", off=("order",)), language)
+    yield narrate.standing(Standing("off_path", off=("order",)), language)
     yield from narrate.partition(
-        Person({"duration": 0.3}, {"job": "not decisive"}, (), {}), SCHEMA, language, favourable=True
+        Person({"duration": 0.3}, {"job": "not_decisive"}, (), {}), SCHEMA, language, favourable=True
     )
     for unit, amount in product(("years", "months", "weeks", "days", "hours", "people"), (1, 2)):
         yield phrases.value(Feature("x", "continuous", unit=unit), amount, language) + "."
@@ -280,11 +280,11 @@ def test_a_certificate_promises_alpha_and_delta_and_says_to_whom():
 def test_each_reason_for_no_plan_has_a_sentence_of_its_own(reason, language):
     told = {r: narrate.no_plan(NoPlan(0, 0, 0, r, ("housing",)), SCHEMA, language) for r in get_args(NoPlanReason)}
     assert len(set(told.values())) == len(told)
-    assert ("housing" in told[reason]) == (reason == "more information needed")
+    assert ("housing" in told[reason]) == (reason == "more_information_needed")
 
 
 def test_a_partition_by_what_a_person_can_do():
-    parts = {"housing": "not known", "job": "blocked", "employment": "not decisive"}
+    parts = {"housing": "not_known", "job": "blocked", "employment": "not_decisive"}
     person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
     told = narrate.partition(person, SCHEMA, blanket=Blanket("class", {"duration": (), "housing": ("job",)}))
     assert told == [
@@ -423,7 +423,7 @@ def test_odd_names_stay_whole_in_one_printable_line(schema, language, data):
         narrate.decision(Decision(0.3, schema.favourable, True), schema, language),
         narrate.question(Question(first, 1.0, 0.5, "spouse", second, (second,)), schema, language),
         narrate.plan(plan_of(*changes), schema, language),
-        narrate.no_plan(NoPlan(0, 0, 0, "more information needed", (first, second)), schema, language),
+        narrate.no_plan(NoPlan(0, 0, 0, "more_information_needed", (first, second)), schema, language),
         *narrate.partition(person, schema, language, blanket=Blanket("the target", {first: (second,)})),
     ]
     for text in told:
