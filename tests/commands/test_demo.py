@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from html import unescape
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from edfa import demo
 
 @pytest.fixture(scope="module")
 def shown():
-    return demo.show()
+    return demo.run_demo()
 
 
 def test_the_applicant_is_a_test_person_who_was_asked_until_they_may_act(shown):
@@ -32,7 +33,7 @@ def test_no_plan_touches_what_a_lender_would_freeze(shown):
     for plan in shown.interview.plans():
         for change in plan.changes:
             assert shown.table.schema[change.feature].actionable
-            assert change.feature not in demo.FIXED
+            assert change.feature not in demo.FROZEN
 
 
 def test_what_became_of_the_plan_is_what_the_model_says(shown):
@@ -52,7 +53,7 @@ def test_those_who_may_act_early_are_those_whom_interviews_let_go(shown):
     """Everybody of the test part is interviewed one by one, and their plan is put over all their facts."""
     lasted = []
     for facts in shown.table.encoder.decode(shown.table.test.X).to_dict("records"):
-        held = demo._hold(shown.advisor, shown.table, facts, "en")
+        held = demo._interview(shown.advisor, shown.table, facts, "en")
         if held.interview.standing.may_act and held.interview.question is not None:
             lasted.append(held.lasts)
     assert shown.early == (len(lasted), lasted.count(False))
@@ -65,7 +66,7 @@ def test_a_promise_to_those_who_act_early_cannot_be_had_here(shown):
 
 
 def test_the_report_is_whole_and_says_what_was_found(shown, tmp_path):
-    path = demo.write(shown, tmp_path / "deep" / "folder")
+    path = demo.write_report(shown, tmp_path / "deep" / "folder")
     page = path.read_text(encoding="utf-8")
     told = checked(page.partition(">")[2])
     assert page.count("<svg") == 4, "units, risk, timeline, plans"
@@ -76,13 +77,14 @@ def test_the_report_is_whole_and_says_what_was_found(shown, tmp_path):
         assert turn.question in told
         assert turn.answer in told
     receipt = re.search(r"<pre>(.*)</pre>", page, re.S).group(1)
-    assert "&quot;advisor&quot;" in receipt
+    assert '"' not in receipt, "it is escaped"
+    assert json.loads(unescape(receipt))["advisor"] == shown.advisor.fingerprint
     assert "://" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", page)
     assert list(path.parent.iterdir()) == [path], "nothing is left beside it"
 
 
 def test_the_demo_speaks_german():
-    told = demo.tell(demo.show("de"))
+    told = demo.story(demo.run_demo("de"))
     assert "Bitte nennen Sie uns als Nächstes" in str(told)
     assert "Please tell us" not in str(told)
 

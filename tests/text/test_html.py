@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import Markup
 from webpage import checked
 
 import edfa
@@ -61,14 +62,14 @@ def test_names_are_text_and_the_html_is_whole(hostile, name):
 
 
 def test_a_page_is_a_whole_document_that_may_not_run_anything():
-    page = html.page(SCRIPT, html.paragraph(EVIL, html.Html("<b>bold</b>")), html.list_of([EVIL]), language="de")
+    page = html.page(SCRIPT, html.paragraph(EVIL, Markup("<b>bold</b>")), html.bullet_list([EVIL]), language="de")
     assert page.startswith('<!doctype html><html lang="de">')
     assert "default-src 'none'" in page
     told = checked(page.partition(">")[2])
     assert told.count(EVIL) == 2
     assert SCRIPT in told
     assert "<b>bold</b>" in page
-    assert html.list_of([]) == ""
+    assert html.bullet_list([]) == ""
 
 
 def test_a_figure_has_the_same_bytes_and_its_text_as_text():

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import edfa
 from edfa import Blanket, Feature, Schema
-from edfa.advice import sheet
 from edfa.advice.answers import OFF, Decision, Question, Standing, Status
 from edfa.advice.answers import Reason as Why
 from edfa.certification.certificate import Certificate
@@ -29,6 +28,7 @@ from edfa.explanation.support import Support
 from edfa.recourse.plans import Change, NoPlan, Plan
 from edfa.recourse.plans import Reason as NoPlanReason
 from edfa.text import narrate, phrases
+from edfa.text.interview_page import interview_html, interview_sentences
 
 LANGUAGES = phrases.LANGUAGES
 SCHEMA = edfa.load("german").schema
@@ -135,7 +135,7 @@ def everything(language):
         yield phrases.cases(language, *shares)[0] + "."
     yield from (phrases.percent(p, language) + "." for p in (1e-9, 1 - 1e-9))
     yield phrases.listed(list("abcdef"), language) + "." + phrases.listed(list("abcdefg"), language, "or", 7) + "."
-    yield phrases.listed(list("abcdef"), language, many=6) + "."
+    yield phrases.listed(list("abcdef"), language, max_listed=6) + "."
     yield from german_statements(language)
 
 
@@ -184,8 +184,8 @@ def test_everything_that_can_be_said_is_whole_and_nothing_in_the_table_is_never_
     monkeypatch.setattr(phrases, "table", noting.__getitem__)
     told = [text for text in everything(language) if text]
     for held in interviews(small_advisor(), language):
-        told += [text for section in sheet.told(held).values() for text in section]
-        sheet.sheet(held)
+        told += [text for section in interview_sentences(held).values() for text in section]
+        interview_html(held)
     for text in told:
         assert text.endswith("."), text
         assert not re.search(r"[{}]|\bNone\b(?! of)|\bnan\b|  |\n|\.\.", text), text
@@ -346,24 +346,24 @@ def test_statements_call_for_nothing_that_the_card_forbids(language):
 
 def test_a_sheet_says_what_the_interview_found():
     first, kept, done = interviews(small_advisor(), "en")
-    assert "Nothing is promised" in " ".join(sheet.told(kept)["standing"]) or not kept.plans()
+    assert "Nothing is promised" in " ".join(interview_sentences(kept)["standing"]) or not kept.plans()
     assert done.standing.may_act
-    assert sheet.told(done)["question"] == []
-    assert sheet.told(small_advisor().interview(done.told.facts, locks=["housing"]))["question"] == [
+    assert interview_sentences(done)["question"] == []
+    assert interview_sentences(small_advisor().interview(done.told.facts, locks=["housing"]))["question"] == [
         "There are no more questions."
     ]
-    assert len(sheet.told(done)["plans"]) == len(done.plans()) > 0
-    assert not [text for text in sheet.told(done)["plans"] if "not known yet" in text], (
+    assert len(interview_sentences(done)["plans"]) == len(done.plans()) > 0
+    assert not [text for text in interview_sentences(done)["plans"] if "not known yet" in text], (
         "all that the model sees is known"
     )
     assert [text for plan in done.plans() for text in [narrate.plan(plan, SCHEMA)] if "not known yet" in text]
-    page = sheet.sheet(kept)
+    page = interview_html(kept)
     assert "years in the present job: kept to yourself" in page
     assert "housing: “own”" in page
     assert "<svg" in page
-    assert "<svg" not in sheet.sheet(first), "one moment is no line"
+    assert "<svg" not in interview_html(first), "one moment is no line"
     locked = small_advisor().interview(done.told.facts, locks=[f.name for f in SCHEMA if f.actionable])
-    assert not ACTION["en"].search(" ".join(text for part in sheet.told(locked).values() for text in part))
+    assert not ACTION["en"].search(" ".join(text for part in interview_sentences(locked).values() for text in part))
 
 
 def test_nobody_is_told_to_turn_a_good_decision():
@@ -432,7 +432,7 @@ def test_odd_names_stay_whole_in_one_printable_line(schema, language, data):
         assert visible(phrases.plain(schema[first].title)) in visible(text)
     for feature, change in zip(schema, changes, strict=True):
         if feature.words:
-            assert visible(phrases.plain(change.after)) in visible(told[2]) or phrases.ENDS.keys() & set(change.after)
+            assert visible(phrases.plain(change.after)) in visible(told[2]) or phrases.BOUNDS.keys() & set(change.after)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(), st.sampled_from(LANGUAGES))
