@@ -73,10 +73,10 @@ def test_a_plan_shows_its_changes_and_what_is_known_about_it():
     assert "43% → 61%" in text
     assert "1.25" in text
     assert "everything is known" not in text, "its survival is not known"
-    told = replace(
+    measured = replace(
         PLAN, survival=0.9, survival_error=0.05, invalidation=0.2, inlier=False, valid=False, unknown=("age", "job")
     )
-    more = checked(plan_html(told))
+    more = checked(plan_html(measured))
     for part in ("90% ± 5.0%", "20%", "hardly any", "no", "age, job"):
         assert part in more
 
