@@ -12,12 +12,12 @@ import numpy as np
 from markupsafe import Markup
 
 from edfa.advice.advisor import Advisor
-from edfa.advice.evaluation import run
+from edfa.advice.evaluation import roll_out
 from edfa.advice.interview import Interview
 from edfa.artifacts import write_text
 from edfa.data.catalog import load
 from edfa.data.table import Table
-from edfa.recourse.plans import Plan
+from edfa.recourse.plan import Plan
 from edfa.text import html, narrate, phrases
 from edfa.text.interview_page import interview_html, interview_sentences
 
@@ -80,7 +80,7 @@ class Demo:
     @cached_property
     def early(self) -> tuple[int, int]:
         """How many test people may act before their last question, and how many of their plans do not last."""
-        test = run(self.advisor.fitted, self.table.test.X)
+        test = roll_out(self.advisor.fitted, self.table.test.X)
         stops = self.advisor.certificate.stop(test.records)
         is_early = stops.triggered & (stops.step < test.trajectory.step[test.trajectory.last])
         rows = (test.trajectory.at(0) + stops.step)[is_early]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from edfa.explanation.necessity import sweep
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.predictors.aligned import align
 from edfa.predictors.base import by_mask
 from edfa.recourse._search.postprocess import proper_subsets
@@ -124,20 +124,20 @@ def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7, s
     never exceeded; no feature is asked twice, none that is known from the start, forbidden or declined; a batch gives
     what one person at a time gives; the same seed gives the same run.
     """
-    from edfa.acquisition.loop import acquire, money
+    from edfa.acquisition.loop import acquire, budget_amount
 
     rows, schema = np.asarray(table.X[:12]), table.schema
-    rules: dict[str, Any] = {"reference": table.reference, "explain": False}
+    actions: dict[str, Any] = {"reference": table.reference, "explain": False}
 
     def run(facts: Any, **more: Any) -> Any:
-        return acquire(facts, policy, predictor, budget, seed, **(rules | more))
+        return acquire(facts, policy, predictor, budget, seed, **(actions | more))
 
     whole = run(rows)
     orders = [whole.order(i) for i in range(len(rows))]
     _say(all(len(set(order)) == len(order) for order in orders), "no feature is asked twice")
     start = np.array([f.start for f in schema])
     _say(not any(schema[name].start for order in orders for name in order), "the start set is never asked for")
-    limit = money(budget, np.tile(schema.costs, (len(rows), 1)), start)
+    limit = budget_amount(budget, np.tile(schema.costs, (len(rows), 1)), start)
     _say((whole.spent <= limit[whole.who] + 1e-9).all(), "the budget is never exceeded")
     _say(orders == [run(rows).order(i) for i in range(len(rows))], "the same seed gives the same run")
     single = [run(row[None], person=[i]).order(0) for i, row in enumerate(rows)]
@@ -160,7 +160,7 @@ def _check_peeking(run: Callable[..., Any], whole: Any, rows: Float32Array, seed
         poisoned = run(np.where(known, rows, others + np.float32(1)))
         same = [whole.order(i)[: step + 1] == poisoned.order(i)[: step + 1] for i in range(len(rows))]
         _say(all(same), f"nothing peeks: question {step + 1} depends on what is known by then and on nothing else")
-        told = [o.chances[o.at(step)] for o in (whole, poisoned)]
+        told = [o.probabilities[o.at(step)] for o in (whole, poisoned)]
         _say(np.array_equal(*told), "nor does the model")
 
 
@@ -177,7 +177,7 @@ def check_searcher(make: Callable[[Any], Any], table: Any, predictor: Any, *, se
     masks = random.random((4, rows.shape[1])) < 0.6
     masks[0] = True
     rows[~masks[random.integers(0, len(masks), len(rows))]] = np.nan
-    people = People(rows, table.schema, table.encoder, predictor)
+    people = People(rows, Background.of(table.train, predictor))
     open_ = [f.name for f in table.schema if f.actionable]
     tight = Constraints(locked=(open_[0],), max_changes=2, together=((open_[1], open_[-1]),), min_probability=0.55)
     for constraints in (None, Constraints(reading="paper"), tight):
@@ -198,26 +198,26 @@ def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None
     _say(changed.any(axis=1).all(), "a plan changes something")
     decided = people.predictor.predict(plans.rows())
     _say((decided != plans.decision[plans.of]).all(), "every plan is valid under the predictor")
-    _say((plans.after >= constraints.min_probability).all(), "the probability asked for is reached")
+    _say((plans.probability_after >= constraints.min_probability).all(), "the probability asked for is reached")
     if constraints.max_changes:
         _say((changed.sum(axis=1) <= constraints.max_changes).all(), "no plan has more changes than allowed")
-    rules = searcher.rules(constraints, people)
+    actions = searcher.action_set(constraints, people)
     for mask, some in by_mask(people.X[plans.of]):
         facts, to = people.X[plans.of[some]][:, mask], plans.to[some][:, mask]
-        _say(rules.clean(mask, facts, to).all(), "no rule of card or constraints is broken")
-        asked = rules.free if searcher.sweeps else mask & False
-        group = sweep(people.X[plans.of[some]], people.predictor, searcher.support, asked).groups[0]
-        task = SearchProblem(group, rules, people.predictor, None, seed)
+        _say(actions.allows(mask, facts, to).all(), "no rule of card or constraints is broken")
+        asked = actions.free if searcher.uses_sweep else mask & False
+        group = sweep(people.X[plans.of[some]], people.predictor, searcher.support_, asked).groups[0]
+        problem = SearchProblem(group, actions, people.background, None, seed)
         case = group.case[np.argsort(group.people, kind="stable")]
         plan, smaller = proper_subsets(to)
-        fine = rules.together(mask, facts[plan], smaller)
-        fine &= searcher.keeps(task, case[plan], smaller, task.ask(task.changed(case[plan], smaller)))
+        fine = actions.seen_together(mask, facts[plan], smaller)
+        fine &= searcher.keeps(problem, case[plan], smaller, problem.predict(problem.apply(case[plan], smaller)))
         _say(not searcher.minimal or not fine.any(), "no proper subset of a plan's changes is good enough")
 
 
 def _check_alone(searcher: Any, plans: Any, constraints: Any, seed: int) -> None:
     for row in range(0, len(plans.people), 5):
-        one = replace(plans.people, X=plans.people.X[[row]], person=None, seed=0, step=0, spent=0.0)
+        one = People(plans.people.X[[row]], plans.people.background)
         alone = find_recourse(one, searcher, constraints=constraints, seed=seed)
         _say(
             np.array_equal(alone.to, plans.to[plans.of == row], equal_nan=True),
@@ -237,7 +237,7 @@ def _check_unknown(searcher: Any, people: Any, seed: int) -> None:
 def _check_none(searcher: Any, people: Any, names: list[str], limit: float) -> None:
     """A model that does not look at the only feature that may change."""
     blind = [j for j, name in enumerate(people.schema.names) if name != names[0]]
-    view = replace(people, predictor=align(people.predictor, blind))
+    view = replace(people, background=replace(people.background, model=align(people.predictor, blind)))
     start = time.perf_counter()
     none = find_recourse(view, searcher, constraints=Constraints(only=(names[0],)))
     _say(len(none) == 0, "a feature that the model does not look at is no recourse")

@@ -1,4 +1,4 @@
-"""What an interview answers with, as facts: decision, question, standing, moments. Words are ``narrate``'s."""
+"""What an interview answers with, as plain records: decision, question, standing, moments."""
 
 import json
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from edfa.parsing import checked
 
-__all__ = ["OFF", "Decision", "Moment", "Question", "Reason", "Standing", "Status"]
+__all__ = ["DEVIATIONS", "Decision", "Moment", "Question", "QuestionReason", "Standing", "Status"]
 
-Reason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
+QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
 Status = Literal["act", "ask", "granted", "no_plan", "passed", "not_certified", "off_path"]
-OFF = ("start", "order", "declined", "costs", "locks")
+DEVIATIONS = ("start", "order", "declined", "costs", "locks")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Question:
     feature: str
     cost: float
     spent: float
-    why: Reason
+    why: QuestionReason
     unit: str | None = None
     unlocks: tuple[str, ...] = ()
     survival_now: float | None = None
@@ -91,10 +91,11 @@ class Standing:
 
     ``"act"``: today's first plan is one the certificate speaks of. ``"ask"``: there is a plan, and the certified rule
     asks on. ``"granted"``: the decision is favourable. ``"no_plan"``: refused, and nothing to act on yet. ``"passed"``:
-    the rule said "act" at step ``since`` of the course and the person went on; the promise was about the plan there.
-    ``"not_certified"``: nothing is promised to anybody. ``"off_path"``: the certificate is about people who are asked
-    in the policy's order, for the card's prices; ``off`` says how this person differs (one or more of ``OFF``: facts of
-    the start set are not known, others were told out of order, something was declined, prices or locks are their own).
+    the rule said "act" at step ``since`` of the policy's path and the person went on; the promise was about the plan
+    there. ``"not_certified"``: nothing is promised to anybody. ``"off_path"``: the certificate is about people who are
+    asked in the policy's order, for the card's prices; ``deviations`` says how this person differs (one or more of
+    ``DEVIATIONS``: facts of the start set are not known, others were told out of order, something was declined, prices
+    or locks are their own).
 
     ``signal`` is what the rule watches (none without a plan), ``tau`` its threshold (none without a certificate).
     """
@@ -103,7 +104,7 @@ class Standing:
     signal: float | None = None
     tau: float | None = None
     since: int | None = None
-    off: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
 
     @property
     def may_act(self) -> bool:

@@ -1,88 +1,71 @@
-"""The course that a certificate speaks of: from the start set on, what the policy asks, and nothing else.
+"""The policy's own path: from the start set on, what the policy asks, and nothing else.
 
-Whoever is on it can be told to act under the certificate; the rule stops at the first plan whose signal is low enough,
-so that it also matters whether it would have stopped before.
+A certificate speaks of people on this path. The certified rule acts at the first plan whose signal is low enough, so
+it also matters whether it would have stopped a person at an earlier state.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from edfa.advice.assessment import Assessment, Fitted
-from edfa.certification.signals import uncertainty
+from edfa.advice.assessment import Assess, Assessment
 from edfa.typing import BoolArray, Float32Array, IntArray
 
-__all__ = ["Chain", "Courses"]
-
-
-class Chain:
-    """One person's course, a state a step, as far as what they have told goes; it grows with what they tell."""
-
-    def __init__(self, fitted: Fitted) -> None:
-        self.fitted = fitted
-        self._states: list[Assessment] = []
-
-    def reach(self, looks: list[Assessment]) -> list[Assessment]:
-        """The states up to now. ``looks`` are where the person has been, the last one is where they are."""
-        facts = looks[-1].X
-        if not self._states:
-            self._states = [self._at(np.where(self.fitted.start, facts, np.float32(np.nan)), looks)]
-        while (asked := int(self._states[-1].next[0])) >= 0 and not np.isnan(facts[0, asked]):
-            then = self._states[-1].X.copy()
-            then[0, asked] = facts[0, asked]
-            self._states.append(self._at(then, looks))
-        return self._states
-
-    def _at(self, facts: Float32Array, looks: list[Assessment]) -> Assessment:
-        """The state of these facts and no wishes; one that was looked at before where there is one."""
-        for look in looks:
-            if look.plain and np.array_equal(look.X, facts, equal_nan=True):
-                return look
-        return Assessment.of(self.fitted, facts)
-
-    def off(self, look: Assessment, last: Assessment, **wishes: Any) -> tuple[str, ...]:
-        """How a person differs from those the certificate speaks of: facts, order, and ``wishes`` they have."""
-        known, start = look.known[0], self.fitted.start
-        missing, other = (start & ~known).any(), (known != last.known[0])[~start].any()
-        differs = {"start": missing, "order": other} | wishes
-        return tuple(name for name, so in differs.items() if so)
+__all__ = ["PolicyPath", "follow_policy"]
 
 
 @dataclass(frozen=True, eq=False)
-class Courses:
-    """The courses of many people without wishes, and who of them is on theirs (``on``).
+class PolicyPath:
+    """The states that people pass, sorted by person and step.
 
-    ``states`` are those before the last at which the rule might stop; ``who`` are their people, in order.
+    ``person`` (states,) is the row of the person, ``X`` (states, features) what is known in the state, the start set
+    first. ``missing_start`` and ``other_order`` (people,) say who is not on the path: facts of the start set are
+    missing, or others were told than the policy asked for.
     """
 
-    fitted: Fitted
-    on: BoolArray
-    states: Float32Array
-    who: IntArray
+    person: IntArray
+    X: Float32Array
+    missing_start: BoolArray
+    other_order: BoolArray
 
-    @classmethod
-    def of(cls, fitted: Fitted, X: Float32Array) -> "Courses":  # noqa: N803
-        """Of people by what is known."""
-        run, known = fitted.course(X), ~np.isnan(X)
-        on = (((run.when >= 0) & known) == known).all(axis=1) & known[:, fitted.start].all(axis=1)
-        before = np.ones(len(run), dtype=bool)
-        before[run.last] = False
-        before &= on[run.who] & (run.decision != fitted.favourable)
-        if fitted.signal == "uncertainty" and fitted.tau is not None:  # which is known without a plan
-            before &= uncertainty(run.chances) <= fitted.tau
-        rows = np.flatnonzero(before)
-        return cls(fitted, on, run.X[rows], run.who[rows])
+    @property
+    def on_path(self) -> BoolArray:
+        """Who knows just what the policy has asked for so far, (people,)."""
+        return ~(self.missing_start | self.other_order)
 
-    def passed(self, tau: float, k: int, asked: BoolArray) -> BoolArray:
-        """Who of the people ``asked`` about could have acted before.
+    def earlier(self, person: int) -> Float32Array:
+        """The states of one person before the last, (states, features)."""
+        return np.asarray(self.X[self.person == person][:-1])
 
-        The last state first: there the rule stops most often, and who is known to have passed one is not asked again.
+    def passed(self, tau: float, k: int, asked: BoolArray, assess: Assess) -> BoolArray:
+        """Who of the people ``asked`` about (people,) was stopped by the rule at an earlier state, (people,).
+
+        The last of these states first: there the rule stops most often, and who was stopped is not asked about again.
         """
-        found = np.zeros(len(self.on), dtype=bool)
-        left = np.flatnonzero(asked[self.who])
+        stopped = np.zeros(len(asked), dtype=bool)
+        is_last = np.append(self.person[1:] != self.person[:-1], True)
+        left = np.flatnonzero(asked[self.person] & ~is_last)
         while len(left):
-            last = left[np.r_[self.who[left][1:] != self.who[left][:-1], True]]
-            found[self.who[last[Assessment.of(self.fitted, self.states[last]).stops(tau, k)]]] = True
-            left = left[~np.isin(left, last) & ~found[self.who[left]]]
-        return found
+            latest = left[np.append(self.person[left][1:] != self.person[left][:-1], True)]
+            stopped[self.person[latest[assess(self.X[latest]).stops(tau, k)]]] = True
+            left = left[~np.isin(left, latest) & ~stopped[self.person[left]]]
+        return stopped
+
+
+def follow_policy(assessment: Assessment, rows: IntArray, assess: Assess) -> PolicyPath:
+    """The paths of some people, by row, as far as what they have told goes; ``person`` counts among ``rows``."""
+    X, start = assessment.X[rows], assessment.fitted.background.start  # noqa: N806
+    known, alive = ~np.isnan(X), np.arange(len(rows))
+    state = np.where(start, X, np.float32(np.nan))
+    people, states = [alive], [state.copy()]
+    while len(alive):
+        chosen = assess(state[alive]).next
+        goes = (chosen >= 0) & known[alive, chosen]
+        alive, chosen = alive[goes], chosen[goes]
+        state[alive, chosen] = X[alive, chosen]
+        people.append(alive)
+        states.append(state[alive])
+    person, facts = np.concatenate(people), np.concatenate(states)
+    order = np.argsort(person, kind="stable")
+    other = ((known != ~np.isnan(state)) & ~start).any(axis=1)
+    return PolicyPath(person[order], facts[order], np.asarray((start & ~known).any(axis=1)), np.asarray(other))

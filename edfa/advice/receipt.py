@@ -82,8 +82,8 @@ class Receipt:
 
     def right(self, key: bytes) -> bool:
         """Whether the signature is that of this key and this content."""
-        wanted = hmac.new(key, self.payload(), hashlib.sha256).hexdigest()
-        return hmac.compare_digest(wanted, self.signature)
+        expected = hmac.new(key, self.payload(), hashlib.sha256).hexdigest()
+        return hmac.compare_digest(expected, self.signature)
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` reads it back, equal."""

@@ -130,7 +130,7 @@ class _Dialogue:
         self.output.say(HELP, style="dim")
         interview, schema, language = self.interview, self.interview.fitted.schema, self.interview.language
         for name in schema.start:
-            if name not in interview.told.facts and not self._ask(name):
+            if name not in interview.log.facts and not self._ask(name):
                 return
         while (question := interview.question) is not None:
             decision = narrate.decision(interview.decision, schema, language)

@@ -36,7 +36,7 @@ def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[st
     asking = [] if standing.may_act else [say("page.done", language)]
     if question is not None and not standing.may_act:
         asking = [narrate.question(question, schema, language), narrate.answers(question, schema, language)]
-    guarantee = interview.certificate
+    guarantee = interview.guarantee
     return {
         "decision": [narrate.decision(interview.decision, schema, language)],
         "standing": [narrate.standing(standing, language), *([guarantee] if guarantee else [])],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from edfa.blanket.units import Blanket
     from edfa.certification.certificate import Certificate
     from edfa.explanation.partition import Person
-    from edfa.recourse.plans import Change, NoPlan, Plan
+    from edfa.recourse.plan import Change, NoPlan, Plan
 
 __all__ = ["answers", "certificate", "decision", "no_plan", "partition", "plan", "question", "standing"]
 
@@ -208,8 +208,8 @@ def certificate(certificate: "Certificate", language: str = "en") -> str:
 def standing(standing: "Standing", language: str = "en") -> str:
     """Whether a person may act now, and if not, why not."""
     # Whoever declines is asked in another order from there on; one of the two is enough to say.
-    differences = [reason for reason in standing.off if reason != "order" or "declined" not in standing.off]
-    reasons = listed([say(f"off_path.{reason}", language) for reason in differences], language)
+    deviations = [d for d in standing.deviations if d != "order" or "declined" not in standing.deviations]
+    reasons = listed([say(f"deviations.{name}", language) for name in deviations], language)
     return say(f"standing.{standing.status}", language, reasons=reasons, since=standing.since)
 
 

@@ -10,7 +10,7 @@ from edfa.text import html, phrases
 if TYPE_CHECKING:
     from edfa.advice.receipt import Receipt
     from edfa.data.schema import Schema
-    from edfa.recourse.plans import Change, Plan
+    from edfa.recourse.plan import Change, Plan
 
 __all__ = ["advisor_html", "plan_html", "receipt_html"]
 

@@ -32,11 +32,11 @@ def test_a_part_of_a_sweep_is_the_sweep_of_the_part(people):
         )
         assert np.array_equal(taken.alpha, made.alpha, equal_nan=True)
         assert np.array_equal(taken.decision, made.decision)
-        assert np.array_equal(taken.chances, made.chances)
+        assert np.array_equal(taken.probabilities, made.probabilities)
         for ours, theirs in zip(taken.groups, made.groups, strict=True):
             assert np.array_equal(ours.people, theirs.people)
             assert np.array_equal(ours.facts, theirs.facts)
-            assert np.array_equal(ours.chances, theirs.chances)
+            assert np.array_equal(ours.probabilities, theirs.probabilities)
     with pytest.raises(DataError, match="was not swept"):
         made.take(np.arange(len(rows)), fitted.visible)
 
@@ -45,11 +45,11 @@ def test_a_part_of_a_sweep_is_the_sweep_of_the_part(people):
 def test_people_who_were_swept_get_the_same_plans(searcher, people):
     fitted = german().fitted
     looking = edfa.recourse.searcher(searcher)(fitted.train)
-    persons = edfa.People(people, fitted.schema, fitted.encoder, fitted.predictor, fitted.blanket)
+    persons = edfa.People(people, edfa.Background.of(fitted.train, fitted.predictor, fitted.blanket))
     swept = sweep(people, fitted.predictor, looking.support, fitted.visible)
-    for wanted in (None, 1):
-        plain = edfa.find_recourse(persons, looking, wanted=wanted)
-        shared = edfa.find_recourse(Explained(persons, swept), looking, wanted=wanted)
+    for desired_class in (None, 1):
+        plain = edfa.find_recourse(persons, looking, desired_class=desired_class)
+        shared = edfa.find_recourse(Explained(persons, swept), looking, desired_class=desired_class)
         assert len(plain) > 0
         assert plain.frame().equals(shared.frame())
         assert dict(plain.reasons) == dict(shared.reasons)

@@ -52,8 +52,8 @@ def test_decisions_are_the_models_own():
     for person in words(table)[:30]:
         for held in walk(begin(advisor, person), person):
             told = {n: held.told.facts[n] for n in advisor.fitted.blanket.features if n in held.told.facts}
-            chances = advisor.fitted.model.predict_proba(advisor.fitted.encoder.encode_person(told)[None])[0]
-            assert held.decision.probability == chances[1]
+            probabilities = advisor.fitted.model.predict_proba(advisor.fitted.encoder.encode_person(told)[None])[0]
+            assert held.decision.probability == probabilities[1]
 
 
 def test_what_is_not_certified_is_never_promised():

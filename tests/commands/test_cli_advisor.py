@@ -91,7 +91,7 @@ import edfa.advice.advisor, edfa.cli
 def never(*arguments, **options):
     print("calibrating", flush=True)
     time.sleep(60)
-edfa.advice.advisor.run = never
+edfa.advice.advisor.roll_out = never
 edfa.cli.app(["fit", "german", "--out", sys.argv[1], "--quiet", *sys.argv[2:]])
 """
 
@@ -119,7 +119,7 @@ def test_an_interview_from_a_file_with_a_receipt_that_holds(folder, answers, tmp
     assert done.returncode == 0, done.stderr
     interview = german().interview({k: ANSWERS[k] for k in german().schema.start})
     interview.answer(checking_status="<0").answer(duration=48)
-    assert interview.certificate in done.stdout
+    assert interview.guarantee in done.stdout
     assert json.loads((tmp_path / "r.json").read_text())["decision"]["outcome"] == interview.decision.outcome
     verified = run("verify", folder, tmp_path / "r.json", "--key", tmp_path / "key")
     assert verified.returncode == 0
@@ -148,7 +148,7 @@ def test_an_interview_in_the_terminal(folder, run):
     done = run("interview", folder, typed="\n".join(typed) + "\n")
     assert done.returncode == 0, done.stderr
     assert "no level 'a lot'" in done.stdout
-    assert german().interview(ANSWERS).certificate in done.stdout
+    assert german().interview(ANSWERS).guarantee in done.stdout
     stopped = run("interview", folder, typed="radio/tv\n:stop\n")
     assert stopped.returncode == 0
     assert run("interview", folder, typed="").returncode == 0  # the end of the input is a stop

@@ -26,7 +26,7 @@ def test_the_applicant_is_a_test_person_who_was_asked_until_they_may_act(result)
     assert result.interview.standing.may_act
     assert len(result.turns) >= 2
     assert result.interview.question is not None, "and something was left to ask"
-    assert result.interview.told.facts.items() <= dict(result.facts).items()
+    assert result.interview.log.facts.items() <= dict(result.facts).items()
 
 
 def test_no_plan_touches_what_a_lender_would_freeze(result):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import edfa
 from edfa import Blanket, Feature, Schema
-from edfa.advice.answers import OFF, Decision, Question, Standing, Status
+from edfa.advice.answers import DEVIATIONS, Decision, Question, Standing, Status
 from edfa.advice.answers import Reason as Why
 from edfa.certification.certificate import Certificate
 from edfa.certification.records import Reference
@@ -25,8 +25,8 @@ from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import Person, explain
 from edfa.explanation.statements import statements
 from edfa.explanation.support import Support
-from edfa.recourse.plans import Change, NoPlan, Plan
-from edfa.recourse.plans import Reason as NoPlanReason
+from edfa.recourse.plan import Change, NoPlan, Plan
+from edfa.recourse.plan import Reason as NoPlanReason
 from edfa.text import narrate, phrases
 from edfa.text.interview_page import interview_html, interview_sentences
 
@@ -122,8 +122,10 @@ def everything(language):
         yield certificate.words(language)
     for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
         yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
-    yield from (narrate.standing(Standing(status, since=2, off=OFF), language) for status in get_args(Status))
-    yield narrate.standing(Standing("off_path", off=("order",)), language)
+    yield from (
+        narrate.standing(Standing(status, since=2, deviations=DEVIATIONS), language) for status in get_args(Status)
+    )
+    yield narrate.standing(Standing("off_path", deviations=("order",)), language)
     yield from narrate.partition(
         Person({"duration": 0.3}, {"job": "not_decisive"}, (), {}), SCHEMA, language, favourable=True
     )
@@ -349,7 +351,7 @@ def test_a_page_says_what_the_interview_says():
     assert "Nothing is promised" in " ".join(interview_sentences(declined)["standing"]) or not declined.plans()
     assert complete.standing.may_act
     assert interview_sentences(complete)["question"] == []
-    assert interview_sentences(small_advisor().interview(complete.told.facts, locks=["housing"]))["question"] == [
+    assert interview_sentences(small_advisor().interview(complete.log.facts, locks=["housing"]))["question"] == [
         "There are no more questions."
     ]
     assert len(interview_sentences(complete)["plans"]) == len(complete.plans()) > 0
@@ -362,7 +364,7 @@ def test_a_page_says_what_the_interview_says():
     assert "housing: “own”" in page
     assert "<svg" in page
     assert "<svg" not in interview_html(first), "one moment is no line"
-    locked = small_advisor().interview(complete.told.facts, locks=[f.name for f in SCHEMA if f.actionable])
+    locked = small_advisor().interview(complete.log.facts, locks=[f.name for f in SCHEMA if f.actionable])
     assert not ACTION["en"].search(" ".join(text for part in interview_sentences(locked).values() for text in part))
 
 

@@ -8,7 +8,7 @@ from webpage import checked
 
 import edfa
 from edfa.advice.receipt import Receipt
-from edfa.recourse.plans import Change, Plan
+from edfa.recourse.plan import Change, Plan
 from edfa.text.summaries import advisor_html, plan_html, receipt_html
 
 EVIL = "<img src=x onerror=document.title='owned'>"
