@@ -122,8 +122,10 @@ def test_the_timeline_of_a_person_is_their_steps(hostile):
 
     one = hostile["one"]
     ax = one.draw(Figure().add_subplot())
-    wanted = one.schema.classes.index(one.schema.favourable)
-    assert np.array_equal(ax.get_lines()[0].get_xydata(), np.column_stack([one.spent, one.chances[:, wanted]]))
+    favourable = one.schema.classes.index(one.schema.favourable)
+    assert np.array_equal(
+        ax.get_lines()[0].get_xydata(), np.column_stack([one.spent, one.probabilities[:, favourable]])
+    )
     assert [text.get_text() for text in ax.texts] == ["start", *one.order(0)]
 
 

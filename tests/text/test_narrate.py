@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import edfa
 from edfa import Blanket, Feature, Schema
-from edfa.advice.answers import DEVIATIONS, Decision, Question, Standing, Status
-from edfa.advice.answers import Reason as Why
+from edfa.advice.answers import DEVIATIONS, Decision, Question, QuestionReason, Standing, Status
 from edfa.certification.certificate import Certificate
 from edfa.certification.records import Reference
 from edfa.certification.risk_curve import Target, Undefined
@@ -92,7 +91,7 @@ def everything(language):
     """Every function over every choice it has."""
     for favourable, threshold in product((True, False), (None, 0.5)):
         yield narrate.decision(Decision(0.4996, "bad", favourable, threshold), SCHEMA, language)
-    for why, left in product(get_args(Why), (1, 4)):
+    for why, left in product(get_args(QuestionReason), (1, 4)):
         question = Question(
             "duration", 2.0, 4.0, why, "checking_status", ("savings_status",), 0.31, 0.58, left, low=4, high=72
         )
