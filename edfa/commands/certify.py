@@ -27,7 +27,7 @@ def certify(
         float | None, typer.Option(help="Largest share of plans that may fail; by default as fitted.")
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Probability that the certificate is wrong; by default as fitted.")
+        float | None, typer.Option(help="Largest probability that the certificate is wrong; by default as fitted.")
     ] = None,
     keep: Annotated[bool, typer.Option(help="Save the advisor with its new certificate.")] = True,
     as_json: AsJson = False,

@@ -32,7 +32,7 @@ def fit(
         ),
     ] = None,
     alpha: Annotated[float, typer.Option(help="Largest share of plans that may fail.")] = 0.2,
-    delta: Annotated[float, typer.Option(help="Probability that the certificate is wrong.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Largest probability that the certificate is wrong.")] = 0.05,
     target: Annotated[str, typer.Option(help="Whom the certificate is about: all, early or refused.")] = "all",
     budget: Annotated[
         str, typer.Option(help="Largest cost of an interview: a share up to 1, an amount, or inf.")
