@@ -13,6 +13,7 @@ from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget
 from edfa.advice import persist
 from edfa.advice.answer_log import Event
+from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.evaluation import AdvisorEvaluation, encode_complete, evaluate, roll_out
 from edfa.advice.factory import (
     Threshold,
@@ -23,7 +24,6 @@ from edfa.advice.factory import (
     fit_predictor,
     fit_searcher,
 )
-from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
 from edfa.blanket.discover import discover

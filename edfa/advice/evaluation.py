@@ -9,7 +9,7 @@ import numpy as np
 
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.assessment import FittedAdvisor
 from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import Records
 from edfa.certification.replay import replay

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edfa.advice.answer_log import AnswerLog, Event, Kind
-from edfa.advice.answers import Decision, Moment, Question, Standing
-from edfa.advice.assessment import Assessment
-from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.questions import describe_decision, describe_question
+from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question
+from edfa.advice.assessment import Assessment, FittedAdvisor
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.standing import find_standing
 from edfa.certification.certificate import Certificate
