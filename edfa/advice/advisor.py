@@ -33,7 +33,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, EdfaError
 from edfa.fingerprint import digest, fingerprint
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.searcher import Searcher
@@ -212,7 +212,7 @@ class Advisor:
         try:
             given = None if told.constraints is None else Constraints.from_json(json.dumps(told.constraints))
             held = Interview(self.fitted, costs=told.costs, locks=told.locks, language=told.language)
-            held.replay(checked(Event, event, "events") for event in told.events)
+            held.replay(parse(Event, event, "events") for event in told.events)
             today = held.receipt(k=told.k, constraints=given, chosen=None, time=told.time)
         except (EdfaError, KeyError, TypeError) as error:
             return Verification(signature, True, (Difference("events", "as told", str(error)),))

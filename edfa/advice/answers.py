@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from edfa.parsing import checked
+from edfa.parsing import parse
 
 __all__ = ["OFF", "Decision", "Moment", "Question", "Reason", "Standing", "Status"]
 
@@ -45,7 +45,7 @@ class Decision:
     @classmethod
     def from_json(cls, text: str) -> "Decision":
         """Read what ``to_json`` wrote."""
-        return checked(cls, json.loads(text), "decision")
+        return parse(cls, json.loads(text), "decision")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Question:
     def from_json(cls, text: str) -> "Question":
         """Read what ``to_json`` wrote."""
         values: dict[str, Any] = json.loads(text)
-        return checked(cls, values, "question")
+        return parse(cls, values, "question")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from edfa.certification.replay import replay
 from edfa.data.table import Table
 from edfa.data.validate import tidy_features, to_pandas
 from edfa.errors import DataError
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
@@ -108,7 +108,7 @@ class AdvisorEvaluation:
     @classmethod
     def from_json(cls, text: str) -> "AdvisorEvaluation":
         """Read what ``to_json`` wrote."""
-        return checked(cls, json.loads(text), "evaluation")
+        return parse(cls, json.loads(text), "evaluation")
 
     def __str__(self) -> str:
         risk = "nobody had a plan" if self.risk is None else f"{self.risk:.1%} of {self.n} plans did not last"

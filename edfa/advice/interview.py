@@ -15,7 +15,7 @@ from edfa.advice.reasons import decide, question, standing
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.plans import NoPlan, Plan
 from edfa.text import html, narrate
@@ -223,7 +223,7 @@ class Interview:
         if theirs != mine:
             raise MismatchError(f"the interview was held with advisor {theirs!r}, not {mine!r}; begin a new one")
         made = cls(advisor.fitted, costs=told["costs"], locks=tuple(told["locks"]), language=told["language"])
-        return made.replay(checked(Event, event, "events") for event in told["events"])
+        return made.replay(parse(Event, event, "events") for event in told["events"])
 
     def replay(self, events: Iterator[Event]) -> "Interview":
         """Take up a log."""
