@@ -14,7 +14,7 @@ from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
 from edfa.data.table import Table
-from edfa.data.validate import tidy_features, to_pandas
+from edfa.data.validate import to_pandas, validate_features
 from edfa.errors import DataError
 from edfa.parsing import parse
 from edfa.predictors.base import UnfittedError
@@ -124,7 +124,7 @@ def complete(people: Any, fitted: Fitted) -> Float32Array:
         return fitted.encoder.encode(people.frame)
     if isinstance(people, np.ndarray):
         return people
-    frame = tidy_features(to_pandas(people), fitted.schema)
+    frame = validate_features(to_pandas(people), fitted.schema)
     for column in fitted.encoder.columns:
         gaps = frame[column.name].isna()
         if gaps.any() and None not in column.states:  # training people had none: it stands for nothing

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edfa.data.cube import Cube
 from edfa.data.mechanisms import random_mechanisms
 from edfa.data.synthetic import credit_story, random_network
-from edfa.errors import DataError, FactError, SchemaError
+from edfa.errors import DataError, FactError, SettingError
 
 
 def enumerate_posterior(network, row):
@@ -37,9 +38,9 @@ def test_posteriors_are_those_of_enumeration(seed):
     np.testing.assert_allclose(network.posterior(rows), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("shown", [0, 5])
-def test_samples_follow_the_posterior(shown):
-    network = random_network(10, seed=4, shown=shown)
+@pytest.mark.parametrize("numeric", [0, 5])
+def test_samples_follow_the_posterior(numeric):
+    network = random_network(10, seed=4, numeric=numeric)
     table = network.table(20_000)
     chances = network.posterior(network.codes(table.frame))[:, 1]
     # calibrated: among people given a chance of p, a share p has the outcome
@@ -64,8 +65,8 @@ def test_only_the_blanket_matters():
     np.testing.assert_allclose(network.posterior(rows), network.posterior(less), atol=1e-12)
 
 
-def test_a_shown_column_tells_its_level_and_nothing_else():
-    network = random_network(8, seed=1, shown=7)
+def test_a_numeric_column_tells_its_level_and_nothing_else():
+    network = random_network(8, seed=1, numeric=7)
     rows = network.sample(200)[list(network.features)].to_numpy(float)
     np.testing.assert_array_equal(network.posterior(rows), network.posterior(np.rint(rows)))
     assert all(f.kind == "continuous" for f in network.schema())
@@ -110,7 +111,7 @@ def test_wrong_evidence_is_refused():
         story.posterior(np.zeros((1, 6)))
     with pytest.raises(FactError, match="employment: 7 is no level of 2"):
         story.posterior(np.array([[7, 0, 0, 0, 0]]))
-    with pytest.raises(SchemaError, match="the table of 'savings' must be probabilities"):
+    with pytest.raises(SettingError, match="the table of 'savings' must be probabilities"):
         type(story)(story.graph, story.levels, {**story.tables, "savings": np.ones((2, 2))}, "repays")
 
 
@@ -149,5 +150,25 @@ def test_a_mechanisms_posterior_needs_the_blanket_and_reads_nothing_else():
 def test_a_mechanisms_target_is_categorical():
     world = random_mechanisms(10, seed=2)
     numbers = next(f.name for f in world.schema() if f.kind == "continuous")
-    with pytest.raises(DataError, match="the target must be categorical"):
+    with pytest.raises(SettingError, match="the target must be categorical"):
         random_mechanisms(10, seed=2, target=numbers)
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "message"),
+    [
+        (random_network, {"nodes": 1}, "at least one feature, not 1 nodes"),
+        (random_network, {"max_levels": 1}, "max_levels is between 2 and 16, not 1"),
+        (random_network, {"max_levels": 17}, "max_levels is between 2 and 16, not 17"),
+        (random_network, {"max_parents": -1}, "max_parents is zero or more, not -1"),
+        (random_network, {"strength": 0.0}, "strength is a number above 0"),
+        (random_network, {"nodes": 5, "numeric": 5}, "numeric is a number of features, 0 to 4, not 5"),
+        (random_mechanisms, {"nodes": 0}, "at least one feature, not 0 nodes"),
+        (random_mechanisms, {"max_levels": 40}, "max_levels is between 2 and 16, not 40"),
+        (random_mechanisms, {"interactions": 1.5}, "interactions is a share between 0 and 1"),
+        (Cube, {"sigma": 0.0}, "sigma is a standard deviation above 0"),
+    ],
+)
+def test_settings_of_generators_outside_their_range(make, settings, message):
+    with pytest.raises(SettingError, match=message):
+        make(**settings)
