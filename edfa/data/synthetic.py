@@ -167,7 +167,7 @@ class Network:
 
 
 def check_size(nodes: int, max_levels: int) -> None:
-    """Raise SettingError unless a random network can have so many nodes and levels."""
+    """Raise SettingError unless a random network can have this number of nodes and levels."""
     if nodes < 2:
         raise SettingError(f"a network has a target and at least one feature, not {nodes} nodes")
     if not 2 <= max_levels <= len(LEVEL_NAMES):

@@ -20,10 +20,10 @@ def enumerate_posterior(network, row):
         world = dict(zip(sizes, codes, strict=True))
         if any(not np.isnan(v) and world[n] != v for n, v in known.items()):
             continue
-        chance = 1.0
+        probability = 1.0
         for node, table in network.tables.items():
-            chance *= table[tuple(world[p] for p in network.graph.parents[node])][world[node]]
-        totals[world[network.target]] += chance
+            probability *= table[tuple(world[p] for p in network.graph.parents[node])][world[node]]
+        totals[world[network.target]] += probability
     return totals / totals.sum()
 
 
@@ -42,13 +42,13 @@ def test_posteriors_are_those_of_enumeration(seed):
 def test_samples_follow_the_posterior(numeric):
     network = random_network(10, seed=4, numeric=numeric)
     table = network.table(20_000)
-    chances = network.posterior(network.codes(table.frame))[:, 1]
-    # calibrated: among people given a chance of p, a share p has the outcome
+    probabilities = network.posterior(network.codes(table.frame))[:, 1]
+    # calibrated: among people with a probability of p, a share p has the outcome
     for low in np.arange(0, 1, 0.1):
-        inside = (chances >= low) & (chances < low + 0.1)
+        inside = (probabilities >= low) & (probabilities < low + 0.1)
         if inside.sum() > 50:
-            spread = np.sqrt((chances[inside] * (1 - chances[inside])).sum()) / inside.sum()
-            assert abs(table.y[inside].mean() - chances[inside].mean()) < 4.5 * spread + 1e-9
+            spread = np.sqrt((probabilities[inside] * (1 - probabilities[inside])).sum()) / inside.sum()
+            assert abs(table.y[inside].mean() - probabilities[inside].mean()) < 4.5 * spread + 1e-9
 
 
 def test_only_the_blanket_matters():
@@ -75,22 +75,22 @@ def test_a_numeric_column_tells_its_level_and_nothing_else():
 def test_the_spouse_wakes_up_when_its_child_is_known():
     """Proposition 1 on the credit story, exactly."""
     story = credit_story()
-    place = {name: i for i, name in enumerate(story.features)}
+    position = {name: i for i, name in enumerate(story.features)}
 
-    def chance(**facts):
-        row = np.full((1, len(place)), np.nan)
+    def probability(**facts):
+        row = np.full((1, len(position)), np.nan)
         for name, value in facts.items():
-            row[0, place[name]] = value
+            row[0, position[name]] = value
         return story.posterior(row)[0, 1]
 
     assert story.graph.units("repays") == {"savings": (), "late_payment": ("wage_came_late",)}
     for savings in (0, 1):
-        before = [chance(savings=savings, wage_came_late=w) for w in (0, 1)]
+        before = [probability(savings=savings, wage_came_late=w) for w in (0, 1)]
         assert before[0] == pytest.approx(before[1], abs=1e-15)
-    after = [chance(savings=1, late_payment=1, wage_came_late=w) for w in (0, 1)]
+    after = [probability(savings=1, late_payment=1, wage_came_late=w) for w in (0, 1)]
     assert after[0] < 0.5 < after[1], "a late wage explains the late payment, and turns the decision"
-    assert chance(savings=1, employment=0) == pytest.approx(chance(savings=1, employment=1))
-    assert chance(telephone=0) == pytest.approx(chance(telephone=1))
+    assert probability(savings=1, employment=0) == pytest.approx(probability(savings=1, employment=1))
+    assert probability(telephone=0) == pytest.approx(probability(telephone=1))
 
 
 def test_any_node_can_be_asked_for():
@@ -122,10 +122,10 @@ def test_mechanisms_give_mixed_tables_with_calibrated_posteriors(interactions):
     kinds = [f.kind for f in world.schema()]
     assert kinds.count("continuous") == 6
     assert kinds.count("categorical") == 5
-    chances = world.posterior(frame)
+    probabilities = world.posterior(frame)
     classes = world.schema().classes
     for code, label in enumerate(classes):
-        p, hit = chances[:, code], (frame[world.target] == label).to_numpy()
+        p, hit = probabilities[:, code], (frame[world.target] == label).to_numpy()
         for low in np.arange(0, 1, 0.1):
             inside = (p >= low) & (p < low + 0.1)
             if inside.sum() > 50:
@@ -133,7 +133,9 @@ def test_mechanisms_give_mixed_tables_with_calibrated_posteriors(interactions):
                 assert abs(hit[inside].mean() - p[inside].mean()) < 4.5 * spread + 1e-9
     # and the posterior is worth more than the prior: the blanket does inform
     prior = frame[world.target].value_counts(normalize=True).max()
-    assert (chances.argmax(axis=1) == frame[world.target].map({c: i for i, c in enumerate(classes)})).mean() > prior
+    assert (
+        probabilities.argmax(axis=1) == frame[world.target].map({c: i for i, c in enumerate(classes)})
+    ).mean() > prior
 
 
 def test_a_mechanisms_posterior_needs_the_blanket_and_reads_nothing_else():
