@@ -12,7 +12,7 @@ from edfa.acquisition.survival import SurvivalPolicy
 from edfa.advice.assessment import Assessment
 from edfa.blanket.units import Blanket
 from edfa.data.codes import Levels
-from edfa.parsing import checked
+from edfa.parsing import parse
 
 __all__ = [
     "DEVIATIONS",
@@ -62,7 +62,7 @@ class Decision:
     @classmethod
     def from_json(cls, text: str) -> "Decision":
         """Read what ``to_json`` wrote."""
-        return checked(cls, json.loads(text), "decision")
+        return parse(cls, json.loads(text), "decision")
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Question:
     def from_json(cls, text: str) -> "Question":
         """Read what ``to_json`` wrote."""
         values: dict[str, Any] = json.loads(text)
-        return checked(cls, values, "question")
+        return parse(cls, values, "question")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from edfa.certification.risk_curve import Target, Undefined
 from edfa.certification.sample_size import Required
 from edfa.certification.stopping import Rule, Stops, stop_at
 from edfa.errors import DataError, MismatchError, UnknownNameError, UnreadableError
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.recourse.plans import Plans
 from edfa.text import html
 from edfa.text.phrases import number, say
@@ -61,7 +61,7 @@ class Guarantee(ABC):
             raise UnreadableError(f"this text is not a {cls.kind} as to_json writes it") from None
         if version != VERSION:
             raise UnreadableError(f"this {cls.kind} has version {version!r}; this edfa reads version {VERSION}")
-        return checked(cls, values, cls.kind)
+        return parse(cls, values, cls.kind)
 
     def _repr_html_(self) -> str:
         return html.shown(html.paragraph(self.sentence))
@@ -246,7 +246,9 @@ class Certificate(Guarantee):
         values = [(name, getattr(self, name)) for name in names]
         rows = [(n, f"{v:.4g}" if isinstance(v, float) else str(v)) for n, v in values if v is not None]
         curve = [html.figure(self.draw, "Risk and its bound against the mean cost")] if self.curve else []
-        return html.shown(html.paragraph(self.sentence), *curve, html.pairs(rows), html.list_of(self.warnings))
+        return html.fragment(
+            html.paragraph(self.sentence), *curve, html.definition_table(rows), html.bullet_list(self.warnings)
+        )
 
 
 @dataclass(frozen=True)
