@@ -14,6 +14,19 @@ SHARED = Path(os.environ.get("EDFA_DATA") or ROOT.parent / "shared" / "data")
 _MISSING: dict[str, str] = {}
 
 
+def pytest_addoption(parser) -> None:
+    parser.addoption("--long", action="store_true", help="run the tests that take minutes too")
+
+
+def pytest_collection_modifyitems(config, items) -> None:
+    if config.getoption("--long"):
+        return
+    skip = pytest.mark.skip(reason="takes minutes; --long runs it")
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(skip)
+
+
 def _absent(what: str, why: str) -> None:
     """Skip, and say so loudly at the end."""
     _MISSING[what] = why

@@ -45,19 +45,22 @@ class Population:
         return levels, np.array([self._risk(tau, target, undefined) for tau in levels])
 
     def _risk(self, tau, target, undefined):
-        lost = spoken = 0.0
+        lost = eligible = 0.0
         for k, run in np.ndindex(self.loss.shape[:2]):
             weight = self.share[k] / self.loss.shape[1]
             legal = np.flatnonzero(self.legal[k, run])
             if not len(legal):
-                lost, spoken = lost + weight * (undefined == "one"), spoken + weight * (undefined in ("zero", "one"))
+                lost, eligible = (
+                    lost + weight * (undefined == "one"),
+                    eligible + weight * (undefined in ("zero", "one")),
+                )
                 continue
             low = legal[self.signal[k, run, legal] <= tau]
             stop = low[0] if len(low) else legal[-1]
             early = bool(len(low)) and stop < self.loss.shape[2] - 1
             if {"all": True, "early": early, "refused": self.refused[k, run, stop]}[target]:
-                lost, spoken = lost + weight * self.loss[k, run, stop], spoken + weight
-        return lost / spoken if spoken else 0.0
+                lost, eligible = lost + weight * self.loss[k, run, stop], eligible + weight
+        return lost / eligible if eligible else 0.0
 
 
 def population(name, alpha, *, target="all", undefined="drop", seeds=1):
@@ -110,9 +113,9 @@ def draws(people, n, times, seed, *, ordered):
     return np.array([np.repeat(np.arange(len(people.share)), row) for row in counts]), times
 
 
-def is_false(people, alpha, found, *, target="all", undefined="drop"):
-    """Whether any of the thresholds that a walk or a certificate lets through has a risk above alpha."""
-    first, last = found
+def is_false(people, alpha, interval, *, target="all", undefined="drop"):
+    """Whether any of the thresholds from the first to the last of an interval has a risk above alpha."""
+    first, last = interval
     levels, risks = people.risks(target, undefined)
     begin, end = np.searchsorted(levels, [first, last], side="right") - 1
     return bool(risks[max(begin, 0) : end + 1].max() > alpha)

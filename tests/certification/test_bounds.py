@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from edfa.certification import cp_p_value, cp_ucb, hb_p_value, hb_ucb, hoeffding_p_value, hoeffding_ucb
+from edfa.certification import (
+    cp_p_value,
+    cp_ucb,
+    hb_p_value,
+    hb_ucb,
+    hoeffding_p_value,
+    hoeffding_ucb,
+    wsr_p_value,
+    wsr_ucb,
+)
 from edfa.errors import SettingError
 
 with (Path(__file__).parent / "bounds_50_digits.csv").open(encoding="utf-8") as file:
@@ -29,8 +38,8 @@ def ours(bound, what, level, **seen):
 def off(row):
     """How far we are from the table, relative to it."""
     seen = {"n": row["n"], "losses": row["losses"], "m": row["m"]}
-    told, true = float(ours(row["bound"], row["what"], float(row["at"]), **seen)), float(row["value"])
-    return abs(told - true) / max(true, 1e-300)
+    value, true = float(ours(row["bound"], row["what"], float(row["at"]), **seen)), float(row["value"])
+    return abs(value - true) / max(true, 1e-300)
 
 
 @pytest.mark.parametrize("bound", FORMS)
@@ -137,6 +146,19 @@ def test_a_careless_ceil_or_factor_is_caught():
             abs(mutant(r["n"], r["losses"], r["m"], float(r["at"])) / max(float(r["value"]), 1e-300) - 1) for r in rows
         )
         assert worst > 0.01, mutant.__name__
+
+
+def test_betting_agrees_with_a_loop():
+    losses = np.random.default_rng(0).choice([0, 0.3, 1], size=50, p=[0.8, 0.1, 0.1])
+    capital, most, total, spread, var = 1.0, 1.0, 0.5, 0.25, 0.25
+    for i, loss in enumerate(losses, start=1):
+        capital *= 1 - min(1.0, np.sqrt(2 * np.log(20) / (50 * var))) * (loss - 0.3)
+        most = max(most, capital)
+        total += loss
+        spread += (loss - total / (i + 1)) ** 2
+        var = spread / (i + 1)
+    assert wsr_p_value(losses, 0.3) == pytest.approx(1 / most)
+    assert wsr_p_value(losses, wsr_ucb(losses) + 1e-9) <= 0.05 < wsr_p_value(losses, wsr_ucb(losses) - 1e-9)
 
 
 @pytest.mark.parametrize(

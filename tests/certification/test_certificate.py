@@ -18,47 +18,53 @@ PROMISE = re.compile(r"at most|wrong with probability|guarantee", re.I)
 
 def test_a_certificate_says_what_it_is():
     data = simulate_records(300, seed=1, advisor="v1")
-    found = certify(data, 0.2)
-    assert (found.status, found.zone, found.method, found.n, found.people) == ("certified", "certified", "cp", 300, 300)
-    assert found.risk < found.bound <= 0.2
-    assert found.first.tau == found.curve[-1].tau > found.tau > found.last.tau == -np.inf
-    assert found.first.risk > found.risk
-    assert 0 < found.saved < 1
-    assert found.speaks_for == 1
-    assert "at most 0.2" in found.sentence
-    assert "at most 0.05" in found.sentence
-    assert str(found) == found.sentence
-    at = [p for p in found.curve if p.tau == found.interval[0]]
-    assert (at[0].risk, at[0].cost) == (found.risk, found.cost)
-    after = found.curve[found.curve.index(at[0]) + 1]
+    certificate = certify(data, 0.2)
+    assert (certificate.status, certificate.zone, certificate.method, certificate.n, certificate.people) == (
+        "certified",
+        "certified",
+        "cp",
+        300,
+        300,
+    )
+    assert certificate.risk < certificate.bound <= 0.2
+    assert certificate.first.tau == certificate.curve[-1].tau > certificate.tau > certificate.last.tau == -np.inf
+    assert certificate.first.risk > certificate.risk
+    assert 0 < certificate.saved < 1
+    assert certificate.speaks_for == 1
+    assert "at most 0.2" in certificate.sentence
+    assert "at most 0.05" in certificate.sentence
+    assert str(certificate) == certificate.sentence
+    at = [p for p in certificate.curve if p.tau == certificate.interval[0]]
+    assert (at[0].risk, at[0].cost) == (certificate.risk, certificate.cost)
+    after = certificate.curve[certificate.curve.index(at[0]) + 1]
     assert at[0].p <= 0.05 < after.p, "the first failure comes right after"
-    assert len(found.curve) <= 202
+    assert len(certificate.curve) <= 202
 
 
 @pytest.mark.parametrize("settings", [{}, {"bound": "paper"}, {"bound": "wsr"}, {"target": "early", "anchor": 0.1}])
 @pytest.mark.parametrize("n", [5, 300])
 def test_json_brings_it_back(settings, n):
-    found = certify(simulate_records(n, seed=1), 0.2, **settings)
-    told = json.loads(found.to_json())
-    assert told["version"] == 1
-    assert told["curve"][0]["tau"] == "-inf"
-    assert Certificate.from_json(found.to_json()) == found
+    certificate = certify(simulate_records(n, seed=1), 0.2, **settings)
+    values = json.loads(certificate.to_json())
+    assert values["version"] == 1
+    assert values["curve"][0]["tau"] == "-inf"
+    assert Certificate.from_json(certificate.to_json()) == certificate
 
 
 @pytest.mark.parametrize("settings", [{}, {"bound": "paper"}, {"bound": "wsr"}])
 def test_every_point_of_the_curve_is_what_its_threshold_does(settings):
     data = simulate_records(150, seed=3)
-    found = certify(data, 0.2, **settings)
+    certificate = certify(data, 0.2, **settings)
     losses = data.frame().set_index(["person", "step"]).loss
-    for point in found.curve:
-        stops = replace(found, tau=point.tau).stop(data)
+    for point in certificate.curve:
+        stops = replace(certificate, tau=point.tau).stop(data)
         lost = losses.loc[list(zip(stops.person, stops.step, strict=True))]
         assert point.risk == pytest.approx(lost.mean())
         assert point.triggered == pytest.approx(stops.triggered.mean())
         assert point.cost == pytest.approx(stops.spent.mean())
         assert point.risk < point.bound
         assert (point.p <= 0.05) == (point.bound <= 0.2)
-    assert found.left_out == 0
+    assert certificate.left_out == 0
     assert certify(without_plans(7)).left_out == 7
 
 
@@ -80,37 +86,42 @@ def test_a_certificate_cannot_be_changed():
 def test_all_thresholds_may_pass_and_then_one_stops_at_the_first_plan():
     data = simulate_records(200, seed=1)
     sure = Records.from_frame(data.frame().assign(loss=0.0))
-    found = certify(sure, 0.2)
-    assert found.complete
-    assert found.tau == np.inf
-    assert Certificate.from_json(found.to_json()).tau == np.inf
+    certificate = certify(sure, 0.2)
+    assert certificate.complete
+    assert certificate.tau == np.inf
+    assert Certificate.from_json(certificate.to_json()).tau == np.inf
     steps = sure.frame()[sure.legal].groupby("person").step.min()
-    assert np.array_equal(found.stop(sure).step, steps)
+    assert np.array_equal(certificate.stop(sure).step, steps)
 
 
-def some_risky(n):
+def a_third_lost(n):
     data = simulate_records(n)
     return Records.from_frame(data.frame().assign(loss=(data.person % 3 == 0).astype(float)))
 
 
 UNCERTIFIED = {
     "data_limited": lambda: certify(simulate_records(8), 0.1),
-    "risk_limited": lambda: certify(some_risky(300), 0.1),
+    "risk_limited": lambda: certify(a_third_lost(300), 0.1),
     "undefined": lambda: certify(without_plans()),
 }
 
 
 @pytest.mark.parametrize("status", UNCERTIFIED)
 def test_not_certified_means_no_promise_anywhere(status):
-    found = UNCERTIFIED[status]()
-    assert found.status == status
-    assert not found.certified
-    assert found.saved is None
-    for text in (found.sentence, str(found), found._repr_html_(), found.stop(simulate_records(3)).sentence):
+    certificate = UNCERTIFIED[status]()
+    assert certificate.status == certificate.zone == status
+    assert not certificate.certified
+    assert certificate.saved is None
+    for text in (
+        certificate.sentence,
+        str(certificate),
+        certificate._repr_html_(),
+        certificate.stop(simulate_records(3)).sentence,
+    ):
         assert not PROMISE.search(text), text
-    assert found.sentence.startswith("No certificate")
-    assert not found.stop(simulate_records(3)).triggered.any(), "the strictest rule never stops early"
-    assert Certificate.from_json(found.to_json()) == found
+    assert certificate.sentence.startswith("No certificate")
+    assert not certificate.stop(simulate_records(3)).triggered.any(), "the strictest rule never stops early"
+    assert Certificate.from_json(certificate.to_json()) == certificate
 
 
 def test_zones_of_certificates():
@@ -126,8 +137,8 @@ def test_zones_of_certificates():
 
 
 def test_one_person_is_data_limited():
-    found = certify(simulate_records(1), 0.2)
-    assert (found.status, found.n, found.n_more) == ("data_limited", 1, 13)
+    certificate = certify(simulate_records(1), 0.2)
+    assert (certificate.status, certificate.n, certificate.n_more) == ("data_limited", 1, 13)
 
 
 def test_whom_the_sentence_is_about():
@@ -149,23 +160,23 @@ def grouped(n=300, small=10):
 def test_groups_stand_alone():
     data = grouped()
     certifier = RecourseCertifier(alpha=0.2, groups="separate").calibrate(data)
-    found = certifier.certificate_
-    assert list(found) == ["large", "small"]
-    assert found["large"].certified
-    assert not found["small"].certified, "below the floor, and never that of all people together"
-    assert found["small"].sentence.startswith("No certificate in group 'small'")
-    assert not PROMISE.search(found["small"].sentence)
+    certificates = certifier.certificate_
+    assert list(certificates) == ["large", "small"]
+    assert certificates["large"].certified
+    assert not certificates["small"].certified, "below the floor, and never that of all people together"
+    assert certificates["small"].sentence.startswith("No certificate in group 'small'")
+    assert not PROMISE.search(certificates["small"].sentence)
     alone = certify(data.take(data.group == "large"), 0.2)
-    assert (found["large"].tau, found["large"].n) == (alone.tau, alone.n)
+    assert (certificates["large"].tau, certificates["large"].n) == (alone.tau, alone.n)
     stops = certifier.stop(data)
     assert not stops["small"].triggered.any()
     assert stops["large"].triggered.any()
-    assert certifier.evaluate(data)["large"].risk == found["large"].risk
-    assert GroupCertificates.from_json(found.to_json()) == found
+    assert certifier.evaluate(data)["large"].risk == certificates["large"].risk
+    assert GroupCertificates.from_json(certificates.to_json()) == certificates
     joint = RecourseCertifier(alpha=0.2, groups="joint").calibrate(data).certificate_
     assert joint["large"].delta == 0.025
     with pytest.raises(UnknownNameError, match="no group named 'larg'; did you mean 'large'"):
-        found["larg"]
+        certificates["larg"]
     with pytest.raises(DataError, match="need the column 'group'"):
         RecourseCertifier(groups="joint").calibrate(simulate_records(5))
 
@@ -174,5 +185,5 @@ def test_a_hostile_label_shows_as_text():
     data = simulate_records(20)
     evil = "<script>x</script>"
     frame = pd.DataFrame(data.frame()).assign(group=evil)
-    found = RecourseCertifier(groups="joint").calibrate(Records.from_frame(frame)).certificate_
-    assert "<script>" not in found._repr_html_()
+    certificates = RecourseCertifier(groups="joint").calibrate(Records.from_frame(frame)).certificate_
+    assert "<script>" not in certificates._repr_html_()

@@ -11,20 +11,20 @@ from edfa.certification.stopping import Runs
 from edfa.errors import DataError, MismatchError, SettingError
 
 
-def test_the_cost_certificate_is_the_walk_from_the_other_end():
+def test_the_cost_is_tested_from_the_loosest_threshold_down():
     data = simulate_records(400, seed=5)
     risk = certify(data, 0.2)
     curve = trace(Runs.from_records(data))
     levels = np.append(-np.inf, np.unique(curve.trigger_signal))
     for limit in (0.25, 0.35, 0.5, 0.9):
-        found = certify_cost(data, risk, limit, budget=5.0)
+        certificate = certify_cost(data, risk, limit, budget=5.0)
         passed = [hb_p_value(c / 5, 400, limit, form="kl") <= 0.05 for c in curve.cost(levels)]
         loosest = len(passed) - next((i for i, ok in enumerate(passed[::-1]) if not ok), len(passed))
-        assert found.lowest == (None if loosest == len(levels) else levels[loosest])
-        assert found.holds == (found.lowest is not None and risk.tau >= found.lowest)
-        assert found.share == pytest.approx(risk.cost / 5)
-        assert CostCertificate.from_json(found.to_json()) == found
-        assert found.holds == ("at most" in found.sentence)
+        assert certificate.lowest == (None if loosest == len(levels) else levels[loosest])
+        assert certificate.holds == (certificate.lowest is not None and risk.tau >= certificate.lowest)
+        assert certificate.share == pytest.approx(risk.cost / 5)
+        assert CostCertificate.from_json(certificate.to_json()) == certificate
+        assert certificate.holds == ("at most" in certificate.sentence)
     assert certify_cost(data, risk, 0.5, budget=5.0).holds
     assert not certify_cost(data, risk, 0.2, budget=5.0).holds
 
@@ -41,10 +41,10 @@ def test_false_cost_certificates_are_rarer_than_delta(form):
     for payers in paying:
         signal = np.where(step == 1, 0.5, np.where(person < payers, 2.0, 1.0))
         data = Records(person, 0 * step, step, 10.0 * step, signal, 0.0 * step, np.ones(2 * n, dtype=bool))
-        found = certify_cost(data, certify(data, 0.2), limit, budget=10.0, form=form)
-        assert found.lowest in (1.0, 2.0)
-        assert (found.lowest == 1.0) == (hb_p_value(payers / n, n, limit, form=form) <= DELTA)
-        false.append(found.lowest == 1.0)
+        certificate = certify_cost(data, certify(data, 0.2), limit, budget=10.0, form=form)
+        assert certificate.lowest in (1.0, 2.0)
+        assert (certificate.lowest == 1.0) == (hb_p_value(payers / n, n, limit, form=form) <= DELTA)
+        false.append(certificate.lowest == 1.0)
     assert 10 < times @ np.array(false) <= MOST
 
 

@@ -1,15 +1,28 @@
 """Do the certificates hold: exact enumeration where it is possible, simulation over 10,000 draws elsewhere.
 
-The draws are decided by the same functions the certifier calls, on arrays of draws at once; a share of them also goes
+The draws are decided by the same functions the certifier calls, on arrays of draws at once; some of them also go
 through the certifier from records on, and must come out the same.
 """
 
-from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pytest
 from scipy import stats
-from worlds import ALPHA, DELTA, DRAWS, HALF, MONOTONE, MOST, WANDERING, WORLDS, World, as_records, rules_passed
+from worlds import (
+    ALPHA,
+    DELTA,
+    DRAWS,
+    HALF,
+    MONOTONE,
+    MOST,
+    WANDERING,
+    WORLDS,
+    World,
+    as_records,
+    records_of_draws,
+    rules_passed,
+)
 
 from edfa.certification import (
     Records,
@@ -25,20 +38,25 @@ N = 80
 COUNTED = ("hb", "hb_kl", "cp", "hoeffding")
 
 
+@lru_cache(maxsize=4)
+def draw(world, n=N, seed=0):
+    """10,000 draws; several bounds decide on the same ones."""
+    return world.draw(n, DRAWS, seed)
+
+
 def decide(bound, world, losses, defined, alpha=ALPHA, delta=DELTA):
     """How many rules pass, for each draw."""
     people = defined.sum(axis=1)
     if bound != "wsr":
         lost = (losses * defined[..., None]).sum(axis=1)
-        most = critical_losses(people, alpha, delta, bound, **({} if bound == "cp" else {"m": world.seeds}))
-        return leading(lost <= most[:, None])
+        allowed = critical_losses(people, alpha, delta, bound, **({} if bound == "cp" else {"m": world.seeds}))
+        return leading(lost <= allowed[:, None])
     passed = np.zeros(len(losses), dtype=int)
     for n in np.unique(people):  # given how many are defined, their losses are still independent
         rows = people == n
-        kept = losses[rows][defined[rows]].reshape(rows.sum(), n, -1) / world.seeds
-        p = np.concatenate(
-            [wsr_p_value(np.moveaxis(part, 1, 2), alpha, delta) for part in np.array_split(kept, 1 + len(kept) // 500)]
-        )
+        means = losses[rows][defined[rows]].reshape(rows.sum(), n, -1) / world.seeds
+        parts = np.array_split(means, 1 + len(means) // 500)
+        p = np.concatenate([wsr_p_value(np.moveaxis(part, 1, 2), alpha, delta) for part in parts])
         passed[rows] = leading(p <= delta)
     return passed
 
@@ -51,8 +69,7 @@ def settings(bound):
 @pytest.mark.parametrize("bound", [*COUNTED, "wsr"])
 def test_false_certificates_are_rarer_than_delta(bound, name):
     world = WORLDS[name]
-    losses, defined = world.draw(N, DRAWS)
-    passed = decide(bound, world, losses, defined)
+    passed = decide(bound, world, *draw(world))
     assert world.violated(passed).sum() <= MOST
     assert bound == "hoeffding" or (passed > 1).mean() > 0.2, "and it is no certificate that never certifies"
 
@@ -61,8 +78,7 @@ def test_false_certificates_are_rarer_than_delta(bound, name):
 @pytest.mark.parametrize("tied", [True, False])
 def test_false_certificates_with_several_seeds(bound, tied):
     world = World((0.02, 0.1, 0.203, 0.3), tied=tied, seeds=5)
-    losses, defined = world.draw(N, DRAWS, seed=3)
-    assert world.violated(decide(bound, world, losses, defined)).sum() <= MOST
+    assert world.violated(decide(bound, world, *draw(world, seed=3))).sum() <= MOST
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -77,8 +93,8 @@ def test_the_certifier_decides_as_the_draws_are_decided(bound, name):
             records = as_records(one, legal, world.seeds)
             # The horizon of the bets is the number of defined people in the draws.
             chosen = settings(bound) | ({"horizon": int(legal.sum())} if bound == "wsr" else {})
-            found = RecourseCertifier(ALPHA, DELTA, **chosen).search(records)
-            assert rules_passed(found, one.shape[1]) == passed
+            result = RecourseCertifier(ALPHA, DELTA, **chosen).search(records)
+            assert rules_passed(result, one.shape[1]) == passed
 
 
 @pytest.mark.parametrize(
@@ -89,30 +105,22 @@ def test_the_certifier_decides_as_the_draws_are_decided(bound, name):
 def test_from_records_to_certificates_ten_thousand_times(settings, bound):
     """Nothing left out: the certifier on records of a risk that goes up and down; of some people for one target."""
     world, n, others = World((0.0, 0.203, 0.1, 0.203), tied=False), 30, 20
-    losses, defined = world.draw(n + others, DRAWS, seed=11)
-    shape = as_records(losses[0], defined[0])
-    if "target" in settings:
-        shape = replace(shape, refused=shape.person < n)
-    else:
-        losses, shape = losses[:, :n], shape.take(shape.person < n)
+    losses, defined = draw(world, n + others, seed=11)
+    refused = np.repeat(np.arange(n + others) < n, 4) if "target" in settings else None
+    if refused is None:
+        losses, defined = losses[:, :n], defined[:, :n]
     certifier = RecourseCertifier(ALPHA, DELTA, **settings)
-    passed = np.empty(DRAWS, dtype=int)
-    for i, one in enumerate(losses[:, :, ::-1].reshape(DRAWS, -1).astype(float)):
-        object.__setattr__(shape, "loss", one)  # new losses on the same runs, to spare the checks
-        passed[i] = rules_passed(certifier.search(shape), 4)
+    draws = records_of_draws(losses, defined, refused)
+    passed = np.array([rules_passed(certifier.search(records), 4) for records in draws])
     expected = stats.binom.cdf(critical_losses(n, ALPHA, DELTA, bound), n, 0.203)
     low, high = stats.binom.ppf([0.0005, 0.9995], DRAWS, expected)
     assert low <= world.violated(passed).sum() <= high <= MOST
 
 
 def test_bets_of_some_size_ten_thousand_times():
-    world, n = World((0.0, 0.203, 0.1, 0.203), tied=False), 30
-    losses, defined = world.draw(n, DRAWS, seed=12)
-    shape, certifier = as_records(losses[0], defined[0]), RecourseCertifier(ALPHA, DELTA, bound="wsr")
-    false = 0
-    for one in losses[:, :, ::-1].reshape(DRAWS, -1).astype(float):
-        object.__setattr__(shape, "loss", one)
-        false += world.violated(rules_passed(certifier.search(shape), 4))
+    world, certifier = World((0.0, 0.203, 0.1, 0.203), tied=False), RecourseCertifier(ALPHA, DELTA, bound="wsr")
+    draws = records_of_draws(*draw(world, 30, seed=12))
+    false = sum(world.violated(rules_passed(certifier.search(records), 4)) for records in draws)
     assert 100 < false <= MOST
 
 
@@ -128,7 +136,7 @@ def probe(lost, n):
 
 
 def rate(passes_probed, n):
-    """The exact chance of a false certificate when the probed rule has risk exactly alpha."""
+    """The exact probability of a false certificate when the probed rule has risk exactly alpha."""
     return stats.binom.pmf(np.arange(n + 1), n, ALPHA) @ np.array([passes_probed(lost) for lost in range(n + 1)])
 
 
@@ -148,10 +156,10 @@ def test_the_probe_equals_its_exact_rate(bound, n):
     certifier = RecourseCertifier(ALPHA, DELTA, bound=bound)
     passed = [rules_passed(certifier.search(probe(lost, n)), 4) for lost in range(n + 1)]
     assert set(passed) == {2, 3}, "the safe rules always pass, the rule of risk 1 never does"
-    told = rate(lambda lost: passed[lost] == 3, n)
-    assert told == pytest.approx(KNOWN[bound, n], abs=5e-6)
+    exact = rate(lambda lost: passed[lost] == 3, n)
+    assert exact == pytest.approx(KNOWN[bound, n], abs=5e-6)
     allowed = max(k for k in range(n + 1) if passed[k] == 3)
-    assert told == pytest.approx(stats.binom.cdf(allowed, n, ALPHA), rel=1e-12)
+    assert exact == pytest.approx(stats.binom.cdf(allowed, n, ALPHA), rel=1e-12)
 
 
 def test_the_probe_catches_the_first_failing_threshold_and_its_sibling():
@@ -166,8 +174,7 @@ def test_the_probe_catches_the_first_failing_threshold_and_its_sibling():
 
 def test_the_probe_by_betting_in_simulation():
     world = World((0.0, 0.0, ALPHA, 1.0))
-    losses, defined = world.draw(N, DRAWS, seed=4)
-    passed = decide("wsr", world, losses, defined)
+    passed = decide("wsr", world, *draw(world, seed=4))
     assert passed.min() >= 2
     assert passed.max() == 3
     assert 0.005 < (passed == 3).mean() <= MOST / DRAWS
@@ -234,7 +241,7 @@ def test_bug_a_peeking_look_after_every_ten_people():
     assert np.any(bets, axis=0).mean() <= 0.065
 
 
-# Targets that speak of some people only
+# Targets that are about some people only
 
 
 def early_world(n, draws, seed):
@@ -266,12 +273,12 @@ def early_records(early, lost):
 
 def test_early_stoppers_are_covered_and_the_certifier_agrees():
     early, lost = early_world(150, DRAWS, seed=12)
-    hits, spoken = (early & lost).sum(axis=1), early.sum(axis=1)
+    hits, eligible = (early & lost).sum(axis=1), early.sum(axis=1)
     risks = np.array([0.08, 0.203, 0.1])
     worst = np.maximum.accumulate(np.append(0.0, risks))
     ways = {
-        "cp": cp_p_value(n=spoken, mu=ALPHA, losses=hits) <= DELTA,
-        "hb": hb_p_value((hits + ALPHA * (150 - spoken)) / 150, 150, ALPHA) <= DELTA,
+        "cp": cp_p_value(n=eligible, mu=ALPHA, losses=hits) <= DELTA,
+        "hb": hb_p_value((hits + ALPHA * (150 - eligible)) / 150, 150, ALPHA) <= DELTA,
     }
     for bound, passes in ways.items():
         passed = leading(passes)
@@ -279,9 +286,9 @@ def test_early_stoppers_are_covered_and_the_certifier_agrees():
         assert (passed > 0).mean() > 0.2
         certifier = RecourseCertifier(ALPHA, DELTA, bound=bound, target="early", anchor=1.5)
         for i in range(40):
-            found = certifier.search(early_records(early[i], lost[i]))
-            assert found.tried[0] == 1.5
-            assert passed[i] == (found.passed > 0 and (np.array([1.5, 2, 3]) <= found.tau).sum())
+            result = certifier.search(early_records(early[i], lost[i]))
+            assert result.thresholds[0] == 1.5
+            assert passed[i] == (result.passed > 0 and (np.array([1.5, 2, 3]) <= result.tau).sum())
 
 
 def test_the_promise_to_early_stoppers_needs_its_own_target():
@@ -292,8 +299,8 @@ def test_the_promise_to_early_stoppers_needs_its_own_target():
         early = random.random((200, 1)) < 0.25
         records = early_records(early, random.random((200, 1)) < 0.6)
         for target, anchor in (("all", None), ("early", 1.0)):
-            found = RecourseCertifier(ALPHA, DELTA, bound="cp", target=target, anchor=anchor).search(records)
-            certified[target] += found.passed > 0 and found.tau >= 1.0
+            result = RecourseCertifier(ALPHA, DELTA, bound="cp", target=target, anchor=anchor).search(records)
+            certified[target] += result.passed > 0 and result.tau >= 1.0
     assert certified["all"] > 12
     assert certified["early"] == 0
 

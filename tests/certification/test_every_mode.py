@@ -1,19 +1,25 @@
-"""Do all certificates hold: 10,000 calibration sets for every mode and every population, through the certifier itself.
+"""Do all certificates hold: 10,000 calibration sets for each mode and population, through the certifier itself.
 
 Nothing is worked out beside it: each different draw becomes records, and what comes out is held against the exact risk
-of the population. That draws which differ only in who is who give the same is tested in test_walk.py; for bets, whose
-order counts, they are not taken as one.
+of the population. That draws which differ only in who is who give the same is tested in test_fixed_sequence.py; for
+bets, whose order counts, they are not taken as one.
+
+The modes cross six factors. By default a covering design runs: cases in which every pair of values that occurs in the
+cross occurs at least once. ``--long`` runs the whole cross.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from kinds import draws, is_false, population
+from populations import draws, is_false, population
 from scipy import stats
 from worlds import World, as_records, rules_passed
 
-from edfa.certification import RecourseCertifier, certify_jointly, certify_on_average
+from edfa.certification import RecourseCertifier, certify_expected_risk, certify_jointly
 from edfa.certification import fixed_sequence as module
 from edfa.certification.fixed_sequence import RiskTest
 
@@ -21,73 +27,109 @@ DRAWS, ALPHA, DELTA = 10_000, 0.45, 0.2
 MOST = stats.binom.ppf(0.999, DRAWS, DELTA)  # more false certificates than this happen by chance in 0.1 % of cases
 NAMES = ("monotone", "non-monotone", "half undefined")
 BOUNDS = ("hb", "hb_kl", "cp", "hoeffding", "wsr")
-MODES = [
-    *(("all", undefined, bound) for undefined in ("drop", "alpha", "zero", "one") for bound in (*BOUNDS, "paper")),
-    *(
-        (target, undefined, bound)
-        for target in ("early", "refused")
-        for undefined in ("drop", "alpha")
-        for bound in BOUNDS
-    ),
-]
+WALKS = {"grid_free": {}, "fixed": {"grid": [0.5, 1, 1.5, 2, 3]}, "quantile": {"grid": 20}}
 
 
-def size(bound, people):
-    """How many people: bets get few, so that the same orders come again; more where most are not spoken of."""
-    spoken = people.share[people.legal.any(axis=(1, 2)) & people.refused.any(axis=(1, 2))].sum()
-    return (6 if spoken > 0.4 else 9) if bound == "wsr" else 20
+class Mode(NamedTuple):
+    target: str
+    undefined: str
+    bound: str
+    population: str
+    seeds: int = 1
+    walk: str = "grid_free"
+
+    @property
+    def alpha(self):
+        """Where half of the people are undefined and count as lost, half are lost at every threshold."""
+        return 0.7 if (self.population, self.undefined) == ("half undefined", "one") else ALPHA
+
+    @property
+    def pairs(self):
+        """Every two factors with their values."""
+        return set(combinations(zip(self._fields, self, strict=True), 2))
+
+    @property
+    def expense(self):
+        """About how many different draws there are, the fewest being 1: bets count their order."""
+        if self.bound != "wsr":
+            return 1
+        return 1 + (self.population != "monotone") * (1 + (self.target != "all") + (self.seeds > 1)) ** 2
 
 
-def walked(certifier, records):
-    """What the walk lets through: its first and its last threshold, or None."""
-    found = certifier.search(records)
-    return (found.tried[0], found.tau) if found is not None and found.passed else None
+def cross() -> Iterator[Mode]:
+    """All modes that there are."""
+    for name in NAMES:
+        for undefined in ("drop", "alpha", "zero", "one"):
+            yield from (Mode("all", undefined, bound, name) for bound in (*BOUNDS, "paper"))
+        for target in ("early", "refused"):
+            for undefined in ("drop", "alpha"):
+                yield from (Mode(target, undefined, bound, name) for bound in BOUNDS)
+        yield from (Mode("all", "drop", b, name, seeds=2) for b in ("hb", "hb_kl", "hoeffding", "wsr", "paper"))
+        yield from (Mode("all", "drop", "cp", name, walk=walk) for walk in ("fixed", "quantile"))
 
 
-def share_false(certifier, people, n, seed, ordered):
+def covering(modes: list[Mode]) -> list[Mode]:
+    """Some of ``modes`` that have all of their pairs: time and again the one with most new pairs for its expense."""
+    chosen, missing = [], set().union(*(mode.pairs for mode in modes))
+    while missing:
+        best = max(modes, key=lambda mode: len(mode.pairs & missing) / mode.expense)  # the first of equals
+        chosen.append(best)
+        missing -= best.pairs
+    return chosen
+
+
+CROSS = list(cross())
+COVERING = covering(CROSS)
+
+
+def test_the_covering_design_has_every_pair_of_values():
+    assert set().union(*(mode.pairs for mode in COVERING)) == set().union(*(mode.pairs for mode in CROSS))
+    assert len(CROSS) == len(set(CROSS)) == 153
+    assert len(COVERING) <= 40
+
+
+def size(mode, people):
+    """How many people: bets get few, so that the same orders come again; more where most are not eligible."""
+    if mode.seeds > 1:
+        return 5 if mode.bound == "wsr" else 12
+    eligible = people.share[people.legal.any(axis=(1, 2)) & people.refused.any(axis=(1, 2))].sum()
+    return (6 if eligible > 0.4 else 9) if mode.bound == "wsr" else 20
+
+
+def passed(certifier, records):
+    """What the tests let through: the first and the last threshold, or None."""
+    result = certifier.search(records)
+    return (result.thresholds[0], result.tau) if result is not None and result.passed else None
+
+
+def count_false(certifier, people, n, seed, ordered):
     """How many of 10,000 draws give a false certificate, and how many give one at all."""
     false = certified = 0
-    told = {"target": certifier.target, "undefined": certifier.undefined}
+    about = {"target": certifier.target, "undefined": certifier.undefined}
     records = people.records(np.zeros(n, dtype=int))
     for kinds, times in zip(*draws(people, n, DRAWS, seed, ordered=ordered), strict=True):
-        found = walked(certifier, people.refill(records, kinds))
-        certified += times * (found is not None)
-        false += times * (found is not None and is_false(people, certifier.alpha, found, **told))
+        interval = passed(certifier, people.refill(records, kinds))
+        certified += times * (interval is not None)
+        false += times * (interval is not None and is_false(people, certifier.alpha, interval, **about))
     return false, certified
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("target", "undefined", "bound"), MODES)
-def test_false_certificates_are_rarer_than_delta(target, undefined, bound, name):
-    alpha = 0.7 if (name, undefined) == ("half undefined", "one") else ALPHA
-    people = population(name, alpha, target=target, undefined=undefined)
-    settings = {"anchor": 1.0} if target == "early" else {}
-    certifier = RecourseCertifier(alpha, DELTA, bound=bound, target=target, undefined=undefined, **settings)
-    false, certified = share_false(certifier, people, size(bound, people), 1, ordered=bound == "wsr")
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param(m, marks=() if m in COVERING else pytest.mark.long, id="-".join(map(str, m))) for m in CROSS],
+)
+def test_false_certificates_are_rarer_than_delta(mode):
+    people = population(mode.population, mode.alpha, target=mode.target, undefined=mode.undefined, seeds=mode.seeds)
+    settings = WALKS[mode.walk] | ({"anchor": 1.0} if mode.target == "early" else {})
+    certifier = RecourseCertifier(
+        mode.alpha, DELTA, mode.bound, mode.walk, target=mode.target, undefined=mode.undefined, **settings
+    )
+    seed = 2 if mode.seeds > 1 else 1 if mode.walk == "grid_free" else 3
+    false, certified = count_false(certifier, people, size(mode, people), seed, ordered=mode.bound == "wsr")
     assert false <= MOST
     assert certified > 0, "and it is no certificate that never certifies"
-    assert bound not in ("cp", "wsr") or false > 0, "nor one that is never put to the test"
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("bound", ["hb", "hb_kl", "hoeffding", "wsr", "paper"])
-def test_with_two_seeds_a_person(bound, name):
-    people = population(name, ALPHA, seeds=2)
-    certifier = RecourseCertifier(ALPHA, DELTA, bound=bound)
-    false, certified = share_false(certifier, people, 5 if bound == "wsr" else 12, 2, ordered=bound == "wsr")
-    assert false <= MOST
-    assert certified > 0
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "walk", [{"walk": "fixed", "grid": [0.5, 1, 1.5, 2, 3]}, {"walk": "quantile", "grid": 20}], ids=str
-)
-def test_on_grids(walk, name):
-    people = population(name, ALPHA)
-    false, certified = share_false(RecourseCertifier(ALPHA, DELTA, bound="cp", **walk), people, 20, 3, ordered=False)
-    assert 0 < false <= MOST
-    assert certified > false
+    assert mode.bound not in ("cp", "wsr") or mode.seeds > 1 or false > 0, "nor one that is never put to the test"
+    assert mode.walk == "grid_free" or certified > false
 
 
 def outcomes(certificates, people):
@@ -98,15 +140,15 @@ def outcomes(certificates, people):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("groups", ["separate", "joint"])
 def test_groups(groups, name):
-    """Two groups: each holds with chance 1 - delta; jointly made, both together do."""
+    """Two groups: each holds with probability 1 - delta; jointly made, both together do."""
     people = population(name, ALPHA)
     both, times = _pairs_of_draws(people, n := 6, seed=4)
     false = np.zeros((len(both), 2), dtype=bool)
     for i, kinds in enumerate(both):
         records = people.records(kinds, np.repeat(["a", "b"], n))
-        found = RecourseCertifier(ALPHA, DELTA, bound="cp", groups=groups).calibrate(records).certificate_
-        assert list(found) == ["a", "b"]
-        false[i] = outcomes(found.values(), people)
+        certificates = RecourseCertifier(ALPHA, DELTA, bound="cp", groups=groups).calibrate(records).certificate_
+        assert list(certificates) == ["a", "b"]
+        false[i] = outcomes(certificates.values(), people)
     each, together = times @ false, times @ false.any(axis=1)
     assert 0 < each.min() <= each.max() <= MOST
     assert groups == "separate" or together <= MOST
@@ -121,10 +163,11 @@ def test_candidates(name):
     false, shares = np.zeros(len(both), dtype=bool), set()
     for i, kinds in enumerate(both):
         candidates = {"sure": best, "a": people.records(kinds[:n]), "b": people.records(kinds[n:])}
-        found = certify_jointly(candidates, ALPHA, DELTA, bound="cp").certificates
-        shares.add(round(found["a"].delta, 9))
-        assert found["b"].delta == pytest.approx(DELTA / 3 + found["a"].delta * found["a"].complete)
-        false[i] = any(outcomes([found["a"], found["b"]], people))
+        certificates = certify_jointly(candidates, ALPHA, DELTA, bound="cp").certificates
+        a, b = certificates["a"], certificates["b"]
+        shares.add(round(a.delta, 9))
+        assert b.delta == pytest.approx(DELTA / 3 + a.delta * a.complete)
+        false[i] = any(outcomes([a, b], people))
     assert shares == {round(2 * DELTA / 3, 9)}
     assert 0 < times @ false <= MOST
 
@@ -144,33 +187,33 @@ def test_looking_after_every_person(name):
     people, n, false = population(name, ALPHA), 6, 0
     certifier = RecourseCertifier(ALPHA, DELTA, horizon=n)
     for kinds, times in zip(*draws(people, n, DRAWS, 6, ordered=True), strict=True):
-        looks = (walked(certifier, people.records(kinds[:look])) for look in range(2, n + 1))
-        false += times * any(found is not None and is_false(people, ALPHA, found) for found in looks)
+        looks = (passed(certifier, people.records(kinds[:look])) for look in range(2, n + 1))
+        false += times * any(interval is not None and is_false(people, ALPHA, interval) for interval in looks)
     assert 0 < false <= MOST
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_on_average(name):
+def test_expected_risk(name):
     """Without a confidence level: the mean over draws of the risk, zero where nothing is issued, is at most alpha."""
     people = population(name, ALPHA)
     levels, risks = people.risks("all", "drop")
-    told, issued = [], 0
+    means, issued = [], 0
     kinds, times = draws(people, 12, DRAWS, 8, ordered=False)
     for row in kinds:
-        tau = certify_on_average(people.records(row), ALPHA).tau
-        told.append(0.0 if tau is None else risks[np.searchsorted(levels, tau, side="right") - 1])
+        tau = certify_expected_risk(people.records(row), ALPHA).tau
+        means.append(0.0 if tau is None else risks[np.searchsorted(levels, tau, side="right") - 1])
         issued += tau is not None
-    mean = np.average(told, weights=times)
-    error = np.sqrt(np.average((np.array(told) - mean) ** 2, weights=times) / DRAWS)
+    mean = np.average(means, weights=times)
+    error = np.sqrt(np.average((np.array(means) - mean) ** 2, weights=times) / DRAWS)
     assert mean <= ALPHA + 3.1 * error
-    assert issued > len(told) / 2
+    assert issued > len(means) / 2
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_populations_are_what_they_say(name):
     """The exact risks, against records of very many people; and the bad rules are bad for each target and policy."""
-    for target, undefined, _ in {(t, u, "") for t, u, _ in MODES}:
-        alpha = 0.7 if (name, undefined) == ("half undefined", "one") else ALPHA
+    for target, undefined in {(mode.target, mode.undefined) for mode in CROSS}:
+        alpha = Mode(target, undefined, "hb", name).alpha
         people = population(name, alpha, target=target, undefined=undefined)
         assert people.share.sum() == pytest.approx(1)
         _, risks = people.risks(target, undefined)
@@ -180,9 +223,9 @@ def test_the_populations_are_what_they_say(name):
             assert np.any(np.diff(risks[: people.loss.shape[2]]) < 0)
         kinds = np.random.default_rng(7).choice(len(people.share), 20_000, p=people.share)
         certifier = RecourseCertifier(alpha, bound="hb", target=target, undefined=undefined, anchor=1.0)
-        found = certifier.search(people.records(kinds))
-        exact = risks[np.searchsorted(people.risks(target, undefined)[0], found.curve.tau, side="right") - 1]
-        assert np.allclose(found.curve.risk, exact, atol=0.02)
+        curve = certifier.search(people.records(kinds)).curve
+        exact = risks[np.searchsorted(people.risks(target, undefined)[0], curve.tau, side="right") - 1]
+        assert np.allclose(curve.risk, exact, atol=0.02)
 
 
 # Deliberate bugs, put into the certifier itself: each must be caught by the same count of false certificates
@@ -190,24 +233,24 @@ def test_the_populations_are_what_they_say(name):
 
 def first_failing(patch):
     """Certifying the threshold that failed."""
-    walk = RiskTest.walk
-    patch.setattr(RiskTest, "walk", lambda self, curve, points: min(walk(self, curve, points) + 1, len(points)))
+    count = RiskTest.count_passed
+    patch.setattr(RiskTest, "count_passed", lambda self, *args: min(count(self, *args) + 1, len(args[1])))
 
 
 def no_running_maximum(patch):
     """Equation (bound1) as printed: the largest threshold that passes, whatever happened before it."""
 
-    def walk(self, curve, points):
+    def count(self, curve, points):
         passed = np.flatnonzero(self.p_values(curve, points) <= self.delta)
         return int(passed[-1]) + 1 if len(passed) else 0
 
-    patch.setattr(RiskTest, "walk", walk)
+    patch.setattr(RiskTest, "count_passed", count)
 
 
 def all_people_for_the_defined(patch):
     """The mean over the defined, with the number of all: 100 here."""
-    most = module._most
-    patch.setattr(module, "_most", lambda n, *levels: most(100, *levels) * n // 100)
+    allowed = module._allowed_losses
+    patch.setattr(module, "_allowed_losses", lambda n, *levels: allowed(100, *levels) * n // 100)
 
 
 def two_sided_bets(patch):
@@ -237,9 +280,9 @@ def test_a_deliberate_bug_is_caught(bug, monkeypatch):
     if bug is two_sided_bets:  # a rule far above alpha is what a two-sided bet lets through
         people, n = replace(people, share=np.array([0.9, 0.1])), 8
     certifier = RecourseCertifier(ALPHA, DELTA, bound=bound)
-    assert share_false(certifier, people, n, 9, ordered=bound == "wsr")[0] <= MOST
+    assert count_false(certifier, people, n, 9, ordered=bound == "wsr")[0] <= MOST
     bug(monkeypatch)
-    assert share_false(certifier, people, n, 9, ordered=bound == "wsr")[0] > MOST
+    assert count_false(certifier, people, n, 9, ordered=bound == "wsr")[0] > MOST
 
 
 def test_seeds_counted_as_people_are_caught(monkeypatch):
@@ -249,10 +292,10 @@ def test_seeds_counted_as_people_are_caught(monkeypatch):
     certifier = RecourseCertifier(0.2, 0.05, bound="hb")
 
     def false():
-        found = (certifier.search(as_records(*draw, 10)) for draw in zip(losses, defined, strict=True))
-        return sum(world.violated(rules_passed(one, 3)) for one in found)
+        results = (certifier.search(as_records(*draw, 10)) for draw in zip(losses, defined, strict=True))
+        return sum(world.violated(rules_passed(result, 3)) for result in results)
 
     assert false() <= stats.binom.ppf(0.999, times, 0.05)
-    most = module._most
-    monkeypatch.setattr(module, "_most", lambda n, alpha, delta, bound, unit: most(n * unit, alpha, delta, bound, 1))
+    allowed = module._allowed_losses
+    monkeypatch.setattr(module, "_allowed_losses", lambda n, *levels: allowed(n * levels[-1], *levels[:-1], 1))
     assert false() > 1.5 * stats.binom.ppf(0.999, times, 0.05)

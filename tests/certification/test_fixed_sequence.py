@@ -2,6 +2,7 @@
 
 import algorithm2
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,13 +19,13 @@ from edfa.certification.stopping import Runs
 @settings(max_examples=40, deadline=None)
 @given(random_records(most=12), st.integers(2, 30))
 def test_paper_is_algorithm_2(data, grid):
-    alpha, delta = 0.45, 0.3  # levels at which so few people can be certified at all
+    alpha, delta = 0.45, 0.3  # levels at which a handful of people can be certified at all
     tau, feasible, taus, risks = algorithm2.algorithm2(algorithm2.as_people(data), alpha, delta, grid)
     certificate = certify(data, alpha, delta, bound="paper", grid=grid)
     assert (certificate.certified, certificate.tau) == (feasible, tau)
-    found = RecourseCertifier(alpha, delta, bound="paper", grid=grid).search(data)
-    assert np.array_equal(found.thresholds, taus)
-    assert np.allclose(np.maximum.accumulate(found.curve.risk[found.points]), risks)
+    result = RecourseCertifier(alpha, delta, bound="paper", grid=grid).search(data)
+    assert np.array_equal(result.thresholds, taus)
+    assert np.allclose(np.maximum.accumulate(result.curve.risk[result.points]), risks)
     shown = {point.tau: point for point in certificate.curve}
     assert np.allclose(np.maximum.accumulate([shown[tau].risk for tau in taus]), risks)
     assert np.allclose(
@@ -75,9 +76,12 @@ def test_betting_over_a_prefix_changes_nothing():
         curve = trace(Runs.from_records(simulate_records(700, seed=seed, seeds=2)))
         order = np.random.default_rng(seed).permutation(curve.n)
         test = RiskTest("wsr", alpha, 0.05, order)
-        some = np.arange(len(curve.tau))[:: 1 + seed]
-        p = np.concatenate([test.p_values(curve, part) for part in np.array_split(some, 8)])
-        assert test.count_passed(curve, some) == leading(p <= 0.05)
+        points = np.arange(len(curve.tau))[:: 1 + seed]
+        p = np.concatenate([test.p_values(curve, part) for part in np.array_split(points, 8)])
+        assert test.count_passed(curve, points) == leading(p <= 0.05)
+
+
+# Metamorphic relations
 
 
 def changed(data, **columns):
@@ -86,19 +90,16 @@ def changed(data, **columns):
 
 
 def together(*parts):
-    import pandas as pd
-
     return Records.from_frame(pd.concat([part.frame() for part in parts]))
 
 
-def answer(certificate):
+def rounded(certificate):
+    """What must not change, with numbers that are summed in another order rounded."""
     shown = (certificate.status, certificate.tau, certificate.interval, certificate.n)
     return (*shown, round(certificate.risk, 12), round(certificate.bound, 10))
 
 
 WAYS = [{"bound": bound} for bound in ("auto", "paper", "hb", "hb_kl", "wsr", "hoeffding")]
-
-
 ONE_RUN = [*WAYS, {"bound": "cp"}, {"target": "refused"}, {"target": "early", "anchor": 0.1}]
 
 
@@ -112,7 +113,7 @@ def test_copying_every_run_changes_nothing(way):
             assert (first.status, first.n) == (second.status, second.n)
             assert first.bound == pytest.approx(second.bound, abs=0.01)
         else:
-            assert answer(first) == answer(second)
+            assert rounded(first) == rounded(second)
 
 
 @pytest.mark.parametrize("way", ONE_RUN, ids=str)
@@ -120,7 +121,7 @@ def test_people_without_a_plan_change_nothing(way):
     data = simulate_records(150, seed=9)
     nobody = changed(simulate_records(70, seed=1), person=1000 + simulate_records(70).person, legal=False)
     more = certify(together(data, nobody), **way)
-    assert answer(more) == answer(certify(data, **way))
+    assert rounded(more) == rounded(certify(data, **way))
     assert (more.people, more.n) == (220, 150)
     assert any("70 of 220 people have no plan" in warning for warning in more.warnings)
 
@@ -130,14 +131,14 @@ def test_the_order_of_rows_changes_nothing(way):
     """Nor for the bets, whose order is a hash of the person."""
     data = simulate_records(150, seed=10)
     mixed = data.take(np.random.default_rng(0).permutation(len(data)))
-    assert answer(certify(mixed, **way)) == answer(certify(data, **way))
+    assert rounded(certify(mixed, **way)) == rounded(certify(data, **way))
 
 
 @pytest.mark.parametrize("way", [{"bound": bound} for bound in ("hb", "hb_kl", "cp", "hoeffding")], ids=str)
 def test_who_is_who_changes_nothing(way):
     data = simulate_records(150, seed=11)
     renamed = changed(data, person=np.array([f"p{997 * i % 1009}" for i in data.person]))
-    assert answer(certify(renamed, **way)) == answer(certify(data, **way))
+    assert rounded(certify(renamed, **way)) == rounded(certify(data, **way))
 
 
 @pytest.mark.parametrize("way", [w for w in ONE_RUN if w.get("bound") != "paper"], ids=str)
@@ -164,7 +165,7 @@ def test_the_threshold_stands_half_way_so_that_rounding_cannot_flip_it():
     certificate = certify(data, 0.2)
     low, high = certificate.interval
     assert low < certificate.tau < high
-    rounded = changed(data, signal=data.signal.astype(np.float32).astype(np.float64))
-    assert np.array_equal(certificate.stop(rounded).step, certificate.stop(data).step)
+    single = changed(data, signal=data.signal.astype(np.float32).astype(np.float64))
+    assert np.array_equal(certificate.stop(single).step, certificate.stop(data).step)
     assert low in data.signal
     assert high in data.signal

@@ -10,9 +10,10 @@ from edfa.errors import MismatchError, SettingError
 
 
 def first_alarm(risk, draws, audits, seed):
+    """The audit of the alarm in each of some draws; inf without one."""
     random = np.random.default_rng(seed)
-    runs = [Monitor(0.2).audit(random.random(audits) < risk).alarm_at for _ in range(draws)]
-    return np.array([np.inf if at is None else at for at in runs])
+    alarms = [Monitor(0.2).audit(random.random(audits) < risk).alarm_at for _ in range(draws)]
+    return np.array([np.inf if at is None else at for at in alarms])
 
 
 def test_false_alarms_are_rarer_than_delta_however_long_one_watches():
@@ -21,7 +22,7 @@ def test_false_alarms_are_rarer_than_delta_however_long_one_watches():
 
 
 @pytest.mark.parametrize(("risk", "median"), [(0.25, 488), (0.3, 121), (0.4, 34)])
-def test_a_broken_certificate_is_found(risk, median):
+def test_a_broken_certificate_is_noticed(risk, median):
     """No later than the bets of the design note, whose medians these are."""
     assert np.median(first_alarm(risk, 400, 3000, seed=1)) <= median
 
@@ -42,16 +43,15 @@ def test_audits_may_come_in_any_portions():
 
 
 def test_the_capital_is_fair_at_alpha():
-    """Exactly: the mean of each factor over a loss of 1 with chance alpha is one, and below alpha less."""
+    """Exactly: the mean of each factor over a loss of 1 with probability alpha is one, and less below alpha."""
     for risk, sign in ((0.2, 0.0), (0.1, -1.0), (0.4, 1.0)):
-        lost, kept = (np.exp(np.array(Monitor(0.2).audit([loss]).log_capital)) for loss in (1, 0))
-        mean = risk * lost + (1 - risk) * kept - 1
+        lost, won = (np.exp(np.array(Monitor(0.2).audit([loss]).log_capital)) for loss in (1, 0))
+        mean = risk * lost + (1 - risk) * won - 1
         assert np.allclose(mean, 0) if sign == 0 else np.all(np.sign(mean) == sign)
 
 
 def test_monitor_words_and_refusals():
-    made = certify(simulate_records(300, advisor="a"), 0.2)
-    monitor = Monitor.of(made, delta=0.01)
+    monitor = Monitor.of(certify(simulate_records(300, advisor="a"), 0.2), delta=0.01)
     assert (monitor.alpha, monitor.delta, monitor.advisor) == (0.2, 0.01, "a")
     assert monitor.audit([]) == monitor
     assert "No alarm in 3 audits, 1 of them lost" in str(monitor.audit([0, 1, 0], advisor="a"))

@@ -185,8 +185,10 @@ def test_against_all_features_to_the_end(german):
         german.plans, reference="all_features", whole=german.table.calibration.X
     )
     assert "once all features are acquired" in certifier.certificate_.sentence
-    seen = certifier.evaluate(german.test, whole=german.table.test.X)
-    assert seen == certifier.evaluate(replay(german.test_plans, reference="all_features", whole=german.table.test.X))
+    measured = certifier.evaluate(german.test, whole=german.table.test.X)
+    assert measured == certifier.evaluate(
+        replay(german.test_plans, reference="all_features", whole=german.table.test.X)
+    )
     with pytest.raises(DataError, match="pass whole="):
         certifier.evaluate(german.test)
 

@@ -150,8 +150,8 @@ def test_every_signal_from_calibration_to_the_stop(german):
         names[certifier.certificate_.signal] = certifier
         stops = certifier.stop(german.test)
         tau = certifier.certificate_.tau
-        seen = watch(german.test_plans, signal=signal)
-        first = seen.frame()[seen.legal & (seen.signal <= tau)].groupby("person").step.min()
+        records = watch(german.test_plans, signal=signal)
+        first = records.frame()[records.legal & (records.signal <= tau)].groupby("person").step.min()
         assert stops.step[stops.triggered].tolist() == first.tolist()
     assert list(names)[:2] == ["uncertainty", "plan"]
     assert list(names)[2].startswith("SurvivalScore ")

@@ -1,55 +1,52 @@
 """The curve against plain loops."""
 
+from typing import NamedTuple
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import random_records
 
-from edfa.certification import Records
 from edfa.certification.risk_curve import trace
 from edfa.certification.stopping import Runs
 
 
-@st.composite
-def records(draw, most=8, fractions=False):
-    """Small, ragged, full of ties and illegal steps; always a legal step somewhere."""
-    rows = []
-    for person in range(draw(st.integers(1, most))):
-        for seed in range(draw(st.integers(1, 3))):
-            rows += [(person, seed, step) for step in range(draw(st.integers(1, 4)))]
-    losses = st.sampled_from([0.0, 0.25, 0.5, 1.0] if fractions else [0.0, 1.0])
-    cells = [(draw(st.integers(0, 4)) / 4, draw(losses), draw(st.booleans()), draw(st.booleans())) for _ in rows]
-    signal, loss, legal, refused = (np.array(column) for column in zip(*cells, strict=True))
-    legal[draw(st.integers(0, len(rows) - 1))] = True
-    person, seed, step = (np.array(column) for column in zip(*rows, strict=True))
-    shuffled = np.random.default_rng(draw(st.integers(0, 99))).permutation(len(rows))
-    columns = [person, seed, step, 2.0 * step, signal, loss, legal]
-    return Records(*(column[shuffled] for column in columns), refused=refused[shuffled])
+class Step(NamedTuple):
+    person: int
+    seed: int
+    step: int
+    spent: float
+    signal: float
+    loss: float
+    legal: bool
+    refused: bool
 
 
 def by_hand(data, tau, target, undefined):
-    """People's (lost, eligible) means, the mean cost and the share triggered, run by run in plain loops."""
-    frame = data.frame().sort_values(["person", "seed", "step"])
-    told = []
-    for _, runs in frame.groupby("person"):
-        each = []
-        for _, run in runs.groupby("seed"):
-            legal = run[run.legal]
-            if legal.empty:
-                if undefined != "drop":
-                    each.append(
-                        (float(undefined == "one"), float(undefined in ("zero", "one")), run.spent.iloc[-1], 0.0)
-                    )
-                continue
-            low = legal[legal.signal <= tau]
-            stop = low.iloc[0] if len(low) else legal.iloc[-1]
-            spent = stop.spent if len(low) else run.spent.iloc[-1]
-            early = bool(len(low)) and stop.step < run.step.iloc[-1]
-            spoken = float({"all": True, "early": early, "refused": stop.refused}[target])
-            each.append((spoken * stop.loss, spoken, spent, float(len(low) > 0)))
-        if each:
-            told.append(np.mean(each, axis=0))
-    return np.array(told)
+    """Loss, eligible share, cost and share triggered of each person with a defined loss, (people, 4), by loops."""
+    runs = {}
+    for row in sorted(Step(*row) for row in zip(*(getattr(data, name).tolist() for name in Step._fields), strict=True)):
+        runs.setdefault(row.person, {}).setdefault(row.seed, []).append(row)
+    people = []
+    for seeds in runs.values():
+        results = [result for run in seeds.values() if (result := by_hand_of_run(run, tau, target, undefined))]
+        if results:
+            people.append(np.mean(results, axis=0))
+    return np.array(people)
+
+
+def by_hand_of_run(run, tau, target, undefined):
+    """``by_hand`` for one run, a list of steps; None if it is left out."""
+    legal = [step for step in run if step.legal]
+    if not legal:
+        if undefined == "drop":
+            return None
+        return float(undefined == "one"), float(undefined in ("zero", "one")), run[-1].spent, 0.0
+    low = [step for step in legal if step.signal <= tau]
+    stop = low[0] if low else legal[-1]
+    early = bool(low) and stop.step < run[-1].step
+    eligible = float({"all": True, "early": early, "refused": stop.refused}[target])
+    return eligible * stop.loss, eligible, stop.spent if low else run[-1].spent, float(bool(low))
 
 
 @settings(max_examples=60, deadline=None)
@@ -57,20 +54,20 @@ def by_hand(data, tau, target, undefined):
 def test_the_curve_is_what_the_loops_say(data, target, undefined):
     curve = trace(Runs.from_records(data), target, undefined)
     points = np.arange(len(curve.tau))
-    hits, eligible = curve.people_at(points)
+    lost, eligible = curve.people_at(points)
     for point, tau in enumerate(curve.tau):
-        told = by_hand(data, tau, target, undefined)
-        assert curve.n == len(told)
-        assert np.allclose(np.sort(hits[point]), np.sort(told[:, 0]))
-        assert np.allclose(np.sort(eligible[point]), np.sort(told[:, 1]))
-        assert np.isclose(curve.lost[point], told[:, 0].sum())
+        expected = by_hand(data, tau, target, undefined)
+        assert curve.n == len(expected)
+        assert np.allclose(np.sort(lost[point]), np.sort(expected[:, 0]))
+        assert np.allclose(np.sort(eligible[point]), np.sort(expected[:, 1]))
+        assert np.isclose(curve.lost[point], expected[:, 0].sum())
     between = np.arange(-1, 5) / 4 + 0.01
     triggered, cost = curve.triggered_and_cost(between)
     for i, tau in enumerate(between):
-        told = by_hand(data, tau, target, undefined)
-        assert np.allclose([cost[i], triggered[i]], told[:, 2:].mean(axis=0))
-        assert np.isclose(curve.lost[curve.index(tau)], told[:, 0].sum()), "nothing happens between breakpoints"
-        assert np.isclose(curve.eligible[curve.index(tau)], told[:, 1].sum())
+        expected = by_hand(data, tau, target, undefined)
+        assert np.allclose([cost[i], triggered[i]], expected[:, 2:].mean(axis=0))
+        assert np.isclose(curve.lost[curve.index(tau)], expected[:, 0].sum()), "nothing happens between breakpoints"
+        assert np.isclose(curve.eligible[curve.index(tau)], expected[:, 1].sum())
 
 
 @settings(max_examples=40, deadline=None)

@@ -98,8 +98,8 @@ def test_power():
     assert n_for_power(0.2, 0.25) == (None, None, None)
     random = np.random.default_rng(0)
     lost = random.binomial(128, 0.1, size=20_000)
-    seen = (hb_ucb(n=128, losses=lost) <= 0.2).mean()
-    assert power(128, 0.2, 0.1) == pytest.approx(seen, abs=0.01)
+    simulated = (hb_ucb(n=128, losses=lost) <= 0.2).mean()
+    assert power(128, 0.2, 0.1) == pytest.approx(simulated, abs=0.01)
     assert power(10, 0.2, 0.1) == 0.0
 
 
@@ -111,16 +111,16 @@ def test_floors():
 
 
 def test_zones():
-    found = zones({"set": list("abcde"), "n": [200, 60, 30, 300, 10], "risk": [0.1, 0.1, 7 / 30, 0.3, 0.0]}, 0.2)
-    frame = found.frame()
-    assert frame["zone"].tolist() == ["certified", "data-limited", "data-limited", "risk-limited", "data-limited"]
+    result = zones({"set": list("abcde"), "n": [200, 60, 30, 300, 10], "risk": [0.1, 0.1, 7 / 30, 0.3, 0.0]}, 0.2)
+    frame = result.frame()
+    assert frame["zone"].tolist() == ["certified", "data_limited", "data_limited", "risk_limited", "data_limited"]
     assert frame["n_more"].fillna(-1).tolist() == [0, 24, -1, -1, 8]
     assert 1 - stats.beta.ppf(0.95, 24, 7) == pytest.approx(0.115, abs=5e-4), "7 of 30 settle nothing"
-    curve = found.curve(20)
+    curve = result.curve(20)
     assert curve["risk"].iloc[0] == 0
-    assert curve["stable"].iloc[0] == found.floor == 18
+    assert curve["stable"].iloc[0] == result.floor == 18
     assert (curve["closed_form"] >= curve["first"]).all()
-    assert "risk-limited" in found._repr_html_()
+    assert "risk_limited" in result._repr_html_()
     with pytest.raises(ColumnError, match="zones need a column 'risk'"):
         zones({"n": [1], "rsk": [0.1]}, 0.2)
 

@@ -12,8 +12,8 @@ from edfa.errors import DataError, MismatchError, SettingError
 
 
 def test_stopping_is_first_legal_step_below_else_the_last_legal_one():
-    found = Certificate("certified", 0.2, 0.05, "cp", "grid_free", "all", "drop", 9, 9, 9, tau=0.25)
-    stops = found.stop(three_people())
+    certificate = Certificate("certified", 0.2, 0.05, "cp", "grid_free", "all", "drop", 9, 9, 9, tau=0.25)
+    stops = certificate.stop(three_people())
     assert stops.frame().to_dict("list") == {
         "person": ["a", "b", "c"],
         "seed": [0, 0, 0],
@@ -21,64 +21,62 @@ def test_stopping_is_first_legal_step_below_else_the_last_legal_one():
         "spent": [2.0, 2.0, 0.0],
         "triggered": [True, True, True],
     }
-    assert stops.sentence == found.sentence
-    assert found.stop(three_people(), "first").step.tolist() == [0, 0, 0]
-    assert found.stop(three_people(), "last").step.tolist() == [1, 1, 1]
-    assert found.stop(three_people(), "first").sentence == ""
-    partly = found.stop(
+    assert stops.sentence == certificate.sentence
+    assert certificate.stop(three_people(), "first").step.tolist() == [0, 0, 0]
+    assert certificate.stop(three_people(), "last").step.tolist() == [1, 1, 1]
+    assert certificate.stop(three_people(), "first").sentence == ""
+    partly = certificate.stop(
         three_people(legal=[True, False, False, False, False, True], signal=[0.4, 0.1, 0.1, 0.1, 0.1, 0.2])
     )
     assert partly.step.tolist() == [0, -1, 1]
     assert partly.spent.tolist() == [2.0, 2.0, 2.0], "who never triggers has paid for everything"
     signals = [[0.4, 0.1, 0.1], [np.nan, 0.2, 0.1], [0.9, 0.9, np.nan], [np.nan] * 3]
-    bare = found.stop(signals)
+    bare = certificate.stop(signals)
     assert bare.step.tolist() == [1, 1, 1, -1]
     assert bare.triggered.tolist() == [True, True, False, False]
-    assert found.stop([0.9, 0.2]).step.tolist() == [1]
+    assert certificate.stop([0.9, 0.2]).step.tolist() == [1]
     with pytest.raises(SettingError, match="rule is not 'frist'; did you mean 'first'"):
-        found.stop(three_people(), "frist")
+        certificate.stop(three_people(), "frist")
     with pytest.raises(DataError, match="one row a run"):
-        found.stop(np.zeros((2, 2, 2)))
+        certificate.stop(np.zeros((2, 2, 2)))
 
 
 def test_a_signal_equal_to_the_threshold_triggers():
     """The same <= in calibration and deployment; the paper's thresholds often are observed signals."""
-    found = Certificate("certified", 0.2, 0.05, "paper", "quantile", "all", "drop", 9, 9, 9, tau=0.3)
-    assert found.stop(three_people()).step.tolist() == [1, 0, 0]
-    assert found.stop([[0.5, 0.3], [0.3, 0.1]]).step.tolist() == [1, 0]
+    certificate = Certificate("certified", 0.2, 0.05, "paper", "quantile", "all", "drop", 9, 9, 9, tau=0.3)
+    assert certificate.stop(three_people()).step.tolist() == [1, 0, 0]
+    assert certificate.stop([[0.5, 0.3], [0.3, 0.1]]).step.tolist() == [1, 0]
     data = simulate_records(200, seed=6)
     ties = Records.from_frame(data.frame().assign(signal=np.round(data.signal, 1)))
     for settings in ({"bound": "paper"}, {"walk": "fixed", "grid": [0.1, 0.2, 0.3]}, {}):
         certifier = RecourseCertifier(0.2, **settings).calibrate(ties)
-        stops, seen = certifier.stop(ties), certifier.certificate_
-        losses = (
-            ties.frame().set_index(["person", "step"]).loc[list(zip(stops.person, stops.step, strict=True)), "loss"]
-        )
-        assert losses.mean() == pytest.approx(seen.risk), "deployed on the same people, the rule has the observed risk"
-        assert stops.spent.mean() == pytest.approx(seen.cost)
+        stops, certificate = certifier.stop(ties), certifier.certificate_
+        losses = ties.frame().set_index(["person", "step"]).loss.loc[list(zip(stops.person, stops.step, strict=True))]
+        assert losses.mean() == pytest.approx(certificate.risk), "on the same people the rule has the observed risk"
+        assert stops.spent.mean() == pytest.approx(certificate.cost)
 
 
 @pytest.mark.parametrize("settings", [{}, {"bound": "paper"}, {"walk": "fixed", "grid": [0.05, 0.1, 0.15, 0.2, 0.3]}])
 def test_all_thresholds_of_the_interval_do_the_same(settings):
     data = simulate_records(300, seed=7)
-    found = certify(data, 0.2, **settings)
-    low, high = found.interval
-    assert low <= found.tau < high
-    expected = found.stop(data).step
+    certificate = certify(data, 0.2, **settings)
+    low, high = certificate.interval
+    assert low <= certificate.tau < high
+    expected = certificate.stop(data).step
     for tau in (low, (low + high) / 2, np.nextafter(high, low)):
-        assert np.array_equal(replace(found, tau=tau).stop(data).step, expected)
+        assert np.array_equal(replace(certificate, tau=tau).stop(data).step, expected)
     for tau in (np.nextafter(low, -1), high):
-        assert not np.array_equal(replace(found, tau=tau).stop(data).step, expected)
+        assert not np.array_equal(replace(certificate, tau=tau).stop(data).step, expected)
 
 
 def test_another_advisor_or_signal_is_refused():
-    made = certify(simulate_records(300, advisor=fingerprint(model="a", searcher="nearest")))
+    certificate = certify(simulate_records(300, advisor=fingerprint(model="a", searcher="nearest")))
     other = simulate_records(3, advisor=fingerprint(model="b", searcher="nearest"))
     with pytest.raises(MismatchError, match="made for advisor"):
-        made.stop(other)
+        certificate.stop(other)
     with pytest.raises(MismatchError, match="made for advisor"):
-        made.stop([[0.1, 0.2]])
-    assert made.stop([[0.0, 0.2]], advisor=made.advisor).triggered.all()
+        certificate.stop([[0.1, 0.2]])
+    assert certificate.stop([[0.0, 0.2]], advisor=certificate.advisor).triggered.all()
     certifier = RecourseCertifier().calibrate(simulate_records(300))
     with pytest.raises(MismatchError, match="made for advisor"):
         certifier.evaluate(other)
@@ -91,32 +89,31 @@ def test_another_advisor_or_signal_is_refused():
 def test_a_stop_reads_no_loss(german):
     records = replay(german.test_plans)
     for poison in (0.0, 1.0):
-        told = replace(records, loss=np.full(len(records), poison))
-        assert as_lists(german.certifier.stop(told)) == as_lists(german.certifier.stop(german.test_plans))
+        poisoned = replace(records, loss=np.full(len(records), poison))
+        assert as_lists(german.certifier.stop(poisoned)) == as_lists(german.certifier.stop(german.test_plans))
 
 
 def test_a_stop_reads_nothing_after_it(german):
     """Every value learnt after the stop, every later signal and every later plan is another; the stop is the same."""
     stops = german.certifier.stop(german.test_plans)
-    at = np.where(stops.triggered, stops.step, 10**6)[german.test.who]
-    later = (german.test.when > at[np.searchsorted(german.test.who, np.arange(len(german.test.person)))][:, None]) & (
-        german.test.when >= 0
-    )
+    test, train = german.test, german.table.train
+    at = np.where(stops.triggered, stops.step, 10**6)[test.who]
+    later = (test.when > at[np.searchsorted(test.who, np.arange(len(test.person)))][:, None]) & (test.when >= 0)
     assert later.any()
-    poisoned = german.test.values.copy()
-    random = np.random.default_rng(0).integers(0, len(german.table.train), len(poisoned))
-    poisoned[later] = german.table.train.X[random][later]
-    assert (poisoned != german.test.values)[later].any()
-    found = german.certifier.stop(replace(german.test, values=poisoned))
+    poisoned = test.values.copy()
+    random = np.random.default_rng(0).integers(0, len(train), len(poisoned))
+    poisoned[later] = train.X[random][later]
+    assert (poisoned != test.values)[later].any()
+    again = german.certifier.stop(replace(test, values=poisoned))
     hit = stops.triggered
     for name in ("step", "spent", "triggered"):
-        np.testing.assert_array_equal(getattr(found, name)[hit], getattr(stops, name)[hit])
+        np.testing.assert_array_equal(getattr(again, name)[hit], getattr(stops, name)[hit])
 
     records = watch(german.test_plans)
     wild = np.where(records.step > at, np.random.default_rng(1).random(len(records)), records.signal)
     legal = np.where(records.step > at, np.random.default_rng(2).random(len(records)) < 0.5, records.legal)
-    found = german.certifier.stop(replace(records, signal=wild, legal=legal))
-    np.testing.assert_array_equal(found.step[hit], stops.step[hit])
+    again = german.certifier.stop(replace(records, signal=wild, legal=legal))
+    np.testing.assert_array_equal(again.step[hit], stops.step[hit])
 
 
 def test_a_run_that_is_still_going_stops_where_the_whole_run_does(german):

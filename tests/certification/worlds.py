@@ -4,7 +4,7 @@ A draw from a ``World`` is an array of losses, (people, rules): column 0 is "nev
 threshold j. ``as_records`` makes runs that behave just so.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -114,3 +114,11 @@ def random_records(draw, most=8, fractions=False):
 def as_lists(stops):
     """What a rule did, in a form that can be compared."""
     return stops.step.tolist(), stops.triggered.tolist(), stops.spent.tolist(), stops.sentence
+
+
+def records_of_draws(losses, defined, refused=None):
+    """Records of each draw, (draws, people, rules), of people who all have a plan: one object, checked once."""
+    records = replace(as_records(losses[0], defined[0]), refused=refused)
+    for row in losses[:, :, ::-1].reshape(len(losses), -1).astype(float):
+        object.__setattr__(records, "loss", row)  # new losses on the same runs, to spare the checks
+        yield records
