@@ -24,7 +24,7 @@ from edfa.advice.factory import (
 )
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
-from edfa.blanket.discover import discover
+from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.certification.rcps import RecourseCertifier

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
-from edfa.blanket.discover import METHODS
+from edfa.blanket.discovery import METHODS
 from edfa.blanket.units import Blanket
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError

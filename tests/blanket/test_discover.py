@@ -10,7 +10,7 @@ from edfa import Blanket, discover
 from edfa.blanket import Comparison, Stability, compare, stability
 from edfa.data.mechanisms import random_mechanisms
 from edfa.data.synthetic import credit_story, random_network
-from edfa.errors import ColumnError, DataError, EmptyTableError, SchemaError, TargetError, UnknownNameError
+from edfa.errors import ColumnError, DataError, EmptyTableError, SettingError, TargetError, UnknownNameError
 
 STORY = credit_story()
 
@@ -68,7 +68,7 @@ def test_a_continuous_target_is_cut_on_request():
     with pytest.raises(TargetError, match=f"target '{name}' is continuous; .*bins=5"):
         discover(frame, target=name)
     assert set(discover(frame, target=name, bins=4).features) & set(world.graph.blanket(name))
-    with pytest.raises(TargetError, match="two bins at least, not 1"):
+    with pytest.raises(SettingError, match="two bins at least, not 1"):
         discover(frame, target=name, bins=1)
 
 
@@ -82,10 +82,10 @@ BAD = [
     ("target twice", TWICE, {}, ColumnError, "'repays' appears 2 times"),
     ("no such target", FRAME, {"target": "repay"}, UnknownNameError, "did you mean 'repays'"),
     ("no target", FRAME, {"target": None}, TargetError, "needs to be told its target"),
-    ("alpha", FRAME, {"alpha": 1.0}, SchemaError, "alpha is a level between 0 and 1"),
-    ("alpha zero", FRAME, {"alpha": 0}, SchemaError, "alpha is a level between 0 and 1"),
-    ("recover", FRAME, {"recover": 2}, SchemaError, "recover is a share"),
-    ("condition", FRAME, {"max_condition": 0}, SchemaError, "max_condition is at least 1"),
+    ("alpha", FRAME, {"alpha": 1.0}, SettingError, "alpha is a level between 0 and 1"),
+    ("alpha zero", FRAME, {"alpha": 0}, SettingError, "alpha is a level between 0 and 1"),
+    ("recover", FRAME, {"recover": 2}, SettingError, "recover is a share"),
+    ("condition", FRAME, {"max_condition": 0}, SettingError, "max_condition is at least 1"),
     ("method", FRAME, {"method": "hiton"}, UnknownNameError, "no method named 'hiton'; did you mean 'hiton-mb'"),
     ("test", FRAME, {"test": "g3"}, UnknownNameError, "no test named 'g3'; known: auto, g2"),
     ("symmetry", FRAME, {"symmetry": "xor"}, UnknownNameError, "no symmetry named 'xor'"),
@@ -144,7 +144,7 @@ def test_stability_counts_half_samples():
     assert told == [(1, 3), (2, 3), (3, 3)]
     assert stability(STORY.table(4000), B=10, seed=1) == found
     assert set(found.frame()["member"]) >= {"savings", "late_payment"}
-    with pytest.raises(DataError, match="at least one half-sample"):
+    with pytest.raises(SettingError, match="at least one half-sample"):
         stability(STORY.table(100), B=0)
 
 

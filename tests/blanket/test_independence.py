@@ -6,9 +6,9 @@ import pytest
 from scipy import stats
 
 from edfa.blanket import DataTester, Search, discover
-from edfa.blanket.cells import Cells
-from edfa.blanket.opening import open_source
-from edfa.blanket.tables import cmh, g2, x2mm
+from edfa.blanket.contingency_tables import ContingencyTable
+from edfa.blanket.contingency_tests import cmh, g2, x2mm
+from edfa.blanket.sources.open import open_source
 
 
 def make_tester(frame, test="auto", **options):
@@ -183,7 +183,7 @@ def test_cmh_is_mantel_and_haenszels_on_two_by_two_tables():
     row, column = used.sum(axis=2), used.sum(axis=1)
     apart = (used[:, 1, 1] - row[:, 1] * column[:, 1] / m).sum()
     variance = (row.prod(axis=1) * column.prod(axis=1) / (m**2 * (m - 1))).sum()
-    result = cmh(Cells(tables.ravel(), tables.shape, tables.size))
+    result = cmh(ContingencyTable(tables.ravel(), tables.shape, tables.size))
     assert result.statistic == pytest.approx(apart**2 / variance)
     assert result.dof == 1
 
@@ -192,7 +192,7 @@ def test_cmh_of_one_table_is_pearsons_less_one_row():
     """With fixed margins the covariance is that of sampling without replacement: (n - 1) / n of Pearson's."""
     table = np.random.default_rng(11).integers(1, 30, (1, 4, 3))
     pearson = stats.chi2_contingency(table[0], correction=False)
-    result = cmh(Cells(table.ravel(), table.shape, table.size))
+    result = cmh(ContingencyTable(table.ravel(), table.shape, table.size))
     assert result.statistic == pytest.approx(pearson.statistic * (table.sum() - 1) / table.sum())
     assert result.dof == pearson.dof
 
@@ -203,14 +203,14 @@ def test_cmh_keeps_its_level_in_strata_of_three_rows():
     for _ in range(600):
         x, y = (random.integers(0, 4, 1500) + np.arange(1500) // 3 % 2 for _ in range(2))
         count = np.bincount((np.arange(1500) // 3 * 5 + x) * 5 + y, minlength=500 * 25)
-        hits += cmh(Cells(count, (500, 5, 5), count.size)).p <= 0.01
+        hits += cmh(ContingencyTable(count, (500, 5, 5), count.size)).p <= 0.01
     assert abs(hits / 600 - 0.01) <= 3 * np.sqrt(0.01 * 0.99 / 600)
 
 
 def test_g2_is_scipys_without_conditions_and_their_sum_with_them():
     random = np.random.default_rng(1)
     tables = random.integers(1, 40, (3, 4, 2))
-    cells = Cells(tables.ravel(), tables.shape, tables.size)
+    cells = ContingencyTable(tables.ravel(), tables.shape, tables.size)
     parts = [stats.chi2_contingency(t, correction=False, lambda_="log-likelihood") for t in tables]
     result = g2(cells)
     assert result.statistic == pytest.approx(sum(p.statistic for p in parts))
@@ -220,17 +220,17 @@ def test_g2_is_scipys_without_conditions_and_their_sum_with_them():
 
 def test_degrees_of_freedom_leave_out_empty_rows_and_columns():
     table = np.array([[[5, 5], [0, 0], [5, 5]], [[10, 0], [7, 0], [0, 0]]])
-    assert g2(Cells(table.ravel(), table.shape, 12)).dof == 1
+    assert g2(ContingencyTable(table.ravel(), table.shape, 12)).dof == 1
     empty = np.array([[[10, 0], [7, 0]]])
-    assert g2(Cells(empty.ravel(), empty.shape, 4)).p == 1.0
+    assert g2(ContingencyTable(empty.ravel(), empty.shape, 4)).p == 1.0
 
 
 def test_cells_that_occur_say_what_the_whole_table_says():
     random = np.random.default_rng(2)
     table = random.poisson(0.7, (30, 6, 4))
-    full = Cells(table.ravel(), table.shape, table.size)
+    full = ContingencyTable(table.ravel(), table.shape, table.size)
     where = np.flatnonzero(table.ravel())
-    some = Cells(table.ravel()[where], table.shape, table.size, where)
+    some = ContingencyTable(table.ravel()[where], table.shape, table.size, where)
     for test in (g2, x2mm, cmh):
         assert test(full) == test(some)
 
@@ -247,7 +247,7 @@ def test_the_moments_of_x2mm_are_those_of_permutation():
 
     draws = np.array([pearson(random.permutation(y)) for _ in range(4000)])
     count = np.bincount(x * 3 + y, minlength=18)
-    result = x2mm(Cells(count, (1, 6, 3), 18))
+    result = x2mm(ContingencyTable(count, (1, 6, 3), 18))
     assert result.statistic == pytest.approx(pearson(y))
     assert result.dof == pytest.approx(draws.mean(), rel=4 * draws.std() / draws.mean() / np.sqrt(len(draws)))
     assert result.p == pytest.approx((draws >= result.statistic - 1e-9).mean(), abs=0.03)
@@ -368,4 +368,4 @@ def test_each_question_is_asked_once_whatever_its_order():
     tester = make_tester(pd.DataFrame({c: np.random.default_rng(i).standard_normal(200) for i, c in enumerate("abcd")}))
     first = tester.test(0, 1, [2, 3])
     assert tester.test(1, 0, (3, 2)) is first
-    assert tester.tests == 1
+    assert tester.n_tests == 1

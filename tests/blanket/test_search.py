@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edfa.blanket import METHODS, CIResult, DataTester, Search, Tester
-from edfa.blanket.opening import open_source
-from edfa.blanket.search import subsets
+from edfa.blanket.separation import subsets
+from edfa.blanket.sources.open import open_source
 from edfa.data.graph import Graph
 from edfa.data.synthetic import random_network
 
@@ -146,7 +146,7 @@ def test_parity_mode_is_the_authors_behaviour(seed, n):
     names = list(frame)
     codes = np.stack([pd.factorize(frame[c])[0] for c in names], axis=1)
     source, _, _ = open_source(frame, names[0], None, True)
-    levels = [c.size(5) for c in source.columns]
+    levels = [c.n_codes(5) for c in source.columns]
     cache = {}
 
     def slow(x, y, chosen):
