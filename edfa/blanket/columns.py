@@ -145,23 +145,28 @@ class ContinuousColumn:
         return cls(name, tuple(grid), special, bool(missing.any()), tuple(tails))
 
     @cached_property
-    def edges(self) -> dict[int, Float64Array]:
-        """Upper edges of all bins but the last, by number of bins; bins of conditions get narrower in the tails."""
-        # DEVIATION: the note's conditioning bins hold equal shares. Half of what such bins leave of a quadratic
-        # confounder is within the two outermost.
-        grid = np.array(self.quantiles)
-        edges = {bins: np.unique(grid[:: GRID_STEPS // bins][1:-1]) for bins in (TEST_BINS, *CONDITION_BINS)}
-        for bins in CONDITION_BINS:
-            width = GRID_STEPS // bins
-            outer = [width >> k for k in range(1, GRID_STEPS) if width >> k]
-            edges[bins] = np.unique(
-                [*edges[bins], *grid[outer], *grid[[GRID_STEPS - i for i in outer]], *self.tail_quantiles]
-            )
-        return edges
+    def _edges(self) -> dict[int, Float64Array]:
+        return {}
+
+    def edges(self, bins: int) -> Float64Array:
+        """Upper edges of all bins but the last, in ascending order; bins of conditions get narrower in the tails.
+
+        Equal edges are merged, so there may be fewer than ``bins - 1``.
+        """
+        if bins not in self._edges:
+            # DEVIATION: the note's conditioning bins hold equal shares. Half of what such bins leave of a quadratic
+            # confounder is within the two outermost.
+            grid, width = np.array(self.quantiles), GRID_STEPS // bins
+            edges = np.unique(grid[::width][1:-1])
+            if bins != TEST_BINS:
+                outer = [width >> k for k in range(1, GRID_STEPS) if width >> k]
+                edges = np.unique([*edges, *grid[outer], *grid[[GRID_STEPS - i for i in outer]], *self.tail_quantiles])
+            self._edges[bins] = edges
+        return self._edges[bins]
 
     def n_codes(self, bins: int) -> int:
         """Number of different codes: bins and special values."""
-        return len(self.edges[bins]) + 1 + len(self.special_values)
+        return len(self.edges(bins)) + 1 + len(self.special_values)
 
     @property
     def is_constant(self) -> bool:
@@ -174,9 +179,9 @@ class ContinuousColumn:
 
     def code(self, numbers: Float64Array, bins: int) -> AnyArray:
         """The quantile bin of each value, shape ``(rows,)``; special values after the bins; -1 if missing."""
-        codes = np.searchsorted(self.edges[bins], numbers, side="left")
+        codes = np.searchsorted(self.edges(bins), numbers, side="left")
         for i, special in enumerate(self.special_values):
-            codes[numbers == special] = len(self.edges[bins]) + 1 + i
+            codes[numbers == special] = len(self.edges(bins)) + 1 + i
         codes[np.isnan(numbers)] = -1
         return codes
 

@@ -86,18 +86,18 @@ def test_the_same_blanket_from_everywhere(name, tmp_path, load_real):
     memory, parquet, cluster = sources(table.frame, table.schema, tmp_path)
     expected = discover(table)
     for source in (memory, parquet, cluster):
-        found = discover(source, target=table.schema.target)
-        assert found.units == expected.units
-        assert found.n == expected.n
+        blanket = discover(source, target=table.schema.target)
+        assert blanket.units == expected.units
+        assert blanket.n == expected.n
 
 
 def test_several_files_are_one_table(tmp_path):
     table = edfa.load("german")
     for i in range(4):
         table.frame.iloc[i::4].to_parquet(tmp_path / f"part-{i}.parquet")
-    found = discover(ParquetRows(tmp_path / "part-*.parquet", table.schema))
-    assert found.n == 1000
-    assert found.units == discover(table).units
+    blanket = discover(ParquetRows(tmp_path / "part-*.parquet", table.schema))
+    assert blanket.n == 1000
+    assert blanket.units == discover(table).units
 
 
 def test_too_little_memory_is_said(tmp_path):

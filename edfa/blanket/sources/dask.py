@@ -4,6 +4,7 @@ discover(DaskRows(dask_frame, schema))
 """
 
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -51,8 +52,9 @@ class DaskRows(RemoteSource):
 
     def _map(self, function: Any, *arguments: Any) -> Any:
         """The results of ``function(partition, *arguments)``, one for each partition."""
-        work = self._dask.delayed(function, pure=False)
-        return self._dask.compute(*(work(partition, *arguments) for partition in self._partitions))
+        # bound beforehand: as arguments of their own, Dask would search schema and quantiles for Dask objects each time
+        work = self._dask.delayed(partial(_apply, function, arguments), pure=False, traverse=False)
+        return self._dask.compute(*(work(partition) for partition in self._partitions))
 
     def _count_groups(self, coded: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
         columns = [(self.columns[i], bins, self._features[self.columns[i].name]) for i, bins in coded]
@@ -69,6 +71,10 @@ class DaskRows(RemoteSource):
         for other in others:
             products.merge(other)
         return products.correlation()
+
+
+def _apply(function: Any, arguments: tuple[Any, ...], partition: pd.DataFrame) -> Any:
+    return function(partition, *arguments)
 
 
 def _read_column(partition: pd.DataFrame, column: Column, feature: Feature | None, schema: Schema) -> AnyArray:

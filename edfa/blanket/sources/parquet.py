@@ -99,7 +99,7 @@ class ParquetRows(RemoteSource):
         column, value = self.columns[index], self._expressions[self.columns[index].name]
         if isinstance(column, CategoricalColumn):
             return value
-        edges = column.edges[bins]
+        edges = column.edges(bins)
         special = "".join(
             f" WHEN {value} = {s!r} THEN {len(edges) + 1 + k}" for k, s in enumerate(column.special_values)
         )
