@@ -68,7 +68,7 @@ class Blanket:
     @property
     def spouses(self) -> tuple[str, ...]:
         """The spouses, each once, although one may stand behind several children."""
-        return tuple(dict.fromkeys(s for behind in self.units.values() for s in behind))
+        return tuple(dict.fromkeys(s for spouses in self.units.values() for s in spouses))
 
     @cached_property
     def features(self) -> tuple[str, ...]:
@@ -86,12 +86,12 @@ class Blanket:
         count = len(self)
         lines = [f"{self.target}: {count} feature{'s' * (count != 1)} in {units} unit{'s' * (units != 1)}"]
         heads = [*self.units.items(), *((u, ()) for u in self.unattached)]
-        for i, (head, behind) in enumerate(heads):
+        for i, (head, spouses) in enumerate(heads):
             last = i + 1 == len(heads)
-            lone = " (behind no child)" if head in self.unattached else ""
-            lines.append(f"{'└' if last else '├'}── {head}{lone}")
-            for j, spouse in enumerate(behind):
-                lines.append(f"{' ' if last else '│'}   {'└' if j + 1 == len(behind) else '├'}── {spouse}")
+            note = " (behind no child)" if head in self.unattached else ""
+            lines.append(f"{'└' if last else '├'}── {head}{note}")
+            for j, spouse in enumerate(spouses):
+                lines.append(f"{' ' if last else '│'}   {'└' if j + 1 == len(spouses) else '├'}── {spouse}")
         return "\n".join(lines)
 
     def to_json(self) -> str:
