@@ -55,7 +55,7 @@ def measure_sweep(data: Any, model: Model) -> list[list[Any]]:
         with Recorder(model) as seen:
             sweep(people, model, support)
         ours, bare = best(
-            lambda p=people: sweep(p, model, support).alpha, seen.replay, repeats=9, clock=time.process_time
+            lambda p=people: sweep(p, model, support).necessity, seen.replay, repeats=9, clock=time.process_time
         )
         rows.append(
             [
@@ -106,7 +106,7 @@ def main() -> None:
     data = edfa.load("adult")
     blanket = edfa.discover(data.train, "hiton-mb")
     model = SubsetXGB(seed=0, keep=4096).fit(data.train.X, data.train.y)
-    sweeps = measure_sweep(data, model)
+    uses_sweep = measure_sweep(data, model)
     runs, ratios = measure_runs(data, model, blanket)
     worst = max(float(row[-1]) for row in sweeps)
     misses = [f"a sweep costs {worst:.2f} times its model call"] if worst > SWEEP else []

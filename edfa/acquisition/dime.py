@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from edfa.acquisition.base import State
 from edfa.acquisition.learned import Learned, Lessons, entropy, take
 from edfa.errors import UnknownNameError
+from edfa.people import People
 from edfa.predictors.base import inner_split
 from edfa.predictors.mlp import MaskedNet
 from edfa.predictors.tokens import one_thread
@@ -69,18 +69,18 @@ class DIME(Learned):
         if self.stop not in ("budget", "penalised", "confidence"):
             raise UnknownNameError("stop", self.stop, ("budget", "penalised", "confidence"))
 
-    def score(self, state: State) -> Float64Array:
+    def score(self, people: People) -> Float64Array:
         """The value network's answer, at most the entropy that is left."""
-        places, mask = self._look(state)
+        places, mask = self._look(people)
         with one_thread(), torch.no_grad():
             logits = self.predictor_(places, self._columns(places), mask)
             values = self._values(places, mask, logits).double().numpy()
             sure = logits.softmax(dim=1).max(dim=1).values.numpy()
-        scores = np.where(state.open, values, np.nan)
+        scores = np.where(people.askable, values, np.nan)
         if self.stop == "confidence":
             scores[sure >= self.limit] = np.nan
         if self.stop == "penalised":
-            worth = np.where(state.open, values / np.maximum(state.costs, 1e-12), -np.inf)
+            worth = np.where(people.askable, values / np.maximum(people.costs, 1e-12), -np.inf)
             scores[worth.max(axis=1) < self.limit] = np.nan
         return scores
 

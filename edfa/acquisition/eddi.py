@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edfa.acquisition.base import State
 from edfa.acquisition.information import information
 from edfa.acquisition.learned import Learned, Lessons
 from edfa.errors import UnknownNameError
+from edfa.people import People
 from edfa.predictors.conditional import Draw
 from edfa.predictors.tokens import Tokens, one_thread, place
 from edfa.typing import Float32Array, Float64Array
@@ -109,12 +109,12 @@ class EDDI(Learned):
         if self.reward not in ("latent", "label"):
             raise UnknownNameError("reward", self.reward, ("latent", "label"))
 
-    def score(self, state: State) -> Float64Array:
+    def score(self, people: People) -> Float64Array:
         """The information reward of every open feature."""
-        places, mask = self._look(state)
+        places, mask = self._look(people)
         if self.reward == "label":
-            return information(state, state.open, _Drawn(self))
-        open_ = torch.from_numpy(state.open)
+            return information(people, people.askable, _Drawn(self))
+        open_ = torch.from_numpy(people.askable)
         size = max(1, ROWS // (self.samples * places.shape[1]))
         with one_thread(), torch.no_grad():
             parts = [

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edfa.acquisition.base import State
 from edfa.acquisition.learned import Learned, Lessons, entropy, take
 from edfa.errors import UnknownNameError
+from edfa.people import People
 from edfa.predictors.bins import MOST, Bins, bin_network
 from edfa.predictors.mlp import MaskedNet
 from edfa.predictors.tokens import one_thread
@@ -81,15 +81,15 @@ class GSMRL(Learned):
         if self.reward not in ("paper", "dense"):
             raise UnknownNameError("reward", self.reward, ("paper", "dense"))
 
-    def score(self, state: State) -> Float64Array:
+    def score(self, people: People) -> Float64Array:
         """The log chance with which the agent asks for each open feature; nothing where it would rather stop."""
-        places, mask = self._look(state)
+        places, mask = self._look(people)
         with one_thread(), torch.no_grad():
-            codes = torch.from_numpy(self.bins_.codes(np.column_stack([state.X, np.zeros(len(state))])))
+            codes = torch.from_numpy(self.bins_.codes(np.column_stack([people.X, np.zeros(len(people))])))
             seen = self._see(places, codes, mask)[0]
-            closed = torch.cat([torch.from_numpy(~state.open), torch.full((len(state), 1), not self.stop)], dim=1)
+            closed = torch.cat([torch.from_numpy(~people.askable), torch.full((len(people), 1), not self.stop)], dim=1)
             logs = self.actor_(seen).masked_fill(closed, -torch.inf).log_softmax(dim=1).double().numpy()
-        scores = np.where(state.open, logs[:, :-1], np.nan)
+        scores = np.where(people.askable, logs[:, :-1], np.nan)
         if self.stop:
             scores[logs[:, -1] >= logs[:, :-1].max(axis=1)] = np.nan
         return scores
@@ -168,9 +168,9 @@ class GSMRL(Learned):
         log: list[tuple[Tensor, ...]] = []
         for step in range(steps):
             closed = torch.cat([mask, torch.full_like(mask[:, :1], not self.stop)], dim=1)
-            chances = self.actor_(seen).masked_fill(closed, -torch.inf).log_softmax(dim=1)
-            action = torch.multinomial(chances.exp(), 1)[:, 0]
-            told_log = chances.gather(1, action[:, None])[:, 0]
+            probabilities = self.actor_(seen).masked_fill(closed, -torch.inf).log_softmax(dim=1)
+            action = torch.multinomial(probabilities.exp(), 1)[:, 0]
+            told_log = probabilities.gather(1, action[:, None])[:, 0]
             stops = action == mask.shape[1]
             after = torch.where(stops[:, None], mask, take(mask, action.clamp(max=mask.shape[1] - 1)))
             following, told = self._see(places, mine, after)

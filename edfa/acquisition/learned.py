@@ -12,11 +12,12 @@ import torch
 from safetensors.numpy import load, save
 from torch import Tensor, nn
 
-from edfa.acquisition.base import Policy, State
+from edfa.acquisition.base import Policy
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SchemaError
-from edfa.predictors.base import UnfittedError
+from edfa.people import People
+from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.store import read_parts, write_parts
 from edfa.predictors.tokens import find_knots, one_thread, place
 from edfa.typing import AnyArray, Float32Array, Int64Array
@@ -59,9 +60,16 @@ class Learned(Policy):
     device: str
     progress: Callable[[int, int], None] | None
 
-    def fit(self, table: Table) -> Self:
+    def fit(
+        self,
+        train: Table,
+        predictor: Predictor | None = None,
+        *,
+        n_jobs: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
         """Learn from (training) people, with the card's prices and start set."""
-        return self.fit_rows(table.X, table.y, table.schema)
+        return self.fit_rows(train.X, train.y, train.schema)
 
     def fit_rows(self, rows: Float32Array, classes: Int64Array, schema: Schema) -> Self:
         """The same from encoded rows and class codes."""
@@ -102,15 +110,15 @@ class Learned(Policy):
     def _restore(self, arrays: dict[str, AnyArray]) -> None:
         """Take it up again."""
 
-    def _look(self, state: State) -> tuple[Tensor, Tensor]:
+    def _look(self, people: People) -> tuple[Tensor, Tensor]:
         """Places and mask of what is known."""
         if not hasattr(self, "knots_"):
             raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(table.train) first")
-        if state.X.shape[1] != len(self.knots_):
+        if people.X.shape[1] != len(self.knots_):
             raise DataError(
-                f"this {type(self).__name__} learnt from {len(self.knots_)} features, not {state.X.shape[1]}"
+                f"this {type(self).__name__} learnt from {len(self.knots_)} features, not {people.X.shape[1]}"
             )
-        return torch.from_numpy(place(state.X, self.knots_)), torch.from_numpy(state.known)
+        return torch.from_numpy(place(people.X, self.knots_)), torch.from_numpy(people.known)
 
     def to_folder(self, folder: str | Path) -> None:
         """Write settings and weights; no pickle."""
@@ -120,7 +128,7 @@ class Learned(Policy):
         arrays |= self._arrays() | {"prior": self.prior_}
         for name, network in self._parts().items():
             arrays |= {f"{name}.{key}": value.cpu().numpy() for key, value in network.state_dict().items()}
-        settings = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "progress"}  # type: ignore[arg-type]
+        settings = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "progress"}
         ordered = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         parts = {"policy.safetensors": save(ordered)}
         write_parts(folder, type(self).__name__, json.loads(json.dumps(settings)), parts)
@@ -140,6 +148,14 @@ class Learned(Policy):
             network.load_state_dict({key: torch.from_numpy(value) for key, value in mine.items()})
             network.eval()
         return made
+
+    def save_state(self, folder: Path) -> None:
+        """Write settings and weights."""
+        self.to_folder(folder)
+
+    def load_state(self, folder: Path, train: Table) -> Self:
+        """Read the weights that ``save_state`` wrote."""
+        return type(self).from_folder(folder)
 
     def _check_settings(self, **above_zero: float) -> None:
         if bad := [name for name, value in above_zero.items() if not value > 0]:

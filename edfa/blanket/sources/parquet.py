@@ -61,7 +61,7 @@ class ParquetRows(RemoteSource):
             raise DataError(f"DuckDB needs more than {self._memory} for this table; pass memory='2GB'") from None
 
     def _expression(self, name: str, sql_type: str, schema: Schema) -> str:
-        """SQL for a column as text (VARCHAR) or number (DOUBLE), cleaned as ``edfa.data.validate.tidy`` does."""
+        """SQL for a column as text (VARCHAR) or number (DOUBLE), cleaned as ``validate_frame`` does."""
         column, text = _quote_name(name), _as_text(_quote_name(name), sql_type)
         if schema.missing and sql_type == "VARCHAR":
             column = text = _null_if_in(column, schema.missing)
