@@ -99,8 +99,11 @@ def test_the_certifier_decides_as_the_draws_are_decided(bound, name):
 
 @pytest.mark.parametrize(
     ("settings", "bound"),
-    [({}, "cp"), ({"bound": "paper"}, "hb"), ({"target": "refused"}, "cp")],
-    ids=["default", "paper", "refused"],
+    [
+        pytest.param({}, "cp", id="default"),
+        pytest.param({"target": "refused"}, "cp", id="refused"),
+        pytest.param({"bound": "paper"}, "hb", id="paper", marks=pytest.mark.long),  # test_every_mode has it too
+    ],
 )
 def test_from_records_to_certificates_ten_thousand_times(settings, bound):
     """Nothing left out: the certifier on records of a risk that goes up and down; of some people for one target."""
