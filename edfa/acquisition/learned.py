@@ -17,7 +17,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SchemaError
 from edfa.predictors.base import UnfittedError
-from edfa.predictors.store import read_parts, write_parts
+from edfa.artifacts import read_parts, write_parts
 from edfa.predictors.tokens import find_knots, one_thread, place
 from edfa.typing import AnyArray, Float32Array, Int64Array
 

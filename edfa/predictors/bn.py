@@ -18,7 +18,7 @@ from edfa.data.graph import Graph
 from edfa.data.synthetic import Network
 from edfa.errors import MissingExtraError, SchemaError
 from edfa.predictors.base import Predictor, by_mask, class_weights, fit_temperature, inner_split, soften
-from edfa.predictors.store import read_parts, write_parts
+from edfa.artifacts import read_parts, write_parts
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["BayesNet"]

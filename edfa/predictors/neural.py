@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from edfa.errors import SchemaError
 from edfa.predictors.base import Predictor, class_weights, fit_temperature, inner_split, soften
-from edfa.predictors.store import read_parts, write_parts
+from edfa.artifacts import read_parts, write_parts
 from edfa.predictors.tokens import Tokens, find_knots, one_thread, place
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 

@@ -20,7 +20,7 @@ from safetensors.numpy import load, save
 from edfa.errors import SchemaError, UnknownNameError
 from edfa.predictors.base import Predictor, class_weights, fit_temperature, inner_split, soften
 from edfa.predictors.forest import Forest
-from edfa.predictors.store import read_parts, write_parts
+from edfa.artifacts import read_parts, write_parts
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["SubsetXGB"]
