@@ -17,7 +17,7 @@ from edfa.recourse.plans import Plans
 __all__ = ["digest", "fingerprint", "identify"]
 
 # Where and how something runs, which changes nothing of what it says.
-ASIDE = ("folder", "keep", "progress", "device")
+ASIDE = ("progress", "device")
 DEPTH = 12  # a part inside a part; deeper than anything here
 FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType)
 
@@ -45,8 +45,6 @@ def identify(plans: Plans) -> str:
 
 def digest(thing: Any) -> str:
     """A word for what an object is made of: its class and its public parts, inwards; of models all that was learnt.
-
-    A class that keeps what it learnt where this does not look (in another library's object) has ``fingerprint_``.
 
     >>> digest({"a": np.arange(3), "b": None}) == digest({"b": None, "a": np.arange(3)})
     True
@@ -88,10 +86,10 @@ def _parts(thing: Any) -> Mapping[Any, Any]:
         return {"X": thing.X, "y": thing.y, "schema": thing.schema.to_json()}
     if hasattr(thing, "state_dict"):  # a network
         return {name: values.cpu().numpy() for name, values in thing.state_dict().items()}
-    if isinstance(getattr(thing, "fingerprint_", None), str):
-        return {"fingerprint": thing.fingerprint_, "threshold": getattr(thing, "threshold", None)}
-    private = isinstance(thing, Predictor)  # what a model has learnt is its own affair, and yet what it is
-    return {name: part for name, part in _own(thing).items() if private or not name.startswith("_")}
+    if isinstance(thing, Predictor):
+        settings = {name: part for name, part in thing.get_params(deep=False).items() if name not in ASIDE}
+        return {"settings": settings, "learnt": thing.learnt_state()}
+    return {name: part for name, part in _own(thing).items() if not name.startswith("_")}
 
 
 def _own(thing: Any) -> dict[str, Any]:

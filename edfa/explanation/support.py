@@ -126,7 +126,7 @@ class Support:
     values: tuple[Float32Array, ...]
     shares: tuple[Float64Array, ...]
     whole: tuple[int, ...] = ()
-    kept: ModelCache[Grid] = field(default_factory=lambda: ModelCache(KEPT), repr=False)
+    kept: ModelCache = field(default_factory=lambda: ModelCache(KEPT), repr=False)
 
     @classmethod
     def of(cls, rows: Float32Array, whole: Iterable[int] = ()) -> "Support":
@@ -157,7 +157,7 @@ class Support:
             features = tuple(int(j) for j in known[columns])
             return Grid(features, columns, tuple(self.tries(predictor, mask, j) for j in features))
 
-        return self.kept.get(predictor, mask, make, asked.tobytes())
+        return self.kept.get(predictor, mask, ("grid", asked.tobytes()), make)
 
 
 def _one_a_cell(values: Float32Array, shares: Float64Array, cuts: Float32Array) -> Tries:

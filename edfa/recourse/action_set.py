@@ -45,7 +45,7 @@ class ActionSet:
     states: tuple[Float32Array, ...]
     forbidden: tuple[tuple[int, float, float], ...]
     seen: tuple[tuple[int, int, Int64Array], ...]
-    kept: ModelCache[Any] = field(default_factory=lambda: ModelCache(KEPT), repr=False)
+    kept: ModelCache = field(default_factory=lambda: ModelCache(KEPT), repr=False)
 
     @classmethod
     def of(

@@ -52,7 +52,7 @@ class Completions:
     """
 
     neighbours: Neighbours
-    _kept: ModelCache[IntArray] = field(default_factory=lambda: ModelCache(KEPT), init=False, repr=False)
+    _kept: ModelCache = field(default_factory=lambda: ModelCache(KEPT), init=False, repr=False)
 
     @classmethod
     def of(cls, train: Table, k: int = 32, *, without: Iterable[int] = ()) -> "Completions":
@@ -129,7 +129,7 @@ class Completions:
                 cells.append(values if cuts is None else np.searchsorted(cuts, values, side="right"))
             return np.unique(np.stack(cells), axis=1, return_inverse=True)[1].reshape(-1)
 
-        return self._kept.get(predictor, mask, make)
+        return self._kept.get(predictor, mask, "kinds", make)
 
     def _complete(self, people: "Decided") -> tuple["_Filled", BoolArray]:
         """The completions, and of which the model decides as now (people, k)."""

@@ -9,10 +9,10 @@ from edfa.acquisition.base import Background, State
 from edfa.acquisition.dime import DIME
 from edfa.acquisition.eddi import EDDI, _Belief
 from edfa.acquisition.fixed import Fixed
-from edfa.acquisition.gsmrl import GSMRL, _settle
+from edfa.acquisition.gsmrl import GSMRL, _with_advantages
 from edfa.acquisition.random import Random
 from edfa.data.cube import Cube
-from edfa.errors import DataError, SchemaError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.predictors.base import UnfittedError
 from edfa.testing import check_policy
 
@@ -49,20 +49,19 @@ def test_the_same_seed_learns_the_same_and_a_folder_keeps_it(make, tmp_path):
 
 @each
 def test_progress_bad_settings_and_wrong_tables(make):
-    told = []
-    policy = make(progress=lambda done, total: told.append((done, total)))
+    steps, policy = [], make()
     with pytest.raises(UnfittedError, match="has learnt nothing yet"):
         acquire(TABLE.test, policy, MODEL, 8)
     with pytest.raises(UnfittedError, match="has learnt nothing yet"):
         policy.to_folder("nowhere")
-    policy.fit(TABLE.train)
-    assert told[-1][0] == told[-1][1] == len(told)
+    policy.fit(TABLE.train, progress=lambda done, total: steps.append((done, total)))
+    assert steps[-1][0] == steps[-1][1] == len(steps)
     with pytest.raises(DataError, match="one class a row"):
         make().fit_rows(TABLE.train.X, TABLE.train.y[:5], TABLE.schema)
     with pytest.raises(DataError, match="20 features are needed, not of 3"):
         make().fit_rows(TABLE.train.X[:, :3], TABLE.train.y, TABLE.schema)
-    with pytest.raises(SchemaError, match="rate must be above zero"):
-        make(rate=0.0)
+    with pytest.raises(SettingError, match="learning_rate must be above zero"):
+        make(learning_rate=0.0)
 
 
 def test_names_of_settings():
@@ -101,7 +100,7 @@ def test_dimes_values_lie_between_zero_and_the_entropy_that_is_left():
 
 def test_gsmrl_may_stop_by_itself():
     """With a price far above any gain, an agent that may stop learns to stop at once."""
-    policy = GSMRL(pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", rate=3e-3).fit(TABLE.train)
+    policy = GSMRL(pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", learning_rate=3e-3).fit(TABLE.train)
     found = acquire(TABLE.test, policy, MODEL, 8, explain=False)
     assert len(found) < 1.5 * len(TABLE.test)
 
@@ -110,7 +109,7 @@ def test_the_divergence_of_beliefs_is_that_of_gaussians():
     random = torch.Generator().manual_seed(0)
     first, second = (_Belief(*torch.randn(2, 5, 3, generator=random)) for _ in range(2))
     expected = torch.distributions.kl_divergence(
-        *(torch.distributions.Normal(b.mean, (0.5 * b.logs).exp()) for b in (first, second))
+        *(torch.distributions.Normal(b.mean, (0.5 * b.log_variance).exp()) for b in (first, second))
     ).sum(dim=-1)
     torch.testing.assert_close(first.divergence(second), expected)
 
@@ -124,7 +123,7 @@ def test_advantages_are_those_of_the_definition():
     alive = torch.tensor([[True, True], [True, True], [False, True], [False, True]])
     blank = torch.zeros(rows, 1)
     log = [(blank, blank, blank[:, 0], blank[:, 0], reward[t], worth[t], alive[t], ends[t]) for t in range(steps)]
-    found = _settle(log)
+    found = _with_advantages(log)
     expected = []
     for t, row in [(t, r) for t in range(steps) for r in range(rows) if alive[t, r]]:
         last = 1 if row == 0 else 3
@@ -133,7 +132,7 @@ def test_advantages_are_those_of_the_definition():
             following = 0.0 if k == last else float(worth[k + 1, row])
             total += mix ** (k - t) * (float(reward[k, row]) + 0.95 * following - float(worth[k, row]))
         expected.append(total + float(worth[t, row]))
-    torch.testing.assert_close(found.worth, torch.tensor(expected))
+    torch.testing.assert_close(found.target, torch.tensor(expected))
 
 
 def test_learning_beats_a_random_order_on_cube():
@@ -154,4 +153,4 @@ def test_fixed_asks_in_its_order_and_the_dict_knows_every_policy():
         acquire(TABLE.test, Fixed(("housings",)), MODEL)
     names = {"edfa", "survival", "random", "random-blanket", "greedy", "fixed", "dime", "eddi", "gsmrl"}
     assert set(POLICIES) == names
-    assert POLICIES["dime"]() is DIME
+    assert POLICIES["dime"] is DIME

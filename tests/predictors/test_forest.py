@@ -45,14 +45,14 @@ def test_the_sum_of_the_leaves_is_that_of_the_trees(seed, columns, trees, depth)
     booster = xgb.train(settings_, xgb.DMatrix(rows, told), trees)
     forest, (column, value) = Forest.of(booster.save_raw("json")), tries(rows, 30, seed)
     exact = booster.inplace_predict(changed(rows, column, value), predict_type="margin").reshape(200, 30)
-    assert np.abs(forest.lean(rows, column, value) - exact).max() <= forest.slack < 0.01
+    assert np.abs(forest.margins(rows, column, value) - exact).max() <= forest.tolerance < 0.01
 
 
 @pytest.mark.parametrize(
-    "settings_", [{}, {"threshold": 0.7}, {"threshold": 0.3, "calibrate": True}, {"trees": 2, "threshold": 0.7}]
+    "settings_", [{}, {"threshold": 0.7}, {"threshold": 0.3, "calibrate": True}, {"n_estimators": 2, "threshold": 0.7}]
 )
 def test_decisions_are_those_of_the_trees(settings_):
-    model = SubsetXGB(**{"trees": 60} | settings_).fit(X, Y)
+    model = SubsetXGB(**{"n_estimators": 60} | settings_).fit(X, Y)
     known = TABLE.test.X[:, MASK]
     column, value = tries(X[:, MASK], 80)
     found = model.decide_tries(MASK, known, column, value)
@@ -72,7 +72,7 @@ def test_a_chance_that_is_the_threshold_is_decided_as_the_trees_do():
         found = model.decide_tries(MASK, known, column, value)
         assert np.array_equal(found, by_the_trees(model, MASK, known, column, value))
         forest = model._forest(model.booster(MASK))
-        bare = forest.lean(known, column, value) >= np.log(border / (1 - border))
+        bare = forest.margins(known, column, value) >= np.log(border / (1 - border))
         differ += int((bare != found).sum())
     assert differ > 0  # without the trees some would be wrong
 
@@ -115,4 +115,4 @@ def test_leaves_that_tell_something_else_than_the_trees_are_not_relied_on(monkey
 
 
 def doubled(forest):
-    return Forest(forest.value * 2, forest.low, forest.high, forest.tree, forest.base, forest.cuts)
+    return Forest(forest.value * 2, forest.low, forest.high, forest.tree, forest.base, forest.thresholds)

@@ -56,8 +56,8 @@ class Donors:
         self.ordered, self.metric = ordered, metric
         self.support = Support.of(rows)
         self.scale = [float(np.ptp(values)) or 1.0 for values in self.support.values]
-        self._views: ModelCache[Any] = ModelCache(4 * KEPT)
-        self._spaces: ModelCache[_Space] = ModelCache(KEPT)
+        self._views = ModelCache(4 * KEPT)
+        self._spaces = ModelCache(KEPT)
 
     def decided(self, task: SearchProblem) -> IntArray:
         """What the task's view decides about every donor."""
@@ -65,7 +65,7 @@ class Donors:
         def decide() -> IntArray:
             return task.predictor.decide(task.ask(np.ascontiguousarray(self.rows[:, task.features])))
 
-        found: IntArray = self._views.get(task.predictor, task.mask, decide)
+        found: IntArray = self._views.get(task.predictor, task.mask, "decisions", decide)
         return found
 
     def side(self, task: SearchProblem, now: int, truth: Int64Array | None = None) -> IntArray:
@@ -81,7 +81,7 @@ class Donors:
                 there &= np.asarray(task.predictor.classes_)[decided] == truth
             return np.flatnonzero(there), truth
 
-        found: IntArray = self._views.get(task.predictor, task.mask, choose, now, task.wanted, id(truth))[0]
+        found: IntArray = self._views.get(task.predictor, task.mask, ("side", now, task.wanted, id(truth)), choose)[0]
         return found
 
     def nearest(self, task: SearchProblem, case: IntArray, donors: IntArray, k: int) -> IntArray:
@@ -128,7 +128,7 @@ class Donors:
             places[:, -1] = np.sqrt(order) if self.metric == "euclidean" else order
             return _Space(donors, axes, places, np.einsum("ij,ij->i", places, places))
 
-        return self._spaces.get(task.predictor, task.mask, make, id(donors))
+        return self._spaces.get(task.predictor, task.mask, ("space", id(donors)), make)
 
     def _axes(self, features: IntArray) -> _Axes:
         one = np.zeros(1, dtype=np.float32)

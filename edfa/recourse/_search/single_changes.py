@@ -56,7 +56,9 @@ class Layout(NamedTuple):
 
 def layout_of(task: SearchProblem) -> Layout:
     """Kept with the rules, for the next people."""
-    found: Layout = task.rules.kept.get(task.predictor, task.mask, lambda: _make(task), task.group.features)
+    found: Layout = task.rules.kept.get(
+        task.predictor, task.mask, ("layout", task.group.features), lambda: _make(task)
+    )
     return found
 
 

@@ -132,7 +132,7 @@ class Nearest(Searcher):
             raise SchemaError("neighbours and farther are at least 1, and changes from 1 to 3")
         self.neighbours, self.farther, self.changes, self.dominated = neighbours, farther, changes, dominated
         self.pool = Donors(self.rows, np.array([f.kind != "categorical" for f in train.schema]))
-        self._offered: ModelCache[tuple[Layout, Int32Array]] = ModelCache(KEPT)
+        self._offered = ModelCache(KEPT)
 
     def search(self, task: SearchProblem) -> Candidates:
         """Single changes, then several; more distant people where there are none."""
@@ -158,7 +158,7 @@ class Nearest(Searcher):
         def make() -> tuple[Layout, Int32Array]:
             return layout, layout.options(task, self.pool.rows[:, task.features])
 
-        option = self._offered.get(task.predictor, task.mask, make, id(layout))[1][donors].astype(np.intp)
+        option = self._offered.get(task.predictor, task.mask, ("options", id(layout)), make)[1][donors].astype(np.intp)
         return option, (option >= 0) & ~np.isnan(options.to[case[:, None, None], option])
 
     def _neighbours(self, options: SingleChanges, case: IntArray, donors: IntArray) -> Iterator[Candidates]:
