@@ -55,7 +55,12 @@ class Plain:
     """XGBoost as anyone would call it, same settings and same early stopping, on all features."""
 
     def __init__(self, like: SubsetXGB, case: dict[str, Any]) -> None:
-        settings = {"max_depth": like.max_depth, "learning_rate": like.learning_rate, "n_estimators": like.n_estimators, "n_jobs": 1}
+        settings = {
+            "max_depth": like.max_depth,
+            "learning_rate": like.learning_rate,
+            "n_estimators": like.n_estimators,
+            "n_jobs": 1,
+        }
         stop = {"early_stopping_rounds": 20, "eval_metric": "logloss", "subsample": 0.9, "random_state": like.seed}
         train, held = inner_split(case["y_train"].astype(np.int64), like.seed)
         self.model = xgb.XGBClassifier(**settings, **stop)

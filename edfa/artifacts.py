@@ -1,7 +1,7 @@
 """Files and folders that are whole or not there: written beside their place, flushed to disk, moved in by renaming.
 
-``atomic_file`` writes one file, ``replace_folder`` a folder of files, ``write_parts`` a folder with a manifest of hashes
-that ``read_parts`` checks. Reading runs no code from what is read.
+``atomic_file`` writes one file, ``replace_folder`` a folder of files, ``write_parts`` a folder with a manifest of
+hashes, which ``read_parts`` checks. Reading runs no code from what is read.
 """
 
 import hashlib

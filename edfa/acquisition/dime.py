@@ -39,8 +39,8 @@ class DIME(LearnedPolicy):
     steps
         Number of features asked of a row in training.
     pretrain, epochs
-        Number of passes over the rows that train the predictor alone on random masks, and of passes in each of the three
-        stages that then train both networks.
+        Number of passes over the rows that train the predictor alone on random masks, then of passes in each of the
+        three stages that train both networks.
     batch_size, learning_rate
         Rows in a step of training, and Adam's learning rate.
     stop, limit

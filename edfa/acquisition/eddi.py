@@ -55,7 +55,7 @@ class _PartialVAE(nn.Module):
         self.noise = nn.Parameter(torch.zeros(len(knots)))
 
     def element(self, positions: Tensor, columns: Tensor) -> Tensor:
-        """What each known value adds to the sum over its set (rows, k, set), from its position among knots (rows, k)."""
+        """What each known value adds to the sum over its set (rows, k, set), from its knot position (rows, k)."""
         return torch.relu(self.shared(self.tokens(positions, columns)))
 
     def believe(self, total: Tensor) -> _Belief:
@@ -82,8 +82,8 @@ class EDDI(LearnedPolicy):
     seed
         Decides the first weights, the masks, and the draws of what is unknown.
     reward
-        ``"latent"``: the paper's. ``"label"`` uses the VAE only to draw what is unknown, and scores by the model in use,
-        as later papers did.
+        ``"latent"``: the paper's. ``"label"`` uses the VAE only to draw what is unknown, and scores by the model in
+        use, as later papers did.
     weight
         Number of columns that the outcome counts for in training.
     samples

@@ -85,18 +85,18 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """Everything learnt that decides answers: two models that answer differently differ here or in ``get_params()``.
+        """Everything learnt that, with ``get_params()``, decides what the model answers.
 
-        By default the attributes named in ``learnt_attributes``. Values are plain values, numpy arrays, bytes or
-        mappings of these; a list or tuple becomes a mapping from positions. Caches are no part of it. Empty before
-        ``fit``.
+        Two models that answer differently differ in one of the two. By default these are the attributes named in
+        ``learnt_attributes``. Values are plain values, numpy arrays, bytes or mappings of these; a list or tuple
+        becomes a mapping from positions. Caches are no part of it. Empty before ``fit``.
         """
         if not hasattr(self, "classes_"):
             return {}
         return {name: as_mappings(getattr(self, name)) for name in self.learnt_attributes}
 
     def predict_proba(self, X: Any) -> Float64Array:  # noqa: N803
-        """The probability of each class (people, classes) from what is known of each person: ``X`` (people, features)."""
+        """Probabilities (people, classes) from what is known of each person in ``X`` (people, features)."""
         self._check_fitted()
         matrix = self._check_rows(X, self.n_features_in_)
         probabilities = np.empty((len(matrix), len(self.classes_)))
@@ -160,10 +160,10 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return decisions
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
-        """Thresholds of a feature, in order, between which the model for the known features ``mask`` sees no difference.
+        """The thresholds, ascending, between which values of a feature make no difference to the model.
 
-        A value x lies in the cell ``searchsorted(thresholds, x, side="right")``; two values of one cell get the same
-        answer. None if every value may count.
+        ``mask`` (features,) marks what is known. A value x lies in the cell ``searchsorted(thresholds, x,
+        side="right")``; two values of one cell get the same answer. None if every value may make a difference.
         """
         return None
 
@@ -187,7 +187,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return None
 
     def _settings(self) -> dict[str, Any]:
-        """``get_params()`` in the form in which JSON keeps it: a mapping, whose keys may be numbers, as a list of pairs."""
+        """``get_params()`` in a form that JSON keeps: a mapping, whose keys may be numbers, becomes a list of pairs."""
         params = self.get_params(deep=False)
         return {name: list(v.items()) if isinstance(v, Mapping) else v for name, v in params.items()}
 
@@ -223,7 +223,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise TargetError(f"y does not name classes: {error}") from None
 
     def _check_rows(self, X: Any, columns: int | None = None) -> Float32Array:  # noqa: N803
-        """``X`` as a float32 matrix without infinities and, if given, with so many ``columns``.
+        """``X`` as a float32 matrix without infinities and, if given, with this number of ``columns``.
 
         Some messages use scikit-learn's words: its own checks look for them.
         """

@@ -51,8 +51,8 @@ class BayesNet(Predictor):
     smoothing
         Number of imaginary rows spread over each row of a table, so that nothing is impossible.
     class_weight
-        ``"balanced"``: every class counts the same in the tables; a mapping: the weight of each class; None: every row
-        counts the same. The structure is learnt from the rows as they are.
+        None: every row counts the same in the tables; ``"balanced"``: every class counts the same; a mapping: the
+        weight of each class. The structure is learnt from the rows as they are.
     calibrate
         Whether probabilities of the outcome are softened by a temperature fitted on held-out rows.
     threshold

@@ -47,7 +47,8 @@ class Neighbours:
     rows
         (training people, features) those to look among, in random order.
     columns
-        For each feature its mean and standard deviation (2,), or of a category its levels and their weights (2, levels).
+        For each number its mean and standard deviation (2,), for each category its levels and their weights
+        (2, levels).
     k
         Number of neighbours.
 
@@ -113,7 +114,7 @@ class Neighbours:
         return np.sort(neighbours, axis=1)
 
     def _space(self, known: IntArray) -> tuple[Float64Array, Float64Array]:
-        """Coordinates of the training people by these features (training people, axes) and their squared norms; cached."""
+        """Coordinates (training people, axes) by these features, and their squared norms (training people,); cached."""
         key = known.tobytes()
         if (space := self._spaces.get(key)) is None:
             theirs = np.concatenate([self._coordinates(j, self.rows[:, j]) for j in known], axis=1)
@@ -150,7 +151,7 @@ class Exact:
     network: BayesNet
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
-        """A function from a feature to one value for each of its levels, and their probabilities, both (people, levels)."""
+        """A function from a feature to one value for each level and their probabilities, both (people, levels)."""
 
         def draw(feature: int) -> tuple[Float32Array, Float64Array]:
             values, probabilities = self.network.conditional(X, feature)

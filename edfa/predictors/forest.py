@@ -108,7 +108,9 @@ class Forest:
         step = max(1, BLOCK // len(self.value))
         for first in range(0, len(known), step):
             part = slice(first, first + step)
-            misses = np.zeros((len(known[part]), len(self.value)), dtype=np.uint8)  # columns that keep one out of a leaf
+            misses = np.zeros(
+                (len(known[part]), len(self.value)), dtype=np.uint8
+            )  # columns that keep one out of a leaf
             for out, row in outside:
                 misses += out[row[part]]
             for (j, which), values in zip(candidates, leaf_values, strict=True):

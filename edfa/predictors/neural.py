@@ -19,15 +19,7 @@ from torch import Tensor, nn
 
 from edfa.artifacts import read_parts, write_parts
 from edfa.errors import SettingError
-from edfa.predictors.base import (
-    ClassWeight,
-    Predictor,
-    Progress,
-    fit_temperature,
-    inner_split,
-    sample_weights,
-    soften,
-)
+from edfa.predictors.base import ClassWeight, Predictor, Progress, fit_temperature, inner_split, sample_weights, soften
 from edfa.predictors.tokens import Tokens, find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
@@ -52,7 +44,8 @@ class Neural(Predictor):
     dropout
         The share of activations left out in training.
     class_weight
-        ``"balanced"``: every class counts the same; a mapping: the weight of each class; None: every row counts the same.
+        None: every row counts the same; ``"balanced"``: every class counts the same; a mapping: the weight of each
+        class.
     calibrate
         Whether probabilities are softened by a temperature fitted on the held-out rows.
     threshold

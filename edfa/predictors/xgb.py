@@ -18,15 +18,7 @@ from safetensors.numpy import load, save
 
 from edfa.artifacts import atomic_file, read_parts, write_parts
 from edfa.errors import SettingError, UnknownNameError
-from edfa.predictors.base import (
-    ClassWeight,
-    Predictor,
-    Progress,
-    fit_temperature,
-    inner_split,
-    sample_weights,
-    soften,
-)
+from edfa.predictors.base import ClassWeight, Predictor, Progress, fit_temperature, inner_split, sample_weights, soften
 from edfa.predictors.forest import Forest
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
@@ -51,7 +43,8 @@ class SubsetXGB(Predictor):
     n_estimators, max_depth, learning_rate
         Largest number of trees, their depth and the learning rate. Rows held out for the purpose stop training earlier.
     class_weight
-        ``"balanced"``: every class counts the same; a mapping: the weight of each class; None: every row counts the same.
+        None: every row counts the same; ``"balanced"``: every class counts the same; a mapping: the weight of each
+        class.
     calibrate
         Whether each model's probabilities are softened by a temperature fitted on the held-out rows.
     threshold
@@ -79,11 +72,7 @@ class SubsetXGB(Predictor):
     array([[0.3, 0.7]])
     """
 
-    learnt_attributes: ClassVar[tuple[str, ...]] = (
-        *Predictor.learnt_attributes,
-        "training_hash_",
-        "xgboost_version_",
-    )
+    learnt_attributes: ClassVar[tuple[str, ...]] = (*Predictor.learnt_attributes, "training_hash_", "xgboost_version_")
     _max_models = MAX_MODELS
     _cache_folder: Path | None = None
 
@@ -358,7 +347,7 @@ def _hash(*arrays: AnyArray) -> str:
     """SHA-256 of the arrays' bytes, in hexadecimal."""
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 

@@ -47,6 +47,35 @@ def test_the_same_seed_learns_the_same_and_a_folder_keeps_it(make, tmp_path):
         type(first).from_folder(tmp_path / "policy")
 
 
+def learnt(policy):
+    """All arrays that were learnt, by path."""
+
+    def flat(value, name):
+        if isinstance(value, np.ndarray):
+            return {name: (str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes())}
+        return {path: leaf for key in value for path, leaf in flat(value[key], f"{name}/{key}").items()}
+
+    return flat(policy.learnt_state(), "")
+
+
+@each
+def test_the_learnt_state_tells_one_fit_from_another(make, tmp_path):
+    policy = make()
+    settings = set(vars(policy))
+    assert policy.learnt_state() == {}
+    first = learnt(policy.fit(TABLE.train))
+    assert all(name.endswith("_") for name in vars(policy) if name not in settings and not name.startswith("_"))
+    assert learnt(policy.fit(TABLE.train)) == first, "fitted again it is the same"
+    policy.to_folder(tmp_path / "policy")
+    assert learnt(type(policy).from_folder(tmp_path / "policy")) == first
+    assert learnt(make(seed=1).fit(TABLE.train)) != first
+    assert learnt(make().fit_rows(TABLE.train.X[1:], TABLE.train.y[1:], TABLE.schema)) != first
+    manifest = tmp_path / "policy" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"learning_rate"', '"rate"'))
+    with pytest.raises(UnreadableError, match="has no setting 'rate'"):
+        type(policy).from_folder(tmp_path / "policy")
+
+
 @each
 def test_progress_bad_settings_and_wrong_tables(make):
     steps, policy = [], make()
@@ -100,7 +129,9 @@ def test_dimes_values_lie_between_zero_and_the_entropy_that_is_left():
 
 def test_gsmrl_may_stop_by_itself():
     """With a price far above any gain, an agent that may stop learns to stop at once."""
-    policy = GSMRL(pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", learning_rate=3e-3).fit(TABLE.train)
+    policy = GSMRL(pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", learning_rate=3e-3).fit(
+        TABLE.train
+    )
     found = acquire(TABLE.test, policy, MODEL, 8, explain=False)
     assert len(found) < 1.5 * len(TABLE.test)
 

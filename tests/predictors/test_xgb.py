@@ -155,7 +155,8 @@ def test_a_threshold_decides():
 def test_balance_moves_towards_the_rare_class():
     rare = (np.random.default_rng(0).random(len(X)) < 0.1).astype(int)
     plain, even = (
-        small(class_weight=weight).fit(X, rare).predict_proba(TABLE.test.X)[:, 1].mean() for weight in (None, "balanced")
+        small(class_weight=weight).fit(X, rare).predict_proba(TABLE.test.X)[:, 1].mean()
+        for weight in (None, "balanced")
     )
     assert even > plain + 0.1
 

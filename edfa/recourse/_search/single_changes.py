@@ -56,9 +56,7 @@ class Layout(NamedTuple):
 
 def layout_of(task: SearchProblem) -> Layout:
     """Kept with the rules, for the next people."""
-    found: Layout = task.rules.kept.get(
-        task.predictor, task.mask, ("layout", task.group.features), lambda: _make(task)
-    )
+    found: Layout = task.rules.kept.get(task.predictor, task.mask, ("layout", task.group.features), lambda: _make(task))
     return found
 
 
