@@ -127,6 +127,7 @@ table = edfa.load("german")
 models = [edfa.SubsetXGB(seed=seed, n_estimators=5).fit(table.train.X, table.train.y) for seed in (0, 1)]
 for model in models:
     model.predict_proba(table.test.X)
+    model.to_folder(sys.argv[1])
 print("ready", flush=True)
 while True:
     for model in models:

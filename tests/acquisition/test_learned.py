@@ -132,8 +132,8 @@ def test_gsmrl_may_stop_by_itself():
     policy = GSMRL(pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", learning_rate=3e-3).fit(
         TABLE.train
     )
-    found = acquire(TABLE.test, policy, MODEL, 8, explain=False)
-    assert len(found) < 1.5 * len(TABLE.test)
+    trajectory = acquire(TABLE.test, policy, MODEL, 8, explain=False)
+    assert len(trajectory) < 1.5 * len(TABLE.test)
 
 
 def test_the_divergence_of_beliefs_is_that_of_gaussians():
@@ -154,7 +154,7 @@ def test_advantages_are_those_of_the_definition():
     alive = torch.tensor([[True, True], [True, True], [False, True], [False, True]])
     blank = torch.zeros(rows, 1)
     log = [(blank, blank, blank[:, 0], blank[:, 0], reward[t], worth[t], alive[t], ends[t]) for t in range(steps)]
-    found = _with_advantages(log)
+    episodes = _with_advantages(log)
     expected = []
     for t, row in [(t, r) for t in range(steps) for r in range(rows) if alive[t, r]]:
         last = 1 if row == 0 else 3
@@ -163,19 +163,21 @@ def test_advantages_are_those_of_the_definition():
             following = 0.0 if k == last else float(worth[k + 1, row])
             total += mix ** (k - t) * (float(reward[k, row]) + 0.95 * following - float(worth[k, row]))
         expected.append(total + float(worth[t, row]))
-    torch.testing.assert_close(found.target, torch.tensor(expected))
+    torch.testing.assert_close(episodes.target, torch.tensor(expected))
 
 
 def test_learning_beats_a_random_order_on_cube():
     table = Cube(0.1).table(4000, seed=2, shares=(0.8, 0.05, 0.15))
     model = MaskedMLP(epochs=30).fit(table.train.X, table.train.y)
     learned = {"DIME": DIME(epochs=2, steps=5), "GSMRL": GSMRL(rounds=50, steps=5), "EDDI": EDDI()}
-    told = {}
+    accuracy = {}
     for name, policy in {"random": Random(), **learned}.items():
-        found = acquire(table.test, policy.fit(table.train) if name in learned else policy, model, 3.5, explain=False)
-        told[name] = (found.decision[found.at(3)] == table.test.y).mean()
+        trajectory = acquire(
+            table.test, policy.fit(table.train) if name in learned else policy, model, 3.5, explain=False
+        )
+        accuracy[name] = (trajectory.decision[trajectory.at(3)] == table.test.y).mean()
     for name in learned:
-        assert told[name] > told["random"] + 0.06, told  # two standard errors of a share of 600 people
+        assert accuracy[name] > accuracy["random"] + 0.06, accuracy  # two standard errors of a share of 600 people
 
 
 def test_fixed_asks_in_its_order_and_the_dict_knows_every_policy():

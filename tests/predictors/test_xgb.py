@@ -61,14 +61,14 @@ def test_values_in_one_cell_are_the_same_to_the_model():
     sweep = np.sort(np.concatenate([thresholds, np.nextafter(thresholds, np.float32(-np.inf)), X[:, 4]]))
     people = np.tile(row, (len(sweep), 1))
     people[:, 4] = sweep
-    chances = model.predict_proba(people)[:, 1]
+    probabilities = model.predict_proba(people)[:, 1]
     cell = np.searchsorted(thresholds, sweep, side="right")
     for c in np.unique(cell):
-        assert len(set(chances[cell == c])) == 1
+        assert len(set(probabilities[cell == c])) == 1
     assert len(model.cells(mask, 0)) == 0, "a feature that is not known splits nothing"
 
 
-def test_models_are_kept_in_memory_up_to_a_limit_and_on_disk(tmp_path, monkeypatch):
+def test_models_are_cached_in_memory_up_to_a_limit_and_on_disk(tmp_path, monkeypatch):
     fitted = []
     train = SubsetXGB._train
     monkeypatch.setattr(SubsetXGB, "_train", lambda self, mask: fitted.append(1) or train(self, mask))
@@ -94,9 +94,9 @@ def test_threads_share_one_model():
     model = small().fit(X, Y)
     rows = np.where(np.random.default_rng(0).random((60, 20)) < 0.3, X[:60], np.nan)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: model.predict_proba(rows), range(4)))
-    for other in found[1:]:
-        np.testing.assert_array_equal(other, found[0])
+        answers = list(pool.map(lambda _: model.predict_proba(rows), range(4)))
+    for other in answers[1:]:
+        np.testing.assert_array_equal(other, answers[0])
 
 
 def test_who_waits_for_a_model_keeps_nobody_else_waiting(monkeypatch):
@@ -129,12 +129,12 @@ def test_processes_share_one_folder(tmp_path):
     """Started at once they fit the same models and write the same files: nobody reads half of one."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(3, mp_context=context) as pool:
-        found = list(pool.map(_answer_in_a_process, [str(tmp_path)] * 3))
+        answers = list(pool.map(_answer_in_a_process, [str(tmp_path)] * 3))
     cached = sorted(tmp_path.rglob("*"))
     assert [path for path in cached if path.suffix == ".ubj"], "models are on disk"
     assert not [path for path in cached if path.name.startswith(".")], "no partial file is left"
-    for other in [*found[1:], _answer_in_a_process(str(tmp_path))]:
-        np.testing.assert_array_equal(other, found[0])
+    for other in [*answers[1:], _answer_in_a_process(str(tmp_path))]:
+        np.testing.assert_array_equal(other, answers[0])
 
 
 def test_rows_are_grouped_by_what_is_known():
@@ -144,9 +144,9 @@ def test_rows_are_grouped_by_what_is_known():
 
 
 def test_a_threshold_decides():
-    chances = small().fit(X, Y).predict_proba(X)[:, 1]
+    probabilities = small().fit(X, Y).predict_proba(X)[:, 1]
     strict = small(threshold=0.9).fit(X, Y)
-    np.testing.assert_array_equal(strict.predict(X), (chances >= 0.9).astype(int))
+    np.testing.assert_array_equal(strict.predict(X), (probabilities >= 0.9).astype(int))
     three = small(threshold=0.5).fit(X, np.arange(len(X)) % 3)
     with pytest.raises(DataError, match="between two classes, not 3"):
         three.predict(X)
