@@ -55,7 +55,7 @@ def measure_sweep(data: Any, model: Model) -> list[list[Any]]:
         with Recorder(model) as seen:
             sweep(people, model, support)
         ours, bare = best(
-            lambda p=people: sweep(p, model, support).alpha, seen.replay, repeats=9, clock=time.process_time
+            lambda p=people: sweep(p, model, support).necessity, seen.replay, repeats=9, clock=time.process_time
         )
         rows.append(
             [

@@ -100,7 +100,7 @@ def play(name: str, seed: int, policy: str) -> str:
             chosen.fit(data.train)
         rows, truth = data.test.X[:PEOPLE], data.test.y[:PEOPLE]
         found = acquire(rows, chosen, model, FEATURES + 0.5, seed, reference=data.train, explain=False)
-        told = [found.chances[found.at(k)] for k in range(1, FEATURES + 1)]
+        told = [found.probabilities[found.at(k)] for k in range(1, FEATURES + 1)]
         curve = [float((t.argmax(axis=1) == truth).mean()) for t in told]
         area = [100 * float(roc_auc_score(truth, t[:, 1])) for t in told] if told[0].shape[1] == 2 else []
         target.write_text(json.dumps({"accuracy": curve, "auroc": area}), encoding="utf-8")

@@ -18,7 +18,7 @@ from report import table, write
 from threadpoolctl import threadpool_limits
 
 import edfa
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.predictors.base import Predictor
 from edfa.recourse import CVAE, NICE, PROBE, Constraints, DiCE, Nearest, Plans, assess, find_recourse
 
@@ -44,7 +44,7 @@ class Case:
     model: Predictor
     people: People
     allowed: tuple[str, ...]
-    wanted: int
+    desired_class: int
 
     @property
     def constraints(self) -> Constraints:
@@ -54,11 +54,11 @@ class Case:
 def prepare(name: str) -> Case:
     data = edfa.load(name)
     model = edfa.SubsetXGB(n_estimators=100).fit(data.train.X, data.train.y)
-    wanted = data.schema.classes.index(data.schema.favourable)
+    desired_class = data.schema.classes.index(data.schema.favourable)
     everybody = np.concatenate([data.calibration.X, data.test.X])
-    refused = everybody[model.predict(everybody) != wanted][:400]
-    people = People(refused, data.schema, data.encoder, model)
-    return Case(name, data, model, people, tuple(ALLOWED[name].split()), wanted)
+    refused = everybody[model.predict(everybody) != desired_class][:400]
+    people = People(refused, Background.of(data.reference, model))
+    return Case(name, data, model, people, tuple(ALLOWED[name].split()), desired_class)
 
 
 def export(case: Case) -> Path:
@@ -69,7 +69,7 @@ def export(case: Case) -> Path:
         "names": schema.names,
         "categorical": [f.name for f in schema if f.kind == "categorical"],
         "allowed": case.allowed,
-        "wanted": case.wanted,
+        "wanted": case.desired_class,
     }
     (folder / "task.json").write_text(json.dumps(task))
     train = case.data.train
@@ -101,7 +101,7 @@ def judge(case: Case, rows: list[list[list[float]]]) -> list[Any]:
     # Peers turn codes into words and back; what differs by rounding is no change.
     changed = np.abs(plans - own) > 1e-4 * np.ptp(case.data.train.X, axis=0)
     free = np.isin(case.data.schema.names, case.allowed)
-    valid = case.model.predict(plans) == case.wanted if len(plans) else np.zeros(0)
+    valid = case.model.predict(plans) == case.desired_class if len(plans) else np.zeros(0)
     return [
         f"{len(set(of.tolist())) / max(1, len(rows)):.2f}",
         f"{len(plans) / max(1, len(rows)):.1f}",
@@ -150,7 +150,9 @@ def inside(case: Case, job: Callable[[], Any]) -> float:
 
 
 def search(case: Case, searcher: Any, people: People | None = None) -> Plans:
-    return find_recourse(people or case.people, searcher, constraints=case.constraints, wanted=case.wanted)
+    return find_recourse(
+        people or case.people, searcher, constraints=case.constraints, desired_class=case.desired_class
+    )
 
 
 def told(case: Case, plans: Plans) -> list[Any]:
@@ -162,11 +164,13 @@ def agreement(case: Case, folder: Path) -> str:
     """Native NICE against NICEx, everything free: the share of people with the very same result."""
     free = tuple(replace(f, sensitive=False, change="free", range=None) for f in case.data.schema)
     schema = replace(case.data.schema, features=free)
-    people = People(case.people.X[:100], schema, case.people.encoder, case.model)
+    people = People(case.people.X[:100], Background(schema, case.people.encoder, case.model))
     train, same = replace(case.data.train, schema=schema), {}
     for reward in ("none", "sparsity", "proximity"):
         found = json.loads((folder / f"nice-{reward}.json").read_text())["rows"]
-        mine = find_recourse(people, NICE(train, reward, donors=len(train), literal=True), wanted=case.wanted)
+        mine = find_recourse(
+            people, NICE(train, reward, donors=len(train), literal=True), desired_class=case.desired_class
+        )
         theirs = np.array([rows[0] if rows else np.full(len(schema), np.nan) for rows in found])
         ours = np.full_like(theirs, np.nan)
         ours[mine.of] = mine.rows()
@@ -187,7 +191,7 @@ def below(case: Case, method: str, taken: float, ours: tuple[float, float, float
 
 def unclean(case: Case, name: str, plans: Plans) -> list[str]:
     """Whether a plan does not reach what was wanted, asked anew, or changes what it may not."""
-    wrong = (case.model.predict(plans.rows()) != case.wanted).any()
+    wrong = (case.model.predict(plans.rows()) != case.desired_class).any()
     wrong |= assess(plans, case.data.train, constraints=case.constraints).violations > 0
     return [f"{case.name}: {name} has plans that are not valid or not clean"] if wrong else []
 

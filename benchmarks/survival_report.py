@@ -12,7 +12,7 @@ from survival import ALPHAS, MODELS, ORDERS, PAPER, PEOPLE, SEEDS, SETS, read, t
 
 from edfa.acquisition.survival import SurvivalPolicy
 from edfa.blanket.discover import discover
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.predictors.aligned import align
 from edfa.recourse import SurvivalSearch
 from edfa.recourse._search.ranking import lengths
@@ -152,7 +152,7 @@ def speed() -> tuple[str, list[str]]:
     everybody = np.where(known, data.test.X, np.float32(np.nan))
     places = np.unique(everybody[:, known], axis=0, return_index=True)[1]
     rows = everybody[np.sort(places)[:STATES]]
-    people, searcher = People(rows, data.schema, data.encoder, model, blanket), SurvivalSearch(data.train)
+    people, searcher = People(rows, Background.of(data.reference, model, blanket)), SurvivalSearch(data.train)
     rules = searcher.rules(PAPER, people)
     task = Task(sweep(people.X, model, searcher.support, rules.free).groups[0], rules, model, None)
     plans = searcher.search(task)

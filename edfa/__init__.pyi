@@ -20,6 +20,7 @@ from .data.catalog import load as load
 from .data.feature import Feature as Feature
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
+from .people import Background as Background
 from .people import People as People
 from .predictors.bn import BayesNet as BayesNet
 from .predictors.ftt import FTTransformer as FTTransformer

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edfa.advice.advisor import Advisor
-from edfa.advice.evaluation import run
+from edfa.advice.evaluation import roll_out
 from edfa.advice.interview import Interview
 from edfa.artifacts import write_text
 from edfa.data.catalog import load
 from edfa.data.table import Table
-from edfa.recourse.plans import Plan
+from edfa.recourse.plan import Plan
 from edfa.text import html, narrate, phrases
 from edfa.text.html import Html
 from edfa.text.interview_page import sheet, told
@@ -76,7 +76,7 @@ class Demo:
     @cached_property
     def early(self) -> tuple[int, int]:
         """How many test people were let act before their last question, and how many of their plans did not last."""
-        found = run(self.advisor.fitted, self.table.test.X)
+        found = roll_out(self.advisor.fitted, self.table.test.X)
         stops = self.advisor.certificate.stop(found.records)
         soon = stops.triggered & (stops.step < found.trajectory.step[found.trajectory.last])
         rows = (found.trajectory.at(0) + stops.step)[soon]

@@ -1,100 +1,109 @@
-"""Who an advisor is: one word for its model, blanket, policy, costs and searcher, with all that they have learnt."""
+"""Fingerprints: one word for a model, a policy, a searcher or plans, from their settings and what they have learnt.
+
+Whatever can be part of an advisor says itself what it is: ``get_params`` gives its settings, ``learnt_state`` what it
+has learnt. Nothing else is looked at, so that two parts that act differently differ in one of the two.
+"""
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from functools import cached_property
-from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edfa.blanket.units import Blanket
-from edfa.data.table import Table
-from edfa.predictors.base import Predictor
-from edfa.recourse.plans import Plans
+from edfa.errors import SettingError
+
+if TYPE_CHECKING:
+    from edfa.recourse.plans import Plans
 
 __all__ = ["digest", "fingerprint", "identify"]
 
-# Where and how something runs, which changes nothing of what it says.
-ASIDE = ("progress", "device")
-DEPTH = 12  # a part inside a part; deeper than anything here
-FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType)
+LENGTH = 16  # hexadecimal digits
 
 
 def fingerprint(**parts: str) -> str:
-    """One word for all that makes an advisor: any change of model, blanket, policy, costs or searcher changes it.
+    """One word for several: any change of one of them changes it.
 
     >>> fingerprint(model="xgb:1", searcher="nearest") == fingerprint(searcher="nearest", model="xgb:1")
     True
     """
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
-def identify(plans: Plans) -> str:
-    """The fingerprint of the advisor that made these plans; seeds are no part of it, for they vary by design.
+def identify(plans: "Plans") -> str:
+    """The fingerprint of whatever made these plans; seeds are no part of it, for they vary by design.
 
     What nobody knows (the policy behind people who came without a trajectory) counts as nothing.
     """
-    people, made = plans.people, plans.made
-    searcher = [made.get(name) for name in ("searcher", "constraints", "wanted", "survival")]
-    parts: dict[str, Any] = {"model": people.predictor, "blanket": people.blanket, "card": people.schema.to_json()}
-    parts |= {"policy": made.get("policy"), "costs": made.get("costs"), "searcher": searcher}
+    background, p = plans.people.background, plans.provenance
+    parts: dict[str, Any] = {
+        "model": background.model,
+        "aligned": background.visible.tolist(),
+        "blanket": background.blanket,
+        "card": background.schema.to_json(),
+        "policy": p.policy,
+        "costs": p.costs,
+        "searcher": [p.searcher, p.constraints, p.desired_class, p.completions],
+    }
     return fingerprint(**{name: digest(part) for name, part in parts.items()})
 
 
-def digest(thing: Any) -> str:
-    """A word for what an object is made of: its class and its public parts, inwards; of models all that was learnt.
+def digest(part: Any) -> str:
+    """The fingerprint of one part: a plain value, an array, a noun with ``to_json``, or something with settings.
 
     >>> digest({"a": np.arange(3), "b": None}) == digest({"b": None, "a": np.arange(3)})
     True
     >>> digest(np.arange(3)) == digest(np.arange(3.0))
     False
     """
-    told = hashlib.sha256()
-    for piece in _pieces(thing, DEPTH):
-        told.update(len(piece).to_bytes(8, "little") + piece)
-    return told.hexdigest()[:16]
+    content = hashlib.sha256()
+    for piece in _pieces(part):
+        content.update(len(piece).to_bytes(8, "little") + piece)
+    return content.hexdigest()[:LENGTH]
 
 
-def _pieces(thing: Any, depth: int) -> Iterator[bytes]:
-    """The object as a sequence of bytes; a mapping and an object are their parts in order of names."""
-    yield type(thing).__name__.encode()
-    if not depth:
-        return
-    if thing is None or isinstance(thing, str | int | float | np.generic):
-        yield str(thing).encode()
-    elif isinstance(thing, np.ndarray):
-        yield f"{thing.dtype} {thing.shape}".encode()
-        yield repr(thing.tolist()).encode() if thing.dtype == object else np.ascontiguousarray(thing).tobytes()
-    elif isinstance(thing, list | tuple | set | frozenset):
-        for inner in sorted(thing, key=str) if isinstance(thing, set | frozenset) else thing:
-            yield from _pieces(inner, depth - 1)
-    else:
-        parts = _parts(thing)
-        for name in sorted(parts, key=str):
+def _pieces(part: Any) -> Iterator[bytes]:
+    """The part as a sequence of bytes, its type first; a mapping is its entries in the order of their names."""
+    yield type(part).__name__.encode()
+    if part is None or isinstance(part, str | int | float | np.generic):
+        yield str(part).encode()
+    elif isinstance(part, bytes):
+        yield part
+    elif isinstance(part, np.ndarray):
+        yield f"{part.dtype} {part.shape}".encode()
+        yield repr(part.tolist()).encode() if part.dtype == object else np.ascontiguousarray(part).tobytes()
+    elif isinstance(part, Mapping):
+        for name in sorted(part, key=str):
             yield str(name).encode()
-            yield from _pieces(parts[name], depth - 1)
+            yield from _pieces(part[name])
+    elif isinstance(part, list | tuple):
+        for inner in part:
+            yield from _pieces(inner)
+    elif isinstance(part, Blanket):  # how it was found does not matter
+        yield from _pieces([part.target, dict(part.units), part.unattached])
+    else:
+        yield from _pieces(_described(part))
 
 
-def _parts(thing: Any) -> Mapping[Any, Any]:
-    if isinstance(thing, Mapping):
-        return thing
-    if isinstance(thing, Blanket):  # how it was found does not matter
-        return {"target": thing.target, "units": thing.units, "unattached": thing.unattached}
-    if isinstance(thing, Table):
-        return {"X": thing.X, "y": thing.y, "schema": thing.schema.to_json()}
-    if hasattr(thing, "state_dict"):  # a network
-        return {name: values.cpu().numpy() for name, values in thing.state_dict().items()}
-    if isinstance(thing, Predictor):
-        settings = {name: part for name, part in thing.get_params(deep=False).items() if name not in ASIDE}
-        return {"settings": settings, "learnt": thing.learnt_state()}
-    return {name: part for name, part in _own(thing).items() if not name.startswith("_")}
+def _settings(part: Any) -> dict[str, Any]:
+    """All settings; of a part that is a setting itself (a policy's searcher) its name and settings."""
+    inner = part.get_params(deep=False)
+    return {
+        name: [type(value).__name__, _settings(value)] if hasattr(value, "get_params") else value
+        for name, value in inner.items()
+    }
 
 
-def _own(thing: Any) -> dict[str, Any]:
-    """The object's parts, without what it keeps to save work, and without functions."""
-    derived = {name for kind in type(thing).__mro__ for name, v in vars(kind).items() if isinstance(v, cached_property)}
-    parts = getattr(thing, "__dict__", {})
-    aside = {*derived, *ASIDE, *(name for name, part in parts.items() if isinstance(part, FUNCTIONS))}
-    return {name: part for name, part in parts.items() if name not in aside}
+def _described(part: Any) -> Any:
+    """What an object says of itself."""
+    if hasattr(part, "get_params"):
+        state = part.learnt_state() if hasattr(part, "learnt_state") else {}
+        return {"settings": _settings(part), "learnt": state}
+    if hasattr(part, "learnt_state"):
+        return part.learnt_state()
+    if hasattr(part, "to_json"):
+        return part.to_json()
+    raise SettingError(
+        f"a {type(part).__name__} cannot be part of an advisor: it has no get_params and learnt_state, nor to_json"
+    )

@@ -1,7 +1,12 @@
-"""A batch of partially known people: what every searcher starts from, however they came to be known so far."""
+"""Partly known people, and what follows from what is known: the one batch that everything downstream shares.
+
+Policies, the partition, searchers, survival, certificates and interviews all take a ``People``. Whatever is worked out
+about it (the model's probabilities, the decision, the sweep of single changes, the partition) is worked out once.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,100 +14,302 @@ import numpy as np
 from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
-from edfa.errors import DataError
-from edfa.explanation.necessity import Sweep
+from edfa.data.table import Table
+from edfa.errors import DataError, MismatchError, UnknownNameError
+from edfa.explanation.necessity import Sweep, sweep
+from edfa.explanation.partition import Partition, members
+from edfa.explanation.support import Support
+from edfa.predictors.aligned import align
 from edfa.predictors.base import Predictor
-from edfa.typing import Float32Array, Float64Array, Int64Array
+from edfa.predictors.conditional import LIMIT, Neighbours, Sampler
+from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Explained", "People", "States"]
+__all__ = ["Background", "HasPeople", "People", "Provenance"]
 
 
 @dataclass(frozen=True, eq=False)
-class People:
-    """Partially known people, a row each; NaN is not known.
+class Background:
+    """What all people of a batch share: the features, the model that decides, and the training rows behind it.
 
     Parameters
     ----------
-    X, schema, encoder
-        The rows as an encoder makes them, the card, and the encoder.
-    predictor
-        The fitted model that decides. Plans that were read from a file have none.
+    schema, encoder
+        The card, and how facts become numbers.
+    model
+        The fitted model. Plans that were read from a file have none.
     blanket
-        Only its features are changed; without one, every feature may be.
-    person, seed, step
-        Whole numbers that come back with the plans; one for all, or one a row.
-    spent
-        What was paid so far; one for all, or one a row.
-    made
-        What brought them here, such as policy and prices; a certificate holds for the same alone.
+        Features outside it are never changed, and an ``aligned`` model never sees them. None: every feature counts.
+    aligned
+        Whether the model is shown the blanket alone (Assumption 3).
+    rows
+        Encoded training rows, (training people, features); needed by whatever looks at training values.
+    shared_support
+        The values among the training rows where a searcher has them already; else they are read off ``rows``.
 
     Examples
     --------
     >>> import edfa
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    >>> people = People(table.test.X[:3], table.schema, table.encoder, model)
+    >>> background = Background.of(table.train, model, edfa.Blanket("class", {"duration": ()}), aligned=True)
+    >>> int(background.visible.sum())
+    1
+    """
+
+    schema: Schema
+    encoder: Encoder
+    model: Predictor | None = None
+    blanket: Blanket | None = None
+    aligned: bool = False
+    rows: Float32Array | None = None
+    shared_support: Support | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.schema.names != self.encoder.names:
+            raise DataError("the schema and the encoder do not describe the same features")
+        if self.model is not None:
+            self.model._check_fitted()
+            if not np.array_equal(self.model.classes_, np.arange(len(self.schema.classes))):
+                raise MismatchError(
+                    f"the model knows the classes {self.model.classes_.tolist()}; the card has "
+                    f"{len(self.schema.classes)}, coded from 0: fit it on a table's y"
+                )
+        for name in self.blanket.features if self.blanket else ():
+            self.schema.index(name)
+
+    @classmethod
+    def of(
+        cls,
+        train: Table,
+        model: Predictor,
+        blanket: Blanket | None = None,
+        *,
+        aligned: bool = False,
+        support: Support | None = None,
+    ) -> "Background":
+        """The background of a training table and a fitted model."""
+        return cls(train.schema, train.encoder, model, blanket, aligned, train.X, support)
+
+    @cached_property
+    def support(self) -> Support:
+        """The values that training people have; all levels of a category count, whatever their number."""
+        if self.shared_support is not None:
+            return self.shared_support
+        categorical = [j for j, feature in enumerate(self.schema) if feature.kind == "categorical"]
+        return Support.of(self._training_rows, categorical)
+
+    @cached_property
+    def visible(self) -> BoolArray:
+        """Which features the model is shown, (features,)."""
+        return members(self.schema.names, self.blanket if self.aligned else None)
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """The model as it is shown to the people: aligned with the blanket where that is asked for."""
+        if self.model is None:
+            raise DataError("these people have no model; they were read from a file")
+        if self.blanket is None or not self.aligned:
+            return self.model
+        return align(self.model, np.flatnonzero(self.visible).tolist())
+
+    @cached_property
+    def start(self) -> BoolArray:
+        """Which features are known before the first question, (features,)."""
+        return np.array([feature.start for feature in self.schema])
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """Likely values of what is not known, from the most similar training people."""
+        categorical = [i for i, feature in enumerate(self.schema) if feature.kind == "categorical"]
+        return Neighbours.of(self._training_rows, categorical)
+
+    @cached_property
+    def bins(self) -> Sampler:
+        """Likely values of what is not known, from a small network that is trained when first asked for."""
+        from edfa.predictors.bins import Bins  # torch is slow to load, and most runs do without
+
+        rows = self._training_rows
+        return Bins.of(rows[np.random.default_rng(0).permutation(len(rows))[:LIMIT]])
+
+    @property
+    def _training_rows(self) -> Float32Array:
+        if self.rows is None:
+            raise DataError("these people come without training rows; make their background with Background.of(train)")
+        return self.rows
+
+    def class_code(self, name: int | str | None) -> int | None:
+        """The code of a class that is given by its name or its code; None stays None."""
+        if name is None:
+            return None
+        classes = self.schema.classes
+        if isinstance(name, str):
+            if name not in classes:
+                raise UnknownNameError("class", name, classes)
+            return classes.index(name)
+        if not 0 <= name < len(classes):
+            raise UnknownNameError("class", name, range(len(classes)))
+        return int(name)
+
+
+@dataclass(frozen=True, eq=False)
+class Provenance:
+    """What brought people or plans about; a certificate holds for the same alone. None: nobody knows.
+
+    ``policy``, ``searcher`` and ``constraints`` are the objects that were used, ``costs`` the prices and the budget,
+    ``desired_class`` the code of the class that plans lead to, ``completions`` what survival was estimated from.
+    """
+
+    policy: Any = None
+    costs: Mapping[str, Any] | None = None
+    searcher: Any = None
+    constraints: Any = None
+    desired_class: int | None = None
+    completions: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """A batch of partly known people, a row each.
+
+    Parameters
+    ----------
+    X
+        Encoded facts, (people, features); NaN: not acquired.
+    background
+        The features, the model and the training rows that all of them share.
+    person, seed, step
+        Whole numbers that come back with plans, (people,) or one for all; a person is numbered by row unless given.
+    spent
+        What each person has paid so far, (people,) or one for all.
+    costs
+        What each feature costs each person, (people, features) or (features,); the card's prices unless given.
+    askable
+        Which features may be asked for, (people, features); what is not known unless given.
+    swept, decided
+        The sweep of single changes (see ``with_sweep``) and the decision (people,), where they are worked out already.
+    provenance
+        What brought them here.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
+    >>> people = People(table.test.X[:3], Background.of(table.train, model))
     >>> people.person, people.step
     (array([0, 1, 2]), array([0, 0, 0]))
+    >>> people.probabilities.shape
+    (3, 2)
     """
 
     X: Float32Array
-    schema: Schema
-    encoder: Encoder
-    predictor: Predictor | None
-    blanket: Blanket | None = None
-    person: Int64Array | int | None = None
-    seed: Int64Array | int = 0
-    step: Int64Array | int = 0
-    spent: Float64Array | float = 0.0
-    made: Mapping[str, Any] = field(default_factory=dict)
+    background: Background
+    person: Int64Array = None  # type: ignore[assignment]
+    seed: Int64Array = 0  # type: ignore[assignment]
+    step: Int64Array = 0  # type: ignore[assignment]
+    spent: Float64Array = 0.0  # type: ignore[assignment]
+    costs: Float64Array = None  # type: ignore[assignment]
+    askable: BoolArray = None  # type: ignore[assignment]
+    swept: Sweep | None = field(default=None, repr=False)
+    decided: IntArray | None = field(default=None, repr=False)
+    provenance: Provenance = field(default_factory=Provenance, repr=False)
 
     def __post_init__(self) -> None:
-        rows = np.asarray(self.X, dtype=np.float32)
-        if rows.ndim != 2 or rows.shape[1] != len(self.schema):
-            raise DataError(f"people are rows of {len(self.schema)} features; X has the shape {rows.shape}")
+        rows, width = np.asarray(self.X, dtype=np.float32), len(self.background.schema)
+        if rows.ndim != 2 or rows.shape[1] != width:
+            raise DataError(f"people are rows of {width} features; X has the shape {rows.shape}")
         if np.isinf(rows).any():
             raise DataError("X is infinite somewhere; NaN means that a fact is not known")
-        if self.schema.names != self.encoder.names:
-            raise DataError("the schema and the encoder do not describe the same features")
-        if self.predictor is not None:
-            self.predictor._check_fitted()
-        for name in self.blanket.features if self.blanket else ():
-            self.schema.index(name)
-        numbers = {"person": np.arange(len(rows)) if self.person is None else self.person}
-        for name, given in (numbers | {"seed": self.seed, "step": self.step}).items():
-            column = np.asarray(given, dtype=np.int64)
+        person = np.arange(len(rows)) if self.person is None else self.person
+        for name, numbers, kind in (
+            ("person", person, np.int64),
+            ("seed", self.seed, np.int64),
+            ("step", self.step, np.int64),
+            ("spent", self.spent, np.float64),
+        ):
+            column = np.asarray(numbers, dtype=kind)
             if column.ndim and column.shape != (len(rows),):
                 raise DataError(f"{name} has {column.size} numbers for {len(rows)} people")
             object.__setattr__(self, name, np.broadcast_to(column, (len(rows),)))
-        spent = np.asarray(self.spent, dtype=float)
-        if spent.ndim and spent.shape != (len(rows),):
-            raise DataError(f"spent has {spent.size} numbers for {len(rows)} people")
-        object.__setattr__(self, "spent", np.broadcast_to(spent, (len(rows),)))
+        costs = np.asarray(self.background.schema.costs if self.costs is None else self.costs, dtype=float)
+        object.__setattr__(self, "costs", np.broadcast_to(costs, rows.shape))
         object.__setattr__(self, "X", rows)
+        if self.askable is None:
+            object.__setattr__(self, "askable", np.isnan(rows))
 
     def __len__(self) -> int:
         return len(self.X)
 
+    @property
+    def schema(self) -> Schema:
+        """The features."""
+        return self.background.schema
+
+    @property
+    def encoder(self) -> Encoder:
+        """How facts become numbers."""
+        return self.background.encoder
+
+    @property
+    def predictor(self) -> Predictor:
+        """The model, shown what it may see."""
+        return self.background.predictor
+
+    @property
+    def blanket(self) -> Blanket | None:
+        """The features that count; None: all of them."""
+        return self.background.blanket
+
+    @cached_property
+    def known(self) -> BoolArray:
+        """Which features are known, (people, features)."""
+        return ~np.isnan(self.X)
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        """What the model would say after every single change of every visible known fact."""
+        if self.swept is not None:
+            return self.swept
+        return sweep(self.X, self.predictor, self.background.support, self.background.visible)
+
+    def with_sweep(self) -> "People":
+        """The same people with their sweep worked out.
+
+        Of a few people one model call then answers everything: probabilities, decision, partition, single changes.
+        """
+        return self if self.swept is not None else replace(self, swept=self.sweep)
+
+    @cached_property
+    def probabilities(self) -> Float64Array:
+        """What the model says now, (people, classes)."""
+        return self.predictor.predict_proba(self.X) if self.swept is None else self.swept.probabilities
+
+    @cached_property
+    def decision(self) -> IntArray:
+        """The code of the class that is decided for each person, (people,)."""
+        if self.decided is not None:
+            return self.decided
+        return self.predictor.decide(self.probabilities) if self.swept is None else self.swept.decision
+
+    @cached_property
+    def partition(self) -> Partition:
+        """What can turn each person's decision, what cannot yet, what never will."""
+        return Partition(self.schema.names, self.blanket, self.known, self.sweep.necessity)
+
+    def take(self, rows: IntArray) -> "People":
+        """Some of the people, by row."""
+        columns = {name: getattr(self, name)[rows] for name in ("person", "seed", "step", "spent", "costs", "askable")}
+        swept = None if self.swept is None else self.swept.take(rows, self.background.visible)
+        decided = None if self.decided is None else self.decided[rows]
+        return replace(self, X=self.X[rows], swept=swept, decided=decided, **columns)
+
     def people(self) -> "People":
-        """Itself, as anything that can be asked for recourse gives its people."""
+        """Itself: whatever ``find_recourse`` takes has its people here, as a trajectory does."""
         return self
 
 
-@dataclass(frozen=True, eq=False)
-class Explained:
-    """People whose facts were swept already, so that looking for plans need not sweep them again."""
-
-    persons: People
-    swept: Sweep
-
-    def people(self) -> People:
-        """The people."""
-        return self.persons
-
-
-class States(Protocol):
-    """Whatever holds people in some state of knowledge: ``People`` itself, a trajectory."""
+class HasPeople(Protocol):
+    """Whatever holds a batch of people: ``People`` itself, or a trajectory with everybody at every step."""
 
     def people(self) -> People:
         """The people."""

@@ -11,9 +11,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
+from edfa.acquisition.loop import acquire, budget_amount
 from edfa.explanation.necessity import sweep
-from edfa.people import People
+from edfa.fingerprint import digest
+from edfa.people import Background, People
 from edfa.predictors.aligned import align
 from edfa.predictors.base import by_mask
 from edfa.recourse._search.postprocess import proper_subsets
@@ -22,7 +25,7 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.searcher import SearchProblem
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array
 
-__all__ = ["check_policy", "check_predictor", "check_searcher"]
+__all__ = ["check_policy", "check_predictor", "check_searcher", "check_settings"]
 
 
 def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> None:  # noqa: N803
@@ -30,8 +33,8 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
 
     Checked on ``X`` (no NaN) and ``y``: chances add up; nothing known gives the prior; an unknown cell cannot leak;
     a batch equals one person at a time, whatever its classes; the same seed gives the same bits; permuted columns
-    follow; a constant column says nothing; a shorter way to decide decides the same; saved and loaded are equal to the
-    bit.
+    follow; a constant column says nothing; a shorter way to decide decides the same; settings are kept as scikit-learn
+    has it, and a fingerprint tells fits apart; saved and loaded are equal to the bit.
     """
     matrix, classes = np.asarray(X, dtype=np.float32), np.asarray(y)
     random = np.random.default_rng(seed)
@@ -54,11 +57,41 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
     _check_permutation(make, matrix, classes, partial, told)
     _check_constant(make, matrix, classes)
     _check_tries(model, rows, masks[0])
+    check_settings(make())
+    _say(digest(model) == digest(make().fit(matrix, classes)), "the same fit has the same fingerprint")
+    half = np.arange(len(matrix)) % 2 == 0
+    _say(digest(model) != digest(make().fit(matrix[half], classes[half])), "another fit has another fingerprint")
     if hasattr(model, "to_folder"):
         with TemporaryDirectory() as folder:
             model.to_folder(Path(folder) / "model")
             again = type(model).from_folder(Path(folder) / "model")
             _say(np.array_equal(told, again.predict_proba(partial)), "saved and loaded are equal to the bit")
+
+
+def check_settings(part: Any) -> None:
+    """Whether a part keeps scikit-learn's contract of settings; ``part`` is a predictor, a policy or a searcher.
+
+    Checked: every setting is stored under its own name, as given; a clone has the same settings and has learnt nothing;
+    what it prints of itself is its settings.
+    """
+    try:
+        settings = part.get_params(deep=False)
+    except AttributeError as error:
+        raise AssertionError(f"broken: every setting is stored under its own name ({error})") from None
+    copy = clone(part)
+    theirs = copy.get_params(deep=False)
+    _say(list(settings) == list(theirs), "a clone has the same settings")
+    for name, value in settings.items():
+        _say(_same_setting(value, theirs[name]), f"a clone has the same {name}")
+    learnt = [name for name in vars(copy) if name.endswith("_") and not name.startswith("_") and vars(copy)[name]]
+    _say(not learnt, f"a clone has learnt nothing, not even {learnt[:1]}")
+    _say(type(part).__name__ in repr(part) and len(repr(part)) < 2000, "a part prints its name and settings")
+
+
+def _same_setting(one: Any, other: Any) -> bool:
+    if hasattr(one, "get_params"):
+        return type(one) is type(other)
+    return bool(digest(one) == digest(other))
 
 
 def _say(holds: Any, law: str) -> None:
@@ -122,22 +155,21 @@ def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7, s
 
     Checked: nothing peeks (whatever stands in cells not asked for yet, the next question is the same); the budget is
     never exceeded; no feature is asked twice, none that is known from the start, forbidden or declined; a batch gives
-    what one person at a time gives; the same seed gives the same run.
+    what one person at a time gives; the same seed gives the same run; settings are kept as scikit-learn has it.
     """
-    from edfa.acquisition.loop import acquire, money
-
+    check_settings(policy)
     rows, schema = np.asarray(table.X[:12]), table.schema
-    rules: dict[str, Any] = {"reference": table.reference, "explain": False}
+    actions: dict[str, Any] = {"reference": table.reference, "explain": False}
 
     def run(facts: Any, **more: Any) -> Any:
-        return acquire(facts, policy, predictor, budget, seed, **(rules | more))
+        return acquire(facts, policy, predictor, budget, seed, **(actions | more))
 
     whole = run(rows)
     orders = [whole.order(i) for i in range(len(rows))]
     _say(all(len(set(order)) == len(order) for order in orders), "no feature is asked twice")
     start = np.array([f.start for f in schema])
     _say(not any(schema[name].start for order in orders for name in order), "the start set is never asked for")
-    limit = money(budget, np.tile(schema.costs, (len(rows), 1)), start)
+    limit = budget_amount(budget, np.tile(schema.costs, (len(rows), 1)), start)
     _say((whole.spent <= limit[whole.who] + 1e-9).all(), "the budget is never exceeded")
     _say(orders == [run(rows).order(i) for i in range(len(rows))], "the same seed gives the same run")
     single = [run(row[None], person=[i]).order(0) for i, row in enumerate(rows)]
@@ -146,6 +178,8 @@ def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7, s
     sensitive = [f.name for f in schema if f.sensitive and not f.start]
     barred = run(rows, forbidden=sensitive)
     _say(not set(sensitive) & {n for _, order in barred for n in order}, "what is forbidden is never asked")
+    closed = replace(whole.people(), askable=np.zeros_like(whole.known))
+    _say((policy.next(closed) == -1).all(), "where nothing may be asked, nothing is")
     declines = np.random.default_rng(seed).random(rows.shape) < 0.3
     met = run(rows, declines=declines)
     _say(not (met.declined & (met.when >= 0)).any(), "what was declined stays unknown")
@@ -160,7 +194,7 @@ def _check_peeking(run: Callable[..., Any], whole: Any, rows: Float32Array, seed
         poisoned = run(np.where(known, rows, others + np.float32(1)))
         same = [whole.order(i)[: step + 1] == poisoned.order(i)[: step + 1] for i in range(len(rows))]
         _say(all(same), f"nothing peeks: question {step + 1} depends on what is known by then and on nothing else")
-        told = [o.chances[o.at(step)] for o in (whole, poisoned)]
+        told = [o.probabilities[o.at(step)] for o in (whole, poisoned)]
         _say(np.array_equal(*told), "nor does the model")
 
 
@@ -170,14 +204,17 @@ def check_searcher(make: Callable[[Any], Any], table: Any, predictor: Any, *, se
     Checked on the test part of ``table`` with a fitted ``predictor``: every plan is valid, minimal, within the card and
     the constraints, and changes acquired features alone; nothing peeks; a batch gives what one person at a time gives;
     the same seed gives the same plans, however many share the work; where there is no recourse, that is said within
-    ``limit`` seconds.
+    ``limit`` seconds; settings are kept as scikit-learn has it, and a fingerprint tells fits apart.
     """
     random, searcher = np.random.default_rng(seed), make(table.train)
+    check_settings(searcher)
+    _say(digest(searcher) == digest(clone(searcher).fit(table.train)), "the same fit has the same fingerprint")
+    _say(digest(searcher) != digest(clone(searcher).fit(table.test)), "another fit has another fingerprint")
     rows = table.test.X[random.permutation(len(table.test))[:24]].copy()
     masks = random.random((4, rows.shape[1])) < 0.6
     masks[0] = True
     rows[~masks[random.integers(0, len(masks), len(rows))]] = np.nan
-    people = People(rows, table.schema, table.encoder, predictor)
+    people = People(rows, Background.of(table.train, predictor))
     open_ = [f.name for f in table.schema if f.actionable]
     tight = Constraints(locked=(open_[0],), max_changes=2, together=((open_[1], open_[-1]),), min_probability=0.55)
     for constraints in (None, Constraints(reading="paper"), tight):
@@ -198,26 +235,26 @@ def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None
     _say(changed.any(axis=1).all(), "a plan changes something")
     decided = people.predictor.predict(plans.rows())
     _say((decided != plans.decision[plans.of]).all(), "every plan is valid under the predictor")
-    _say((plans.after >= constraints.min_probability).all(), "the probability asked for is reached")
+    _say((plans.probability_after >= constraints.min_probability).all(), "the probability asked for is reached")
     if constraints.max_changes:
         _say((changed.sum(axis=1) <= constraints.max_changes).all(), "no plan has more changes than allowed")
-    rules = searcher.rules(constraints, people)
+    actions = searcher.action_set(constraints, people)
     for mask, some in by_mask(people.X[plans.of]):
         facts, to = people.X[plans.of[some]][:, mask], plans.to[some][:, mask]
-        _say(rules.clean(mask, facts, to).all(), "no rule of card or constraints is broken")
-        asked = rules.free if searcher.sweeps else mask & False
-        group = sweep(people.X[plans.of[some]], people.predictor, searcher.support, asked).groups[0]
-        task = SearchProblem(group, rules, people.predictor, None, seed)
+        _say(actions.allows(mask, facts, to).all(), "no rule of card or constraints is broken")
+        asked = actions.free if searcher.uses_sweep else mask & False
+        group = sweep(people.X[plans.of[some]], people.predictor, searcher.support_, asked).groups[0]
+        problem = SearchProblem(group, actions, people.background, None, seed)
         case = group.case[np.argsort(group.people, kind="stable")]
         plan, smaller = proper_subsets(to)
-        fine = rules.together(mask, facts[plan], smaller)
-        fine &= searcher.keeps(task, case[plan], smaller, task.ask(task.changed(case[plan], smaller)))
+        fine = actions.seen_together(mask, facts[plan], smaller)
+        fine &= searcher.keeps(problem, case[plan], smaller, problem.predict(problem.apply(case[plan], smaller)))
         _say(not searcher.minimal or not fine.any(), "no proper subset of a plan's changes is good enough")
 
 
 def _check_alone(searcher: Any, plans: Any, constraints: Any, seed: int) -> None:
     for row in range(0, len(plans.people), 5):
-        one = replace(plans.people, X=plans.people.X[[row]], person=None, seed=0, step=0, spent=0.0)
+        one = People(plans.people.X[[row]], plans.people.background)
         alone = find_recourse(one, searcher, constraints=constraints, seed=seed)
         _say(
             np.array_equal(alone.to, plans.to[plans.of == row], equal_nan=True),
@@ -237,7 +274,7 @@ def _check_unknown(searcher: Any, people: Any, seed: int) -> None:
 def _check_none(searcher: Any, people: Any, names: list[str], limit: float) -> None:
     """A model that does not look at the only feature that may change."""
     blind = [j for j, name in enumerate(people.schema.names) if name != names[0]]
-    view = replace(people, predictor=align(people.predictor, blind))
+    view = replace(people, background=replace(people.background, model=align(people.predictor, blind)))
     start = time.perf_counter()
     none = find_recourse(view, searcher, constraints=Constraints(only=(names[0],)))
     _say(len(none) == 0, "a feature that the model does not look at is no recourse")

@@ -40,9 +40,9 @@ class ExactSampler:
 
     def given(self, rows):
         def draw(feature):
-            chances = self.network.posterior(rows, self.network.features[feature])
-            values = np.arange(chances.shape[1], dtype=np.float32)
-            return np.tile(values, (len(rows), 1)), chances
+            probabilities = self.network.posterior(rows, self.network.features[feature])
+            values = np.arange(probabilities.shape[1], dtype=np.float32)
+            return np.tile(values, (len(rows), 1)), probabilities
 
         return draw
 

@@ -1,82 +1,31 @@
-"""What a policy is asked, and what it answers: people who know some things, and a score for each thing to ask next."""
+"""What a policy is: a score for every feature that may be asked next, for a batch of people at once."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from edfa.blanket.units import Blanket
-from edfa.data.schema import Schema
-from edfa.explanation.support import Support
+from edfa.data.table import Table
+from edfa.people import People
 from edfa.predictors.base import Predictor
-from edfa.predictors.conditional import LIMIT, Neighbours, Sampler
-from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from edfa.recourse.searcher import Searcher
+from edfa.typing import Float64Array, IntArray
 
-__all__ = ["Background", "Policy", "State", "choose"]
+__all__ = ["Policy", "choose"]
 
-
-@dataclass(frozen=True, eq=False)
-class Background:
-    """What stays the same while people are asked: the features, the model, and the people it was trained on."""
-
-    schema: Schema
-    predictor: Predictor
-    rows: Float32Array
-
-    @cached_property
-    def support(self) -> Support:
-        """Which values training people have."""
-        return Support.of(self.rows)
-
-    @cached_property
-    def neighbours(self) -> Neighbours:
-        """What the unknown is likely to be, from similar training people."""
-        words = [i for i, f in enumerate(self.schema) if f.kind == "categorical"]
-        return Neighbours.of(self.rows, words)
-
-    @cached_property
-    def bins(self) -> Sampler:
-        """The same from a small network, trained when first asked for."""
-        from edfa.predictors.bins import Bins  # torch is slow to load, and most runs do without
-
-        return Bins.of(self.rows[np.random.default_rng(0).permutation(len(self.rows))[:LIMIT]])
+Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """A batch of people in the middle of being asked.
+class Policy(BaseEstimator, ABC):  # type: ignore[misc]
+    """Which feature to ask next, for a batch of people at once; scikit-learn's contract.
 
-    ``X`` holds what is known, NaN elsewhere: a policy cannot see more. ``open`` says what may be asked of whom: not
-    known yet, not forbidden, not declined. ``costs`` are each person's prices, ``person`` who they are.
-    """
-
-    background: Background
-    X: Float32Array
-    open: BoolArray
-    costs: Float64Array
-    person: Int64Array
-    seed: int = 0
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    @cached_property
-    def known(self) -> BoolArray:
-        """What is known of whom."""
-        return ~np.isnan(self.X)
-
-    @property
-    def schema(self) -> Schema:
-        """The features."""
-        return self.background.schema
-
-
-class Policy(ABC):
-    """Which feature to ask next, for a batch of people at once.
-
-    A subclass gives ``score``. With ``per_cost`` the loop divides scores by each person's prices. A policy with a
-    ``blanket`` asks only for its members; ``aligned`` says that the model is shown nothing else either.
+    ``__init__`` holds settings, ``fit`` learns (most policies learn nothing), what is learnt ends in an underscore. A
+    subclass gives ``score``. With ``per_cost`` scores are divided by each person's prices. A policy with a ``blanket``
+    asks only for its members; ``aligned`` says that the model is shown nothing else either.
     """
 
     blanket: Blanket | None = None
@@ -84,16 +33,55 @@ class Policy(ABC):
     per_cost: bool = True
 
     @abstractmethod
-    def score(self, state: State) -> Float64Array:
-        """What each open feature is worth (people, features), before its price; NaN: it is not to be asked now."""
+    def score(self, people: People) -> Float64Array:
+        """What each feature is worth, before its price, (people, features); NaN: it is not to be asked now.
 
-    def next(self, state: State) -> IntArray:
-        """The feature to ask each person, or -1: nothing more."""
-        return choose(self.score(state), state.costs, self.per_cost)
+        Only ``people.askable`` features can be chosen, whatever the others score.
+        """
+
+    def fit(
+        self,
+        train: Table,
+        predictor: Predictor | None = None,
+        *,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from training people and the fitted model; a policy that learns nothing only checks its blanket."""
+        for name in self.blanket.features if self.blanket else ():
+            train.schema.index(name)
+        return self
+
+    @classmethod
+    def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
+        """The policy that an advisor uses when it is named: with the advisor's blanket, searcher and favourable class.
+
+        ``desired_class`` is a class code. A policy takes of these what it needs.
+        """
+        return cls()
+
+    def learnt_state(self) -> Mapping[str, Any]:
+        """Everything that was learnt and decides what is asked, for fingerprints: plain values and arrays."""
+        return {}
+
+    def save_state(self, folder: Path) -> None:
+        """Write what was learnt into a folder; a policy that learns nothing writes nothing."""
+
+    def load_state(self, folder: Path, train: Table) -> Self:
+        """Take up what ``save_state`` wrote; ``train`` are the training people it was learnt from."""
+        return self
+
+    def masked_score(self, people: People) -> Float64Array:
+        """``score``, with NaN wherever a feature may not be asked."""
+        return np.where(people.askable, self.score(people), np.nan)
+
+    def next(self, people: People) -> IntArray:
+        """The index of the feature to ask each person for, (people,); -1: nothing more."""
+        return choose(self.masked_score(people), people.costs, self.per_cost)
 
 
 def choose(scores: Float64Array, costs: Float64Array, per_cost: bool = True) -> IntArray:
-    """The column of the best score in each row, by price; among equals the cheapest, then the first. -1: all NaN.
+    """The column of the best score by price in each row; ties go to the cheapest, then the first. -1: all NaN.
 
     >>> choose(np.array([[2.0, 1.0, np.nan], [np.nan, np.nan, np.nan]]), np.array([[2.0, 1.0, 1.0]] * 2))
     array([ 1, -1])

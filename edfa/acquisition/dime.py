@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from edfa.acquisition.base import State
 from edfa.acquisition.learned import LearnedPolicy, TrainingData, acquire_one, entropy
 from edfa.errors import UnknownNameError
+from edfa.people import People
 from edfa.predictors.base import Progress, inner_split
 from edfa.predictors.mlp import MaskedNet
 from edfa.predictors.tokens import one_thread
@@ -82,21 +82,21 @@ class DIME(LearnedPolicy):
         if self.stop not in ("budget", "penalised", "confidence"):
             raise UnknownNameError("stop", self.stop, ("budget", "penalised", "confidence"))
 
-    def score(self, state: State) -> Float64Array:
+    def score(self, people: People) -> Float64Array:
         """The value network's estimate for each open feature (people, features), at most the entropy that is left.
 
         NaN where a feature is not to be asked, or the person is to be asked nothing more.
         """
-        positions, mask = self._inputs(state)
+        positions, mask = self._inputs(people)
         with one_thread(), torch.no_grad():
             logits = self.predictor_(positions, self._columns(positions), mask)
             values = self._values(positions, mask, logits).double().numpy()
             confidence = logits.softmax(dim=1).max(dim=1).values.numpy()
-        scores = np.where(state.open, values, np.nan)
+        scores = np.where(people.askable, values, np.nan)
         if self.stop == "confidence":
             scores[confidence >= self.limit] = np.nan
         if self.stop == "penalised":
-            worth = np.where(state.open, values / np.maximum(state.costs, 1e-12), -np.inf)
+            worth = np.where(people.askable, values / np.maximum(people.costs, 1e-12), -np.inf)
             scores[worth.max(axis=1) < self.limit] = np.nan
         return scores
 

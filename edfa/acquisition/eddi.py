@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edfa.acquisition.base import State
 from edfa.acquisition.information import information
 from edfa.acquisition.learned import LearnedPolicy, TrainingData
 from edfa.errors import UnknownNameError
+from edfa.people import People
 from edfa.predictors.base import Progress
 from edfa.predictors.conditional import Draw
 from edfa.predictors.tokens import Tokens, knot_positions, one_thread
@@ -126,12 +126,12 @@ class EDDI(LearnedPolicy):
         if self.reward not in ("latent", "label"):
             raise UnknownNameError("reward", self.reward, ("latent", "label"))
 
-    def score(self, state: State) -> Float64Array:
+    def score(self, people: People) -> Float64Array:
         """The information reward of every open feature (people, features); NaN elsewhere."""
-        positions, mask = self._inputs(state)
+        positions, mask = self._inputs(people)
         if self.reward == "label":
-            return information(state, state.open, _VAESampler(self))
-        open_ = torch.from_numpy(state.open)
+            return information(people, people.askable, _VAESampler(self))
+        open_ = torch.from_numpy(people.askable)
         size = max(1, ROWS // (self.samples * positions.shape[1]))
         with one_thread(), torch.no_grad():
             rewards = [

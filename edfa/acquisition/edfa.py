@@ -1,17 +1,19 @@
 """EDFA (Algorithm 1): open the unit that unlocks most per cost, its parent or child first, then its spouses."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from edfa.acquisition.base import Policy, State, choose
+from edfa.acquisition.base import Policy, choose
 from edfa.acquisition.information import Name, information
 from edfa.blanket.units import Blanket
 from edfa.data.schema import Schema
 from edfa.errors import UnknownNameError
+from edfa.people import People
 from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
+from edfa.recourse.searcher import Searcher
 from edfa.typing import BoolArray, Float64Array, IntArray
 
 __all__ = ["EDFA"]
@@ -24,7 +26,7 @@ class _Units(NamedTuple):
     members: BoolArray
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class EDFA(Policy):
     """Explanation-driven acquisition: ask for what opens most recourse per unit of cost.
 
@@ -64,17 +66,22 @@ class EDFA(Policy):
     model: Predictor | None = None
     aligned: bool = True
 
+    @classmethod
+    def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
+        """EDFA on the advisor's blanket."""
+        return cls(blanket)
+
     def __post_init__(self) -> None:
         if self.rank not in ("information", "cost"):
             raise UnknownNameError("rank", self.rank, ("information", "cost"))
 
-    def score(self, state: State) -> Float64Array:
+    def score(self, people: People) -> Float64Array:
         """Lines 5 to 17 for everybody at once."""
-        heads, members = self._units(state.schema)
+        heads, members = self._units(people.schema)
         if not len(heads):
-            return np.full(state.X.shape, np.nan)
-        unit = self._unit(state, heads, members)
-        asked = members[unit] & state.open & (unit >= 0)[:, None]
+            return np.full(people.X.shape, np.nan)
+        unit = self._unit(people, heads, members)
+        asked = members[unit] & people.askable & (unit >= 0)[:, None]
         is_head = np.arange(asked.shape[1]) == heads[unit][:, None]
         if self.pc_first:
             asked &= is_head | ~(asked & is_head).any(axis=1, keepdims=True)
@@ -83,20 +90,20 @@ class EDFA(Policy):
         # One candidate needs no comparison and no model call: a head tells how many features it opens.
         scores = np.where(asked, np.where(is_head, members.sum(axis=1)[unit][:, None], 1.0), np.nan)
         if (several := asked.sum(axis=1) > 1).any():
-            told = information(state, asked & several[:, None], self.sampler, self.model)
+            told = information(people, asked & several[:, None], self.sampler, self.model)
             scores = np.where(several[:, None], told, scores)
         return scores
 
-    def _unit(self, state: State, heads: IntArray, members: BoolArray) -> IntArray:
+    def _unit(self, people: People, heads: IntArray, members: BoolArray) -> IntArray:
         """U*: a unit that is begun, else the one with the largest r(U); -1 where none has anything to ask."""
         # DEVIATION: line 6 does not say which of several begun units; by r(U) too, then the cheaper, then the schema.
-        begun = (state.known @ members.T.astype(float)) > 0
-        askable = (state.open @ members.T.astype(float)) > 0
+        begun = (people.known @ members.T.astype(float)) > 0
+        askable = (people.askable @ members.T.astype(float)) > 0
         eligible = askable & (begun | ~(begun & askable).any(axis=1, keepdims=True))
         # DEVIATION: Algorithm 1 knows no refusals. A unit whose head was declined unlocks nothing: it comes last.
-        dead = ~state.open[:, heads] & ~state.known[:, heads]
+        dead = ~people.askable[:, heads] & ~people.known[:, heads]
         unlocked = np.where(dead, 0.0, members.sum(axis=1))
-        return choose(np.where(eligible, unlocked, np.nan), state.costs[:, heads])
+        return choose(np.where(eligible, unlocked, np.nan), people.costs[:, heads])
 
     def _units(self, schema: Schema) -> _Units:
         # DEVIATION: a member behind no child, which the paper does not foresee, is a unit of its own.

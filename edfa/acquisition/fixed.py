@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edfa.acquisition.base import Policy, State
+from edfa.acquisition.base import Policy
+from edfa.people import People
 from edfa.typing import Float64Array
 
 __all__ = ["Fixed"]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Fixed(Policy):
     """Features in a given order, whatever the answers; what is not in it is not asked.
 
@@ -26,8 +27,8 @@ class Fixed(Policy):
     order: tuple[str, ...]
     per_cost: bool = False
 
-    def score(self, state: State) -> Float64Array:
+    def score(self, people: People) -> Float64Array:
         """The earlier, the more."""
-        rank = np.full(len(state.schema), np.nan)
-        rank[[state.schema.index(name) for name in self.order]] = -np.arange(len(self.order), dtype=float)
-        return np.where(state.open, rank, np.nan)
+        rank = np.full(len(people.schema), np.nan)
+        rank[[people.schema.index(name) for name in self.order]] = -np.arange(len(self.order), dtype=float)
+        return np.where(people.askable, rank, np.nan)

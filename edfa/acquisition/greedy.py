@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from edfa.acquisition.base import Policy, State
+from edfa.acquisition.base import Policy
 from edfa.acquisition.information import Name, information
 from edfa.blanket.units import Blanket
 from edfa.explanation.partition import members
+from edfa.people import People
 from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
 from edfa.typing import Float64Array
@@ -13,7 +14,7 @@ from edfa.typing import Float64Array
 __all__ = ["Greedy"]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Greedy(Policy):
     """Most information first. ``blanket`` confines it, ``aligned`` what the model is shown as well."""
 
@@ -22,7 +23,7 @@ class Greedy(Policy):
     model: Predictor | None = None
     aligned: bool = False
 
-    def score(self, state: State) -> Float64Array:
+    def score(self, people: People) -> Float64Array:
         """I(Y; X_i | x_A) of every open feature."""
-        inside = members(state.schema.names, self.blanket)
-        return information(state, state.open & inside, self.sampler, self.model)
+        inside = members(people.schema.names, self.blanket)
+        return information(people, people.askable & inside, self.sampler, self.model)

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edfa.acquisition.base import State
 from edfa.acquisition.learned import LearnedPolicy, TrainingData, acquire_one, entropy
 from edfa.errors import UnknownNameError
+from edfa.people import People
 from edfa.predictors.base import Progress
 from edfa.predictors.bins import MAX_BINS, Bins, bin_network
 from edfa.predictors.mlp import MaskedNet
@@ -102,18 +102,18 @@ class GSMRL(LearnedPolicy):
         if self.reward not in ("paper", "dense"):
             raise UnknownNameError("reward", self.reward, ("paper", "dense"))
 
-    def score(self, state: State) -> Float64Array:
+    def score(self, people: People) -> Float64Array:
         """The log probability with which the agent asks for each open feature (people, features).
 
         NaN where a feature is not open; all NaN for whom the agent would rather stop.
         """
-        positions, mask = self._inputs(state)
+        positions, mask = self._inputs(people)
         with one_thread(), torch.no_grad():
-            codes = torch.from_numpy(self.bins_.codes(np.column_stack([state.X, np.zeros(len(state))])))
+            codes = torch.from_numpy(self.bins_.codes(np.column_stack([people.X, np.zeros(len(people))])))
             observation = self._observe(positions, codes, mask)[0]
-            closed = torch.cat([torch.from_numpy(~state.open), torch.full((len(state), 1), not self.stop)], dim=1)
+            closed = torch.cat([torch.from_numpy(~people.askable), torch.full((len(people), 1), not self.stop)], dim=1)
             logs = self.actor_(observation).masked_fill(closed, -torch.inf).log_softmax(dim=1).double().numpy()
-        scores = np.where(state.open, logs[:, :-1], np.nan)
+        scores = np.where(people.askable, logs[:, :-1], np.nan)
         if self.stop:
             scores[logs[:, -1] >= logs[:, :-1].max(axis=1)] = np.nan
         return scores

@@ -8,9 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from edfa.acquisition.base import State
-from edfa.errors import SchemaError, UnknownNameError
-from edfa.predictors.aligned import Aligned
+from edfa.errors import SettingError, UnknownNameError
+from edfa.people import People
 from edfa.predictors.base import Predictor, by_mask
 from edfa.predictors.bn import BayesNet
 from edfa.predictors.conditional import Exact, Sampler
@@ -22,42 +21,41 @@ Name = Literal["knn", "bins", "exact"]
 
 
 def information(
-    state: State, asked: BoolArray, sampler: Sampler | Name = "knn", model: Predictor | None = None
+    people: People, asked: BoolArray, sampler: Sampler | Name = "knn", model: Predictor | None = None
 ) -> Float64Array:
     """The information of each feature that is ``asked`` about (people, features); NaN elsewhere.
 
     ``model`` answers in place of the one in use, where that is too slow or too rough for this.
     """
-    predictor, drawer = model or state.background.predictor, _sampler(state, sampler)
-    asked = asked & ~state.known  # what is known has nothing left to tell
-    found = np.full(state.X.shape, np.nan)
-    for mask, people in by_mask(state.X):
-        wanted = asked[people]
-        if not wanted.any():
+    predictor, drawer = model or people.background.predictor, _sampler(people, sampler)
+    asked = asked & ~people.known  # what is known has nothing left to tell
+    found = np.full(people.X.shape, np.nan)
+    for mask, who in by_mask(people.X):
+        here = asked[who]
+        if not here.any():
             continue
-        facts, case = np.unique(state.X[np.ix_(people, np.flatnonzero(mask))], axis=0, return_inverse=True)
-        rows = np.full((len(facts), state.X.shape[1]), np.nan, dtype=np.float32)
+        facts, case = np.unique(people.X[np.ix_(who, np.flatnonzero(mask))], axis=0, return_inverse=True)
+        rows = np.full((len(facts), people.X.shape[1]), np.nan, dtype=np.float32)
         rows[:, mask] = facts
         draw = drawer.given(rows)
-        for feature in np.flatnonzero(wanted.any(axis=0)):
+        for feature in np.flatnonzero(here.any(axis=0)):
             gain = _gain(predictor, mask, facts, int(feature), *draw(int(feature)))
-            found[people, feature] = np.where(wanted[:, feature], gain[case.ravel()], np.nan)
+            found[who, feature] = np.where(here[:, feature], gain[case.ravel()], np.nan)
     return found
 
 
-def _sampler(state: State, sampler: Sampler | Name) -> Sampler:
+def _sampler(people: People, sampler: Sampler | Name) -> Sampler:
     if not isinstance(sampler, str):
         return sampler
     if sampler == "knn":
-        return state.background.neighbours
+        return people.background.neighbours
     if sampler == "bins":
-        return state.background.bins
+        return people.background.bins
     if sampler != "exact":
         raise UnknownNameError("sampler", sampler, ("knn", "bins", "exact"))
-    predictor = state.background.predictor
-    network = predictor.predictor_ if isinstance(predictor, Aligned) else predictor
+    network = people.background.model
     if not isinstance(network, BayesNet):
-        raise SchemaError(f"the exact sampler asks a BayesNet; the model in use is a {type(network).__name__}")
+        raise SettingError(f"the exact sampler asks a BayesNet; the model in use is a {type(network).__name__}")
     return Exact(network)
 
 
@@ -80,12 +78,14 @@ def _gain(
     weight = np.bincount(back, weights=weights.ravel())
     person = pair // width
     rows = np.insert(facts[person], int(np.count_nonzero(mask[:feature])), values.ravel()[first], axis=1)
-    chances = predictor.predict_known(then, rows)
+    probabilities = predictor.predict_known(then, rows)
     count = len(facts)
-    mean: Float64Array = np.stack([np.bincount(person, weights=weight * p, minlength=count) for p in chances.T], axis=1)
-    told = np.bincount(person, weights=weight * _entropy(chances), minlength=count)
+    mean: Float64Array = np.stack(
+        [np.bincount(person, weights=weight * p, minlength=count) for p in probabilities.T], axis=1
+    )
+    told = np.bincount(person, weights=weight * _entropy(probabilities), minlength=count)
     return np.maximum(_entropy(mean) - told, 0)
 
 
-def _entropy(chances: Float64Array) -> Float64Array:
-    return np.asarray(-(chances * np.log(np.maximum(chances, 1e-300))).sum(axis=1))
+def _entropy(probabilities: Float64Array) -> Float64Array:
+    return np.asarray(-(probabilities * np.log(np.maximum(probabilities, 1e-300))).sum(axis=1))

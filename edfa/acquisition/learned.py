@@ -3,7 +3,7 @@
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,12 +12,13 @@ import torch
 from safetensors.numpy import load, save
 from torch import Tensor, nn
 
-from edfa.acquisition.base import Policy, State
+from edfa.acquisition.base import Policy
 from edfa.artifacts import read_parts, write_parts
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnreadableError
-from edfa.predictors.base import Progress, UnfittedError, as_mappings
+from edfa.people import People
+from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings
 from edfa.predictors.neural import weights_of
 from edfa.predictors.tokens import find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, Float32Array, Int64Array
@@ -72,7 +73,8 @@ class TrainingData:
 class LearnedPolicy(Policy):
     """A policy that trains networks. A subclass is a dataclass of settings, with ``_build`` and ``_learn``.
 
-    What was learnt is in attributes that end with an underscore; the fields and ``learnt_state()`` decide every score.
+    What was learnt is in attributes that end with an underscore. ``get_params()`` and ``learnt_state()`` decide every
+    score.
 
     Attributes
     ----------
@@ -87,12 +89,20 @@ class LearnedPolicy(Policy):
     seed: int
     device: str
 
-    def fit(self, table: Table, *, progress: Progress | None = None) -> Self:
-        """Learn from (training) people, with the prices and the start set of their card.
+    def fit(
+        self,
+        train: Table,
+        predictor: Predictor | None = None,
+        *,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from training people, with the prices and the start set of their card.
 
-        ``progress`` is called with the number of steps done and of all steps.
+        ``progress`` is called with the number of steps done and of all steps. ``predictor`` and ``n_jobs`` change
+        nothing.
         """
-        return self.fit_rows(table.X, table.y, table.schema, progress=progress)
+        return self.fit_rows(train.X, train.y, train.schema, progress=progress)
 
     def fit_rows(
         self, rows: Float32Array, classes: Int64Array, schema: Schema, *, progress: Progress | None = None
@@ -144,14 +154,14 @@ class LearnedPolicy(Policy):
     def _restore(self, arrays: Mapping[str, AnyArray]) -> None:
         """Set from saved arrays what ``_arrays`` gave."""
 
-    def _inputs(self, state: State) -> tuple[Tensor, Tensor]:
-        """Knot positions and mask (people, features) of what is known in ``state``."""
+    def _inputs(self, people: People) -> tuple[Tensor, Tensor]:
+        """Knot positions and mask (people, features) of what is known of these people."""
         self._check_fitted()
-        if state.X.shape[1] != len(self.knots_):
+        if people.X.shape[1] != len(self.knots_):
             raise DataError(
-                f"this {type(self).__name__} learnt from {len(self.knots_)} features, not {state.X.shape[1]}"
+                f"this {type(self).__name__} learnt from {len(self.knots_)} features, not {people.X.shape[1]}"
             )
-        return torch.from_numpy(knot_positions(state.X, self.knots_)), torch.from_numpy(state.known)
+        return torch.from_numpy(knot_positions(people.X, self.knots_)), torch.from_numpy(people.known)
 
     def to_folder(self, folder: str | Path) -> None:
         """Write settings as JSON and what was learnt as safetensors; no pickle."""
@@ -160,16 +170,15 @@ class LearnedPolicy(Policy):
         arrays |= self._arrays() | {"prior": self.prior_}
         for name, network in self._networks().items():
             arrays |= {f"{name}.{key}": weights for key, weights in weights_of(network).items()}
-        settings = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         parts = {"policy.safetensors": save(contiguous)}
-        write_parts(folder, type(self).__name__, json.loads(json.dumps(settings)), parts)
+        write_parts(folder, type(self).__name__, json.loads(json.dumps(self.get_params(deep=False))), parts)
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Self:
         """Read what ``to_folder`` wrote; the part is checked against its hash."""
         settings, parts = read_parts(folder, cls.__name__)
-        if unknown := sorted(set(settings) - {f.name for f in fields(cls)}):  # type: ignore[arg-type]
+        if unknown := sorted(set(settings) - set(cls._get_param_names())):
             raise UnreadableError(f"{folder} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}")
         arrays = load(parts["policy.safetensors"])
         policy = cls(**settings)
@@ -186,6 +195,14 @@ class LearnedPolicy(Policy):
     def _check_fitted(self) -> None:
         if not hasattr(self, "knots_"):
             raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(table.train) first")
+
+    def save_state(self, folder: Path) -> None:
+        """Write what ``to_folder`` writes."""
+        self.to_folder(folder)
+
+    def load_state(self, folder: Path, train: Table) -> Self:
+        """The policy that ``save_state`` wrote, with its settings; ``train`` is not needed."""
+        return type(self).from_folder(folder)
 
     def _check_settings(self, **above_zero: float) -> None:
         if bad := [name for name, value in above_zero.items() if not value > 0]:

@@ -1,57 +1,78 @@
-"""The loop that asks: it owns costs, budget, the start set, what is forbidden or declined, ties and the log."""
+"""The loop that asks: it owns prices, budget, the start set, what is forbidden or declined, and the log."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.acquisition.base import Background, Policy, State, choose
+from edfa.acquisition.base import Policy, choose
 from edfa.acquisition.trajectory import Trajectory
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import BudgetError, DataError, UnknownNameError
-from edfa.explanation.necessity import sweep
-from edfa.explanation.partition import members
-from edfa.predictors.aligned import align
+from edfa.people import Background, People, Provenance
 from edfa.predictors.base import Predictor
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Rules", "acquire", "money"]
+__all__ = ["Budget", "acquire", "budget_amount", "next_question", "run_policy"]
 
+Budget = float | Literal["inf"]
+OnRefusal = Literal["stop", "skip"]
 SLACK = 1e-9  # prices are decimal fractions; their sums need not be
 
 
-class Rules(TypedDict, total=False):
-    """How people are asked, beyond policy and budget."""
-
-    on_unaffordable: Literal["stop", "skip"]  # what to do when the chosen feature does not fit into the budget
-    costs: npt.ArrayLike  # prices in place of the card's: one a feature, or a row of them a person
-    forbidden: Sequence[str]  # features that are never asked
-    declines: npt.ArrayLike  # which person will not tell which feature (people, features); found out by asking
-    on_declined: Literal["skip", "stop"]  # whether a person who declined is asked for something else (the default)
-    person: Sequence[int]  # who the rows are; their places when left out
-    reference: Table  # the training people, where the rows are not a part of a table
-    explain: bool  # whether the partition is worked out at every step
-    progress: Callable[[int, int], None]  # told how many people are done, of how many
-
-
 def acquire(
-    table: Table | pd.DataFrame,
+    table: Table | pd.DataFrame | Float32Array,
     policy: Policy,
     predictor: Predictor,
-    budget: float | Literal["inf"] = 0.9,
+    budget: Budget = 0.9,
     seed: int = 0,
-    **rules: Unpack[Rules],
+    *,
+    reference: Table | None = None,
+    on_unaffordable: OnRefusal = "stop",
+    costs: npt.ArrayLike | None = None,
+    forbidden: Sequence[str] = (),
+    declines: npt.ArrayLike | None = None,
+    on_declined: OnRefusal = "skip",
+    person: Sequence[int] | None = None,
+    explain: bool = True,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Trajectory:
     """Ask everybody, one feature at a time, until the policy has no question or the budget no room.
 
-    ``budget`` up to 1 is a share of what everything beyond the start set costs; above 1 it is an amount, ``"inf"`` is
-    no limit. The start set is paid first. An unaffordable choice ends a person's run (line 22 of Algorithm 1), or with
-    ``on_unaffordable="skip"`` the policy chooses among what can be afforded. What a person declines is never asked
-    again; the policy plans around it.
+    Parameters
+    ----------
+    table
+        Whom to ask: a part of a table; or a frame or encoded rows (people, features), with a ``reference``.
+    policy, predictor
+        What to ask next, and the fitted model that decides.
+    budget
+        Up to 1 a share of what everything beyond the start set costs, on top of the start set; above 1 an amount;
+        ``"inf"`` is no limit. The start set is paid first.
+    seed
+        For policies that draw.
+    reference
+        The training people, where the rows are not a part of a table.
+    on_unaffordable
+        Whether a choice that does not fit into the budget ends a person's run (``"stop"``, line 22 of Algorithm 1), or
+        the policy chooses among what can be afforded (``"skip"``).
+    costs
+        Prices in place of the card's, (features,) or (people, features).
+    forbidden
+        Features that are never asked.
+    declines
+        Which person will not tell which feature, (people, features); the loop finds out by asking.
+    on_declined
+        Whether a person who declined is asked for something else (``"skip"``), or no more (``"stop"``).
+    person
+        A number for each row; its position unless given.
+    explain
+        Whether the partition is worked out at every step.
+    progress
+        Called with the numbers of people who are done, and of all.
 
     Examples
     --------
@@ -61,21 +82,43 @@ def acquire(
     >>> acquire(table.test, edfa.acquisition.Random(), model, budget=2)
     <Trajectory of 200 people: 407 steps, mean cost 1.46>
     """
-    reference, truth = _people(table, rules.get("reference"))
-    schema = reference.schema
-    for name in policy.blanket.features if policy.blanket else ():
-        schema.index(name)
-    if policy.blanket is not None and policy.aligned:
-        predictor = align(predictor, np.flatnonzero(members(schema.names, policy.blanket)).tolist())
-    run = _Run(policy, Background(schema, predictor, reference.X), truth, seed, rules)
-    limit = money(budget, run.costs, run.start)
-    run.check_budget(limit)
-    run.go(limit)
-    return replace(run.trajectory(reference), made={"policy": policy, "costs": run.terms(budget)})
+    train, truth = _rows(table, reference)
+    background = Background.of(train, predictor, policy.blanket, aligned=policy.aligned)
+    run = _Run(policy, background, truth, seed, on_unaffordable, on_declined, explain)
+    run.set_up(costs, forbidden, declines, person)
+    return run.ask_everybody(budget, progress)
 
 
-def money(budget: float | str, costs: Float64Array, start: BoolArray) -> Float64Array:
-    """Everybody's budget as an amount."""
+def run_policy(
+    X: Float32Array,  # noqa: N803
+    policy: Policy,
+    background: Background,
+    budget: Budget,
+) -> Trajectory:
+    """Ask everybody of encoded rows X (people, features) against a given background, without partitions."""
+    run = _Run(policy, background, X, seed=0, on_unaffordable="stop", on_declined="skip", explain=False)
+    run.set_up(None, (), None, None)
+    return run.ask_everybody(budget, None)
+
+
+def next_question(
+    policy: Policy, people: People, limit: Float64Array, on_unaffordable: OnRefusal = "stop"
+) -> tuple[IntArray, Float64Array]:
+    """The feature to ask each person for, (people,), and the policy's scores, (people, features).
+
+    -1: the policy has no question, or its choice does not fit into the ``limit`` (people,). Interviews, files and runs
+    all ask what this says.
+    """
+    fits = people.spent[:, None] + people.costs <= limit[:, None] + SLACK
+    if on_unaffordable == "skip":
+        people = replace(people, askable=people.askable & fits)
+    scores = policy.masked_score(people)
+    chosen = choose(scores, people.costs, policy.per_cost)
+    return np.where((chosen >= 0) & fits[np.arange(len(people)), chosen], chosen, -1), scores
+
+
+def budget_amount(budget: Budget | str, costs: Float64Array, start: BoolArray) -> Float64Array:
+    """Everybody's budget as an amount, (people,); ``costs`` is (people, features), ``start`` (features,)."""
     try:
         amount = float(budget)
     except (TypeError, ValueError):
@@ -87,14 +130,14 @@ def money(budget: float | str, costs: Float64Array, start: BoolArray) -> Float64
     return np.full(len(costs), amount)
 
 
-def _people(table: Table | pd.DataFrame, reference: Table | None) -> tuple[Table, Float32Array]:
-    """The training people, and the encoded facts of those who will be asked."""
+def _rows(table: Table | pd.DataFrame | Float32Array, reference: Table | None) -> tuple[Table, Float32Array]:
+    """The training people, and the encoded facts of those who will be asked, (people, features)."""
     if isinstance(table, Table):
         return reference or table.reference, table.X
     if reference is None:
         raise DataError("rows alone do not say what they mean; pass reference=table.train, the people to learn from")
     if isinstance(table, pd.DataFrame):
-        if missing := [n for n in reference.schema.names if n not in table.columns]:
+        if missing := [name for name in reference.schema.names if name not in table.columns]:
             raise UnknownNameError("column", missing[0], table.columns)
         return reference, reference.encoder.encode(table)
     return reference, np.asarray(table, dtype=np.float32)
@@ -102,145 +145,150 @@ def _people(table: Table | pd.DataFrame, reference: Table | None) -> tuple[Table
 
 @dataclass
 class _Run:
-    """One run: who knows what, and the log of how they came to."""
+    """One run: who knows what, and the log of how they came to know it."""
 
     policy: Policy
     background: Background
     truth: Float32Array
     seed: int
-    rules: Rules
+    on_unaffordable: OnRefusal
+    on_declined: OnRefusal
+    explain: bool
     log: list[dict[str, Any]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        schema, (n, d) = self.background.schema, self.truth.shape
-        if d != len(schema):
-            raise DataError(f"rows of {len(schema)} features are needed, not of {d}")
-        self.how = self.rules.get("on_unaffordable", "stop")
-        if self.how not in ("stop", "skip"):
-            raise UnknownNameError("on_unaffordable", self.how, ("stop", "skip"))
-        self.declining = self.rules.get("on_declined", "skip")
-        if self.declining not in ("stop", "skip"):
-            raise UnknownNameError("on_declined", self.declining, ("stop", "skip"))
-        self.start = np.array([f.start for f in schema])
-        self.costs = _prices(self.rules.get("costs"), schema, (n, d), self.start)
-        self.person = np.asarray(self.rules.get("person", np.arange(n)), dtype=np.int64)
-        if self.person.shape != (n,) or len(np.unique(self.person)) != n:
-            raise DataError(f"person must name each of the {n} rows once")
-        self.barred = np.zeros(d, dtype=bool)
-        self.barred[[schema.index(name) for name in self.rules.get("forbidden", ())]] = True
-        if (self.barred & self.start).any():
-            name = schema.names[int((self.barred & self.start).argmax())]
+    def set_up(
+        self,
+        costs: npt.ArrayLike | None,
+        forbidden: Sequence[str],
+        declines: npt.ArrayLike | None,
+        person: Sequence[int] | None,
+    ) -> None:
+        """Check what was passed, and begin with the start set."""
+        schema, start, shape = self.background.schema, self.background.start, self.truth.shape
+        if shape[1] != len(schema):
+            raise DataError(f"rows of {len(schema)} features are needed, not of {shape[1]}")
+        for name in ("on_unaffordable", "on_declined"):
+            if getattr(self, name) not in ("stop", "skip"):
+                raise UnknownNameError(name, getattr(self, name), ("stop", "skip"))
+        self.costs = _prices(costs, schema, shape, start)
+        self.person = np.arange(shape[0]) if person is None else np.asarray(person, dtype=np.int64)
+        if self.person.shape != shape[:1] or len(np.unique(self.person)) != shape[0]:
+            raise DataError(f"person must name each of the {shape[0]} rows once")
+        self.forbidden = np.zeros(shape[1], dtype=bool)
+        self.forbidden[[schema.index(name) for name in forbidden]] = True
+        if (self.forbidden & start).any():
+            name = schema.names[int((self.forbidden & start).argmax())]
             raise DataError(f"{name} is known from the start; it cannot be forbidden")
-        self.declines = np.asarray(self.rules.get("declines", np.zeros((n, d))), dtype=bool)
-        if self.declines.shape != (n, d):
-            raise DataError(f"declines must be of shape {(n, d)}, not {self.declines.shape}")
-        self.declined = np.zeros((n, d), dtype=bool)
-        self.when = np.where(self.start, 0, np.full((n, d), -1)).astype(np.int16)
-        self.spent = self.costs @ self.start
+        self.declines = np.zeros(shape, dtype=bool) if declines is None else np.asarray(declines, dtype=bool)
+        if self.declines.shape != shape:
+            raise DataError(f"declines must be of shape {shape}, not {self.declines.shape}")
+        self.declined = np.zeros(shape, dtype=bool)
+        self.when = np.where(start, 0, np.full(shape, -1)).astype(np.int16)
+        self.spent = self.costs @ start
 
     def check_budget(self, limit: Float64Array) -> None:
-        """Nobody is asked for nothing: the budget must hold the start set and, of somebody, one feature more."""
+        """Refuse a budget that buys nobody anything beyond the start set."""
         if len(limit) and (self.spent > limit + SLACK).all():
             raise BudgetError(f"the start set alone costs {self.spent.min():g}; the budget is {limit.max():g}")
-        open_cost = np.where(self.start | self.barred, np.inf, self.costs)
-        if len(limit) and np.isfinite(open_cost).any() and (open_cost.min(axis=1) + self.spent > limit + SLACK).all():
-            cheapest = float(open_cost.min() + self.spent.min())
+        price = np.where(self.background.start | self.forbidden, np.inf, self.costs)
+        if len(limit) and np.isfinite(price).any() and (price.min(axis=1) + self.spent > limit + SLACK).all():
+            cheapest = float(price.min() + self.spent.min())
             raise BudgetError(
                 f"a budget of {limit.max():g} buys nothing; the start set and one feature cost {cheapest:g}"
             )
 
-    def terms(self, budget: float | str) -> dict[str, Any]:
+    def terms(self, budget: Budget) -> dict[str, Any]:
         """What asking costs, and how far it goes."""
         same = bool(len(self.costs) and (self.costs == self.costs[0]).all())
         return {
             "prices": self.costs[0] if same else "each person's own",
             "budget": str(budget),
-            "on_unaffordable": self.how,
-            "forbidden": self.barred,
-            "start": self.start,
+            "on_unaffordable": self.on_unaffordable,
+            "forbidden": self.forbidden,
+            "start": self.background.start,
         }
 
-    def go(self, limit: Float64Array) -> None:
+    def ask_everybody(self, budget: Budget, progress: Callable[[int, int], None] | None) -> Trajectory:
         """Ask until nobody has a next question."""
-        n, progress = len(self.truth), self.rules.get("progress")
-        self._note(np.arange(n), np.full(n, -1), np.full(self.truth.shape, np.nan), self.costs @ self.start)
-        alive = np.arange(n)[self.spent <= limit + SLACK]
+        n, limit = len(self.truth), budget_amount(budget, self.costs, self.background.start)
+        self.check_budget(limit)
+        self._note(np.arange(n), np.full(n, -1), np.full(self.truth.shape, np.nan), self.spent)
+        alive = np.flatnonzero(self.spent <= limit + SLACK)
         while len(alive):
-            fits = self.spent[alive, None] + self.costs[alive] <= limit[alive, None] + SLACK
-            state = self._state(alive, fits if self.how == "skip" else np.ones_like(fits))
-            scores = self.policy.score(state)
-            chosen = choose(np.where(state.open, scores, np.nan), state.costs, self.policy.per_cost)
-            goes = (chosen >= 0) & fits[np.arange(len(alive)), chosen]
-            refuses = goes & self.declines[alive, chosen]
+            chosen, scores = next_question(self.policy, self._people(alive), limit[alive], self.on_unaffordable)
+            asked = chosen >= 0
+            refuses = asked & self.declines[alive, chosen]
             self.declined[alive[refuses], chosen[refuses]] = True
-            told = goes & ~refuses
-            self._learn(alive[told], chosen[told], scores[told])
-            alive = alive[goes if self.declining == "skip" else told]
+            answers = asked & ~refuses
+            self._learn(alive[answers], chosen[answers], scores[answers])
+            alive = alive[asked if self.on_declined == "skip" else answers]
             if progress:
                 progress(n - len(alive), n)
+        provenance = Provenance(policy=self.policy, costs=self.terms(budget))
+        return replace(self.trajectory(), provenance=provenance)
 
-    def _state(self, people: IntArray, fits: BoolArray) -> State:
-        known = self.when[people] >= 0
-        facts = np.where(known, self.truth[people], np.float32(np.nan))
-        free = ~known & ~self.barred & ~self.declined[people] & fits
-        return State(self.background, facts, free, self.costs[people], self.person[people], self.seed)
+    def _people(self, rows: IntArray) -> People:
+        """Some people as they are now."""
+        known = self.when[rows] >= 0
+        return People(
+            np.where(known, self.truth[rows], np.float32(np.nan)),
+            self.background,
+            person=self.person[rows],
+            seed=np.full(len(rows), self.seed),
+            spent=self.spent[rows],
+            costs=self.costs[rows],
+            askable=~known & ~self.forbidden & ~self.declined[rows],
+        )
 
-    def _learn(self, people: IntArray, chosen: IntArray, scores: Float64Array) -> None:
-        if not len(people):
+    def _learn(self, rows: IntArray, chosen: IntArray, scores: Float64Array) -> None:
+        """One more answer of each of these people."""
+        if not len(rows):
             return
-        self.when[people, chosen] = np.maximum(self.when[people].max(axis=1), 0) + 1
-        price = self.costs[people, chosen]
-        self.spent[people] += price
-        self._note(people, chosen, scores, price)
+        self.when[rows, chosen] = np.maximum(self.when[rows].max(axis=1), 0) + 1
+        price = self.costs[rows, chosen]
+        self.spent[rows] += price
+        self._note(rows, chosen, scores, price)
 
-    def _note(self, people: IntArray, chosen: IntArray, scores: Float64Array, price: Float64Array) -> None:
-        """Write down a step of some people, and what the model makes of it."""
-        background, known = self.background, self.when[people] >= 0
-        facts = np.where(known, self.truth[people], np.float32(np.nan))
-        entry: dict[str, Any] = {"who": people, "step": np.maximum(self.when[people].max(axis=1), 0)}
-        entry |= {"feature": chosen, "cost": price, "spent": self.spent[people].copy(), "scores": scores}
-        if self.rules.get("explain", True):
-            visible = members(background.schema.names, self.policy.blanket if self.policy.aligned else None)
-            found = sweep(facts, background.predictor, background.support, visible)
-            entry |= {"chances": found.chances, "decision": found.decision, "alpha": found.alpha}
-        else:
-            chances = background.predictor.predict_proba(facts)
-            entry |= {"chances": chances, "decision": background.predictor.decide(chances)}
+    def _note(self, rows: IntArray, chosen: IntArray, scores: Float64Array, price: Float64Array) -> None:
+        """Log a step of some people, and what the model makes of it."""
+        people = self._people(rows)
+        people = people.with_sweep() if self.explain else people
+        entry: dict[str, Any] = {"who": rows, "step": np.maximum(self.when[rows].max(axis=1), 0)}
+        entry |= {"feature": chosen, "cost": price.copy(), "spent": self.spent[rows].copy(), "scores": scores}
+        entry |= {"probabilities": people.probabilities, "decision": people.decision}
+        if self.explain:
+            entry["necessity"] = people.sweep.necessity
         self.log.append(entry)
 
-    def trajectory(self, reference: Table) -> Trajectory:
+    def trajectory(self) -> Trajectory:
         """The log, sorted by person and step."""
-        whole = {key: np.concatenate([entry[key] for entry in self.log]) for key in self.log[0]}
+        whole = {name: np.concatenate([entry[name] for entry in self.log]) for name in self.log[0]}
         order = np.lexsort([whole["step"], whole["who"]])
-        kinds = {"step": np.int16, "feature": np.int16, "scores": np.float32, "alpha": np.float32}
+        kinds = {"step": np.int16, "feature": np.int16, "scores": np.float32, "necessity": np.float32}
         columns: dict[str, Any] = {
-            key: values[order].astype(kinds.get(key, values.dtype)) for key, values in whole.items()
+            name: values[order].astype(kinds.get(name, values.dtype)) for name, values in whole.items()
         }
-        background = self.background
         return Trajectory(
-            schema=background.schema,
-            encoder=reference.encoder,
-            predictor=background.predictor,
-            blanket=self.policy.blanket,
+            background=self.background,
             person=self.person,
             seed=self.seed,
             values=np.where(self.when >= 0, self.truth, np.float32(np.nan)),
             when=self.when,
             declined=self.declined,
-            **{"alpha": None, **columns},
+            **{"necessity": None, **columns},
         )
 
 
-def _prices(costs: npt.ArrayLike | None, schema: Schema, shape: tuple[int, int], start: BoolArray) -> Float64Array:
-    """A price for every person and feature."""
-    found = np.asarray(schema.costs if costs is None else costs, dtype=float)
-    if found.shape not in (shape, shape[1:]):
-        raise DataError(f"costs must be of shape {shape[1:]} or {shape}, not {found.shape}")
-    found = np.broadcast_to(found, shape)
-    if not np.isfinite(found).all() or (found < 0).any():
+def _prices(costs: npt.ArrayLike | None, schema: Schema, shape: tuple[int, ...], start: BoolArray) -> Float64Array:
+    """A price for every person and feature, (people, features)."""
+    prices = np.asarray(schema.costs if costs is None else costs, dtype=float)
+    if prices.shape not in (shape, shape[1:]):
+        raise DataError(f"costs must be of shape {shape[1:]} or {shape}, not {prices.shape}")
+    prices = np.broadcast_to(prices, shape)
+    if not np.isfinite(prices).all() or (prices < 0).any():
         raise DataError("a price is a number, zero or more")
-    free = (found == 0).any(axis=0) & ~start
+    free = (prices == 0).any(axis=0) & ~start
     if free.any():
         name = schema.names[int(free.argmax())]
         raise DataError(f"{name} costs nothing and is not in the start set; what is free is known from the start")
-    return found
+    return prices

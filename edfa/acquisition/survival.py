@@ -6,31 +6,33 @@ known can be changed.
 """
 
 import json
-from collections.abc import Callable
-from copy import copy
-from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import clone
 
-from edfa.acquisition.base import Policy, State
+from edfa.acquisition.base import Policy, Progress
 from edfa.blanket.units import Blanket
 from edfa.data.schema import Schema
+from edfa.data.table import Table
 from edfa.errors import DataError, SettingError
 from edfa.explanation.partition import members
 from edfa.parallel import count_jobs, map_parallel
-from edfa.people import People
-from edfa.predictors.aligned import align
+from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.find import find_recourse
+from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.recourse.survival import Completions, Decided
 from edfa.typing import BoolArray, Float32Array, Float64Array
 
-__all__ = ["Step", "SurvivalPolicy", "outlook"]
+__all__ = ["Step", "SurvivalPolicy", "expected_survival"]
 
 LEAST = 1e-9  # what a question is worth at least, so that one without a gain is asked too, though last
+ORDER = "order.json"
 
 
 class Step(NamedTuple):
@@ -42,7 +44,7 @@ class Step(NamedTuple):
     after: float
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SurvivalPolicy(Policy):
     """The order in which advice comes to last soonest.
 
@@ -55,14 +57,16 @@ class SurvivalPolicy(Policy):
     blanket
         Only its members are asked.
     searcher
-        Where plans come from; the training people are its own.
-    constraints, wanted
-        What may be proposed, and the class to lead to, as plans will be looked for later. Without ``wanted``, any other
-        decision is recourse. With it, whoever is there already counts as often as that decision lasts.
+        Where plans come from; ``fit`` fits a clone of it on the training people, ``searcher_``.
+    constraints, desired_class
+        What may be proposed, and the code of the class to lead to, as plans will be looked for later. None: any other
+        decision is recourse. With a class, whoever has it already counts as often as that decision lasts.
     personal
-        Whether the question is chosen for each person; then nothing needs to be learnt.
+        Whether the question is chosen for each person; then no order is learnt.
     people, draws
-        How many training people the order is learnt from, and how many values of an open feature are tried.
+        The numbers of training people the order is learnt from, and of values of an open feature that are tried.
+    seed
+        Of the choice of training people.
     aligned
         Whether the model is shown the blanket alone.
 
@@ -72,7 +76,7 @@ class SurvivalPolicy(Policy):
     >>> table = edfa.load("german")
     >>> blanket = edfa.Blanket("class", {"checking_status": (), "duration": ("savings_status",)})
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    >>> policy = SurvivalPolicy(blanket, edfa.SurvivalSearch(table.train), people=64).fit(model)
+    >>> policy = SurvivalPolicy(blanket, edfa.SurvivalSearch(), people=64).fit(table.train, model)
     >>> sorted(policy.order_) == sorted(n for n in blanket.features if not table.schema[n].start)
     True
     """
@@ -80,99 +84,120 @@ class SurvivalPolicy(Policy):
     blanket: Blanket = field()  # required, whatever the default of all policies
     searcher: SurvivalSearch = field()
     constraints: Constraints | None = None
-    wanted: int | None = None
+    desired_class: int | None = None
     personal: bool = False
     people: int = 256
     draws: int = 4
     seed: int = 0
     aligned: bool = True
     steps_: tuple[Step, ...] = field(default=(), init=False)
+    searcher_: SurvivalSearch = field(init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.searcher, SurvivalSearch):
-            raise SettingError(
-                f"searcher: one that looks at survival, such as SurvivalSearch(train), not {self.searcher!r}"
-            )
+            raise SettingError(f"searcher: one that looks at survival, SurvivalSearch(), not {self.searcher!r}")
         if self.people < 2 or self.draws < 1:
             raise SettingError("people: at least 2; draws: at least 1")
 
+    @classmethod
+    def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
+        """With everything of the advisor's."""
+        return cls(blanket, searcher, desired_class=desired_class)
+
     @property
     def order_(self) -> tuple[str, ...]:
-        """The order learnt."""
+        """The features in the order learnt."""
         return tuple(step.feature for step in self.steps_)
 
     def fit(
-        self, predictor: Predictor, *, progress: Callable[[int, int], None] | None = None, n_jobs: int | None = None
+        self,
+        train: Table,
+        predictor: Predictor | None = None,
+        *,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
     ) -> Self:
-        """Learn the order; training people the order is learnt from complete nobody meanwhile.
+        """Learn the order; training people it is learnt from complete nobody meanwhile.
 
-        So many ``n_jobs`` weigh questions at a time, or None: one a processor.
+        ``n_jobs`` threads weigh questions. ``progress`` is called with the numbers of searches done and to do.
         """
-        train = self.searcher.train
-        schema = train.schema
-        inside = members(schema.names, self.blanket)
-        model = align(predictor, np.flatnonzero(inside).tolist()) if self.aligned else predictor
+        if predictor is None:
+            raise SettingError("predictor: survival is a fact about a model; pass the fitted one")
+        super().fit(train, predictor)
+        self.searcher_ = clone(self.searcher).fit(train)
+        if not self.personal:
+            self.steps_ = tuple(self._learn_order(train, predictor, count_jobs(n_jobs), progress))
+        return self
+
+    def _learn_order(
+        self, train: Table, predictor: Predictor, n_jobs: int, progress: Progress | None
+    ) -> Iterator[Step]:
+        schema, inside = train.schema, members(train.schema.names, self.blanket)
         chosen = np.random.default_rng(self.seed).permutation(len(train))[: min(self.people, len(train) // 2)]
-        searcher = copy(self.searcher)
-        searcher.completions = Completions.of(train, self.searcher.completions.neighbours.k, without=chosen.tolist())
-        rows, known = train.X[np.sort(chosen)], np.array([f.start for f in schema])
+        searcher = clone(self.searcher).fit_without(train, chosen)
+        background = Background.of(
+            train, predictor, self.blanket if self.aligned else None, aligned=self.aligned, support=searcher.support_
+        )
+        rows, known = train.X[np.sort(chosen)], background.start
         done, total = 0, _pairs(int((inside & ~known).sum()))
 
         def value(mask: BoolArray) -> float:
-            facts = np.where(mask, rows, np.float32(np.nan))
-            return float(outlook(self._people(facts, model), searcher, self.constraints, self.wanted).mean())
+            people = People(np.where(mask, rows, np.float32(np.nan)), background)
+            return float(expected_survival(people, searcher, self.constraints, self.desired_class).mean())
 
-        now, steps = value(known), []
+        now = value(known)
         while (left := np.flatnonzero(inside & ~known)).size:
             then = []
-            tried = [known | (np.arange(len(known)) == feature) for feature in left]
-            for found in map_parallel(value, tried, count_jobs(n_jobs)):
-                then.append(found)
+            masks = [known | (np.arange(len(known)) == feature) for feature in left]
+            for survival in map_parallel(value, masks, n_jobs):
+                then.append(survival)
                 done += 1
                 if progress:
                     progress(done, total)
             # Sorted by gain per cost, then the cheaper, then as the card has them.
             worth = np.maximum(np.array(then) - now, 0) / schema.costs[left]
             best = int(np.lexsort((schema.costs[left], -worth))[0])
-            steps.append(Step(schema.names[left[best]], float(schema.costs[left[best]]), now, then[best]))
+            yield Step(schema.names[left[best]], float(schema.costs[left[best]]), now, then[best])
             known = known | (np.arange(len(known)) == left[best])
             now = then[best]
-        self.steps_ = tuple(steps)
-        return self
 
-    def score(self, state: State) -> Float64Array:
-        """What each open feature is worth, before its price."""
-        asked = state.open & members(state.schema.names, self.blanket)
+    def score(self, people: People) -> Float64Array:
+        """What each open feature is worth, before its price, (people, features)."""
+        asked = people.askable & members(people.schema.names, self.blanket)
         if self.personal:
-            now, then = self.expected(state, asked)
+            now, then = self.expected(people, asked)
             return np.where(asked, np.maximum(then - now[:, None], LEAST), np.nan)
-        return np.where(asked, self._worth(state.schema), np.nan)
+        return np.where(asked, self._worth(people.schema), np.nan)
 
-    def expected(self, state: State, asked: BoolArray) -> tuple[Float64Array, Float64Array]:
-        """How often each person's advice lasts now, and on average once a feature is known (people, features)."""
-        predictor = state.background.predictor
-        now = outlook(self._people(state.X, predictor), self.searcher, self.constraints, self.wanted)
-        then, draw = np.full(state.X.shape, np.nan), self.searcher.completions.neighbours.given(state.X)
+    def expected(self, people: People, asked: BoolArray) -> tuple[Float64Array, Float64Array]:
+        """The expected survival of each person's advice now (people,), and once a feature is known (people, features).
+
+        ``asked`` (people, features) says which features to weigh; NaN elsewhere.
+        """
+        if not hasattr(self, "searcher_"):
+            raise UnfittedError("this SurvivalPolicy has seen no training people yet; call fit(train, predictor) first")
+        background = people.background if self.aligned else replace(people.background, blanket=None)
+
+        def survival(rows: Float32Array) -> Float64Array:
+            return expected_survival(People(rows, background), self.searcher_, self.constraints, self.desired_class)
+
+        now, then = survival(people.X), np.full(people.X.shape, np.nan)
+        draw = self.searcher_.completions_.neighbours.given(people.X)
         for feature in np.flatnonzero(asked.any(axis=0)):
             who = np.flatnonzero(asked[:, feature])
             values = np.sort(draw(int(feature))[0][who], axis=1)
             # Evenly spaced among the sorted: each stands for as many neighbours as any other.
             some = values[:, ((np.arange(self.draws) + 0.5) / self.draws * values.shape[1]).astype(int)]
-            rows = np.repeat(state.X[who], self.draws, axis=0)
+            rows = np.repeat(people.X[who], self.draws, axis=0)
             rows[:, feature] = some.ravel()
-            found = outlook(self._people(rows, predictor), self.searcher, self.constraints, self.wanted)
-            then[who, feature] = found.reshape(len(who), self.draws).mean(axis=1)
+            then[who, feature] = survival(rows).reshape(len(who), self.draws).mean(axis=1)
         return now, then
-
-    def _people(self, rows: Float32Array, predictor: Predictor) -> People:
-        train = self.searcher.train
-        return People(rows, train.schema, train.encoder, predictor, self.blanket if self.aligned else None)
 
     def _worth(self, schema: Schema) -> Float64Array:
         """By the card's prices the order learnt; who pays twice the price for a fact sees half its worth."""
         if not self.steps_:
             raise UnfittedError(
-                "this Surviving has learnt no order yet; call fit(predictor) first, or use personal=True"
+                "this Surviving has learnt no order yet; call fit(train, predictor) first, or use personal=True"
             )
         rates = [max((step.after - step.before) / step.cost, LEAST) for step in self.steps_]
         falling = np.minimum.accumulate(rates) * (1 - 1e-6) ** np.arange(len(rates))
@@ -181,32 +206,39 @@ class SurvivalPolicy(Policy):
         worth[places] = falling * np.array([step.cost for step in self.steps_])
         return worth
 
-    def to_json(self) -> str:
-        """What was learnt."""
-        return json.dumps([step._asdict() for step in self.steps_], ensure_ascii=False)
+    def learnt_state(self) -> dict[str, Any]:
+        """The order learnt, and what plans are looked for among."""
+        searcher = self.searcher_.learnt_state() if hasattr(self, "searcher_") else {}
+        return {"steps": [step._asdict() for step in self.steps_], "searcher": searcher}
 
-    def restore(self, text: str) -> Self:
-        """Take up what ``to_json`` wrote."""
-        steps = tuple(Step(**entry) for entry in json.loads(text))
+    def save_state(self, folder: Path) -> None:
+        """Write the learned question order as JSON."""
+        text = json.dumps([step._asdict() for step in self.steps_], ensure_ascii=False)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ORDER).write_text(text, encoding="utf-8")
+
+    def load_state(self, folder: Path, train: Table) -> Self:
+        """Read the learned question order; plans are looked for among ``train`` again."""
+        steps = tuple(Step(**entry) for entry in json.loads((folder / ORDER).read_text(encoding="utf-8")))
         if unknown := [step.feature for step in steps if step.feature not in self.blanket]:
             raise DataError(f"the order asks for {unknown[0]!r}, which is not in the blanket")
-        self.steps_ = steps
+        self.steps_, self.searcher_ = steps, clone(self.searcher).fit(train)
         return self
 
 
-def outlook(
-    people: People, searcher: SurvivalSearch, constraints: Constraints | None, wanted: int | None
+def expected_survival(
+    people: People, searcher: SurvivalSearch, constraints: Constraints | None, desired_class: int | None
 ) -> Float64Array:
-    """How often what can be said to each person lasts: their best plan, or that they are where they want to be."""
-    plans = find_recourse(people, searcher, constraints=constraints, wanted=wanted)
-    found = np.zeros(len(people))
+    """How often what can be said to each person lasts, (people,): their best plan, or the desired decision itself."""
+    plans = find_recourse(people, searcher, constraints=constraints, desired_class=desired_class)
+    survival = np.zeros(len(people))
     if plans.survival is not None:
-        found[plans.legal] = plans.survival[plans.first[plans.legal]]
-    if wanted is not None and people.predictor is not None:
-        there = np.flatnonzero(plans.decision == wanted)
-        now = np.searchsorted(people.predictor.classes_, plans.decision[there])
-        found[there] = searcher.completions.steady(Decided(people.X[there], now, people.predictor))
-    return found
+        survival[plans.legal] = plans.survival[plans.first[plans.legal]]
+    if desired_class is not None:
+        there = np.flatnonzero(plans.decision == desired_class)
+        decided = People(people.X[there], people.background, decided=plans.decision[there])
+        survival[there] = searcher.completions_.decision_stability(decided)
+    return survival
 
 
 def _pairs(count: int) -> int:

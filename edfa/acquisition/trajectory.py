@@ -1,6 +1,6 @@
 """What was asked of whom, in which order, what it cost, and what was known and decided after every answer."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from edfa.blanket.units import Blanket
-from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import DataError
 from edfa.explanation.partition import Partition
-from edfa.people import People
+from edfa.people import Background, People, Provenance
 from edfa.predictors.base import Predictor
 from edfa.text import html
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
@@ -32,8 +31,8 @@ class Trajectory:
     """A row for every step of every person, sorted by person; step 0 is what was known from the start.
 
     ``values`` and ``when`` have a row a person: what they were found to be (NaN: never asked), and at which step (-1:
-    never). All other arrays have a row a step: ``who`` is the place of the person in ``person``. ``made`` is the
-    policy, the prices and the budget behind it all.
+    never). All other arrays have a row a step: ``who`` is the place of the person in ``person``. ``provenance``
+    is the policy, the prices and the budget behind it all.
 
     Examples
     --------
@@ -45,10 +44,7 @@ class Trajectory:
     ['person', 'seed', 'step', 'feature', 'cost', 'spent']
     """
 
-    schema: Schema
-    encoder: Encoder
-    predictor: Predictor
-    blanket: Blanket | None
+    background: Background
     person: Int64Array
     seed: int
     values: Float32Array
@@ -60,10 +56,10 @@ class Trajectory:
     cost: Float64Array
     spent: Float64Array
     scores: Float32Array
-    chances: Float64Array
+    probabilities: Float64Array
     decision: IntArray
-    alpha: Float32Array | None
-    made: Mapping[str, Any] = field(default_factory=dict)
+    necessity: Float32Array | None
+    provenance: Provenance = field(default_factory=Provenance, repr=False)
 
     def __len__(self) -> int:
         """The number of steps, everybody's together."""
@@ -72,6 +68,21 @@ class Trajectory:
     def __repr__(self) -> str:
         people = "1 person" if len(self.person) == 1 else f"{len(self.person):,} people"
         return f"<Trajectory of {people}: {len(self):,} steps, mean cost {self.mean_cost:.3g}>"
+
+    @property
+    def schema(self) -> Schema:
+        """The features."""
+        return self.background.schema
+
+    @property
+    def predictor(self) -> Predictor:
+        """The model as the policy showed it."""
+        return self.background.predictor
+
+    @property
+    def blanket(self) -> Blanket | None:
+        """The blanket that was asked for; None: all features were."""
+        return self.background.blanket
 
     @property
     def mean_cost(self) -> float:
@@ -97,25 +108,23 @@ class Trajectory:
     @cached_property
     def partition(self) -> Partition:
         """The tripartite partition at every step."""
-        if self.alpha is None:
+        if self.necessity is None:
             raise DataError("this run was made with explain=False; run it again to have partitions")
-        return Partition(self.schema.names, self.blanket, self.known, self.alpha.astype(float))
+        return Partition(self.schema.names, self.blanket, self.known, self.necessity.astype(float))
 
     def people(self) -> People:
         """Everybody at every step, as a batch that plans can be found for."""
         who = self.person[self.who]
         steps = self.step.astype(np.int64)
         return People(
-            X=self.X,
-            schema=self.schema,
-            encoder=self.encoder,
-            predictor=self.predictor,
-            blanket=self.blanket,
+            self.X,
+            self.background,
             person=who,
-            seed=self.seed,
+            seed=np.full(len(self), self.seed),
             step=steps,
             spent=self.spent,
-            made=self.made,
+            decided=self.decision,
+            provenance=self.provenance,
         )
 
     def order(self, person: int) -> tuple[str, ...]:
@@ -139,9 +148,9 @@ class Trajectory:
             "cost": self.cost,
             "spent": self.spent,
         }
-        columns |= {f"p_{name}": self.chances[:, c] for c, name in enumerate(self.schema.classes)}
+        columns |= {f"p_{name}": self.probabilities[:, c] for c, name in enumerate(self.schema.classes)}
         columns["prediction"] = np.array(self.schema.classes)[self.decision]
-        if self.alpha is not None:
+        if self.necessity is not None:
             columns["n_cf"] = self.partition.counterfactual.sum(axis=1)
             columns["n_sf"] = self.partition.semifactual.sum(axis=1)
         return pd.DataFrame(columns)
@@ -149,20 +158,20 @@ class Trajectory:
     def draw(self, ax: "Axes", person: int = 0) -> "Axes":
         """The timeline of the person at this place: the chance of the favourable class against what was spent."""
         first, end = np.searchsorted(self.who, [person, person + 1])
-        chance = self.chances[first:end, self.schema.classes.index(self.schema.favourable)]
+        chance = self.probabilities[first:end, self.schema.classes.index(self.schema.favourable)]
         axes = ("spent", f"chance of {self.schema.favourable!r}")
         return draw_steps(ax, self.spent[first:end], chance, ("start", *self.order(person)), axes)
 
     def _repr_html_(self) -> str:
         """Everybody's questions in order, and what they changed; of one person, the timeline too."""
-        wanted = self.schema.classes.index(self.schema.favourable)
+        favourable = self.schema.classes.index(self.schema.favourable)
         first = np.searchsorted(self.who, np.arange(len(self.person)))
         rows = [
             [
                 int(self.person[i]),
                 " → ".join(self.order(i)) or "nothing",
                 f"{self.spent[self.last[i]]:g}",
-                f"{self.chances[first[i], wanted]:.0%} → {self.chances[self.last[i], wanted]:.0%}",
+                f"{self.probabilities[first[i], favourable]:.0%} → {self.probabilities[self.last[i], favourable]:.0%}",
                 self.schema.classes[self.decision[self.last[i]]],
             ]
             for i in range(min(len(self.person), SHOWN))

@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 
 from edfa.acquisition.base import Policy
+from edfa.acquisition.loop import Budget
+from edfa.advice import persist
 from edfa.advice.answer_log import Event
-from edfa.advice.assessment import Budget, Fitted
-from edfa.advice.evaluation import AdvisorEvaluation, complete, examine, run
+from edfa.advice.assessment import FittedAdvisor
+from edfa.advice.evaluation import AdvisorEvaluation, encode_complete, evaluate, roll_out
 from edfa.advice.factory import (
-    SEARCHER,
     Threshold,
-    check_names,
-    make_policy,
-    make_predictor,
-    make_searcher,
-    suits,
+    check_settings,
+    default_policy,
+    default_signal,
+    fit_policy,
+    fit_predictor,
+    fit_searcher,
 )
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
@@ -33,7 +35,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, EdfaError
 from edfa.fingerprint import digest, fingerprint
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.searcher import Searcher
@@ -90,65 +92,67 @@ class Advisor:
 
     blanket: str | Blanket = "hiton-mb"
     predictor: str | Predictor = "xgb"
-    policy: str | Policy = ""
-    searcher: str | Searcher = SEARCHER
-    signal: str = ""
+    policy: str | Policy | None = None
+    searcher: str | Searcher = "survival"
+    signal: str | None = None
     alpha: float = 0.2
     delta: float = 0.05
     target: Target = "all"
     budget: Budget = "inf"
     threshold: Threshold = None
     seed: int = 0
-    fitted_: Fitted = field(init=False, repr=False)
+    fitted_: FittedAdvisor = field(init=False, repr=False)
     evaluation_: AdvisorEvaluation = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         anchor = 0.0 if self.target == "early" else None
         RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)  # refuses what is no level
-        policy, signal = suits(self.searcher)
-        self.policy, self.signal = self.policy or policy, self.signal or signal
-        chosen = {name: getattr(self, name) for name in ("predictor", "policy", "searcher", "signal", "threshold")}
-        check_names(method=self.blanket, **chosen)
+        names = ("blanket", "predictor", "policy", "searcher", "signal", "threshold")
+        check_settings(**{name: getattr(self, name) for name in names})
 
     def fit(self, table: Table, progress: Progress | None = None, n_jobs: int | None = -1) -> "Advisor":
         """Split, find the blanket, fit, certify on the calibration part, and measure itself on the test part.
 
-        ``progress`` is told the stage (one of ``STAGES``), what is done of it and what there is to do. ``n_jobs``
-        threads share the search for plans.
+        Parts that were passed as objects are cloned and fitted on the training part. ``progress`` is called with the
+        stage (one of ``STAGES``), what is done of it and what there is to do. ``n_jobs`` threads share the search for
+        plans.
         """
-        tell = progress or (lambda stage, done, total: None)
+        report = progress or (lambda stage, done, total: None)
         if table.part != "all":
             raise DataError(f"an advisor is fitted on a whole table, which it splits; this is a {table.part} part")
         train, calibration, test = table.train, table.calibration, table.test  # an empty one is an error at once
-        blanket = self._find_blanket(table, tell)
-        tell("model", 0, 1)
-        predictor = make_predictor(self.predictor, table, self.threshold, self.seed)
-        tell("policy", 0, 1)
-        searcher = make_searcher(self.searcher, table)
-        learning = partial(tell, "policy")
-        policy = make_policy(self.policy, blanket, searcher, predictor, progress=learning, n_jobs=n_jobs)
-        fitted = Fitted.of(train, predictor, blanket, policy, searcher)
-        fitted = replace(fitted, signal=self.signal, budget=self.budget)
+        blanket = self._find_blanket(table, report)
+        report("model", 0, 1)
+        model = fit_predictor(self.predictor, table, self.threshold, self.seed)
+        report("policy", 0, 1)
+        searcher = fit_searcher(self.searcher, train)
+        chosen = self.policy or default_policy(self.searcher)
+        policy = fit_policy(chosen, blanket, searcher, model, n_jobs=n_jobs, progress=partial(report, "policy"))
+        fitted = replace(
+            FittedAdvisor.of(train, model, blanket, policy, searcher),
+            signal=self.signal or default_signal(self.searcher),
+            budget=self.budget,
+        )
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
-        self.certify(calibration.X, progress=tell, n_jobs=n_jobs)
-        found = run(self.fitted, test.X, lambda done, total: tell("test", done, total), n_jobs)
-        self.evaluation_ = examine(self.fitted, test, found)
+        self.certify(calibration.X, progress=report, n_jobs=n_jobs)
+        rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
+        self.evaluation_ = evaluate(self.fitted, test, rollout)
         return self
 
-    def _find_blanket(self, table: Table, tell: Progress) -> Blanket:
+    def _find_blanket(self, table: Table, report: Progress) -> Blanket:
         if isinstance(self.policy, Policy) and self.policy.blanket is not None:
             return self.policy.blanket
         if isinstance(self.blanket, Blanket):
             return self.blanket
         method: Any = self.blanket
-        blanket = discover(table.train, method, progress=lambda done, total: tell("blanket", done, total))
+        blanket = discover(table.train, method, progress=partial(report, "blanket"))
         if not len(blanket):
             raise DataError(f"no feature tells anything about {table.schema.target!r}; there is nothing to advise on")
         return blanket
 
     @property
-    def fitted(self) -> Fitted:
-        """What was learnt."""
+    def fitted(self) -> FittedAdvisor:
+        """Everything that was learnt."""
         if not hasattr(self, "fitted_"):
             raise UnfittedError("this advisor has learnt nothing yet; call fit(table) first")
         return self.fitted_
@@ -161,10 +165,10 @@ class Advisor:
     @property
     def certificate(self) -> Certificate:
         """From when on a person may act, and what that promises; or why there is no such promise."""
-        found = self.fitted.certificate
-        if found is None:
+        certificate = self.fitted.certificate
+        if certificate is None:
             raise UnfittedError("this advisor has no certificate yet; call certify(people) first")
-        return found
+        return certificate
 
     @property
     def fingerprint(self) -> str:
@@ -176,18 +180,18 @@ class Advisor:
 
         The certificate replaces the one there is; two looks at different people promise less than one.
         """
-        fitted, tell = self.fitted, progress or (lambda stage, done, total: None)
-        rows = complete(people, fitted)
-        found = run(fitted, rows, lambda done, total: tell("calibration", done, total), n_jobs)
+        fitted, report = self.fitted, progress or (lambda stage, done, total: None)
+        rollout = roll_out(fitted, encode_complete(people, fitted), partial(report, "calibration"), n_jobs)
         anchor = self._anchor(n_jobs) if self.target == "early" else None
         certifier = RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
-        self.fitted_ = replace(fitted, certificate=certifier.one(found.records))
+        self.fitted_ = replace(fitted, certificate=certifier.one(rollout.records))
         return self.certificate
 
     def _anchor(self, n_jobs: int | None) -> float:
         """Where the walk of early stoppers starts: the lowest tenth of training people's signals."""
-        some = np.random.default_rng(self.seed).permutation(len(self.fitted.train))[:ANCHORS]
-        records = run(self.fitted, self.fitted.train.X[np.sort(some)], n_jobs=n_jobs).records
+        train = self.fitted.train
+        some = np.random.default_rng(self.seed).permutation(len(train))[:ANCHORS]
+        records = roll_out(self.fitted, train.X[np.sort(some)], n_jobs=n_jobs).records
         if not records.legal.any():
             raise DataError("target='early' needs training people with a plan; nobody has one")
         return float(np.quantile(records.signal[records.legal], 0.1))
@@ -205,42 +209,45 @@ class Advisor:
 
     def verify(self, receipt: Receipt | str, key: bytes | None = None) -> Verification:
         """Replay a receipt's interview, and say what differs; with the operator's key, whether it is as it was."""
-        told = Receipt.from_json(receipt) if isinstance(receipt, str) else receipt
-        signature = "none" if not told.signed else "not checked" if key is None else _right(told, key)
-        if told.advisor != self.fingerprint:
-            return Verification(signature, False, (Difference("advisor", told.advisor, self.fingerprint),))
+        receipt = Receipt.from_json(receipt) if isinstance(receipt, str) else receipt
+        signature = "none" if not receipt.signed else "not checked" if key is None else _signature(receipt, key)
+        if receipt.advisor != self.fingerprint:
+            return Verification(signature, False, (Difference("advisor", receipt.advisor, self.fingerprint),))
         try:
-            given = None if told.constraints is None else Constraints.from_json(json.dumps(told.constraints))
-            held = Interview(self.fitted, costs=told.costs, locks=told.locks, language=told.language)
-            held.replay(checked(Event, event, "events") for event in told.events)
-            today = held.receipt(k=told.k, constraints=given, chosen=None, time=told.time)
+            given = receipt.constraints
+            constraints = None if given is None else Constraints.from_json(json.dumps(given))
+            interview = Interview(self.fitted, costs=receipt.costs, locks=receipt.locks, language=receipt.language)
+            interview.replay(parse(Event, event, "events") for event in receipt.events)
+            today = interview.receipt(k=receipt.k, constraints=constraints, time=receipt.time)
         except (EdfaError, KeyError, TypeError) as error:
             return Verification(signature, True, (Difference("events", "as told", str(error)),))
-        parts = [(name, getattr(told, name), getattr(today, name)) for name in REPLAYED]
+        parts = [(name, getattr(receipt, name), getattr(today, name)) for name in REPLAYED]
         differs = [Difference(*part) for part in parts if part[1] != part[2]]
-        if told.chosen is not None and told.chosen not in [plan["id"] for plan in today.plans]:
-            differs.append(Difference("chosen", told.chosen, None))
+        if receipt.chosen is not None and receipt.chosen not in [plan["id"] for plan in today.plans]:
+            differs.append(Difference("chosen", receipt.chosen, None))
         return Verification(signature, True, tuple(differs))
 
     def save(self, folder: str | Path) -> None:
         """Write everything into a folder: JSON, safetensors, UBJSON, Parquet, with hashes. All of it or nothing."""
-        from edfa.advice.persist import save
-
-        save(self, folder)
+        settings = {name: getattr(self, name) for name in persist.SETTINGS}
+        persist.save(self.fitted, settings, getattr(self, "evaluation_", None), folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> "Advisor":
         """Read what ``save`` wrote; runs no code from the folder, and refuses one that was changed."""
-        from edfa.advice.persist import load
+        fitted, settings, evaluation = persist.load(folder)
+        advisor = cls(fitted.blanket, fitted.model, policy=fitted.policy, searcher=fitted.searcher, **settings)
+        advisor.fitted_ = fitted
+        if evaluation is not None:
+            advisor.evaluation_ = evaluation
+        return advisor
 
-        return load(folder)
 
-
-def _right(receipt: Receipt, key: bytes) -> str:
+def _signature(receipt: Receipt, key: bytes) -> str:
     return "right" if receipt.right(key) else "wrong"
 
 
-def _fingerprint(fitted: Fitted) -> str:
+def _fingerprint(fitted: FittedAdvisor) -> str:
     """Any change of model, card, blanket, policy, searcher, signal, budget or library version changes it."""
     learnt = {"model": fitted.model, "blanket": fitted.blanket, "policy": fitted.policy, "searcher": fitted.searcher}
     return fingerprint(

@@ -11,7 +11,7 @@ import numpy as np
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import DataError, FactError
-from edfa.typing import Float32Array
+from edfa.typing import BoolArray, Float32Array
 
 __all__ = ["AnswerLog", "Event", "Kind"]
 
@@ -35,8 +35,8 @@ class AnswerLog:
     --------
     >>> import edfa
     >>> table = edfa.load("german")
-    >>> told = Told(table.schema, table.encoder).add("start", {"age": 35}).add("decline", {"housing": None})
-    >>> dict(told.facts), told.declined
+    >>> log = AnswerLog(table.schema, table.encoder).add("start", {"age": 35}).add("decline", {"housing": None})
+    >>> dict(log.facts), log.declined
     ({'age': 35}, ('housing',))
     """
 
@@ -47,8 +47,8 @@ class AnswerLog:
     @cached_property
     def facts(self) -> Mapping[str, Any]:
         """What is known, in the person's words."""
-        told = (event.facts for event in self.events if event.kind != "decline")
-        return MappingProxyType({name: value for facts in told for name, value in facts.items()})
+        answers = (event.facts for event in self.events if event.kind != "decline")
+        return MappingProxyType({name: value for facts in answers for name, value in facts.items()})
 
     @cached_property
     def declined(self) -> tuple[str, ...]:
@@ -67,11 +67,11 @@ class AnswerLog:
         return self.encoder.encode_person(self.facts)[None]
 
     @property
-    def refusals(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-        """What is declined, a row of all features."""
-        found = np.zeros((1, len(self.schema)), dtype=bool)
-        found[0, [self.schema.index(name) for name in self.declined]] = True
-        return found
+    def declined_mask(self) -> BoolArray:
+        """Which features are declined, (1, features)."""
+        mask = np.zeros((1, len(self.schema)), dtype=bool)
+        mask[0, [self.schema.index(name) for name in self.declined]] = True
+        return mask
 
     def add(self, kind: Kind, facts: Mapping[str, Any], asked: bool = False) -> "AnswerLog":
         """The log with one more entry; an entry that cannot be understood is an error, and nothing is added."""
@@ -82,19 +82,19 @@ class AnswerLog:
             if kind == "decline" and name in self.declined:
                 raise FactError(f"{name} was declined before")
         if kind != "decline":
-            facts = {name: self.checked(name, value) for name, value in facts.items()}
+            facts = {name: self.check_value(name, value) for name, value in facts.items()}
         return replace(self, events=(*self.events, Event(kind, dict(facts), asked)))
 
-    def place(self, name: str | None = None) -> int:
-        """Which entry to undo: the last one, or the last one about a feature. The first one, the start, stays."""
+    def undo_position(self, name: str | None = None) -> int:
+        """The index of the entry to undo: the last one, or the last one about a feature; the start cannot be undone."""
         if name is not None:
             self.schema.index(name)
-        places = [i for i, event in enumerate(self.events) if i and (name is None or name in event.facts)]
-        if not places:
+        positions = [i for i, event in enumerate(self.events) if i and (name is None or name in event.facts)]
+        if not positions:
             raise DataError(f"there is nothing {f'about {name!r} ' if name else ''}to undo")
-        return places[-1]
+        return positions[-1]
 
-    def checked(self, name: str, value: Any) -> Any:
+    def check_value(self, name: str, value: Any) -> Any:
         """A value that can be understood, as plain data."""
         feature = self.schema[name]
         plain = value.item() if isinstance(value, np.generic) else value

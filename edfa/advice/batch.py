@@ -1,21 +1,21 @@
 """Advice for many people at once: what an interview would say of each, worked out together."""
 
 import json
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from edfa.advice.answers import Status
-from edfa.advice.assessment import Assessment, Fitted
-from edfa.advice.policy_path import Courses
+from edfa.advice.assessment import Assessment, FittedAdvisor
+from edfa.advice.standing import find_standings
 from edfa.data.partial import encode_partial
-from edfa.parallel import map_parallel
+from edfa.parallel import count_jobs, map_parallel
 from edfa.recourse.plans import Plans
 from edfa.typing import BoolArray, Float32Array, ObjectArray
 
-__all__ = ["COLUMNS", "advise", "statuses"]
+__all__ = ["COLUMNS", "advise"]
 
 COLUMNS = {
     "row": "int64",
@@ -35,65 +35,46 @@ PARTS, LEAST = 2, 1_000  # of the work for each job, who is done early takes ano
 EMPTY: dict[str, tuple[Any, type]] = {"double": (np.nan, float), "bool": (None, object), "string": (None, object)}
 
 
-def advise(fitted: Fitted, frame: pd.DataFrame, k: int = 3, first: int = 0, n_jobs: int = 1) -> pd.DataFrame:
+def advise(
+    fitted: FittedAdvisor, frame: pd.DataFrame, k: int = 3, first: int = 0, n_jobs: int | None = None
+) -> pd.DataFrame:
     """A row a person: decision, next question, whether they may act, plans; or what is wrong with their facts.
 
-    ``frame`` has whatever is known of them; an empty cell is not known. ``first`` is the number of the first row, and
-    so many ``n_jobs`` share the work.
+    ``frame`` has whatever is known of them; an empty cell is not known. ``first`` is the number of the first row;
+    ``n_jobs`` threads share the people.
     """
-    told, errors = encode_partial(frame, fitted.encoder, fitted.schema)
-    facts = np.where(fitted.heeded, told, np.float32(np.nan))
-    fine = np.setdiff1d(np.arange(len(told)), list(errors))
+    encoded, errors = encode_partial(frame, fitted.encoder, fitted.schema)
+    facts, threads = np.where(fitted.relevant, encoded, np.float32(np.nan)), count_jobs(n_jobs)
+    fine = np.setdiff1d(np.arange(len(facts)), list(errors))
     # Who knows the same stays together, as far as that goes: they are asked about together.
-    same = fine[np.lexsort(np.packbits(np.isnan(facts[fine]), axis=1).T)]
-    parts = np.array_split(same, 1 if n_jobs == 1 else min(PARTS * n_jobs, len(same) // LEAST) or 1)
-    columns: dict[str, Any] = {"row": first + np.arange(len(told))}
-    columns |= {name: np.full(len(told), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
-    for part, found in zip(
-        parts, map_parallel(lambda part: _advise(fitted, facts[part], k), parts, n_jobs), strict=True
-    ):
-        for name, values in found.items():
+    ordered = fine[np.lexsort(np.packbits(np.isnan(facts[fine]), axis=1).T)]
+    parts = np.array_split(ordered, 1 if threads == 1 else min(PARTS * threads, len(ordered) // LEAST) or 1)
+    columns: dict[str, Any] = {"row": first + np.arange(len(facts))}
+    columns |= {name: np.full(len(facts), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
+    done = map_parallel(lambda part: _advise(fitted, facts[part], k), parts, threads)
+    for part, advice in zip(parts, done, strict=True):
+        for name, values in advice.items():
             columns[name][part] = values
-    columns["error"] = np.array([errors.get(i) for i in range(len(told))], dtype=object)
+    columns["error"] = np.array([errors.get(i) for i in range(len(facts))], dtype=object)
     return pd.DataFrame(columns)
 
 
-def _advise(fitted: Fitted, X: Float32Array, k: int) -> dict[str, Any]:  # noqa: N803
+def _advise(fitted: FittedAdvisor, X: Float32Array, k: int) -> dict[str, Any]:  # noqa: N803
     """The columns of people whose facts are right."""
-    look = Assessment.of(fitted, X)
-    plans = look.plans(k)
+    assessment = Assessment.of(fitted, X)
+    plans, question = assessment.plans(k), assessment.next
     names = np.array([*fitted.schema.names, None], dtype=object)
+    prices = assessment.people.costs[np.arange(len(assessment)), question]
     return {
-        "outcome": np.array(fitted.schema.classes, dtype=object)[look.decision],
-        "probability": look.probability,
-        "refused": look.refused,
-        "question": names[look.next],
-        "cost": np.where(look.next >= 0, look.costs[np.arange(len(look)), look.next], np.nan),
-        "status": statuses(look, k),
+        "outcome": np.array(fitted.schema.classes, dtype=object)[assessment.decision],
+        "probability": assessment.probability,
+        "refused": assessment.refused,
+        "question": names[question],
+        "cost": np.where(question >= 0, prices, np.nan),
+        "status": find_standings(assessment, k, partial(Assessment.of, fitted)).status,
         "plans": _texts(plans),
-        "reason": _reasons(plans, look.refused),
+        "reason": _reasons(plans, assessment.refused),
     }
-
-
-def statuses(look: Assessment, k: int) -> ObjectArray:
-    """Whether each may act now, in the words of ``Standing.status``."""
-    found, tau = _words(len(look), "granted"), look.fitted.tau
-    signal = look.signal(k)
-    found[look.refused] = "no plan"
-    planned = np.flatnonzero(look.refused & ~np.isnan(signal))
-    if tau is None or not len(planned):
-        found[planned] = "not certified"
-        return found
-    course = Courses.of(look.fitted, look.X[planned])
-    end, low = look.next[planned] < 0, signal[planned] <= tau
-    passed = course.passed(tau, k, asked=course.on & ~end)
-    found[planned] = np.where(passed, "passed", np.where(end | low, "act", "ask"))
-    found[planned[~course.on]] = "off course"
-    return found
-
-
-def _words(count: int, word: Status) -> ObjectArray:
-    return np.full(count, word, dtype=object)
 
 
 def _texts(plans: Plans) -> ObjectArray:
@@ -110,7 +91,7 @@ def _texts(plans: Plans) -> ObjectArray:
             text = seen[change] = _change(*change)
         changes.append(text)
     first = np.searchsorted(number, np.arange(len(plans) + 1)).tolist()
-    ends = zip(pairwise(first), plans.after.tolist(), plans.effort.tolist(), strict=True)
+    ends = zip(pairwise(first), plans.probability_after.tolist(), plans.effort.tolist(), strict=True)
     texts = [
         f'{{"changes": [{", ".join(changes[start:end])}], "probability": {chance!r}, "effort": {effort!r}}}'
         for (start, end), chance, effort in ends

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from edfa.advice.assessment import Fitted
+from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.batch import COLUMNS, advise
 from edfa.artifacts import write_text
 from edfa.data.read import existing
@@ -33,7 +33,7 @@ Progress = Callable[[int, int], None]
 
 
 def advise_file(
-    fitted: Fitted,
+    fitted: FittedAdvisor,
     rows: str | Path,
     out: str | Path,
     *,
@@ -115,7 +115,7 @@ def _format(path: Path) -> str:
     return found
 
 
-def _identity(fitted: Fitted, source: Path, result: Path, k: int, chunk: int) -> str:
+def _identity(fitted: FittedAdvisor, source: Path, result: Path, k: int, chunk: int) -> str:
     """What parts must have been made from to be used again."""
     found = source.stat()
     told = {"rows": str(source.resolve()), "size": found.st_size, "time": found.st_mtime_ns, "out": result.name}

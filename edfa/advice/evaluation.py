@@ -7,26 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from edfa.acquisition.loop import acquire
+from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.advice.assessment import Fitted
+from edfa.advice.assessment import FittedAdvisor
 from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
 from edfa.data.table import Table
-from edfa.data.validate import tidy_features, to_pandas
+from edfa.data.validate import to_pandas, validate_features
 from edfa.errors import DataError
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import Float32Array, IntArray
 
-__all__ = ["AdvisorEvaluation", "Run", "complete", "examine", "run"]
+__all__ = ["AdvisorEvaluation", "Rollout", "encode_complete", "evaluate", "roll_out"]
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Rollout:
     """People who were asked to the end, with their plans at every step and what became of these."""
 
     trajectory: Trajectory
@@ -34,28 +34,23 @@ class Run:
     records: Records
 
 
-def run(
-    fitted: Fitted,
+def roll_out(
+    fitted: FittedAdvisor,
     X: Float32Array,  # noqa: N803
     progress: Callable[[int, int], None] | None = None,
     n_jobs: int | None = -1,
-) -> Run:
+) -> Rollout:
     """Ask everybody in the policy's order, to the end; then hold each step's plan against what is known there.
 
     ``progress`` is told how many of how many states have been searched for plans.
     """
-    trajectory = acquire(
-        X,  # type: ignore[arg-type]
-        fitted.policy,
-        fitted.model,
-        fitted.budget,
-        reference=fitted.train,
-        explain=False,
+    trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget)
+    plans = find_recourse(
+        trajectory, fitted.searcher, desired_class=fitted.favourable, n_jobs=n_jobs, progress=progress
     )
-    plans = find_recourse(trajectory, fitted.searcher, wanted=fitted.favourable, n_jobs=n_jobs, progress=progress)
     watched: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
     records = replay(plans, favourable=fitted.favourable, signal=watched, advisor=fitted.fingerprint)
-    return Run(trajectory, plans, _granted(replace(records, signal_name=fitted.signal), trajectory.last))
+    return Rollout(trajectory, plans, _granted(replace(records, signal_name=fitted.signal), trajectory.last))
 
 
 def _granted(records: Records, last: IntArray) -> Records:
@@ -108,7 +103,7 @@ class AdvisorEvaluation:
     @classmethod
     def from_json(cls, text: str) -> "AdvisorEvaluation":
         """Read what ``to_json`` wrote."""
-        return checked(cls, json.loads(text), "evaluation")
+        return parse(cls, json.loads(text), "evaluation")
 
     def __str__(self) -> str:
         risk = "nobody had a plan" if self.risk is None else f"{self.risk:.1%} of {self.n} plans did not last"
@@ -118,13 +113,13 @@ class AdvisorEvaluation:
         )
 
 
-def complete(people: Any, fitted: Fitted) -> Float32Array:
+def encode_complete(people: Any, fitted: FittedAdvisor) -> Float32Array:
     """Encoded rows without anything unknown, from a table, a frame or rows."""
     if isinstance(people, Table):
         return fitted.encoder.encode(people.frame)
     if isinstance(people, np.ndarray):
         return people
-    frame = tidy_features(to_pandas(people), fitted.schema)
+    frame = validate_features(to_pandas(people), fitted.schema)
     for column in fitted.encoder.columns:
         gaps = frame[column.name].isna()
         if gaps.any() and None not in column.states:  # training people had none: it stands for nothing
@@ -133,9 +128,9 @@ def complete(people: Any, fitted: Fitted) -> Float32Array:
     return fitted.encoder.encode(frame)
 
 
-def examine(fitted: Fitted, people: Table, found: Run) -> AdvisorEvaluation:
-    """Compare what ``run`` found about some people with their true outcomes."""
-    trajectory, records, certificate = found.trajectory, found.records, fitted.certificate
+def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorEvaluation:
+    """Compare what ``roll_out`` found about some people with their true outcomes."""
+    trajectory, records, certificate = rollout.trajectory, rollout.records, fitted.certificate
     if certificate is None:
         raise UnfittedError("there is no certificate to check; call certify(people) first")
     last, truth, stops = trajectory.last, people.y, certificate.stop(records)
@@ -143,7 +138,7 @@ def examine(fitted: Fitted, people: Table, found: Run) -> AdvisorEvaluation:
     certifier = RecourseCertifier(*levels, target=certificate.target, anchor=certificate.anchor)
     certifier.certificate_ = certificate
     ended = np.where(stops.triggered, trajectory.at(0) + np.maximum(stops.step, 0), last)
-    decided = np.asarray(fitted.predictor.classes_)[trajectory.decision]
+    decided = trajectory.decision
     held = certifier.evaluate(records)
     refused = decided[last] != fitted.favourable
     told = held if not isinstance(held, dict) else None
@@ -160,5 +155,5 @@ def examine(fitted: Fitted, people: Table, found: Run) -> AdvisorEvaluation:
         risk_error=float(np.sqrt(told.risk * (1 - told.risk) / told.n)) if told else None,
         early=told.triggered if told else None,
         refused=float(refused.mean()),
-        coverage=float(found.plans.legal[last][refused].mean()) if refused.any() else None,
+        coverage=float(rollout.plans.legal[last][refused].mean()) if refused.any() else None,
     )

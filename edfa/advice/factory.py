@@ -1,14 +1,17 @@
-"""Names at the edge, objects inside: what an advisor is told to use becomes a model, a policy, a searcher."""
+"""Names at the edge, objects inside: what an advisor is told to use becomes a fitted model, policy and searcher.
 
-import inspect
-from collections.abc import Iterable, Mapping
+Objects that are passed give their settings: each is cloned and fitted on the training part, so that no calibration or
+test person takes part in anything that is certified.
+"""
+
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from edfa.acquisition import POLICIES
-from edfa.acquisition.base import Policy
+from edfa.acquisition.base import Policy, Progress
 from edfa.blanket.discover import METHODS
 from edfa.blanket.units import Blanket
 from edfa.data.table import Table
@@ -20,52 +23,64 @@ from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 
 __all__ = [
-    "SEARCHER",
     "Threshold",
-    "check_names",
-    "make_policy",
-    "make_predictor",
-    "make_searcher",
-    "name_of",
-    "new_policy",
-    "settings_of",
-    "suits",
+    "check_settings",
+    "default_policy",
+    "default_signal",
+    "fit_policy",
+    "fit_predictor",
+    "fit_searcher",
 ]
 
 Threshold = float | str | None
 SIGNALS = ("uncertainty", "plan", "survival")
-SEARCHER = "survival"  # what an advisor uses unless it is told otherwise
 
 
-def check_names(**chosen: Any) -> None:
-    """Refuse names that nobody knows, and a threshold that is none, before any work is spent."""
-    known: dict[str, Iterable[str]] = {
-        "predictor": PREDICTORS,
-        "policy": POLICIES,
-        "searcher": SEARCHERS,
-        "method": METHODS,
-        "signal": SIGNALS,
+def check_settings(
+    *,
+    blanket: str | Blanket,
+    predictor: str | Predictor,
+    policy: str | Policy | None,
+    searcher: str | Searcher,
+    signal: str | None,
+    threshold: Threshold,
+) -> None:
+    """Refuse names that nobody knows, and settings that contradict each other, before any work is spent."""
+    names: dict[str, tuple[Any, Iterable[str], type]] = {
+        "method": (blanket, METHODS, Blanket),
+        "predictor": (predictor, PREDICTORS, Predictor),
+        "policy": (policy or default_policy(searcher), POLICIES, Policy),
+        "searcher": (searcher, SEARCHERS, Searcher),
+        "signal": (signal or default_signal(searcher), SIGNALS, str),
     }
-    for what, names in known.items():
-        if isinstance(chosen[what], str) and chosen[what] not in names:
-            raise UnknownNameError(what, chosen[what], names)
-    if suits(chosen["searcher"])[1] != "survival" and chosen["signal"] == "survival":
-        raise SettingError(f"signal 'survival' is known of plans of searcher='survival', not of {chosen['searcher']!r}")
-    given = chosen["threshold"]
-    if given not in (None, "balanced") and (isinstance(given, str) or not 0 < given < 1):
-        raise SettingError(f"threshold: a chance between 0 and 1, or 'balanced', not {given!r}")
+    for what, (chosen, known, kind) in names.items():
+        if isinstance(chosen, str):
+            if chosen not in known:
+                raise UnknownNameError(what, chosen, known)
+        elif not isinstance(chosen, kind):
+            raise SettingError(f"{what}: a name or a {kind.__name__}, not {chosen!r}")
+    if signal == "survival" and not _ranks_by_survival(searcher):
+        raise SettingError(f"signal 'survival' is known of plans of searcher='survival', not of {searcher!r}")
+    if threshold not in (None, "balanced") and (isinstance(threshold, str) or not 0 < float(threshold or 0) < 1):
+        raise SettingError(f"threshold: a probability between 0 and 1, or 'balanced', not {threshold!r}")
 
 
-def suits(searcher: str | Searcher) -> tuple[str, str]:
-    """The policy and the signal that go with a searcher: for advice that lasts, or the paper's."""
-    lasting = searcher == "survival" or isinstance(searcher, SurvivalSearch)
-    return ("survival", "survival") if lasting else ("edfa", "uncertainty")
+def _ranks_by_survival(searcher: str | Searcher) -> bool:
+    return searcher == "survival" or isinstance(searcher, SurvivalSearch)
 
 
-def make_predictor(chosen: str | Predictor, table: Table, threshold: Threshold, seed: int) -> Predictor:
-    """A model, fitted on the training part. An object gives its settings: it is fitted anew, on these rows alone."""
-    if not isinstance(chosen, str | Predictor):
-        raise SettingError(f"predictor: a name or a model, not {chosen!r}")
+def default_policy(searcher: str | Searcher) -> str:
+    """The policy that goes with a searcher: for advice that survives, or the paper's."""
+    return "survival" if _ranks_by_survival(searcher) else "edfa"
+
+
+def default_signal(searcher: str | Searcher) -> str:
+    """The signal that goes with a searcher."""
+    return "survival" if _ranks_by_survival(searcher) else "uncertainty"
+
+
+def fit_predictor(chosen: str | Predictor, table: Table, threshold: Threshold, seed: int) -> Predictor:
+    """The model, fitted on the training part of ``table``."""
     model: Predictor = PREDICTORS[chosen](seed=seed) if isinstance(chosen, str) else clone(chosen)
     train, classes = table.train, len(table.schema.classes)
     if threshold is not None:
@@ -76,7 +91,7 @@ def make_predictor(chosen: str | Predictor, table: Table, threshold: Threshold, 
 
 
 def _threshold(threshold: float | str, train: Table) -> float:
-    """From which chance of the second class on it is decided."""
+    """The probability of the second class from which on it is decided."""
     if threshold == "balanced":
         # A calibrated model that decides for what is likelier than in general has the best mean recall of the classes.
         return float((train.y == 1).mean())
@@ -84,66 +99,25 @@ def _threshold(threshold: float | str, train: Table) -> float:
     return needed if second else float(np.nextafter(1 - needed, 1))
 
 
-def make_policy(
-    chosen: str | Policy, blanket: Blanket, searcher: Searcher, predictor: Predictor, **options: Any
+def fit_searcher(chosen: str | Searcher, train: Table) -> Searcher:
+    """The searcher, fitted on the training people."""
+    searcher: Searcher = SEARCHERS[chosen]() if isinstance(chosen, str) else clone(chosen)
+    return searcher.fit(train)
+
+
+def fit_policy(
+    chosen: str | Policy,
+    blanket: Blanket,
+    searcher: Searcher,
+    predictor: Predictor,
+    *,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Policy:
-    """A policy; one by name that learns does so from the training part, with those of the ``options`` that it takes."""
-    if isinstance(chosen, Policy):
-        return chosen
-    if not isinstance(chosen, str):
-        raise SettingError(f"policy: a name or a policy, not {chosen!r}")
-    made: Any = new_policy(chosen, blanket, searcher)
-    if fit := getattr(made, "fit", None):
-        given = {"table": searcher.train, "predictor": predictor, **options}
-        fit(**{name: given[name] for name in inspect.signature(fit).parameters if name in given})
-    policy: Policy = made
-    return policy
-
-
-def new_policy(name: str, blanket: Blanket, searcher: Searcher, **settings: Any) -> Policy:
-    """A policy by name, with those of blanket, searcher and favourable class that it takes; it has learnt nothing."""
-    kind = POLICIES[name]
-    taken = inspect.signature(kind).parameters
-    schema = searcher.train.schema
-    given = {"blanket": blanket, "searcher": searcher, "wanted": schema.classes.index(schema.favourable)}
-    made: Policy = kind(**({key: value for key, value in given.items() if key in taken} | settings))
-    return made
-
-
-def make_searcher(chosen: str | Searcher, table: Table) -> Searcher:
-    """A searcher among the training people."""
-    if isinstance(chosen, Searcher):
-        return chosen
-    if not isinstance(chosen, str):
-        raise SettingError(f"searcher: a name or a searcher, not {chosen!r}")
-    return SEARCHERS[chosen](table.train)
-
-
-def settings_of(made: Policy | Searcher) -> dict[str, Any]:
-    """The settings that make the same object again, as plain data; an error where some cannot be told."""
-    found: dict[str, Any] = {}
-    for name, parameter in inspect.signature(type(made)).parameters.items():
-        if name in ("train", "blanket", "searcher", "progress"):  # these come with the advisor
-            continue
-        value = getattr(made, name, inspect.Parameter.empty)
-        if value is inspect.Parameter.empty or not _plain(value):
-            raise SettingError(
-                f"an advisor with this {type(made).__name__} cannot be saved: its {name} is no plain setting; "
-                "give it by name"
-            )
-        if value != parameter.default:
-            found[name] = value
-    return found
-
-
-def _plain(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(_plain(inner) for inner in value)
-    if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _plain(inner) for key, inner in value.items())
-    return value is None or isinstance(value, bool | int | float | str)
-
-
-def name_of(made: Policy | Searcher) -> str:
-    """What the tables of names call it."""
-    return (POLICIES if isinstance(made, Policy) else SEARCHERS).name_of(type(made))
+    """The policy, fitted on the training people of the fitted ``searcher``."""
+    schema = searcher.train_.schema
+    favourable = schema.classes.index(schema.favourable)
+    policy: Policy = (
+        POLICIES[chosen].default(blanket, searcher, favourable) if isinstance(chosen, str) else clone(chosen)
+    )
+    return policy.fit(searcher.train_, predictor, n_jobs=n_jobs, progress=progress)

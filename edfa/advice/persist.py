@@ -4,6 +4,7 @@ Writing is all or nothing: killed at any moment, a save leaves the advisor that 
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,8 @@ import pandas as pd
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
-from edfa.advice.advisor import Advisor
-from edfa.advice.assessment import Fitted
+from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.evaluation import AdvisorEvaluation
-from edfa.advice.factory import name_of, new_policy, settings_of
 from edfa.advice.receipt import versions
 from edfa.artifacts import list_files, replace_folder, restore_interrupted, sha256_of
 from edfa.blanket.units import Blanket
@@ -23,45 +22,46 @@ from edfa.certification.certificate import Certificate
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, UnreadableError, did_you_mean
+from edfa.errors import DataError, SettingError, UnreadableError, did_you_mean
 from edfa.predictors import PREDICTORS
-from edfa.predictors.base import Predictor
 from edfa.recourse import SEARCHERS
+from edfa.recourse.constraints import Constraints
 from edfa.recourse.searcher import Searcher
 
-__all__ = ["FORMAT", "check_place", "load", "save"]
+__all__ = ["FORMAT", "SETTINGS", "check_place", "load", "save"]
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 KIND = "Advisor"
 SETTINGS = ("signal", "budget", "alpha", "delta", "target", "seed", "threshold")
+"""The plain settings of an advisor; its parts are described by their class and their own settings."""
 
 
-def save(advisor: Advisor, folder: str | Path) -> None:
+def save(
+    fitted: FittedAdvisor, settings: Mapping[str, Any], evaluation: AdvisorEvaluation | None, folder: str | Path
+) -> None:
     """Write a fitted advisor; one that is there is replaced when the new one is whole."""
-    fitted, place = advisor.fitted, Path(folder)
+    place = Path(folder)
     check_place(place)
-    described = {
-        "policy": _describe(fitted.policy, advisor.policy),
-        "searcher": _describe(fitted.searcher, advisor.searcher),
-    }
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "kind": KIND,
         "made_with": versions(),
         "fingerprint": fitted.fingerprint,
         "table": {"name": fitted.train.name, "seed": fitted.train.seed, "shares": fitted.train.shares},
-        "settings": {name: getattr(advisor, name) for name in SETTINGS},
-        "predictor": {"name": _predictor(fitted.model), "threshold": fitted.model.threshold},
-        **described,
+        "settings": dict(settings),
+        "signal": fitted.signal,
+        "predictor": {"name": PREDICTORS.name_of(type(fitted.model)), "threshold": fitted.model.threshold},
+        "policy": _describe(fitted.policy),
+        "searcher": _describe(fitted.searcher),
     }
     with replace_folder(place) as partial:
-        _write_parts(advisor, partial)
+        _write_parts(fitted, evaluation, partial)
         manifest["sha256"] = {part: sha256_of(partial / part) for part in list_files(partial)}
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
-def load(folder: str | Path) -> Advisor:
+def load(folder: str | Path) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEvaluation | None]:
     """Read what ``save`` wrote; a part that was changed, is missing or is too new is an error."""
     place = Path(folder)
     restore_interrupted(place)
@@ -73,8 +73,9 @@ def load(folder: str | Path) -> Advisor:
         if sha256_of(path) != expected:
             raise UnreadableError(f"{place}: the part {part} has been changed since it was written")
     try:
-        return _assemble(place, manifest)
-    except (KeyError, TypeError, AttributeError) as error:
+        fitted = _assemble(place, manifest)
+        return fitted, dict(manifest["settings"]), _read(place, "evaluation", AdvisorEvaluation)
+    except (LookupError, TypeError, AttributeError) as error:
         raise UnreadableError(f"{place}: its {MANIFEST} does not describe an advisor ({error})") from None
 
 
@@ -84,19 +85,15 @@ def check_place(place: Path) -> None:
         raise DataError(f"{place} is there already and holds no advisor; choose another folder")
 
 
-def _write_parts(advisor: Advisor, partial: Path) -> None:
-    fitted = advisor.fitted
+def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path) -> None:
     nouns: dict[str, Any] = {"schema": fitted.schema, "encoder": fitted.encoder, "blanket": fitted.blanket}
-    nouns |= {"certificate": fitted.certificate, "evaluation": getattr(advisor, "evaluation_", None)}
+    nouns |= {"certificate": fitted.certificate, "evaluation": evaluation}
     for name, noun in nouns.items():
         if noun is not None:
             (partial / f"{name}.json").write_text(noun.to_json(), encoding="utf-8")
     fitted.train.frame.to_parquet(partial / "train.parquet", index=False)
-    for name, learnt in (("model", fitted.model), ("policy", fitted.policy)):
-        if hasattr(learnt, "to_folder"):
-            learnt.to_folder(partial / name)
-        elif hasattr(learnt, "to_json"):
-            (partial / f"{name}.json").write_text(learnt.to_json(), encoding="utf-8")
+    fitted.model.to_folder(partial / "model")
+    fitted.policy.save_state(partial / "policy")
 
 
 def _manifest(place: Path) -> dict[str, Any]:
@@ -115,30 +112,24 @@ def _manifest(place: Path) -> dict[str, Any]:
     return found
 
 
-def _assemble(place: Path, manifest: dict[str, Any]) -> Advisor:
+def _assemble(place: Path, manifest: dict[str, Any]) -> FittedAdvisor:
     nouns: tuple[tuple[str, Any], ...] = (("schema", Schema), ("encoder", Encoder), ("blanket", Blanket))
     schema, encoder, blanket = (_read(place, name, noun) for name, noun in nouns)
-    told = manifest["table"]
+    origin = manifest["table"]
     frame = pd.read_parquet(place / "train.parquet")
-    train = Table(frame, schema, told["name"], told["seed"], tuple(told["shares"]), "train", encoder)
-    predictor = PREDICTORS[manifest["predictor"]["name"]].from_folder(place / "model")
-    predictor.threshold = manifest["predictor"]["threshold"]
-    looking = SEARCHERS[manifest["searcher"]["name"]](train, **manifest["searcher"]["settings"])
-    policy = _policy(manifest["policy"], blanket, looking, place)
-    fitted = replace(
-        Fitted.of(train, predictor, blanket, policy, looking),
+    train = Table(frame, schema, origin["name"], origin["seed"], tuple(origin["shares"]), "train", encoder)
+    kind: Any = PREDICTORS[manifest["predictor"]["name"]]
+    model = kind.from_folder(place / "model")
+    model.threshold = manifest["predictor"]["threshold"]
+    searcher: Searcher = _make(manifest["searcher"]).fit(train)
+    policy: Policy = _make(manifest["policy"]).load_state(place / "policy", train)
+    return replace(
+        FittedAdvisor.of(train, model, blanket, policy, searcher),
         fingerprint=manifest["fingerprint"],
-        signal=manifest["settings"]["signal"],
+        signal=manifest["signal"],
         budget=manifest["settings"]["budget"],
         certificate=_read(place, "certificate", Certificate),
     )
-    by_name = {part: manifest[part]["name"] for part in ("policy", "searcher") if not manifest[part]["settings"]}
-    parts: dict[str, Any] = {"policy": policy, "searcher": looking} | by_name
-    advisor = Advisor(blanket, predictor, **parts, **manifest["settings"])
-    advisor.fitted_ = fitted
-    if (evaluation := _read(place, "evaluation", AdvisorEvaluation)) is not None:
-        advisor.evaluation_ = evaluation
-    return advisor
 
 
 def _read(place: Path, name: str, noun: Any) -> Any:
@@ -146,25 +137,44 @@ def _read(place: Path, name: str, noun: Any) -> Any:
     return noun.from_json(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
-def _policy(told: dict[str, Any], blanket: Blanket, looking: Searcher, place: Path) -> Policy:
-    """The policy: from its folder, or made anew, with what it has learnt where that is a text."""
-    if (place / "policy").is_dir():
-        kind: Any = POLICIES[told["name"]]
-        learnt: Policy = kind.from_folder(place / "policy")
-        return learnt
-    made: Any = new_policy(told["name"], blanket, looking, **told["settings"])
-    if (place / "policy.json").is_file():
-        made.restore((place / "policy.json").read_text(encoding="utf-8"))
-    policy: Policy = made
-    return policy
+def _describe(part: Policy | Searcher) -> dict[str, Any]:
+    """The name and the settings that make the same part again."""
+    kinds = {"policy": POLICIES, "searcher": SEARCHERS}
+    role = "policy" if isinstance(part, Policy) else "searcher"
+    settings = {name: _plain(part, name, value) for name, value in part.get_params(deep=False).items()}
+    return {"role": role, "name": kinds[role].name_of(type(part)), "settings": settings}
 
 
-def _describe(made: Policy | Searcher, chosen: Any) -> dict[str, Any]:
-    """Name and settings, none where it was chosen by name; what was learnt is in a part of its own."""
-    if isinstance(chosen, str):
-        return {"name": chosen, "settings": {}}
-    return {"name": name_of(made), "settings": {} if hasattr(made, "to_folder") else settings_of(made)}
+def _plain(part: Policy | Searcher, name: str, value: Any) -> Any:
+    """A setting as JSON; nouns and parts as a mapping with their kind."""
+    if isinstance(value, Blanket | Constraints):
+        return {"kind": type(value).__name__, "content": json.loads(value.to_json())}
+    if isinstance(value, Policy | Searcher):
+        return {"kind": "part", "content": _describe(value)}
+    try:
+        same = json.loads(json.dumps(value)) == (list(value) if isinstance(value, tuple) else value)
+    except (TypeError, ValueError):
+        same = False
+    if not same:
+        raise SettingError(
+            f"an advisor with this {type(part).__name__} cannot be saved: its {name} is no plain setting; "
+            "give it by name"
+        )
+    return value
 
 
-def _predictor(model: Predictor) -> str:
-    return PREDICTORS.name_of(type(model))
+def _make(description: dict[str, Any]) -> Any:
+    """The part that ``_describe`` described, not fitted."""
+    registry: Any = {"policy": POLICIES, "searcher": SEARCHERS}[description["role"]]
+    return registry[description["name"]](**{n: _value(v) for n, v in description["settings"].items()})
+
+
+def _value(setting: Any) -> Any:
+    if isinstance(setting, list):
+        return tuple(setting)
+    if not isinstance(setting, dict) or "kind" not in setting:
+        return setting
+    if setting["kind"] == "part":
+        return _make(setting["content"])
+    nouns: dict[str, Any] = {"Blanket": Blanket, "Constraints": Constraints}
+    return nouns[setting["kind"]].from_json(json.dumps(setting["content"]))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from edfa.errors import SettingError, UnreadableError
-from edfa.parsing import checked
+from edfa.parsing import parse
 
 __all__ = ["Difference", "Receipt", "Verification", "now", "read_key", "versions"]
 
@@ -82,8 +82,8 @@ class Receipt:
 
     def right(self, key: bytes) -> bool:
         """Whether the signature is that of this key and this content."""
-        wanted = hmac.new(key, self.payload(), hashlib.sha256).hexdigest()
-        return hmac.compare_digest(wanted, self.signature)
+        expected = hmac.new(key, self.payload(), hashlib.sha256).hexdigest()
+        return hmac.compare_digest(expected, self.signature)
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` reads it back, equal."""
@@ -99,7 +99,7 @@ class Receipt:
             raise UnreadableError("this is not a receipt") from None
         if written != VERSION:
             raise UnreadableError(f"this receipt is of version {written}; version {VERSION} can be read")
-        return checked(cls, told, "receipt")
+        return parse(cls, told, "receipt")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """RCPS-HB (Algorithm 2) and its repairs: the largest threshold at which acting early keeps the risk below alpha."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal, Unpack
 
@@ -18,7 +18,7 @@ from edfa.certification.runs import Runs
 from edfa.certification.settings import level, one_of
 from edfa.certification.stops import Rule, Stops
 from edfa.errors import DataError, MismatchError, SettingError
-from edfa.people import States
+from edfa.people import HasPeople, Provenance
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import Float64Array
@@ -79,7 +79,7 @@ class RecourseCertifier:
     horizon: int | None = None
     confidence_level: InitVar[float | None] = None
     certificate_: Certificate | GroupCertificates = field(init=False, repr=False)
-    _made: Mapping[str, Any] = field(init=False, repr=False, default_factory=dict)
+    _provenance: Provenance = field(init=False, repr=False, default_factory=Provenance)
 
     def __post_init__(self, confidence_level: float | None) -> None:
         if confidence_level is not None:
@@ -119,7 +119,7 @@ class RecourseCertifier:
         if hasattr(self, "certificate_"):
             warnings.warn("calibrating again replaces the certificate; both together promise less", stacklevel=2)
         self.certificate_ = self._by_group(records) if self.groups else self.one(records)
-        self._made = found.made if isinstance(found, Plans) else {}
+        self._provenance = found.provenance if isinstance(found, Plans) else Provenance()
         return self
 
     def _read(self, found: Any, options: Any) -> Records:
@@ -201,7 +201,7 @@ class RecourseCertifier:
         return certificate.stop(runs, rule, **options)
 
     def evaluate(
-        self, found: Records | Plans | States, **options: Unpack[Options]
+        self, found: Records | Plans | HasPeople, **options: Unpack[Options]
     ) -> Evaluation | dict[str, Evaluation | None] | None:
         """The risk, cost and share of triggered runs on held-out people; None where nobody has a plan."""
         certificate, found = self._calibrated(), self._with_plans(found)
@@ -217,10 +217,10 @@ class RecourseCertifier:
         """A trajectory with plans found as those of the calibration were; anything else as it is."""
         if not hasattr(runs, "people") or not callable(runs.people):
             return runs
-        if "searcher" not in self._made:
+        if self._provenance.searcher is None:
             raise DataError("a trajectory has no plans; pass find_recourse(trajectory, searcher) or calibrate on plans")
-        how = {name: self._made[name] for name in ("constraints", "wanted")}
-        return find_recourse(runs, self._made["searcher"], **how)
+        how = self._provenance
+        return find_recourse(runs, how.searcher, constraints=how.constraints, desired_class=how.desired_class)
 
     def _held_out(self, certificate: Certificate, records: Records) -> Evaluation | None:
         certificate.stop(records)  # refuses another advisor or signal

@@ -63,7 +63,7 @@ def replay(plans: Plans, **options: Unpack[Options]) -> Records:
     chances, decided = told[:n], predictor.decide(told)
     changed = np.full(n, NO_PLAN)
     changed[legal] = decided[2 * n :]
-    favourable = _place(predictor, options.get("favourable", plans.made.get("wanted")))
+    favourable = _place(predictor, options.get("favourable", plans.provenance.desired_class))
     return replace(
         _watched(plans, chances, options),
         loss=recourse_loss(decided[:n], decided[n : 2 * n], changed, favourable),
@@ -140,7 +140,7 @@ def signal_of(plans: Plans, chances: Float64Array, signal: Any) -> Float64Array:
     if signal == "survival":
         return _mortality(plans)
     reached = np.ones(len(plans.people))
-    reached[plans.legal] = plans.after[plans.first[plans.legal]]
+    reached[plans.legal] = plans.probability_after[plans.first[plans.legal]]
     return plan_uncertainty(chances, np.column_stack([reached, 1 - reached]))
 
 

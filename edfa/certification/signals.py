@@ -77,7 +77,9 @@ def facts_of(plans: Plans) -> Float64Array:
     legal, first = plans.legal, plans.first[plans.legal]
     own = uncertainty(plans.people.predictor.predict_proba(plans.people.X))
     plan = np.ones((len(own), 4))
-    plan[legal] = np.column_stack([1 - plans.after[first], plans.l0[first], plans.l2[first], plans.effort[first]])
+    plan[legal] = np.column_stack(
+        [1 - plans.probability_after[first], plans.l0[first], plans.l2[first], plans.effort[first]]
+    )
     return np.column_stack([own, np.isnan(plans.people.X).mean(axis=1), plan])
 
 

@@ -82,14 +82,14 @@ def _losses(advisor: "Advisor", path: Path) -> Any:
     """Given, or worked out from everything that is known of the audited people."""
     import numpy as np
 
-    from edfa.advice.evaluation import complete, run
+    from edfa.advice.evaluation import encode_complete, roll_out
     from edfa.data.read import read_frame
     from edfa.errors import DataError
 
     frame = read_frame(path)
     if "loss" in frame.columns:
         return frame["loss"].to_numpy()
-    records = run(advisor.fitted, complete(frame, advisor.fitted)).records
+    records = roll_out(advisor.fitted, encode_complete(frame, advisor.fitted)).records
     stops = advisor.certificate.stop(records)
     chosen = {(p, s) for p, s in zip(stops.person.tolist(), stops.step.tolist(), strict=True) if s >= 0}
     place = [pair in chosen for pair in zip(records.person.tolist(), records.step.tolist(), strict=True)]

@@ -127,7 +127,7 @@ class _Talk:
         self.output.say(HELP, style="dim")
         schema = self.held.fitted.schema
         for name in schema.start:
-            if name not in self.held.told.facts and not self._ask(name):
+            if name not in self.held.log.facts and not self._ask(name):
                 return
         while (asked := self.held.question) is not None:
             decided = narrate.decision(self.held.decision, schema, self.held.language)

@@ -24,11 +24,11 @@ def latent_recourse(
     Above zero: j is expected to unlock recourse that is latent now. ``features`` are those that count, a blanket's.
     """
     values, weights = sampler.given(X)(feature)
-    now = np.nan_to_num(sweep(X, predictor, support, features).alpha) > 0
+    now = np.nan_to_num(sweep(X, predictor, support, features).necessity) > 0
     people, draws = values.shape
     then = np.repeat(X, draws, axis=0)
     then[:, feature] = values.ravel()
-    found = np.nan_to_num(sweep(then, predictor, support, features).alpha) > 0
+    found = np.nan_to_num(sweep(then, predictor, support, features).necessity) > 0
     found[:, feature] = False
     counts = found.sum(axis=1).reshape(people, draws)
     return np.asarray((counts * weights).sum(axis=1) - now.sum(axis=1))

@@ -37,20 +37,20 @@ class Group:
     case: IntArray
     facts: Float32Array
     grid: Grid
-    told: Float64Array
+    probabilities: Float64Array
     decision: IntArray
     decisions: IntArray
     asked: Float64Array | None = None
 
     @cached_property
-    def chances(self) -> Float64Array:
-        """What the model says of every try of every case."""
+    def candidate_probabilities(self) -> Float64Array:
+        """What the model says of every candidate value of every case, (cases, candidate values, classes)."""
         if self.asked is not None:
             return self.asked
         case, column = np.indices(self.decisions.shape).reshape(2, -1)
-        return self.said(case, column).reshape(*self.decisions.shape, -1)
+        return self.predict_candidates(case, column).reshape(*self.decisions.shape, -1)
 
-    def said(self, case: IntArray, column: IntArray) -> Float64Array:
+    def predict_candidates(self, case: IntArray, column: IntArray) -> Float64Array:
         """What the model says of some of them."""
         if self.asked is not None:
             return self.asked[case, column]
@@ -74,10 +74,10 @@ class Group:
         """Where the columns of each feature end."""
         return self.grid.starts[1:]
 
-    def flips(self, wanted: int | None = None) -> BoolArray:
+    def flips(self, desired_class: int | None = None) -> BoolArray:
         """Which tries turn each case's decision, or turn it to the wanted class."""
         turned: BoolArray = self.decisions != self.decision[:, None]
-        return turned if wanted is None else turned & (self.decisions == wanted)
+        return turned if desired_class is None else turned & (self.decisions == desired_class)
 
     def by_feature(self, columns: BoolArray) -> Iterator[tuple[int, Tries, BoolArray]]:
         """The columns of each feature, with the feature and its tries."""
@@ -104,7 +104,7 @@ class Group:
         asked = None if asked is None else asked[some]
         if len(grid) < len(self.grid):
             asked, decided = None if asked is None else asked[:, column], decided[:, column]
-        now = (self.facts[some], grid, self.told[some], self.decision[some])
+        now = (self.facts[some], grid, self.probabilities[some], self.decision[some])
         return Group(self.predictor, self.mask, place[self.people[kept]], case, *now, decided, asked)
 
 
@@ -132,7 +132,7 @@ class Sweep:
     groups: tuple[Group, ...]
 
     @cached_property
-    def alpha(self) -> Float64Array:
+    def necessity(self) -> Float64Array:
         """α({i}, x, y*): the share of training people whose value of i would turn the decision; NaN if not swept."""
         found = np.full(self.shape, np.nan)
         for group in self.groups:
@@ -149,11 +149,11 @@ class Sweep:
         return found
 
     @cached_property
-    def chances(self) -> Float64Array:
+    def probabilities(self) -> Float64Array:
         """What the model says now."""
-        found = np.empty((self.shape[0], self.groups[0].told.shape[1] if self.groups else 0))
+        found = np.empty((self.shape[0], self.groups[0].probabilities.shape[1] if self.groups else 0))
         for group in self.groups:
-            found[group.people] = group.told[group.case]
+            found[group.people] = group.probabilities[group.case]
         return found
 
     def take(self, rows: IntArray, features: BoolArray) -> "Sweep":
@@ -166,11 +166,11 @@ class Sweep:
         found = (group.take(place, features) for group in self.groups)
         return Sweep((len(rows), self.shape[1]), tuple(group for group in found if group is not None))
 
-    def reach(self, wanted: int | None = None) -> Reach:
+    def reach(self, desired_class: int | None = None) -> Reach:
         """The nearest turning value of each fact in each direction, with its interval."""
         parts = [np.full((*self.shape, 2), np.nan, dtype=np.float32) for _ in range(4)]
         for group in self.groups:
-            for feature, tries, flips in group.by_feature(group.flips(wanted)):
+            for feature, tries, flips in group.by_feature(group.flips(desired_class)):
                 for way in (DOWN, UP):
                     found = _reach(tries, flips, group.own(feature), way)
                     for part, values in zip(parts, found, strict=True):
@@ -187,7 +187,7 @@ def sweep(X: Float32Array, predictor: Predictor, support: Support, features: Boo
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> found = sweep(table.test.X[:5], model, Support.of(table.train.X))
-    >>> found.alpha.shape
+    >>> found.necessity.shape
     (5, 20)
     """
     groups: list[Group] = []
@@ -209,7 +209,7 @@ def necessity(
     features: BoolArray | None = None,
 ) -> Float64Array:
     """α({i}, x, y*) of every known feature of everybody (Definition 5); NaN where a feature is not known."""
-    return sweep(X, predictor, support, features).alpha
+    return sweep(X, predictor, support, features).necessity
 
 
 def _used(case: IntArray) -> tuple[IntArray, IntArray]:
@@ -239,8 +239,8 @@ def _ask(
     rows[:, np.arange(1, total), column] = grid.value
     flat = predictor.predict_known(mask, rows.reshape(len(facts) * total, -1))
     decided = predictor.decide(flat).reshape(len(facts), total)
-    chances = flat.reshape(len(facts), total, -1)
-    now, then = (chances[:, 0], decided[:, 0]), (decided[:, 1:], chances[:, 1:])
+    probabilities = flat.reshape(len(facts), total, -1)
+    now, then = (probabilities[:, 0], decided[:, 0]), (decided[:, 1:], probabilities[:, 1:])
     return Group(predictor, mask, *who, facts, grid, *now, *then)
 
 

@@ -19,10 +19,10 @@ from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["NOT_DECISIVE", "Partition", "Person", "explain", "transitions"]
 
-Reason = Literal["not known", "blocked", "not decisive"]
-NOT_KNOWN: Reason = "not known"
+Reason = Literal["not_known", "blocked", "not_decisive"]
+NOT_KNOWN: Reason = "not_known"
 BLOCKED: Reason = "blocked"
-NOT_DECISIVE: Reason = "not decisive"
+NOT_DECISIVE: Reason = "not_decisive"
 
 
 @dataclass(frozen=True)
@@ -55,21 +55,21 @@ class Person:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The partition of a batch of people, a row each: ``known`` (NaN is not), and ``alpha`` of what is.
+    """The partition of a batch of people, a row each: ``known`` (NaN is not), and the ``necessity`` of what is.
 
     Examples
     --------
     >>> blanket = Blanket("repays", {"late_payment": ("wage_came_late",)})
     >>> names = ("late_payment", "wage_came_late", "telephone")
-    >>> known, alpha = np.array([[False, True, True]]), np.array([[np.nan, 0.0, 0.0]])
-    >>> Partition(names, blanket, known, alpha).person(0).semifactual
-    {'late_payment': 'not known', 'wage_came_late': 'blocked'}
+    >>> known, necessity = np.array([[False, True, True]]), np.array([[np.nan, 0.0, 0.0]])
+    >>> Partition(names, blanket, known, necessity).person(0).semifactual
+    {'late_payment': 'not_known', 'wage_came_late': 'blocked'}
     """
 
     names: tuple[str, ...]
     blanket: Blanket | None
     known: BoolArray
-    alpha: Float64Array
+    necessity: Float64Array
 
     def __post_init__(self) -> None:
         for name in self.blanket.features if self.blanket else ():
@@ -90,7 +90,7 @@ class Partition:
     @cached_property
     def counterfactual(self) -> BoolArray:
         """C(A), (people, features)."""
-        return self.members & self.known & (np.nan_to_num(self.alpha) > 0)
+        return self.members & self.known & (np.nan_to_num(self.necessity) > 0)
 
     @cached_property
     def semifactual(self) -> BoolArray:
@@ -105,7 +105,7 @@ class Partition:
     @cached_property
     def violations(self) -> BoolArray:
         """Known features outside the blanket that turn the decision: the model is not aligned with the blanket."""
-        return ~self.members & self.known & (np.nan_to_num(self.alpha) > 0)
+        return ~self.members & self.known & (np.nan_to_num(self.necessity) > 0)
 
     @cached_property
     def blocked(self) -> BoolArray:
@@ -121,14 +121,14 @@ class Partition:
     def person(self, i: int) -> Person:
         """One person's, by name."""
         known, blocked, turns = (part[i].tolist() for part in (self.known, self.blocked, self.counterfactual))
-        member, alpha = self.members.tolist(), self.alpha[i].tolist()
+        member, necessity = self.members.tolist(), self.necessity[i].tolist()
         inside = [j for j, is_in in enumerate(member) if is_in]
         told = {j: NOT_KNOWN if not known[j] else BLOCKED if blocked[j] else NOT_DECISIVE for j in inside}
         return Person(
-            {self.names[j]: alpha[j] for j in inside if turns[j]},
+            {self.names[j]: necessity[j] for j in inside if turns[j]},
             {self.names[j]: told[j] for j in inside if not turns[j]},
             tuple(name for name, is_in in zip(self.names, member, strict=True) if not is_in),
-            {self.names[j]: alpha[j] for j in np.flatnonzero(self.violations[i]).tolist()},
+            {self.names[j]: necessity[j] for j in np.flatnonzero(self.violations[i]).tolist()},
         )
 
     def frame(self) -> pd.DataFrame:
@@ -138,7 +138,9 @@ class Partition:
         reason = np.where(self.semifactual, reason, np.where(self.violations, "violation", ""))
         people, features = np.indices(self.known.shape)
         columns = {"person": people, "feature": np.array(self.names)[features], "part": part, "reason": reason}
-        return pd.DataFrame({name: values.ravel() for name, values in (columns | {"alpha": self.alpha}).items()})
+        return pd.DataFrame(
+            {name: values.ravel() for name, values in (columns | {"necessity": self.necessity}).items()}
+        )
 
     def _repr_html_(self) -> str:
         """How many people have each feature in which part; of one person, their own partition."""
@@ -171,7 +173,7 @@ def explain(
     blanket: Blanket | None = None,
 ) -> Partition:
     """The partition of everybody. What is outside the blanket is tried as well, so that violations show."""
-    return Partition(names, blanket, ~np.isnan(X), sweep(X, predictor, support).alpha)
+    return Partition(names, blanket, ~np.isnan(X), sweep(X, predictor, support).necessity)
 
 
 def transitions(before: Partition, after: Partition) -> pd.DataFrame:

@@ -67,7 +67,7 @@ class _Teller:
                 heads = [label(self.schema[head], self.language) for head in _heads(partition, name)]
                 text = self._say("blocked", feature, outcome=still, heads=listed(heads, self.language, "or"))
                 yield Statement("semifactual", name, text)
-            elif person.semifactual[name] == "not decisive":
+            elif person.semifactual[name] == "not_decisive":
                 yield from self._holds(feature, still)
 
     def _turns(self, feature: Feature) -> Iterator[Statement]:

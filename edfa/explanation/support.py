@@ -14,7 +14,6 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 __all__ = ["Grid", "Support", "Tries"]
 
 GRID = 64  # values tried of a feature that has more, where the model does not tell its cells
-KEPT = 512  # sets of known features whose tries are held in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,15 +125,20 @@ class Support:
     values: tuple[Float32Array, ...]
     shares: tuple[Float64Array, ...]
     whole: tuple[int, ...] = ()
-    kept: ModelCache = field(default_factory=lambda: ModelCache(KEPT), repr=False)
+    cache: ModelCache = field(default_factory=ModelCache, repr=False)
 
     @classmethod
-    def of(cls, rows: Float32Array, whole: Iterable[int] = ()) -> "Support":
-        """The support of encoded training rows; ``whole`` names columns whose values have no order to thin out by."""
+    def of(cls, rows: Float32Array, whole: Iterable[int] = (), *, cache: ModelCache | None = None) -> "Support":
+        """The support of encoded training rows; ``whole`` names columns whose values have no order to thin out by.
+
+        What is worked out from it for a model goes into ``cache``, a new one unless given.
+        """
         if not len(rows):
             raise DataError("the support of a feature is what training people have; there are none")
         found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in np.asarray(rows).T]
-        return cls(tuple(v for v, _ in found), tuple(c / c.sum() for _, c in found), tuple(whole))
+        return cls(
+            tuple(v for v, _ in found), tuple(c / c.sum() for _, c in found), tuple(whole), cache or ModelCache()
+        )
 
     def tries(self, predictor: Predictor, mask: BoolArray, feature: int) -> Tries:
         """Where the model tells its cells, one value of each: nothing is sampled and nothing missed.
@@ -157,7 +161,7 @@ class Support:
             features = tuple(int(j) for j in known[columns])
             return Grid(features, columns, tuple(self.tries(predictor, mask, j) for j in features))
 
-        return self.kept.get(predictor, mask, ("grid", asked.tobytes()), make)
+        return self.cache.get(predictor, mask, ("grid", asked.tobytes()), make)
 
 
 def _one_a_cell(values: Float32Array, shares: Float64Array, cuts: Float32Array) -> Tries:

@@ -1,4 +1,4 @@
-"""What is worked out from a model and a set of known features, cached for the next people who know the same."""
+"""What is worked out once for a model and a set of known features, and used by all people who know the same."""
 
 import threading
 from collections import OrderedDict
@@ -11,69 +11,60 @@ from edfa.typing import BoolArray
 __all__ = ["ModelCache"]
 
 T = TypeVar("T")
+LARGE = 48  # results that take megabytes
 
 
 class ModelCache:
-    """At most ``max_size`` results, each of one model, one set of known features and one name.
+    """Results by model, set of known features and name; the least recently used ones leave first. Threads may share it.
 
-    The result that was not asked for the longest time is dropped first. Threads may share a cache. A model that is
-    fitted again, or decides by another threshold, counts as another model. The cache holds on to its models, so that
-    none can be mistaken for a later one at the same address in memory. Pickled or copied, it starts empty.
+    A cached model is held on to, with its prior, which every fit makes anew: a model that is fitted again is another
+    one. A copy that is sent to another process is empty.
 
     Parameters
     ----------
     max_size
-        Number of results that are held.
+        The number of results held.
 
     Examples
     --------
     >>> import edfa, numpy as np
     >>> model = edfa.SubsetXGB(n_estimators=5).fit(np.array([[0.0], [1.0]] * 9), [0, 1] * 9)
-    >>> cache, mask = ModelCache(2), np.array([True])
-    >>> cache.get(model, mask, "words", lambda: "made")
+    >>> cache, mask = ModelCache(), np.array([True])
+    >>> cache.get(model, mask, "grid", lambda: "made")
     'made'
-    >>> cache.get(model, mask, "words", lambda: "made again")
+    >>> cache.get(model, mask, "grid", lambda: "made again")
     'made'
-    >>> cache.get(model, mask, ("number", 7), lambda: 7)
-    7
     """
 
-    def __init__(self, max_size: int) -> None:
+    def __init__(self, max_size: int = 1024) -> None:
         self.max_size = max_size
         self._results: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
+        self._large: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, predictor: Predictor, mask: BoolArray, name: Hashable, make: Callable[[], T]) -> T:
-        """The cached result, or that of ``make()``, which is then cached.
+    def get(
+        self, predictor: Predictor, mask: BoolArray, name: Hashable, make: Callable[[], T], *, large: bool = False
+    ) -> T:
+        """The result called ``name`` for this model and these known features, made now where it is not there yet.
 
-        Parameters
-        ----------
-        predictor
-            A fitted model.
-        mask
-            (features,) which features are known.
-        name
-            What the result is: a word, or a tuple of a word and what else the result depends on. Results of different
-            kinds, under different names, may share a cache.
-        make
-            Works the result out. It may run twice if two threads ask at once.
+        ``mask`` is (features,). Of ``large`` results fewer are held.
         """
         key = (id(predictor), id(predictor.prior_), predictor.threshold, mask.tobytes(), name)
+        results, limit = (self._large, min(LARGE, self.max_size)) if large else (self._results, self.max_size)
         with self._lock:
-            if (entry := self._results.get(key)) is not None:
-                self._results.move_to_end(key)
+            if (entry := results.get(key)) is not None:
+                results.move_to_end(key)
                 cached: T = entry[1]
                 return cached
-        result = make()  # without the lock: it may take long, and making the same twice does no harm
+        made = make()  # without the lock: it may take long, and making the same twice does no harm
         with self._lock:
-            # Every fit makes a new prior: with the model itself it tells one fit from another.
-            self._results[key] = (predictor, predictor.prior_), result
-            if len(self._results) > self.max_size:
-                self._results.popitem(last=False)
-        return result
+            results[key] = (predictor, predictor.prior_), made
+            if len(results) > limit:
+                results.popitem(last=False)
+        return made
 
     def __len__(self) -> int:
-        return len(self._results)
+        return len(self._results) + len(self._large)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.max_size,)

@@ -4,7 +4,7 @@ from .constraints import Constraints as Constraints
 from .find import find_recourse as find_recourse
 from .metrics import assess as assess
 from .metrics import plausible as plausible
-from .plans import Plan as Plan
+from .plan import Plan as Plan
 from .plans import Plans as Plans
 from .searcher import Searcher as Searcher
 from .searchers.cvae import CVAE as CVAE

@@ -11,14 +11,13 @@ from edfa.data.codes import Measure
 from edfa.data.encode import Encoder
 from edfa.data.feature import Feature
 from edfa.explanation.support import Support
-from edfa.people import People
+from edfa.people import Background
 from edfa.predictors.cache import ModelCache
 from edfa.recourse.constraints import Constraints
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, IntArray
 
 __all__ = ["ActionSet"]
 
-KEPT = 512  # sets of known features whose options are held in memory
 WAYS: Mapping[str, int] = {"up": 1, "down": -1}
 
 
@@ -26,36 +25,37 @@ WAYS: Mapping[str, int] = {"up": 1, "down": -1}
 class ActionSet:
     """Card and constraints for encoded rows. Only values that training people have are ever proposed.
 
-    ``free`` says which features may change at all, ``values`` which values of each may be proposed, ``way`` in which
-    direction (0: either), ``ordered`` which are no categories, ``measured`` which are continuous. ``effort`` is what
-    one encoded unit (one switch of a category) costs the person, ``spread`` the distance between the extremes among
-    training people. ``states`` are the numbers that stand for no measurement.
+    ``free`` says which features may change at all, ``values`` which values of each may be proposed, ``direction`` in which
+    direction (0: either), ``ordered`` which are no categories, ``continuous`` which are continuous. ``effort`` is what
+    one encoded unit (one switch of a category) costs the person, ``value_range`` the distance between the extremes among
+    training people. ``special_values`` are the numbers that stand for no measurement.
     """
 
     constraints: Constraints
     support: Support
     free: BoolArray
     values: tuple[Float32Array, ...]
-    way: Int8Array
+    direction: Int8Array
     ordered: BoolArray
-    measured: BoolArray
+    continuous: BoolArray
     effort: Float64Array
-    spread: Float64Array
-    states: tuple[Float32Array, ...]
+    value_range: Float64Array
+    special_values: tuple[Float32Array, ...]
     forbidden: tuple[tuple[int, float, float], ...]
-    seen: tuple[tuple[int, int, Int64Array], ...]
-    kept: ModelCache = field(default_factory=lambda: ModelCache(KEPT), repr=False)
+    joint_values: tuple[tuple[int, int, Int64Array], ...]
+    cache: ModelCache = field(repr=False)
 
     @classmethod
     def of(
         cls,
         constraints: Constraints | None,
-        people: People,
+        background: Background,
         rows: Float32Array,
         support: Support | None = None,
     ) -> "ActionSet":
         """Checked against the card first; ``rows`` are the encoded training rows, ``support`` theirs."""
-        given, schema, encoder, blanket = constraints or Constraints(), people.schema, people.encoder, people.blanket
+        given, schema = constraints or Constraints(), background.schema
+        encoder, blanket = background.encoder, background.blanket
         given.check(schema)
         support = support or Support.of(rows)
         inside = np.array([blanket is None or f.name in blanket for f in schema])
@@ -65,31 +65,36 @@ class ActionSet:
             support=support,
             free=inside & np.array([given.open(f) for f in schema]),
             values=tuple(_proposed(f, given, encoder, support.values[j]) for j, f in enumerate(schema)),
-            way=np.array([_way(f, given) for f in schema], dtype=np.int8),
+            direction=np.array([_direction(f, given) for f in schema], dtype=np.int8),
             ordered=np.array([f.kind != "categorical" for f in schema]),
-            measured=np.array([f.kind == "continuous" for f in schema]),
+            continuous=np.array([f.kind == "continuous" for f in schema]),
             effort=np.array([_effort(f, encoder) * given.weight(f.name) for f in schema]),
-            spread=np.array([_spread(support.values[j], encoder.columns[j].slots) for j in range(len(schema))]),
-            states=tuple(column.slots for column in encoder.columns),
+            value_range=np.array(
+                [_value_range(support.values[j], encoder.columns[j].slots) for j in range(len(schema))]
+            ),
+            special_values=tuple(column.slots for column in encoder.columns),
             forbidden=tuple(
                 (places[name], encoder[name].encode_one(old), encoder[name].encode_one(new))
                 for name, old, new in given.forbidden
             ),
-            seen=tuple(_seen(support, rows, places[a], places[b]) for a, b in given.together),
+            joint_values=tuple(_joint_values(support, rows, places[a], places[b]) for a, b in given.together),
+            cache=support.cache,
         )
 
     @cached_property
     def floor(self) -> Float32Array:
         """Of each feature with a direction, the largest number that stands for no measurement."""
-        return np.array([s.max() if len(s) and o else -np.inf for s, o in zip(self.states, self.ordered, strict=True)])
+        return np.array(
+            [s.max() if len(s) and o else -np.inf for s, o in zip(self.special_values, self.ordered, strict=True)]
+        )
 
     @cached_property
-    def stated(self) -> tuple[int, ...]:
+    def with_special_values(self) -> tuple[int, ...]:
         """The features with numbers that stand for no measurement."""
-        return tuple(j for j, states in enumerate(self.states) if len(states))
+        return tuple(j for j, special_values in enumerate(self.special_values) if len(special_values))
 
     @cached_property
-    def most(self) -> int:
+    def max_changes(self) -> int:
         """The largest number of changes."""
         return self.constraints.max_changes or len(self.free)
 
@@ -100,14 +105,14 @@ class ActionSet:
         if not self.free[feature] or not len(values):
             return np.zeros(value.shape, dtype=bool)
         place = np.minimum(np.searchsorted(values, value), len(values) - 1)
-        return np.asarray((values[place] == value) & self.proposes(np.array([feature]), own, value))
+        return np.asarray((values[place] == value) & self.permits_value(np.array([feature]), own, value))
 
-    def proposes(self, feature: IntArray, own: Float32Array, value: Float32Array) -> BoolArray:
+    def permits_value(self, feature: IntArray, own: Float32Array, value: Float32Array) -> BoolArray:
         """The same for values that may be proposed to somebody, of a feature for each last column (or one for all)."""
-        way, fine = self.way[feature], value != own
-        if way.any():
+        direction, fine = self.direction[feature], value != own
+        if direction.any():
             # What has no measurement is neither above nor below one; all such numbers are below the least measurement.
-            fine &= (way == 0) | (((value - own) * way > 0) & (own > self.floor[feature]))
+            fine &= (direction == 0) | (((value - own) * direction > 0) & (own > self.floor[feature]))
         for j, old, new in self.forbidden:
             fine &= ~((feature == j) & (own == np.float32(old)) & (value == np.float32(new)))
         return np.asarray(fine)
@@ -121,19 +126,19 @@ class ActionSet:
         left = np.maximum(right - 1, 0)
         return np.where(np.abs(values[left] - sought) <= np.abs(values[right] - sought), values[left], values[right])
 
-    def clean(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
+    def allows(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
         """Which change sets (a row each, NaN: unchanged; columns are the known features) break no rule of values."""
         changed = ~np.isnan(to)
         fine = np.asarray(changed.any(axis=1))
         for column, feature in enumerate(np.flatnonzero(mask)):
             rows = np.flatnonzero(changed[:, column])
             fine[rows] &= self.permits(int(feature), facts[rows, column], to[rows, column])
-        return np.asarray(fine & self.together(mask, facts, to))
+        return np.asarray(fine & self.seen_together(mask, facts, to))
 
-    def together(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
+    def seen_together(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
         """Whether pairs of values that must have been seen together were, wherever one of the two is changed."""
         fine = np.ones(len(facts), dtype=bool)
-        for a, b, known in self.seen:
+        for a, b, known in self.joint_values:
             if mask[a] and mask[b]:
                 columns = [int(np.count_nonzero(mask[:j])) for j in (a, b)]
                 touched = ~np.isnan(to[:, columns]).all(axis=1)
@@ -152,12 +157,12 @@ def _proposed(feature: Feature, given: Constraints, encoder: Encoder, values: Fl
         numbers = column.decode(values).to_numpy(float) if len(values) else np.zeros(0)
         values = values[(numbers >= low) & (numbers <= high)]
     if feature.name in given.levels:
-        wanted = [column.encode_one(level) for level in given.levels[feature.name]]
-        values = values[np.isin(values, np.array(wanted, dtype=np.float32))]
+        codes = [column.encode_one(level) for level in given.levels[feature.name]]
+        values = values[np.isin(values, np.array(codes, dtype=np.float32))]
     return values
 
 
-def _way(feature: Feature, given: Constraints) -> int:
+def _direction(feature: Feature, given: Constraints) -> int:
     said = WAYS.get(feature.change, 0) if given.reading == "card" else 0
     return said or WAYS.get(given.directions.get(feature.name, ""), 0)
 
@@ -170,12 +175,12 @@ def _effort(feature: Feature, encoder: Encoder) -> float:
     return feature.effort * (column.scale if isinstance(column, Measure) else 1.0)
 
 
-def _spread(values: Float32Array, slots: Float32Array) -> float:
+def _value_range(values: Float32Array, slots: Float32Array) -> float:
     measured = values[~np.isin(values, slots)]
     return float(np.ptp(measured)) or 1.0 if len(measured) else 1.0
 
 
-def _seen(support: Support, rows: Float32Array, a: int, b: int) -> tuple[int, int, Int64Array]:
+def _joint_values(support: Support, rows: Float32Array, a: int, b: int) -> tuple[int, int, Int64Array]:
     codes, _ = _pair(support, a, b, rows[:, [a, b]])
     return a, b, np.unique(codes)
 

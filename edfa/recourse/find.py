@@ -1,180 +1,193 @@
-"""find_recourse: plans for whole batches of partially known people, one model call for all who know the same."""
+"""find_recourse: plans for whole batches of partly known people, one model call for all who know the same."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from edfa.errors import DataError, UnknownNameError
+from edfa.errors import DataError
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
-from edfa.people import Explained, People, States
-from edfa.predictors.base import Predictor
+from edfa.people import HasPeople, People
 from edfa.recourse._search.postprocess import affordable, confirm, minimise, undominated
 from edfa.recourse._search.ranking import apart, diverse, lengths, menu
 from edfa.recourse._search.single_changes import interval
 from edfa.recourse.constraints import Constraints
-from edfa.recourse.no_plan import Why
+from edfa.recourse.no_plan import NoPlanReasons
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
 from edfa.typing import BoolArray, IntArray
 
 __all__ = ["find_recourse"]
 
-FEW = 16  # people who are swept at once, without asking first who is where they want to be
+FEW = 16  # people who are swept at once, without asking first who has the desired decision already
 
 
 def find_recourse(
-    states: People | States,
+    people: HasPeople,
     searcher: Searcher,
     *,
     constraints: Constraints | None = None,
-    wanted: int | None = None,
+    desired_class: int | str | None = None,
     k: int | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    enough_survival: float = 1.0,
 ) -> Plans:
-    """What everybody could change to get another decision.
+    """Find what everybody could change to get another decision.
 
     Parameters
     ----------
-    states
-        Partially known people, or what has them: a trajectory, or people who were swept before (``Explained``).
+    people
+        Partly known people, or what has them: a trajectory, with everybody at every step.
     searcher
-        How plans are looked for: ``Nearest(train)`` and others.
+        A fitted searcher: ``Nearest().fit(train)`` and others.
     constraints
         What must not change, beyond what the card says.
-    wanted
-        The code of the class to lead to; people who are there get no plan. Without one, any other decision counts
+    desired_class
+        The name or code of the class to lead to; people who are there get no plan. None: any other decision counts
         (the paper's reading).
     k
-        At most so many plans each: the best, then those farthest from it and from each other.
+        At most that many plans each: the best, then those farthest from it and from each other.
     seed
         For searchers that draw; the same people get the same plans, alone or in a batch.
     n_jobs
         How many threads share the work, as scikit-learn counts them (-1: one a processor). Plans do not depend on it.
     progress
-        Told how many of how many different people and states are done.
+        Called with the numbers of distinct people and states that are done, and that there are.
+    enough_survival
+        A searcher that ranks by survival looks for nothing better once a plan survives in that share of completions.
+
+    Returns
+    -------
+    Plans
+        Those of one person together, best first; who has none has a reason in ``Plans.reasons``.
 
     Examples
     --------
     >>> import edfa
-    >>> from edfa.people import People
+    >>> from edfa.people import Background, People
     >>> from edfa.recourse import Nearest
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> known = table.test.X[:40].copy()
     >>> known[:, 10:] = np.nan
-    >>> plans = find_recourse(People(known, table.schema, table.encoder, model), Nearest(table.train))
+    >>> plans = find_recourse(People(known, Background.of(table.train, model)), Nearest(table.train))
     >>> sorted(set(plans.frame()["feature"]) - set(table.schema.names[:10]))
     []
     """
-    people = states.people()
-    if not isinstance(searcher, Searcher):
-        raise DataError(f"a searcher is an object such as Nearest(train), not {searcher!r}")
-    if people.predictor is None:
-        raise DataError("these people have no predictor; plans are for decisions that one makes")
-    if k is not None and k < 1:
-        raise DataError(f"k: at least one plan, not {k}")
-    if people.schema.names != searcher.train.schema.names:
-        raise DataError("the searcher's training people and these have different features")
-    if people.encoder != searcher.train.encoder:
-        raise DataError("the searcher's training people and these are encoded differently; use one table's encoder")
-    goal = None if wanted is None else _position(people.predictor, wanted)
-    rules = searcher.rules(constraints, people)
-    if isinstance(states, Explained):
-        decision = states.swept.decision
-        rows = np.arange(len(people)) if goal is None else np.flatnonzero(decision != goal)
-        swept = states.swept.take(rows, rules.free if searcher.sweeps else rules.free & False)
-    else:
-        rows, swept, decision = _sweep(people, people.predictor, goal, searcher, rules.free)
-    tasks = [SearchProblem(group, rules, people.predictor, goal, seed) for group in swept.groups]
-    done = list(accumulate(len(task) for task in tasks))
+    batch = people.people()
+    _check(batch, searcher, k)
+    goal = batch.background.class_code(desired_class)
+    actions = searcher.action_set(constraints, batch)
+    rows, swept, decision = _sweep(batch, searcher, goal, actions.free & bool(searcher.uses_sweep))
+    problems = [SearchProblem(group, actions, batch.background, goal, seed, enough_survival) for group in swept.groups]
+    done = list(accumulate(len(problem) for problem in problems))
     parts: list[dict[str, Any]] = []
-    for part in map_parallel(lambda task: _columns(searcher, task, rows, k), tasks, count_jobs(n_jobs)):
+    for part in map_parallel(lambda problem: _columns(searcher, problem, rows, k), problems, count_jobs(n_jobs)):
         parts.append(part)
         if progress:
             progress(done[len(parts) - 1], done[-1])
-    columns = _join(parts or [_nothing(len(people.schema))])
+    columns = _join(parts or [_nothing(len(batch.schema))])
     return Plans(
-        people=people,
-        decision=np.asarray(people.predictor.classes_)[decision],
-        valid=np.ones(len(columns["of"]), dtype=bool),
-        reasons=Why(people, rules, goal, rows, columns["of"]),
-        made={**people.made, "searcher": searcher, "constraints": constraints, "wanted": wanted},
+        people=batch,
+        decision=decision.astype(np.int64),
+        reasons=NoPlanReasons(batch, actions, goal, rows, columns["of"]),
+        provenance=replace(batch.provenance, searcher=searcher, constraints=constraints, desired_class=goal),
         **columns,
     )
 
 
-def _position(predictor: Predictor, wanted: int) -> int:
-    found = np.flatnonzero(np.asarray(predictor.classes_) == wanted)
-    if not len(found):
-        raise UnknownNameError("class", wanted, predictor.classes_)
-    return int(found[0])
+def _check(people: People, searcher: Searcher, k: int | None) -> None:
+    if not isinstance(searcher, Searcher):
+        raise DataError(f"a searcher is an object such as Nearest().fit(train), not {searcher!r}")
+    searcher._check_fitted()
+    if people.background.model is None:
+        raise DataError("these people have no predictor; plans are for decisions that one makes")
+    if k is not None and k < 1:
+        raise DataError(f"k: at least one plan, not {k}")
+    if people.schema.names != searcher.train_.schema.names:
+        raise DataError("the searcher's training people and these have different features")
+    if people.encoder != searcher.train_.encoder:
+        raise DataError("the searcher's training people and these are encoded differently; use one table's encoder")
 
 
 def _sweep(
-    people: People, predictor: Predictor, goal: int | None, searcher: Searcher, free: BoolArray
+    people: People, searcher: Searcher, goal: int | None, features: BoolArray
 ) -> tuple[IntArray, Sweep, IntArray]:
-    """The rows of people who are not where they want to be, what single changes would do, everybody's decision."""
-    swept = free if searcher.sweeps else free & False
-    if goal is None:
-        found = sweep(people.X, predictor, searcher.support, swept)
-        return np.arange(len(people)), found, found.decision
-    if len(people) <= FEW:
-        found = sweep(people.X, predictor, searcher.support, swept)
-        if (found.decision != goal).all():
-            return np.arange(len(people)), found, found.decision
-    decision = predictor.decide(predictor.predict_proba(people.X))
-    rows = np.flatnonzero(decision != goal)
-    return rows, sweep(people.X[rows], predictor, searcher.support, swept), decision
+    """The rows of people without the desired decision, the sweep of their ``features``, everybody's decision."""
+    everybody, predictor = np.arange(len(people)), people.predictor
+    if people.swept is not None and people.background.support is searcher.support_:
+        rows = everybody if goal is None else np.flatnonzero(people.decision != goal)
+        return rows, people.swept.take(rows, features), people.decision
+    if goal is None or len(people) <= FEW:
+        swept = sweep(people.X, predictor, searcher.support_, features)
+        if goal is None or (swept.decision != goal).all():
+            return everybody, swept, swept.decision
+    rows = np.flatnonzero(people.decision != goal)
+    return rows, sweep(people.X[rows], predictor, searcher.support_, features), people.decision
 
 
-def _search(searcher: Searcher, task: SearchProblem) -> Candidates:
-    """What the searcher proposes, made sure of."""
-    if not len(task.free):
-        return Candidates.none(task)
-    found = searcher.search(task)
+def _search(searcher: Searcher, problem: SearchProblem) -> Candidates:
+    """The searcher's candidates, confirmed and within the action set."""
+    if not len(problem.free):
+        return Candidates.none(problem)
+    candidates = searcher.search(problem)
     if not searcher.finished:
-        found = confirm(searcher, task, found)
-        found = undominated(task, minimise(searcher, task, found)) if searcher.minimal else found
-    if task.rules.most < len(task.free):
-        found = found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most)
-    return affordable(task, found)
+        candidates = confirm(searcher, problem, candidates)
+        if searcher.minimal:
+            candidates = undominated(problem, minimise(searcher, problem, candidates))
+    if problem.actions.max_changes < len(problem.free):
+        candidates = candidates.take((~np.isnan(candidates.to)).sum(axis=1) <= problem.actions.max_changes)
+    return affordable(problem, candidates)
 
 
-def _columns(searcher: Searcher, task: SearchProblem, rows: IntArray, k: int | None) -> dict[str, Any]:
-    """A task's plans, in order, once for each person of its cases."""
-    found = _search(searcher, task)
-    size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
+def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int | None) -> dict[str, Any]:
+    """The plans of one problem in order, as columns of ``Plans``, once for each person of its cases."""
+    candidates = _search(searcher, problem)
+    actions, mask = problem.actions, problem.mask
+    size = lengths(actions, mask, problem.facts[candidates.case], candidates.to)
     keys = (size.l2, size.l0, np.round(size.effort, 9))
-    lasts = searcher.survival(task, found, keys)
-    order = np.lexsort((*keys, found.case)) if lasts is None else menu(found.case, lasts.chance, keys)
-    if k is not None and len(order) > k and np.bincount(found.case[order]).max() > k:
-        sorted_ = found.take(order)
-        order = order[diverse(sorted_.case, apart(task.rules, task.mask, task.facts[sorted_.case], sorted_.to), k)]
-    found, chances = found.take(order), np.asarray(found.chances)[order]
-    case, group = found.case, task.group
-    decided = task.predictor.decide(chances) if len(found) else case
-    to = np.full((len(found), len(task.mask)), np.nan, dtype=np.float32)
-    to[:, task.features] = found.to
-    fails = searcher.invalidation(task, found)
-    # An interval says nothing about how robust its values are, so that a robust plan has none.
-    low, high = interval(task, found) if fails is None else np.full((2, len(found)), np.nan, dtype=np.float32)
-    plan = np.arange(len(found))
-    columns: dict[str, Any] = {"to": to, "low": low, "high": high, "donor": found.donor}
-    columns |= {"reached": np.asarray(task.predictor.classes_)[decided], "after": chances[plan, decided]}
-    columns |= {"before": group.told[case, decided]}
-    columns |= {name: part[order] for name, part in size._asdict().items()}
-    if fails is not None:
-        columns["invalidation"] = fails
-    if lasts is not None:
-        columns |= {"survival": lasts.chance[order], "survival_error": lasts.error[order]}
-    if len(group.people) == len(task):  # everybody is a case
+    survival = searcher.survival(problem, candidates, keys)
+    order = np.lexsort((*keys, candidates.case)) if survival is None else menu(candidates.case, survival.chance, keys)
+    if k is not None and len(order) > k and np.bincount(candidates.case[order]).max() > k:
+        ranked = candidates.take(order)
+        order = order[diverse(ranked.case, apart(actions, mask, problem.facts[ranked.case], ranked.to), k)]
+    candidates = candidates.take(order)
+    columns = _facts(searcher, problem, candidates) | {name: part[order] for name, part in size._asdict().items()}
+    if survival is not None:
+        columns |= {"survival": survival.chance[order], "survival_error": survival.error[order]}
+    return _for_each_person(problem, candidates.case, rows, columns)
+
+
+def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
+    """What each plan changes and reaches."""
+    case, probabilities = candidates.case, np.asarray(candidates.probabilities)
+    decided = problem.predictor.decide(probabilities) if len(candidates) else case
+    to = np.full((len(candidates), len(problem.mask)), np.nan, dtype=np.float32)
+    to[:, problem.features] = candidates.to
+    columns: dict[str, Any] = {"to": to, "donor": candidates.donor, "reached": decided}
+    columns["valid"] = problem.is_recourse(case, probabilities) if len(candidates) else case > 0
+    columns["probability_after"] = probabilities[np.arange(len(candidates)), decided]
+    columns["probability_before"] = problem.group.probabilities[case, decided]
+    invalidation = searcher.invalidation(problem, candidates)
+    if invalidation is None:
+        columns["low"], columns["high"] = interval(problem, candidates)
+    else:  # an interval says nothing about how robust its values are, so that a robust plan has none
+        columns["low"], columns["high"] = np.full((2, len(candidates)), np.nan, dtype=np.float32)
+        columns["invalidation"] = invalidation
+    return columns
+
+
+def _for_each_person(problem: SearchProblem, case: IntArray, rows: IntArray, columns: dict[str, Any]) -> dict[str, Any]:
+    """Columns of cases (``case`` in order), repeated for everybody who is the case; ``rows`` are people's rows."""
+    group = problem.group
+    if len(group.people) == len(problem):  # everybody is a case of their own
         return columns | {"of": rows[group.people][case]}
-    count = np.bincount(case, minlength=len(task))
+    count = np.bincount(case, minlength=len(problem))
     first = np.cumsum(count) - count
     times = count[group.case]
     inner = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
@@ -183,7 +196,7 @@ def _columns(searcher: Searcher, task: SearchProblem, rows: IntArray, k: int | N
 
 
 def _join(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The plans of all tasks, each person's together."""
+    """The columns of all problems together, each person's plans side by side."""
     joined = parts[0]
     if len(parts) > 1:
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -194,8 +207,8 @@ def _join(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _nothing(width: int) -> dict[str, Any]:
-    """Nobody, or everybody is there already."""
+    """The columns of no plan."""
     whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
-    numbers = dict.fromkeys(("of", "reached", "l0", "donor"), whole)
-    reals = dict.fromkeys(("low", "high", "before", "after", "l2", "heom", "effort"), real)
-    return numbers | reals | {"to": np.zeros((0, width), dtype=np.float32)}
+    columns: dict[str, Any] = dict.fromkeys(("of", "reached", "l0", "donor"), whole)
+    columns |= dict.fromkeys(("low", "high", "probability_before", "probability_after", "l2", "heom", "effort"), real)
+    return columns | {"to": np.zeros((0, width), dtype=np.float32), "valid": np.zeros(0, dtype=bool)}

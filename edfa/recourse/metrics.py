@@ -135,18 +135,18 @@ def assess(
     Examples
     --------
     >>> import edfa
-    >>> from edfa.people import People
+    >>> from edfa.people import Background, People
     >>> from edfa.recourse import Nearest, find_recourse
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    >>> people = People(table.test.X[:20], table.schema, table.encoder, model)
+    >>> people = People(table.test.X[:20], Background.of(table.train, model))
     >>> found = assess(find_recourse(people, Nearest(table.train)), table.train)
     >>> found.validity, found.redundancy, found.violations
     (1.0, 0.0, 0)
     """
-    rules = ActionSet.of(constraints, plans.people, train.X)
+    actions = ActionSet.of(constraints, plans.people.background, train.X)
     like = likeness(plans, train)
-    told = _ask(plans, rules, noise or Noise())
+    told = _ask(plans, actions, noise or Noise())
     return Quality(
         people=len(plans.people),
         coverage=_mean(plans.legal),
@@ -160,7 +160,7 @@ def assess(
         inlier_real=_mean(like.real),
         inlier_shuffled=_mean(like.shuffled),
         invalidation=_mean(told.invalidation),
-        diversity=_mean(_distances(plans, rules)),
+        diversity=_mean(_distances(plans, actions)),
         kinds=_kinds(plans),
         redundancy=float(told.redundant.sum() / max(1, plans.l0.sum())),
         violations=int((told.clean == 0).sum()),
@@ -178,33 +178,33 @@ class _Told(NamedTuple):
     redundant: Float64Array
 
 
-def _ask(plans: Plans, rules: ActionSet, noise: Noise) -> _Told:
+def _ask(plans: Plans, actions: ActionSet, noise: Noise) -> _Told:
     found = _Told(*(np.zeros(len(plans)) for _ in range(4)))
-    for which, case, task, to in _tasks(plans, rules):
-        found.valid[which] = task.reaches(case, task.ask(task.changed(case, to)))
-        few = (~np.isnan(to)).sum(axis=1) <= rules.most
-        found.clean[which] = rules.clean(task.mask, task.facts[case], to) & few
-        found.invalidation[which] = noise.rate(task, case, to)
+    for which, case, problem, to in _tasks(plans, actions):
+        found.valid[which] = problem.is_recourse(case, problem.predict(problem.apply(case, to)))
+        few = (~np.isnan(to)).sum(axis=1) <= actions.max_changes
+        found.clean[which] = actions.allows(problem.mask, problem.facts[case], to) & few
+        found.invalidation[which] = noise.rate(problem, case, to)
         plan, smaller = without_one(to)
-        undone = task.reaches(case[plan], task.ask(task.changed(case[plan], smaller)))
+        undone = problem.is_recourse(case[plan], problem.predict(problem.apply(case[plan], smaller)))
         found.redundant[which] = np.bincount(plan, weights=undone, minlength=len(which))
     return found
 
 
-def _tasks(plans: Plans, rules: ActionSet) -> Iterator[tuple[IntArray, IntArray, SearchProblem, Float32Array]]:
+def _tasks(plans: Plans, actions: ActionSet) -> Iterator[tuple[IntArray, IntArray, SearchProblem, Float32Array]]:
     """Plans of people who know the same: which, whose, their task, the change sets."""
-    predictor, rows = plans.people.predictor, plans.people.X[plans.of]
-    if predictor is None:
+    background, rows = plans.people.background, plans.people.X[plans.of]
+    if background.model is None:
         raise DataError("plans that were read from a file have no predictor; replace theirs to measure them")
-    for group in sweep(rows, predictor, rules.support, rules.measured).groups:
-        task = SearchProblem(group, rules, predictor, None)
-        yield group.people, group.case, task, plans.to[group.people][:, group.mask]
+    for group in sweep(rows, background.predictor, actions.support, actions.continuous).groups:
+        problem = SearchProblem(group, actions, background, None)
+        yield group.people, group.case, problem, plans.to[group.people][:, group.mask]
 
 
-def _distances(plans: Plans, rules: ActionSet) -> Float64Array:
+def _distances(plans: Plans, actions: ActionSet) -> Float64Array:
     """Between any two plans of one person."""
     everything = np.ones(len(plans.people.schema), dtype=bool)
-    places = apart(rules, everything, np.nan_to_num(plans.people.X[plans.of]), plans.to)
+    places = apart(actions, everything, np.nan_to_num(plans.people.X[plans.of]), plans.to)
     found = [np.zeros(0)]
     for gap in range(1, int(plans.count.max(initial=0))):
         first = np.flatnonzero(plans.of[gap:] == plans.of[:-gap])
@@ -228,7 +228,7 @@ def _lift(plans: Plans, judge: Predictor, everything: Float32Array) -> float:
     if everything.shape != plans.people.X.shape or np.isnan(everything).any():
         raise DataError("the judge needs everything that is true of each of the people: a row each, without NaN")
     schema = plans.people.schema
-    column = np.flatnonzero(np.asarray(judge.classes_) == schema.classes.index(schema.favourable))
+    column = schema.classes.index(schema.favourable)
     before = judge.predict_proba(everything)[plans.of]
     after = judge.predict_proba(np.where(np.isnan(plans.to), everything[plans.of], plans.to))
     return _mean((after - before)[:, column])

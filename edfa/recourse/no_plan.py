@@ -9,17 +9,17 @@ from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import members
 from edfa.people import People
 from edfa.recourse.action_set import ActionSet
-from edfa.recourse.plans import NoPlan, Reason
+from edfa.recourse.plan import NoPlan, Reason
 from edfa.typing import BoolArray, IntArray
 
-__all__ = ["Why"]
+__all__ = ["NoPlanReasons"]
 
 
-class Why(Mapping[int, NoPlan]):
+class NoPlanReasons(Mapping[int, NoPlan]):
     """The reasons of everybody without a plan, by row; ``rows`` are who is not where they want to be."""
 
-    def __init__(self, people: People, rules: ActionSet, goal: int | None, rows: IntArray, planned: IntArray) -> None:
-        self.people, self.rules, self.goal, self.rows, self.planned = people, rules, goal, rows, planned
+    def __init__(self, people: People, actions: ActionSet, goal: int | None, rows: IntArray, planned: IntArray) -> None:
+        self.people, self.actions, self.goal, self.rows, self.planned = people, actions, goal, rows, planned
 
     @cached_property
     def without(self) -> IntArray:
@@ -38,13 +38,13 @@ class Why(Mapping[int, NoPlan]):
     @cached_property
     def _found(self) -> dict[int, NoPlan]:
         there = np.setdiff1d(self.without, self.rows)
-        found = {int(row): self._no_plan(int(row), "already there") for row in there}
+        found = {int(row): self._no_plan(int(row), "already_there") for row in there}
         left = np.setdiff1d(self.without, there)
         free, locked = self._flips(left)
         for row, may, may_not in zip(left.tolist(), free, locked, strict=True):
             unlock = () if may or may_not else self._unlock(row)
-            rest: Reason = "more information needed" if unlock else "nothing flips"
-            reason: Reason = "range too narrow" if may else "only locked features flip" if may_not else rest
+            rest: Reason = "more_information_needed" if unlock else "nothing_flips"
+            reason: Reason = "range_too_narrow" if may else "only_locked_features_flip" if may_not else rest
             found[row] = self._no_plan(row, reason, unlock)
         return found
 
@@ -52,13 +52,13 @@ class Why(Mapping[int, NoPlan]):
         """Whether a feature that may change, and whether one that may not, turns the decision by itself."""
         free, locked = (np.zeros(len(rows), dtype=bool) for _ in range(2))
         inside = members(self.people.schema.names, self.people.blanket)
-        if self.people.predictor is None or not len(rows):
+        if self.people.background.model is None or not len(rows):
             return free, locked
-        swept = sweep(self.people.X[rows], self.people.predictor, self.rules.support, inside)
+        swept = sweep(self.people.X[rows], self.people.predictor, self.actions.support, inside)
         for group in (g for g in swept.groups if g.features):
             for feature, _, flips in group.by_feature(group.flips(self.goal)):
                 turned = np.asarray(flips.any(axis=1))[group.case]
-                found = free if self.rules.free[feature] else locked
+                found = free if self.actions.free[feature] else locked
                 found[group.people] |= turned
         return free, locked
 

@@ -4,92 +4,19 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from edfa.people import People
+from edfa.people import People, Provenance
+from edfa.recourse import plans_json
+from edfa.recourse.plan import Change, NoPlan, Plan
 from edfa.text import html
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Change", "NoPlan", "Plan", "Plans", "Reason"]
+__all__ = ["Plans"]
 
 SHOWN = 20  # plans in a notebook
-Reason = Literal[
-    "already there", "nothing flips", "only locked features flip", "range too narrow", "more information needed"
-]
-
-
-@dataclass(frozen=True)
-class Change:
-    """One fact, from what to what. Where ``low`` and ``high`` are given, any value between them does as well."""
-
-    feature: str
-    before: Any
-    after: Any
-    low: Any = None
-    high: Any = None
-
-    def __str__(self) -> str:
-        within = "" if self.low is None or self.low == self.high else f" ({self.low} to {self.high})"
-        return f"{self.feature}: {self.before} → {self.after}{within}"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A set of changes that gives another decision; none of them can be left out.
-
-    ``l2`` counts label codes as numbers (the paper's), ``heom`` a changed category as one; ``effort`` is in the card's
-    units, times the person's weights. ``probability_before`` and ``after`` are of the class that is reached. ``inlier``
-    says whether training people are like the result, ``inlier_base`` what share of real people are (see
-    ``edfa.recourse.plausible``). ``invalidation`` is the chance that it fails when its numbers are met only
-    roughly (from ``PROBE``). ``survival`` is the chance that it still holds when everything is known, with its standard
-    error (from ``SurvivalSearch`` or ``survive``). ``donor`` is the training row whose values it takes. ``unknown``
-    was not known.
-    """
-
-    id: str
-    person: int
-    seed: int
-    step: int
-    number: int
-    changes: tuple[Change, ...]
-    reached: str
-    probability_before: float
-    probability_after: float
-    l0: int
-    l2: float
-    heom: float
-    effort: float
-    valid: bool
-    donor: int | None
-    inlier: bool | None
-    inlier_base: float | None
-    invalidation: float | None
-    survival: float | None
-    survival_error: float | None
-    unknown: tuple[str, ...]
-
-    @property
-    def chance(self) -> str:
-        """What the chance of the class that is reached was and will be."""
-        return f"{self.probability_before:.0%} → {self.probability_after:.0%}"
-
-    def __str__(self) -> str:
-        said = [f"{c.feature}: {c.before} → {c.after}" for c in self.changes]
-        return f"{', '.join(said)} ({self.chance} {self.reached})"
-
-
-@dataclass(frozen=True)
-class NoPlan:
-    """Why a person in a state has no plan. ``unlock`` names what they may be asked next, likeliest first."""
-
-    person: int
-    seed: int
-    step: int
-    reason: Reason
-    unlock: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +25,7 @@ class Plans:
 
     ``of`` is the row of ``people`` that a plan is for, ``to`` what changes (NaN: nothing), in encoded units;
     ``decision`` is what the model decides about each of the people today. ``reasons`` has an entry for everybody
-    without a plan. ``made`` is what brought the people here and what found the plans; it is not written to files.
+    without a plan. ``provenance`` is what brought the people here and what found the plans; it is not written to files.
     """
 
     people: People
@@ -108,8 +35,8 @@ class Plans:
     low: Float32Array
     high: Float32Array
     reached: Int64Array
-    before: Float64Array
-    after: Float64Array
+    probability_before: Float64Array
+    probability_after: Float64Array
     l0: Int64Array
     l2: Float64Array
     heom: Float64Array
@@ -122,7 +49,7 @@ class Plans:
     invalidation: Float64Array | None = None
     survival: Float64Array | None = None
     survival_error: Float64Array | None = None
-    made: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance, repr=False)
 
     def __len__(self) -> int:
         return len(self.of)
@@ -183,8 +110,8 @@ class Plans:
             number=int(self.number[i]),
             changes=tuple(self._change(i, int(j), facts) for j in features),
             reached=self._class(int(self.reached[i])),
-            probability_before=float(self.before[i]),
-            probability_after=float(self.after[i]),
+            probability_before=float(self.probability_before[i]),
+            probability_after=float(self.probability_after[i]),
             l0=int(self.l0[i]),
             l2=float(self.l2[i]),
             heom=float(self.heom[i]),
@@ -213,8 +140,8 @@ class Plans:
     def of_person(self, person: int, *, seed: int | None = None, step: int | None = None) -> tuple[Plan, ...]:
         """One person's plans, of one state where seed or step are given."""
         fits = np.asarray(self.people.person) == person
-        for numbers, wanted in ((self.people.seed, seed), (self.people.step, step)):
-            fits = fits if wanted is None else fits & (np.asarray(numbers) == wanted)
+        for numbers, desired_class in ((self.people.seed, seed), (self.people.step, step)):
+            fits = fits if desired_class is None else fits & (np.asarray(numbers) == desired_class)
         return tuple(self[int(i)] for i in np.flatnonzero(fits[self.of]))
 
     def frame(self, *, changes_only: bool = True) -> pd.DataFrame:
@@ -237,7 +164,7 @@ class Plans:
             "reached": np.array(self.people.schema.classes, dtype=object)[self.reached[plan]],
             "id": np.array(self.ids, dtype=object)[plan],
         }
-        parts = ["before", "after", "l0", "l2", "heom", "effort", "valid", "donor"]
+        parts = ["probability_before", "probability_after", "l0", "l2", "heom", "effort", "valid", "donor"]
         parts += ["survival"] if self.survival is not None else []
         return pd.DataFrame(columns | {name: np.asarray(getattr(self, name))[plan] for name in parts})
 
@@ -252,16 +179,12 @@ class Plans:
 
     def to_json(self) -> str:
         """As JSON, without the model; ``from_json`` reads it back."""
-        from edfa.recourse.plans_json import to_json
-
-        return to_json(self)
+        return plans_json.dump(self)
 
     @classmethod
     def from_json(cls, text: str) -> "Plans":
         """Read what ``to_json`` wrote."""
-        from edfa.recourse.plans_json import from_json
-
-        return from_json(text)
+        return cls(**plans_json.load(text))
 
     def _repr_html_(self) -> str:
         head = [">person", ">step", ">plan", "changes", ">effort", ">chance", "decision then"]

@@ -1,8 +1,8 @@
-"""Plans as JSON and back. The model is not part of it: plans that were read again can be told, not searched for."""
+"""A batch of plans as JSON and back. The model is not part of it: such plans can be told, not searched for."""
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,21 +10,24 @@ from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import UnreadableError
-from edfa.parsing import checked
-from edfa.people import People
-from edfa.recourse.plans import NoPlan, Plans
+from edfa.parsing import parse
+from edfa.people import Background, People
+from edfa.recourse.plan import NoPlan
+
+if TYPE_CHECKING:
+    from edfa.recourse.plans import Plans
 from edfa.typing import AnyArray, Float32Array
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["dump", "load"]
 
 VERSION = 1
 WHOLE = ("of", "reached", "l0", "donor")
-REAL = ("before", "after", "l2", "heom", "effort")
+REAL = ("probability_before", "probability_after", "l2", "heom", "effort")
 GIVEN = ("inlier", "inlier_base", "invalidation", "survival", "survival_error")
 
 
-def to_json(plans: Plans) -> str:
-    """Everything but the model; ``from_json`` reads it back."""
+def dump(plans: "Plans") -> str:
+    """Everything but the model, as JSON; ``load`` reads it back."""
     people = plans.people
     numbers = {name: np.asarray(getattr(people, name)).tolist() for name in ("person", "seed", "step", "spent")}
     content: dict[str, Any] = {
@@ -44,19 +47,18 @@ def to_json(plans: Plans) -> str:
     return json.dumps(content, ensure_ascii=False)
 
 
-def from_json(text: str) -> Plans:
-    """Read what ``to_json`` wrote."""
+def load(text: str) -> dict[str, Any]:
+    """The fields of the ``Plans`` that ``dump`` wrote."""
     content = json.loads(text)
     if content.get("version") != VERSION:
         raise UnreadableError(f"these plans are of version {content.get('version')}; version {VERSION} can be read")
     told, found = content["people"], content["plans"]
     schema = Schema.from_json(json.dumps(content["schema"]))
+    blanket = Blanket.from_json(json.dumps(content["blanket"])) if content["blanket"] else None
+    background = Background(schema, Encoder.from_json(json.dumps(content["encoder"])), blanket=blanket)
     people = People(
         _floats(told["X"]).reshape(-1, len(schema)),
-        schema,
-        Encoder.from_json(json.dumps(content["encoder"])),
-        None,
-        Blanket.from_json(json.dumps(content["blanket"])) if content["blanket"] else None,
+        background,
         person=np.array(told["person"], dtype=np.int64),
         seed=np.array(told["seed"], dtype=np.int64),
         step=np.array(told["step"], dtype=np.int64),
@@ -65,14 +67,14 @@ def from_json(text: str) -> Plans:
     to = np.full((len(found["of"]), len(schema)), np.nan, dtype=np.float32)
     for row, changes in zip(to, found["changes"], strict=True):
         row[[int(j) for j in changes]] = list(changes.values())
-    reasons = {entry.pop("row"): checked(NoPlan, entry, "reasons") for entry in content["reasons"]}
+    reasons = {entry.pop("row"): parse(NoPlan, entry, "reasons") for entry in content["reasons"]}
     columns: dict[str, Any] = {name: np.array(found[name], dtype=np.int64) for name in WHOLE}
     columns |= {name: np.array(found[name], dtype=float) for name in REAL}
     columns |= {name: _floats(found[name]) for name in ("low", "high")}
     told_more = {name: found[name] for name in GIVEN if found.get(name) is not None}
     columns |= {name: np.array(values, dtype=float) for name, values in told_more.items()}
     decision, valid = np.array(told["decision"], dtype=np.int64), np.array(found["valid"], dtype=bool)
-    return Plans(people=people, decision=decision, to=to, valid=valid, reasons=reasons, **columns)
+    return {"people": people, "decision": decision, "to": to, "valid": valid, "reasons": reasons, **columns}
 
 
 def _cells(values: AnyArray) -> list[float | None]:

@@ -1,18 +1,20 @@
-"""What searchers share: the task they are given, what they hand back, and the rows they look among."""
+"""What every searcher shares: the problem it is given, the candidates it returns, and its contract."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from edfa.data.table import Table
 from edfa.errors import DataError
 from edfa.explanation.necessity import Group
 from edfa.explanation.support import Support
-from edfa.people import People
-from edfa.predictors.base import Predictor
+from edfa.people import Background, People
+from edfa.predictors.base import Predictor, UnfittedError
+from edfa.predictors.cache import ModelCache
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.survival import Survival
@@ -28,22 +30,37 @@ class SearchProblem:
     """People who know the same features: their facts, what may be changed, and what counts as recourse.
 
     The columns of all rows here are the known features alone, in order. People with the same facts are one *case*.
+    ``desired_class`` is a class code; None: any other decision is recourse. ``enough_survival`` tells a searcher that
+    ranks by survival to stop looking once a plan survives that often.
     """
 
     group: Group
-    rules: ActionSet
-    predictor: Predictor
-    wanted: int | None
+    actions: ActionSet
+    background: Background
+    desired_class: int | None
     seed: int = 0
+    enough_survival: float = 1.0
+
+    @property
+    def predictor(self) -> Predictor:
+        """The model, shown what it may see."""
+        return self.background.predictor
+
+    @cached_property
+    def cases(self) -> People:
+        """The cases as a batch of people, with all features as columns."""
+        rows = np.full((len(self), len(self.mask)), np.nan, dtype=np.float32)
+        rows[:, self.features] = self.facts
+        return People(rows, self.background, decided=self.group.decision)
 
     @property
     def mask(self) -> BoolArray:
-        """Which features are known."""
+        """Which features are known, (features,)."""
         return self.group.mask
 
     @property
     def facts(self) -> Float32Array:
-        """What is known, a row a case."""
+        """The known facts, (cases, known features)."""
         return self.group.facts
 
     def __len__(self) -> int:
@@ -51,13 +68,13 @@ class SearchProblem:
 
     @cached_property
     def features(self) -> IntArray:
-        """The feature that each column is."""
+        """The feature index of each column, (known features,)."""
         return np.flatnonzero(self.mask)
 
     @cached_property
     def free(self) -> IntArray:
         """The columns that may change."""
-        return np.flatnonzero(self.rules.free[self.features])
+        return np.flatnonzero(self.actions.free[self.features])
 
     @cached_property
     def differentiable(self) -> bool:
@@ -71,57 +88,58 @@ class SearchProblem:
 
     @cached_property
     def random(self) -> np.random.Generator:
-        """A stream of its own, the same for the same known features, whoever else is asked about."""
+        """A random stream that depends on the seed and the known features alone, not on who else is in the batch."""
         return np.random.default_rng([self.seed, *np.packbits(self.mask).tolist()])
 
-    def ask(self, rows: Float32Array) -> Float64Array:
-        """What the model says of rows of known features."""
+    def predict(self, rows: Float32Array) -> Float64Array:
+        """Probabilities (rows, classes) of rows of known features."""
         if not len(rows):
-            return np.zeros((0, self.group.told.shape[1]))
+            return np.zeros((0, self.group.probabilities.shape[1]))
         if len(rows) <= ROWS:
             return self.predictor.predict_known(self.mask, rows)
         parts = np.array_split(rows, -(-len(rows) // ROWS))
         return np.concatenate([self.predictor.predict_known(self.mask, part) for part in parts])
 
-    def reaches(self, case: IntArray, chances: Float64Array) -> BoolArray:
-        """Whether these chances (rows, or rows of tries) are recourse for these cases."""
-        flat = chances.reshape(-1, chances.shape[-1])
-        decided = self.predictor.decide(flat).reshape(chances.shape[:-1])
+    def is_recourse(self, case: IntArray, probabilities: Float64Array) -> BoolArray:
+        """Whether these probabilities, (rows, classes) or (rows, candidates, classes), are recourse for these cases."""
+        flat = probabilities.reshape(-1, probabilities.shape[-1])
+        decided = self.predictor.decide(flat).reshape(probabilities.shape[:-1])
         turned = self._turned(case, decided)
-        return turned & self._likely(decided, chances) if self._least else turned
+        return turned & self._likely(decided, probabilities) if self._least else turned
 
     @cached_property
-    def turning(self) -> BoolArray:
-        """Which tries of the sweep are recourse for each case."""
+    def single_recourse(self) -> BoolArray:
+        """Which candidate values of the sweep are recourse by themselves, (cases, candidate values)."""
         turned = self._turned(np.arange(len(self)), self.group.decisions)
-        return turned & self._likely(self.group.decisions, self.group.chances) if self._least else turned
+        if not self._least:
+            return turned
+        return turned & self._likely(self.group.decisions, self.group.candidate_probabilities)
 
     @property
     def _least(self) -> float:
-        """The chance that a plan must have; only where there is one is it needed what the model says of every try."""
-        return self.rules.constraints.min_probability
+        """The probability that a plan must reach; only where there is one are all candidates' probabilities needed."""
+        return self.actions.constraints.min_probability
 
     def _turned(self, case: IntArray, decided: IntArray) -> BoolArray:
-        """Whether decisions are other than today's, and the wanted one."""
+        """Whether decisions differ from today's, and are the desired one."""
         own = self.group.decision[case].reshape(-1, *(1,) * (decided.ndim - 1))
         turned = np.asarray(decided != own)
-        return turned if self.wanted is None else turned & (decided == self.wanted)
+        return turned if self.desired_class is None else turned & (decided == self.desired_class)
 
-    def _likely(self, decided: IntArray, chances: Float64Array) -> BoolArray:
-        """Whether what is decided is as probable as it must be."""
-        return np.asarray(np.take_along_axis(chances, decided[..., None], axis=-1)[..., 0] >= self._least)
+    def _likely(self, decided: IntArray, probabilities: Float64Array) -> BoolArray:
+        """Whether what is decided is as probable as the constraints ask."""
+        return np.asarray(np.take_along_axis(probabilities, decided[..., None], axis=-1)[..., 0] >= self._least)
 
-    def score(self, case: IntArray, chances: Float64Array) -> Float64Array:
-        """How near chances are to recourse: that of the wanted class, or of any but today's."""
-        if self.wanted is not None:
-            return np.asarray(chances[..., self.wanted])
-        own = self.group.decision[case].reshape(-1, *(1,) * (chances.ndim - 1))
-        return np.asarray(
-            1 - np.take_along_axis(chances, np.broadcast_to(own, (*chances.shape[:-1], 1)), axis=-1)[..., 0]
-        )
+    def score(self, case: IntArray, probabilities: Float64Array) -> Float64Array:
+        """How near probabilities are to recourse: that of the desired class, or of any but today's."""
+        if self.desired_class is not None:
+            return np.asarray(probabilities[..., self.desired_class])
+        own = self.group.decision[case].reshape(-1, *(1,) * (probabilities.ndim - 1))
+        own = np.broadcast_to(own, (*probabilities.shape[:-1], 1))
+        return np.asarray(1 - np.take_along_axis(probabilities, own, axis=-1)[..., 0])
 
-    def changed(self, case: IntArray, to: Float32Array) -> Float32Array:
-        """The cases' facts with the changes made."""
+    def apply(self, case: IntArray, to: Float32Array) -> Float32Array:
+        """The cases' facts with the changes made, (rows, known features)."""
         return np.where(np.isnan(to), self.facts[case], to)
 
 
@@ -129,102 +147,121 @@ class SearchProblem:
 class Candidates:
     """Change sets, a row each: whose (``case``), ``to`` what (NaN: unchanged), and from which training row (or -1).
 
-    ``chances`` are what the model says afterwards; left out by searchers that have not asked.
+    ``to`` is (candidates, known features). ``probabilities`` (candidates, classes) are what the model says afterwards;
+    None from searchers that have not asked.
     """
 
     case: IntArray
     to: Float32Array
     donor: IntArray
-    chances: Float64Array | None = None
+    probabilities: Float64Array | None = None
 
     def __len__(self) -> int:
         return len(self.case)
 
     @classmethod
-    def none(cls, task: SearchProblem) -> "Candidates":
-        """Nothing."""
+    def none(cls, problem: SearchProblem) -> "Candidates":
+        """No candidates."""
         none = np.zeros(0, dtype=np.intp)
-        return cls(none, np.zeros((0, len(task.features)), dtype=np.float32), none, task.ask(task.facts[:0]))
+        empty = np.zeros((0, len(problem.features)), dtype=np.float32)
+        return cls(none, empty, none, problem.predict(problem.facts[:0]))
 
     @classmethod
-    def of(cls, case: IntArray, to: Float32Array, chances: Float64Array | None = None) -> "Candidates":
-        """Change sets that come from no one."""
-        return cls(case, to, np.full(len(case), -1, dtype=np.intp), chances)
+    def of(cls, case: IntArray, to: Float32Array, probabilities: Float64Array | None = None) -> "Candidates":
+        """Change sets that come from no training person."""
+        return cls(case, to, np.full(len(case), -1, dtype=np.intp), probabilities)
 
     def take(self, rows: IntArray | BoolArray) -> "Candidates":
-        """Some of them."""
-        chances = None if self.chances is None else self.chances[rows]
-        return Candidates(self.case[rows], self.to[rows], self.donor[rows], chances)
+        """Some of them, by index or mask."""
+        probabilities = None if self.probabilities is None else self.probabilities[rows]
+        return Candidates(self.case[rows], self.to[rows], self.donor[rows], probabilities)
 
     @classmethod
     def join(cls, *parts: "Candidates") -> "Candidates":
-        """All of them; chances only where all parts have them."""
-        told = [p.chances for p in parts if p.chances is not None]
+        """All of them in one; with probabilities only where all parts have them."""
+        probabilities = [part.probabilities for part in parts if part.probabilities is not None]
         return cls(
-            np.concatenate([p.case for p in parts]),
-            np.concatenate([p.to for p in parts]),
-            np.concatenate([p.donor for p in parts]),
-            np.concatenate(told) if len(told) == len(parts) else None,
+            np.concatenate([part.case for part in parts]),
+            np.concatenate([part.to for part in parts]),
+            np.concatenate([part.donor for part in parts]),
+            np.concatenate(probabilities) if len(probabilities) == len(parts) else None,
         )
 
 
-class Searcher(ABC):
-    """Looks for plans among training people. Subclasses propose change sets in ``search``.
+class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
+    """Looks for plans among training people; scikit-learn's contract.
 
-    ``find_recourse`` keeps of them what the model confirms and the rules allow, and takes out what is not needed
-    (unless ``minimal`` is false). A searcher whose proposals are of that kind already says so with ``finished``; one
-    with a notion of its own of what a plan must hold says so in ``keeps``. ``sweeps`` asks for the sweep of single
-    changes.
+    ``__init__`` holds settings, each stored under its own name. ``fit(train)`` keeps what is learnt from training
+    people in attributes that end in an underscore: ``train_``, ``rows_`` (training people, features), ``support_`` (their
+    values), ``cache_`` (what is worked out once for a model and a set of known features), and whatever a subclass
+    learns in ``_learn``. ``Nearest(train)`` is short for ``Nearest().fit(train)``.
+
+    A subclass proposes change sets in ``search``. ``find_recourse`` keeps those that the model confirms and the action
+    set allows, and takes out changes that are not needed (unless ``minimal`` is false). A searcher whose candidates
+    are confirmed and minimal already says so with ``finished``; one with a stricter notion of a good plan says so in
+    ``keeps``. ``uses_sweep`` asks for the sweep of single changes.
     """
 
-    sweeps = False
+    uses_sweep = False
     finished = False
     minimal = True
 
-    def __init__(self, train: Table) -> None:
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """The settings: the training people who may be passed to the constructor are none."""
+        names: list[str] = super()._get_param_names()
+        return [name for name in names if name != "train"]
+
+    def fit(self, train: Table) -> Self:
+        """Learn from training people."""
         if not len(train):
             raise DataError("a searcher looks among training people; there are none")
-        self.train = train
-        self._rules: tuple[People, Constraints | None, ActionSet] | None = None
+        self.train_ = train
+        self.rows_: Float32Array = train.X
+        self.cache_ = ModelCache()
+        categorical = [j for j, feature in enumerate(train.schema) if feature.kind == "categorical"]
+        self.support_ = Support.of(self.rows_, categorical, cache=self.cache_)
+        self._learn(train)
+        return self
 
-    @cached_property
-    def rows(self) -> Float32Array:
-        """The training people."""
-        return self.train.X
+    def _learn(self, train: Table) -> None:
+        """Learn what only this searcher needs."""
 
-    @cached_property
-    def support(self) -> Support:
-        """The values that training people have; every level of a category is tried."""
-        return Support.of(self.rows, [j for j, f in enumerate(self.train.schema) if f.kind == "categorical"])
+    def learnt_state(self) -> dict[str, Any]:
+        """What was learnt, for fingerprints: everything follows from the settings and the training people."""
+        self._check_fitted()
+        return {"X": self.rows_, "y": self.train_.y, "schema": self.train_.schema.to_json()}
 
-    def rules(self, constraints: Constraints | None, people: People) -> ActionSet:
-        """Card and constraints for these people; kept, since the next person is often asked about with the same."""
-        last = self._rules
-        if (
-            last is None
-            or last[1] != constraints
-            or any(getattr(last[0], name) is not getattr(people, name) for name in ("schema", "encoder", "blanket"))
-        ):
-            last = self._rules = people, constraints, ActionSet.of(constraints, people, self.rows, self.support)
-        return last[2]
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "train_"):
+            raise UnfittedError(f"this {type(self).__name__} has seen no training people yet; call fit(train) first")
+
+    def action_set(self, constraints: Constraints | None, people: People) -> ActionSet:
+        """What card and constraints let these people change; cached, since the next person often has the same."""
+
+        def make() -> ActionSet:
+            return ActionSet.of(constraints, people.background, self.rows_, self.support_)
+
+        name = "action set", None if constraints is None else constraints.to_json(), people.background
+        return self.cache_.get(people.predictor, people.background.visible, name, make)
 
     @abstractmethod
-    def search(self, task: SearchProblem) -> Candidates:
-        """Proposals for every case of the task; none for a case is an answer too."""
+    def search(self, problem: SearchProblem) -> Candidates:
+        """Candidates for every case of the problem; a case may have none."""
 
-    def keeps(self, task: SearchProblem, case: IntArray, to: Float32Array, chances: Float64Array) -> BoolArray:
-        """Which change sets are good enough: those that are recourse."""
-        return task.reaches(case, chances)
+    def keeps(self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array) -> BoolArray:
+        """Which change sets are good enough, (candidates,): those that are recourse."""
+        return problem.is_recourse(case, probabilities)
 
-    def invalidation(self, task: SearchProblem, found: Candidates) -> Float64Array | None:
-        """How likely each plan is to fail when its numbers are met only roughly, from a searcher that looks at it."""
+    def invalidation(self, problem: SearchProblem, candidates: Candidates) -> Float64Array | None:
+        """The probability that each plan fails when its numbers are met only roughly; None if not looked at."""
         return None
 
     def survival(
-        self, task: SearchProblem, found: Candidates, keys: tuple[Float64Array | IntArray, ...]
+        self, problem: SearchProblem, candidates: Candidates, keys: tuple[Float64Array | IntArray, ...]
     ) -> Survival | None:
-        """How likely each plan is to hold when everything is known, from a searcher that looks at it.
+        """The probability that each plan holds when everything is known; None if not looked at.
 
-        ``keys`` say how near each is, the last one first.
+        ``keys`` rank the candidates, the last key first.
         """
         return None

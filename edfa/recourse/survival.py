@@ -14,17 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from edfa.data.table import Table
-from edfa.errors import DataError, SettingError, UnknownNameError
+from edfa.errors import DataError, SettingError
+from edfa.people import People
 from edfa.predictors.base import Predictor, by_mask
 from edfa.predictors.cache import ModelCache
 from edfa.predictors.conditional import Neighbours
 from edfa.recourse.plans import Plans
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Completions", "Survival", "survive"]
+__all__ = ["Completions", "PlannedChanges", "Survival", "survive"]
 
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
-KEPT = 512  # sets of known features for which training people are numbered
 FEW = 16  # people of whom more is asked in a call than may be needed: a call costs more than its rows
 HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)  # plans asked about together, by their places
 
@@ -37,8 +37,35 @@ class Survival(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class PlannedChanges:
+    """Change sets for people of a batch.
+
+    ``of`` (plans,) is the row of ``people`` that each is for; ``to`` (plans, features) what changes, NaN: nothing.
+    ``desired_class`` is a class code; None: any other decision than today's is recourse.
+    """
+
+    people: People
+    of: IntArray
+    to: Float32Array
+    desired_class: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def take(self, rows: IntArray) -> "PlannedChanges":
+        """Some of the plans, for the same people."""
+        return replace(self, of=self.of[rows], to=self.to[rows])
+
+    def turned(self, plan: IntArray, decided: IntArray) -> BoolArray:
+        """Whether ``decided`` is recourse for the person of each ``plan``."""
+        if self.desired_class is not None:
+            return np.asarray(decided == self.desired_class)
+        return np.asarray(decided != self.people.decision[self.of[plan]])
+
+
+@dataclass(frozen=True, eq=False)
 class Completions:
-    """Training people who complete others: k of them for everybody, the nearest on what is known.
+    """What is not known of a person, filled in from the k training people nearest on what is.
 
     Examples
     --------
@@ -52,61 +79,63 @@ class Completions:
     """
 
     neighbours: Neighbours
-    _kept: ModelCache = field(default_factory=lambda: ModelCache(KEPT), init=False, repr=False)
+    cache: ModelCache = field(default_factory=ModelCache, repr=False)
 
     @classmethod
-    def of(cls, train: Table, k: int = 32, *, without: Iterable[int] = ()) -> "Completions":
+    def of(
+        cls, train: Table, k: int = 32, *, without: Iterable[int] = (), cache: ModelCache | None = None
+    ) -> "Completions":
         """From at most 10,000 training people, ``without`` these rows."""
         if k < 2:
             raise SettingError(f"k: at least 2 completions a person, not {k}")
-        kept = np.setdiff1d(np.arange(len(train)), np.asarray(list(without), dtype=np.intp))
-        words = [i for i, f in enumerate(train.schema) if f.kind == "categorical"]
-        return cls(Neighbours.of(train.X[kept], words, k=k))
+        rows = np.setdiff1d(np.arange(len(train)), np.asarray(list(without), dtype=np.intp))
+        categorical = [i for i, feature in enumerate(train.schema) if feature.kind == "categorical"]
+        return cls(Neighbours.of(train.X[rows], categorical, k=k), cache or ModelCache())
 
-    def stands(self, people: "Decided", of: IntArray, to: Float32Array) -> BoolArray:
-        """In which completion of the person it is for each plan survives (plans, k, or 1 where nothing is unknown).
+    def survives(self, plans: PlannedChanges) -> BoolArray:
+        """In which completion of its person each plan survives, (plans, k); k is 1 where nothing is unknown."""
+        return _survives(plans, *self._complete(plans.people))
 
-        ``to`` has a row a plan and a column a feature; NaN: unchanged.
-        """
-        return _stands(people, *self._complete(people), of, to)
-
-    def steady(self, people: "Decided") -> Float64Array:
-        """How often each person's decision itself stays what it is."""
+    def decision_stability(self, people: People) -> Float64Array:
+        """The share of completions in which each person's decision stays what it is, (people,)."""
         return np.asarray(self._complete(people)[1].mean(axis=1))
 
-    def survival(self, people: "Decided", of: IntArray, to: Float32Array) -> Survival:
-        """How often each plan survives."""
-        unsure = np.asarray(np.isnan(people.X[:, people.predictor.varies_]).any(axis=1))
-        found = _share(self.stands(people, of, to))
-        return Survival(found.chance, np.where(unsure[of], found.error, 0.0))
+    def survival(self, plans: PlannedChanges) -> Survival:
+        """The share of completions in which each plan survives."""
+        seen = plans.people.predictor.varies_
+        unsure = np.asarray(np.isnan(plans.people.X[:, seen]).any(axis=1))
+        estimate = _share(self.survives(plans))
+        return Survival(estimate.chance, np.where(unsure[plans.of], estimate.error, 0.0))
 
-    def race(self, people: "Decided", of: IntArray, to: Float32Array, place: IntArray, enough: float = 1.0) -> Survival:
-        """The same, but NaN for plans that cannot survive better than one before them; ``place`` is from 0 on for each.
+    def race(self, plans: PlannedChanges, rank: IntArray, enough: float = 1.0) -> Survival:
+        """Survival in rank order; stops early and leaves NaN for plans that cannot survive better than an earlier one.
 
-        As soon as a plan survives wherever the decision stays, or ``enough``, all that come after it need not be asked
-        about.
+        ``rank`` (plans,) counts from 0 within each person. Once a plan survives wherever the decision stays, or in a
+        share ``enough`` of completions, later ones are not asked about.
         """
-        found = Survival(*(np.full(len(of), np.nan) for _ in range(2)))
+        people, of = plans.people, plans.of
+        survival = Survival(*(np.full(len(plans), np.nan) for _ in range(2)))
         if not np.isnan(people.X[:, people.predictor.varies_]).any():  # a plan that works now works then
-            found.chance[place == 0], found.error[place == 0] = 1.0, 0.0
-            return found
-        heats = HEATS_OF_FEW if len(people.X) <= FEW else HEATS
-        filled, first = self._fill(people), np.flatnonzero(place < heats[0])
-        same, stands = _ask(people, filled, of[first], to[first])
-        found.chance[first], found.error[first] = _share(stands)
+            survival.chance[rank == 0], survival.error[rank == 0] = 1.0, 0.0
+            return survival
+        heats = HEATS_OF_FEW if len(people) <= FEW else HEATS
+        filled, first = self._fill(people), np.flatnonzero(rank < heats[0])
+        same, survives = _ask(plans.take(first), filled)
+        survival.chance[first], survival.error[first] = _share(survives)
         best, most = np.full(len(same), -1.0), np.minimum(same.sum(axis=1) / same.shape[1], enough)
-        np.maximum.at(best, of[first], found.chance[first])
+        np.maximum.at(best, of[first], survival.chance[first])
         for start, end in pairwise(heats):
-            left = np.flatnonzero((place >= start) & (place < end) & (best < most)[of])
+            left = np.flatnonzero((rank >= start) & (rank < end) & (best < most)[of])
             if not len(left):
                 break
-            found.chance[left], found.error[left] = _share(_stands(people, filled, same, of[left], to[left]))
-            np.maximum.at(best, of[left], found.chance[left])
-        return found
+            survival.chance[left], survival.error[left] = _share(_survives(plans.take(left), filled, same))
+            np.maximum.at(best, of[left], survival.chance[left])
+        return survival
 
-    def _fill(self, people: "Decided") -> "_Filled":
-        """What the model sees of each completion."""
-        seen = np.flatnonzero(people.predictor.varies_)
+    def _fill(self, people: People) -> "_Filled":
+        """The completions as the model sees them."""
+        predictor = people.predictor
+        seen = np.flatnonzero(predictor.varies_)
         own = people.X[:, None, seen]
         if not np.isnan(own).any():
             return _Filled(own)
@@ -116,11 +145,11 @@ class Completions:
             return _Filled(rows)
         alike = np.empty(near.shape, dtype=np.intp)
         for mask, who in by_mask(people.X):
-            alike[who] = _alike(self._kinds(people.predictor, mask)[near[who]])
+            alike[who] = _alike(self._kinds(predictor, mask)[near[who]])
         return _Filled(rows, alike)
 
     def _kinds(self, predictor: Predictor, mask: BoolArray) -> IntArray:
-        """Training people whom the model cannot tell apart by what is not known have the same number."""
+        """A number for each training person, the same for those whom the model cannot tell apart by what is unknown."""
 
         def make() -> IntArray:
             cells: list[AnyArray] = [np.zeros(len(self.neighbours.rows))]
@@ -129,12 +158,13 @@ class Completions:
                 cells.append(values if cuts is None else np.searchsorted(cuts, values, side="right"))
             return np.unique(np.stack(cells), axis=1, return_inverse=True)[1].reshape(-1)
 
-        return self._kept.get(predictor, mask, "kinds", make)
+        return self.cache.get(predictor, mask, ("kinds", self), make)
 
-    def _complete(self, people: "Decided") -> tuple["_Filled", BoolArray]:
-        """The completions, and of which the model decides as now (people, k)."""
+    def _complete(self, people: People) -> tuple["_Filled", BoolArray]:
+        """The completions, and in which of them the model decides as now, (people, k)."""
         filled = self._fill(people)
-        return filled, _ask(people, filled, np.zeros(0, dtype=np.intp), people.X[:0])[0]
+        nothing = PlannedChanges(people, np.zeros(0, dtype=np.intp), people.X[:0])
+        return filled, _ask(nothing, filled)[0]
 
 
 class _Filled(NamedTuple):
@@ -155,19 +185,10 @@ class _Filled(NamedTuple):
         return found if self.alike is None else np.take_along_axis(found, self.alike[of], axis=1)
 
 
-class Decided(NamedTuple):
-    """Partially known rows, what is decided about them now, and where they want to be (positions of classes)."""
-
-    X: Float32Array
-    now: IntArray
-    predictor: Predictor
-    wanted: int | None = None
-
-
-def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 32) -> Plans:
+def survive(plans: Plans, train: Table, *, desired_class: int | str | None = None, k: int = 32) -> Plans:
     """The plans, told how likely each is to survive; for plans of any searcher.
 
-    ``train`` are the people to complete others from. ``wanted`` is what ``find_recourse`` was told, unless given.
+    ``train`` are the people to complete others from. ``desired_class`` is what ``find_recourse`` was told, unless given.
 
     Examples
     --------
@@ -176,56 +197,52 @@ def survive(plans: Plans, train: Table, *, wanted: int | None = None, k: int = 3
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> known = table.test.X[:20].copy()
     >>> known[:, 10:] = np.nan
-    >>> people = edfa.People(known, table.schema, table.encoder, model)
+    >>> people = edfa.People(known, edfa.Background.of(table.train, model))
     >>> plans = survive(edfa.find_recourse(people, edfa.Nearest(table.train)), table.train)
     >>> bool(((plans.survival >= 0) & (plans.survival <= 1)).all())
     True
     """
-    people, predictor = plans.people, plans.people.predictor
-    if predictor is None:
+    people = plans.people
+    if people.background.model is None:
         raise DataError("these plans were read from a file and have no predictor; only one can say if they last")
-    aim = plans.made.get("wanted") if wanted is None else wanted
-    if aim is not None and aim not in predictor.classes_:
-        raise UnknownNameError("class", aim, predictor.classes_)
-    goal = None if aim is None else int(np.searchsorted(predictor.classes_, aim))
-    now = np.searchsorted(predictor.classes_, plans.decision)
-    asked, place = np.unique(plans.of, return_inverse=True)
-    rows = Decided(people.X[asked], now[asked], predictor, goal)
-    found = Completions.of(train, k).survival(rows, place, plans.to)
-    made = {**plans.made, "survival": [train, k]}
-    return replace(plans, survival=found.chance, survival_error=found.error, made=made)
+    aim = plans.provenance.desired_class if desired_class is None else people.background.class_code(desired_class)
+    asked, position = np.unique(plans.of, return_inverse=True)
+    rows = People(people.X[asked], people.background, decided=plans.decision[asked])
+    estimate = Completions.of(train, k).survival(PlannedChanges(rows, position, plans.to, aim))
+    provenance = replace(plans.provenance, completions={"X": train.X, "k": k})
+    return replace(plans, survival=estimate.chance, survival_error=estimate.error, provenance=provenance)
 
 
-def _ask(people: Decided, filled: _Filled, of: IntArray, to: Float32Array) -> tuple[BoolArray, BoolArray]:
-    """Where the decision is as now, and where the plans survive, in one call for both."""
-    first = filled.first
-    person, plan, rows = np.nonzero(first)[0], *_changed(people, filled, of, to, first[of])
+def _ask(plans: PlannedChanges, filled: _Filled) -> tuple[BoolArray, BoolArray]:
+    """Where the decision is as now (people, k), and where the plans survive (plans, k), in one call for both."""
+    first, people = filled.first, plans.people
+    person = np.nonzero(first)[0]
+    plan, rows = _changed(plans, filled, first[plans.of])
     decided = _decide(people.predictor, np.concatenate([filled.rows[first], rows]))
-    same, stands = np.zeros_like(first), np.zeros((len(of), first.shape[1]), dtype=bool)
-    same[first] = decided[: len(person)] == people.now[person]
-    stands[first[of]] = _turned(people, decided[len(person) :], people.now[of[plan]])
+    same, survives = np.zeros_like(first), np.zeros((len(plans), first.shape[1]), dtype=bool)
+    same[first] = decided[: len(person)] == people.decision[person]
+    survives[first[plans.of]] = plans.turned(plan, decided[len(person) :])
     same = filled.spread(same)
-    return same, filled.spread(stands, of) & same[of]
+    return same, filled.spread(survives, plans.of) & same[plans.of]
 
 
-def _stands(people: Decided, filled: _Filled, same: BoolArray, of: IntArray, to: Float32Array) -> BoolArray:
-    """Where the decision is as now, and the plan turns it."""
-    stands = np.zeros((len(of), same.shape[1]), dtype=bool)
+def _survives(plans: PlannedChanges, filled: _Filled, same: BoolArray) -> BoolArray:
+    """Where the decision is as now and the plan turns it, (plans, k)."""
+    survives = np.zeros((len(plans), same.shape[1]), dtype=bool)
     asked = same & filled.first  # elsewhere every plan is lost with the decision
-    for part in np.array_split(np.arange(len(of)), -(-len(of) * same.shape[1] // ROWS) or 1):  # each a copy of rows
-        plan, rows = _changed(people, filled, of[part], to[part], asked[of[part]])
-        found = np.zeros((len(part), same.shape[1]), dtype=bool)
-        found[asked[of[part]]] = _turned(people, _decide(people.predictor, rows), people.now[of[part][plan]])
-        stands[part] = filled.spread(found, of[part])
-    return stands
+    for rows in np.array_split(np.arange(len(plans)), -(-len(plans) * same.shape[1] // ROWS) or 1):  # each a copy
+        part = plans.take(rows)
+        plan, changed = _changed(part, filled, asked[part.of])
+        turned = np.zeros((len(rows), same.shape[1]), dtype=bool)
+        turned[asked[part.of]] = part.turned(plan, _decide(plans.people.predictor, changed))
+        survives[rows] = filled.spread(turned, part.of)
+    return survives
 
 
-def _changed(
-    people: Decided, filled: _Filled, of: IntArray, to: Float32Array, asked: BoolArray
-) -> tuple[IntArray, Float32Array]:
+def _changed(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> tuple[IntArray, Float32Array]:
     """The completions that are asked about (plans, k) with each plan's changes made, and the plan of each."""
     plan, completion = np.nonzero(asked)
-    rows, new = filled.rows[of[plan], completion], to[:, people.predictor.varies_][plan]
+    rows, new = filled.rows[plans.of[plan], completion], plans.to[:, plans.people.predictor.varies_][plan]
     np.copyto(rows, new, where=~np.isnan(new))
     return plan, rows
 
@@ -244,11 +261,6 @@ def _alike(kind: IntArray) -> IntArray:
     found = np.empty_like(order)
     np.put_along_axis(found, order, np.take_along_axis(order, start, axis=1), axis=1)
     return found
-
-
-def _turned(people: Decided, then: IntArray, now: IntArray) -> BoolArray:
-    """Whether decisions are recourse from today's."""
-    return np.asarray(then != now if people.wanted is None else then == people.wanted)
 
 
 def _share(stands: BoolArray) -> Survival:

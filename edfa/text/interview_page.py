@@ -7,7 +7,7 @@ from edfa.advice.answers import Decision, Moment, Question, Standing
 from edfa.blanket.units import Blanket
 from edfa.data.schema import Schema
 from edfa.explanation.partition import Person
-from edfa.recourse.plans import NoPlan, Plan
+from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate, phrases
 from edfa.text.html import Html
 from edfa.text.phrases import say
@@ -73,7 +73,7 @@ def told(held: Held, k: int = PLANS) -> dict[str, list[str]]:
         question = [narrate.question(asked, schema, language), narrate.answers(asked, schema, language)]
     return {
         "decision": [narrate.decision(held.decision, schema, language)],
-        "standing": [narrate.standing(held.standing, language), *([held.certificate] if held.certificate else [])],
+        "standing": [narrate.standing(held.standing, language), *([held.guarantee] if held.guarantee else [])],
         "question": question,
         "plans": plans or ([narrate.no_plan(none, schema, language)] if none else []),
         "partition": narrate.partition(

@@ -11,7 +11,7 @@ from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.data.schema import Schema
 from edfa.explanation.partition import BLOCKED, NOT_DECISIVE, NOT_KNOWN, Person
-from edfa.recourse.plans import Change, NoPlan, Plan
+from edfa.recourse.plan import Change, NoPlan, Plan
 from edfa.text import phrases
 from edfa.text.phrases import MANY, Joint, label, listed, say
 
@@ -203,7 +203,7 @@ def certificate(certificate: Certificate, language: str = "en") -> str:
 def standing(standing: Standing, language: str = "en") -> str:
     """Whether a person may act now, and why not."""
     # Whoever declines is asked in another order from there on; one of the two is enough to say.
-    off = [reason for reason in standing.off if reason != "order" or "declined" not in standing.off]
+    off = [reason for reason in standing.deviations if reason != "order" or "declined" not in standing.deviations]
     reasons = listed([say(f"off.{reason}", language) for reason in off], language)
     return say(f"standing.{standing.status}", language, reasons=reasons, since=standing.since)
 

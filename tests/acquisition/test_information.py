@@ -27,9 +27,9 @@ def state_of(schema, rows, model, people):
 def by_enumeration(network, row, i):
     """I(Y; X_i | x_A) from the definition: the mean divergence of the posterior after from the posterior before."""
     before = network.posterior(row[None])[0]
-    chances = network.posterior(row[None], network.features[i])[0]
+    probabilities = network.posterior(row[None], network.features[i])[0]
     total = 0.0
-    for level, chance in enumerate(chances):
+    for level, chance in enumerate(probabilities):
         known = row.copy()
         known[i] = level
         after = network.posterior(known[None])[0]

@@ -77,15 +77,15 @@ def test_the_log_says_what_happened():
     assert (frame.n_cf + frame.n_sf == len(BLANKET)).all()
     inside = members(TABLE.schema.names, BLANKET)
     facts = np.where(inside, found.X, np.nan)
-    np.testing.assert_allclose(found.chances, MODEL.predict_proba(facts), atol=1e-6)
-    np.testing.assert_allclose(frame[["p_bad", "p_good"]], found.chances)
+    np.testing.assert_allclose(found.probabilities, MODEL.predict_proba(facts), atol=1e-6)
+    np.testing.assert_allclose(frame[["p_bad", "p_good"]], found.probabilities)
     scored = ~np.isnan(found.scores)
     chosen = found.feature[found.step > 0]
     assert scored[found.step > 0][np.arange(len(chosen)), chosen].all(), "the scores of the candidates are kept"
     several = scored.sum(axis=1) > 1
     assert several.any()
     assert (found.scores[several][scored[several]] >= 0).all()
-    assert acquire(TABLE.test, EDFA(BLANKET), MODEL, budget=6, explain=False).alpha is None
+    assert acquire(TABLE.test, EDFA(BLANKET), MODEL, budget=6, explain=False).necessity is None
     with pytest.raises(ValueError, match="explain=False"):
         _ = acquire(TABLE.test, EDFA(BLANKET), MODEL, budget=6, explain=False).partition
 

@@ -60,7 +60,7 @@ def literal_order(table, model, searcher, blanket, people, seed=0):
             facts = np.full((1, len(schema)), np.nan, dtype=np.float32)
             for name in names:
                 facts[0, schema.index(name)] = row[schema.index(name)]
-            plans = find_recourse(People(facts, schema, train.encoder, view, blanket), twin)
+            plans = find_recourse(People(facts, Background(schema, train.encoder, view, blanket)), twin)
             found.append(max((plan.survival for plan in plans), default=0.0))
         return np.mean(found)
 
@@ -144,7 +144,7 @@ def test_personal_worth_is_the_mean_over_likely_values(table, searcher):
         for value in values[0]:
             facts = row.copy()
             facts[feature] = value
-            plans = find_recourse(People(facts[None], table.schema, table.encoder, view, BLANKET), searcher)
+            plans = find_recourse(People(facts[None], Background.of(table.reference, view, BLANKET)), searcher)
             found.append(max((plan.survival for plan in plans), default=0.0))
         assert then[i, feature] == pytest.approx(np.mean(found))
     assert np.isnan(np.delete(then, feature, axis=1)).all()
@@ -155,7 +155,7 @@ def test_who_is_there_already_counts_as_often_as_that_lasts(table, model, search
     view = align(model, [table.schema.index(name) for name in BLANKET.features])
     rows = table.test.X[:40].copy()
     rows[:, [table.schema.index("checking_status"), table.schema.index("housing")]] = np.nan
-    people = People(rows, table.schema, table.encoder, view, BLANKET)
+    people = People(rows, Background.of(table.reference, view, BLANKET))
     found = outlook(people, searcher, None, 1)
     there = view.predict(rows) == 1
     assert there.any()
@@ -163,7 +163,7 @@ def test_who_is_there_already_counts_as_often_as_that_lasts(table, model, search
     filled = searcher.completions.neighbours.complete(rows[there])
     stays = np.array([(view.predict(person) == 1).mean() for person in filled])
     np.testing.assert_allclose(found[there], stays)
-    plans = find_recourse(people, searcher, wanted=1)
+    plans = find_recourse(people, searcher, desired_class=1)
     for i in np.flatnonzero(~there):
         assert found[i] == max((p.survival for p in plans.of_person(int(i))), default=0.0)
 

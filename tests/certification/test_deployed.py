@@ -223,7 +223,7 @@ STRANGERS = {
     "searcher: other constraints": lambda: planned(TEST, constraints=Constraints(reading="paper", max_changes=1)),
     "searcher: another aim": lambda: planned(TEST, wanted=1),
     "no policy at all": lambda: planned(
-        People(TEST.X, TABLE.schema, TABLE.encoder, TEST.predictor, BLANKET, step=np.arange(len(TEST)))
+        People(TEST.X, Background.of(TABLE.reference, TEST.predictor, BLANKET), step=np.arange(len(TEST)))
     ),
 }
 

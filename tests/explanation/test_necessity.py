@@ -196,8 +196,8 @@ def test_large_batches_are_cut_and_give_the_same(monkeypatch):
     monkeypatch.setattr("edfa.explanation.necessity.ROWS", 500)
     cut = sweep(rows, model, SUPPORT)
     assert len(cut.groups) > len(whole.groups) or len(cut.groups) == 60
-    np.testing.assert_array_equal(cut.alpha, whole.alpha)
-    np.testing.assert_array_equal(cut.chances, whole.chances)
+    np.testing.assert_array_equal(cut.necessity, whole.necessity)
+    np.testing.assert_array_equal(cut.probabilities, whole.probabilities)
     np.testing.assert_array_equal(cut.decision, whole.decision)
 
 
@@ -210,16 +210,16 @@ def test_one_call_for_everybody_who_knows_the_same(monkeypatch):
     monkeypatch.setattr(model, "_answer", lambda *a: calls.append(len(a[1])) or answer(*a))
     found = sweep(rows, model, SUPPORT)
     assert len(calls) == 1
-    single = np.concatenate([sweep(row[None], model, SUPPORT).alpha for row in rows[:20]])
-    np.testing.assert_array_equal(found.alpha[:20], single)
+    single = np.concatenate([sweep(row[None], model, SUPPORT).necessity for row in rows[:20]])
+    np.testing.assert_array_equal(found.necessity[:20], single)
 
 
 def test_nothing_known_and_nobody():
     model = SubsetXGB(n_estimators=5).fit(TRAIN, Y)
     nothing = sweep(np.full((3, 20), np.nan, dtype=np.float32), model, SUPPORT)
-    assert np.isnan(nothing.alpha).all()
-    np.testing.assert_allclose(nothing.chances, np.tile(model.prior_, (3, 1)))
-    assert sweep(np.zeros((0, 20), dtype=np.float32), model, SUPPORT).alpha.shape == (0, 20)
+    assert np.isnan(nothing.necessity).all()
+    np.testing.assert_allclose(nothing.probabilities, np.tile(model.prior_, (3, 1)))
+    assert sweep(np.zeros((0, 20), dtype=np.float32), model, SUPPORT).necessity.shape == (0, 20)
 
 
 def test_a_shorter_way_says_what_asking_about_everything_does(monkeypatch):
@@ -237,10 +237,10 @@ def test_a_shorter_way_says_what_asking_about_everything_does(monkeypatch):
         assert np.array_equal(a.told, b.told)
         assert np.array_equal(a.decision, b.decision)
         assert np.array_equal(a.decisions, b.decisions)
-        assert np.array_equal(a.chances, b.chances)
+        assert np.array_equal(a.probabilities, b.probabilities)
         case, column = np.nonzero(a.flips())
         assert np.array_equal(a.said(case, column), b.said(case, column))
     some, features = np.arange(0, len(rows), 3), np.arange(20) < 9
     for a, b in zip(short.take(some, features).groups, whole.take(some, features).groups, strict=True):
         assert np.array_equal(a.decisions, b.decisions)
-        assert np.array_equal(a.chances, b.chances)
+        assert np.array_equal(a.probabilities, b.probabilities)

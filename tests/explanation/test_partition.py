@@ -74,7 +74,7 @@ def test_the_blanket_is_divided_at_every_state():
     assert not (found.counterfactual & ~found.known).any()
     frame = found.frame()
     assert len(frame) == 300 * 5
-    assert (frame[frame.part == "counterfactual"].alpha > 0).all()
+    assert (frame[frame.part == "counterfactual"].necessity > 0).all()
     assert set(frame[frame.part == "alterfactual"].feature) == {"employment", "telephone"}
     for one, (_, rows_of_one) in zip(found, frame.groupby("person"), strict=True):
         told = rows_of_one[rows_of_one.part == "semifactual"].set_index("feature").reason.to_dict()

@@ -45,12 +45,12 @@ def world(kinds, sizes, seed=0, classes=2, changes=None):
 
 
 def all_plans(
-    model, row, free, values, ordered, most=3, wanted=None, allowed=lambda j, own, value: True, dominated=False
+    model, row, free, values, ordered, most=3, desired_class=None, allowed=lambda j, own, value: True, dominated=False
 ):
     """Every minimal change set of one person, by trying everything; without dominated ones, or with them."""
     decide = lambda changed: int(model.predict(np.asarray([changed], np.float32))[0])  # noqa: E731
     now = decide(row)
-    good = lambda found: (found != now) if wanted is None else (found == wanted != now)  # noqa: E731
+    good = lambda found: (found != now) if desired_class is None else (found == desired_class != now)  # noqa: E731
     valid = set()
     for count in range(1, most + 1):
         for chosen in combinations(free, count):
@@ -100,12 +100,12 @@ def matching(mask):
     return 3 * int(np.prod([size for size, known in zip(SIZES, mask, strict=True) if not known]))
 
 
-def by_hand(model, train, row, to, wanted=None):
+def by_hand(model, train, row, to, desired_class=None):
     """The share of all training people with these facts, asked one at a time."""
     known, now = ~np.isnan(row), model.predict(row[None])[0]
     stands = []
     for other in train.X[(train.X[:, known] == row[known]).all(axis=1)]:
         then = model.predict(np.where(np.isnan(to), other, to)[None])[0]
-        good = then != now if wanted is None else then == wanted
+        good = then != now if desired_class is None else then == desired_class
         stands.append(model.predict(other[None])[0] == now and good)
     return float(np.mean(stands))

@@ -6,14 +6,14 @@ from discrete import as_sets, world
 
 import edfa
 from edfa.errors import FactError, SchemaError, UnknownNameError
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.recourse import Constraints, DiCE, Nearest, find_recourse
 
 
 def search(german, **given):
     table, model = german
     searcher = Nearest(table.train)
-    people = People(table.test.X[:60], table.schema, table.encoder, model)
+    people = People(table.test.X[:60], Background.of(table.reference, model))
     return find_recourse(people, searcher, constraints=Constraints(**given))
 
 
@@ -95,7 +95,7 @@ def test_pairs_that_were_never_seen_together_are_not_proposed(make):
     train, model = world(["categorical"] * 3, [3, 3, 3], seed=5)
     apart = (train.X[:, 0] + train.X[:, 1]) % 3 > 0
     seen = edfa.Table(train.frame[apart], train.schema, part="train", fitted=train.encoder)
-    people = People(seen.X[::5], train.schema, train.encoder, model)
+    people = People(seen.X[::5], Background.of(train.reference, model))
     free = find_recourse(people, make(seen))
     tied = find_recourse(people, make(seen), constraints=Constraints(together=(("f0", "f1"),)))
     after, tied_after = free.rows(), tied.rows()
@@ -124,7 +124,7 @@ def test_a_value_that_is_no_measurement_is_neither_proposed_nor_moved_up(load_re
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     states = [np.isin(table.test.X[:, j], c.slots) for j, c in enumerate(table.encoder.columns)]
     rows = np.flatnonzero(np.stack(states).any(axis=0))[:40]
-    people = People(table.test.X[rows], table.schema, table.encoder, model)
+    people = People(table.test.X[rows], Background.of(table.reference, model))
     plans = find_recourse(people, Nearest(table.train))
     assert len(plans) > 20
     for j, (column, feature) in enumerate(zip(table.encoder.columns, table.schema, strict=True)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edfa.errors import SettingError
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.predictors.aligned import align
 from edfa.recourse import CVAE, NICE, PROBE, DiCE, Nearest, SurvivalSearch, autoencoder, find_recourse
 from edfa.recourse.searcher import Candidates, Searcher
@@ -44,7 +44,7 @@ def test_people_of_whom_the_model_sees_nothing(name, table, network):
     """The blanket is not known at all: there is no recourse, and no error."""
     rows = np.full((2, 20), np.nan, dtype=np.float32)
     rows[:, 0] = 1
-    people = People(rows, table.schema, table.encoder, align(network, [1, 2]))
+    people = People(rows, Background.of(table.reference, align(network, [1, 2])))
     plans = find_recourse(people, NEURAL[name](table.train))
     assert len(plans) == 0
     assert plans.reasons[0].reason == "more information needed"
@@ -59,15 +59,15 @@ def test_the_generative_searcher_keeps_the_contract(german, monkeypatch):
 class Honest(Searcher):
     """Offers every donor's values, as far as they are permitted."""
 
-    def search(self, task):
-        donors = self.rows[:40][:, task.features]
-        to = np.full((len(task), len(donors), len(task.features)), np.nan, dtype=np.float32)
-        to[:, :, task.free] = donors[:, task.free]
-        for column in task.free:
-            feature = int(task.features[column])
-            fine = task.rules.permits(feature, task.facts[:, [column]], to[:, :, column])
+    def search(self, problem):
+        donors = self.rows[:40][:, problem.features]
+        to = np.full((len(problem), len(donors), len(problem.features)), np.nan, dtype=np.float32)
+        to[:, :, problem.free] = donors[:, problem.free]
+        for column in problem.free:
+            feature = int(problem.features[column])
+            fine = problem.rules.permits(feature, problem.facts[:, [column]], to[:, :, column])
             to[:, :, column] = np.where(fine, to[:, :, column], np.float32(np.nan))
-        return Candidates.of(np.repeat(np.arange(len(task)), len(donors)), to.reshape(-1, to.shape[2]))
+        return Candidates.of(np.repeat(np.arange(len(problem)), len(donors)), to.reshape(-1, to.shape[2]))
 
 
 class Unchecked(Honest):
@@ -75,33 +75,35 @@ class Unchecked(Honest):
 
     finished = True
 
-    def search(self, task):
-        found = super().search(task)
+    def search(self, problem):
+        found = super().search(problem)
         found = found.take((~np.isnan(found.to)).any(axis=1))
-        return Candidates(found.case, found.to, found.donor, task.ask(task.changed(found.case, found.to)))
+        return Candidates(found.case, found.to, found.donor, problem.predict(problem.apply(found.case, found.to)))
 
 
 class Wasteful(Unchecked):
     """Valid, but with changes that are not needed."""
 
-    def search(self, task):
-        found = super().search(task)
-        fine = task.reaches(found.case, found.chances) & task.rules.clean(task.mask, task.facts[found.case], found.to)
+    def search(self, problem):
+        found = super().search(problem)
+        fine = problem.is_recourse(found.case, found.probabilities) & problem.rules.clean(
+            problem.mask, problem.facts[found.case], found.to
+        )
         return found.take(fine)
 
 
 class Lawless(Unchecked):
     """Changes whatever turns the decision by itself, sensitive or not."""
 
-    def search(self, task):
-        cases, columns = np.divmod(np.arange(task.facts.size), len(task.features))
+    def search(self, problem):
+        cases, columns = np.divmod(np.arange(problem.facts.size), len(problem.features))
         parts = []
         for donor in self.rows[:10]:
-            to = np.full((len(cases), len(task.features)), np.nan, dtype=np.float32)
-            to[np.arange(len(cases)), columns] = donor[task.features][columns]
-            chances = task.ask(task.changed(cases, to))
-            fine = task.reaches(cases, chances)
-            parts.append(Candidates(cases, to, np.full(len(cases), -1), chances).take(fine))
+            to = np.full((len(cases), len(problem.features)), np.nan, dtype=np.float32)
+            to[np.arange(len(cases)), columns] = donor[problem.features][columns]
+            probabilities = problem.predict(problem.apply(cases, to))
+            fine = problem.is_recourse(cases, probabilities)
+            parts.append(Candidates(cases, to, np.full(len(cases), -1), probabilities).take(fine))
         return Candidates.join(*parts)
 
 
@@ -112,16 +114,16 @@ class Moody(Honest):
         super().__init__(train)
         self.random = np.random.default_rng()
 
-    def search(self, task):
-        found = super().search(task)
+    def search(self, problem):
+        found = super().search(problem)
         return found.take(self.random.random(len(found)) < 0.5)
 
 
 class Crowded(Honest):
     """Tells people apart by who else is there."""
 
-    def search(self, task):
-        return super().search(task) if len(task) > 1 else Candidates.none(task)
+    def search(self, problem):
+        return super().search(problem) if len(problem) > 1 else Candidates.none(problem)
 
 
 def test_an_honest_searcher_passes(german):
@@ -153,7 +155,7 @@ def test_shared_work_is_told_and_changes_nothing(german):
     table, model = german
     rows = np.concatenate([table.test.X, table.calibration.X])
     rows[1::4, 9:], rows[2::4, :5], rows[3::4, 4:12] = np.nan, np.nan, np.nan
-    people = People(rows, table.schema, table.encoder, model)
+    people = People(rows, Background.of(table.reference, model))
     seen = []
     alone = find_recourse(people, SurvivalSearch(table.train), k=3)
     shared = find_recourse(people, SurvivalSearch(table.train), k=3, n_jobs=4, progress=lambda *told: seen.append(told))

@@ -5,7 +5,7 @@ import pytest
 from discrete import world
 
 from edfa.explanation.necessity import sweep
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.recourse._search.donors import Donors
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import SearchProblem
@@ -16,28 +16,28 @@ def test_the_nearest_are_those_of_a_loop(metric):
     train, model = world(["categorical", "ordinal", "ordinal", "categorical"], [3, 5, 4, 2], seed=2)
     rows = train.X[::9].copy()
     rows[:, 2] = np.nan
-    people = People(rows, train.schema, train.encoder, model)
+    people = People(rows, Background.of(train.reference, model))
     rules = ActionSet.of(None, people, train.X)
-    task = SearchProblem(sweep(rows, model, rules.support, rules.free & False).groups[0], rules, model, None)
+    problem = SearchProblem(sweep(rows, model, rules.support, rules.free & False).groups[0], rules, model, None)
     pool = Donors(train.X, rules.ordered, metric)
     donors = np.arange(1, len(train), 2)
-    case = np.arange(len(task))
-    found = pool.nearest(task, case, donors, 7)
+    case = np.arange(len(problem))
+    found = pool.nearest(problem, case, donors, 7)
     for i in case:
-        own = dict(zip(task.features, task.facts[i], strict=True))
+        own = dict(zip(problem.features, problem.facts[i], strict=True))
         gaps = []
         for d in donors:
             parts = [
                 abs(own[j] - train.X[d, j]) / np.ptp(train.X[:, j])
                 if rules.ordered[j]
                 else float(own[j] != train.X[d, j])
-                for j in task.features
+                for j in problem.features
             ]
             gaps.append(round(sum(p**2 for p in parts) if metric == "euclidean" else sum(parts), 6))
         truth = sorted(range(len(donors)), key=lambda d, gaps=gaps: (gaps[d], d))[:7]
         assert found[i].tolist() == donors[truth].tolist()
-        assert np.array_equal(pool.nearest(task, case[[i]], donors, 7)[0], found[i])
-    decided = pool.decided(task)
-    seen = np.where(task.mask, train.X, np.float32(np.nan))
+        assert np.array_equal(pool.nearest(problem, case[[i]], donors, 7)[0], found[i])
+    decided = pool.decided(problem)
+    seen = np.where(problem.mask, train.X, np.float32(np.nan))
     assert np.array_equal(model.predict(seen), decided)
-    assert pool.nearest(task, case, donors[:0], 5).shape == (len(case), 0)
+    assert pool.nearest(problem, case, donors[:0], 5).shape == (len(case), 0)

@@ -11,7 +11,7 @@ from discrete import world
 
 import edfa
 from edfa.errors import DataError, UnknownNameError, UnreadableError
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.recourse import Constraints, Nearest, Plans, find_recourse
 from edfa.recourse import searcher as named
 from edfa.recourse.searcher import Candidates, Searcher
@@ -29,7 +29,7 @@ def plans(german):
     rows[::2, 8:] = np.nan
     blanket = edfa.Blanket("class", dict.fromkeys(table.schema.names[:12], ()))
     numbers = {"person": np.arange(50) + 100, "seed": 3, "step": np.arange(50) % 2}
-    return find_recourse(People(rows, table.schema, table.encoder, model, blanket, **numbers), searcher)
+    return find_recourse(People(rows, Background.of(table.reference, model, blanket), **numbers), searcher)
 
 
 def test_a_frame_has_a_row_a_change_in_peoples_words(plans, german):
@@ -93,17 +93,14 @@ def test_a_donor_has_the_values_it_gave_to_the_model(plans, german):
     assert len(given) > 50
     changed = ~np.isnan(plans.to[given])
     whole = np.where(changed, table.train.X[plans.donor[given]], plans.people.X[plans.of[given]])
-    assert np.allclose(model.predict_proba(whole).max(axis=1), plans.after[given])
+    assert np.allclose(model.predict_proba(whole).max(axis=1), plans.probability_after[given])
 
 
 def test_names_are_stable_and_different(plans, german):
     assert len(set(plans.ids)) == len(plans)
     one = People(
         plans.people.X[[4]],
-        *(getattr(plans.people, n) for n in ("schema", "encoder", "predictor", "blanket")),
-        104,
-        3,
-        0,
+        Background(*(getattr(plans.people, n) for n in ("schema", "encoder", "predictor", "blanket")), 104, 3, 0),
     )
     again = find_recourse(one, german[2])
     assert again.ids == tuple(i for i, row in zip(plans.ids, plans.of, strict=True) if row == 4)
@@ -130,7 +127,7 @@ def test_html_escapes(plans):
 
 def test_k_plans_are_the_best_and_then_the_most_different(german):
     table, model, searcher = german
-    people = People(table.test.X[:50], table.schema, table.encoder, model)
+    people = People(table.test.X[:50], Background.of(table.reference, model))
     free, few = find_recourse(people, searcher), find_recourse(people, searcher, k=3)
     assert few.count.max() == 3
     assert (few.count == np.minimum(free.count, 3)).all()
@@ -143,10 +140,10 @@ def test_k_plans_are_the_best_and_then_the_most_different(german):
 def test_reasons(german):
     table, model, searcher = german
     blanket = edfa.Blanket("class", {"checking_status": ("housing",), "duration": (), "credit_history": ()})
-    people = lambda some: People(some, table.schema, table.encoder, model, blanket)  # noqa: E731
+    people = lambda some: People(some, Background.of(table.reference, model, blanket))  # noqa: E731
     rows = table.test.X
     favourable = model.predict(rows) == 1
-    there = find_recourse(people(rows[favourable][:5]), searcher, wanted=1)
+    there = find_recourse(people(rows[favourable][:5]), searcher, desired_class=1)
     assert len(there) == 0
     assert {r.reason for r in there.reasons.values()} == {"already there"}
     nothing = np.full((1, 20), np.nan, dtype=np.float32)
@@ -158,7 +155,7 @@ def test_reasons(german):
     spouse = nothing.copy()
     spouse[0, table.schema.index("housing")] = 1
     assert find_recourse(people(spouse), searcher).reasons[0].unlock[0] == "checking_status"
-    whole = People(rows, table.schema, table.encoder, model)
+    whole = People(rows, Background.of(table.reference, model))
     locked = find_recourse(whole, searcher, constraints=Constraints(only=("residence_since",)))
     seen = {r.reason for r in locked.reasons.values()}
     assert "only locked features flip" in seen
@@ -169,7 +166,7 @@ def test_reasons(german):
 
 def test_reasons_are_true_in_a_world_that_can_be_listed():
     train, model = world(["categorical"] * 3, [3, 3, 2], seed=11, changes=["free", "frozen", "free"])
-    people = People(train.X[:18], train.schema, train.encoder, model)
+    people = People(train.X[:18], Background.of(train.reference, model))
     plans = find_recourse(people, Nearest(train, neighbours=1000), constraints=Constraints(levels={"f0": ("0",)}))
     now = model.predict(people.X)
 
@@ -181,37 +178,37 @@ def test_reasons_are_true_in_a_world_that_can_be_listed():
     assert plans.reasons
     for row, told in plans.reasons.items():
         free = turns(row, 0, range(3)) or turns(row, 2, range(2))
-        wanted = (
+        desired_class = (
             "range too narrow" if free else "only locked features flip" if turns(row, 1, range(3)) else "nothing flips"
         )
-        assert told.reason == wanted
+        assert told.reason == desired_class
 
 
 def test_mistakes_are_told_before_any_work(german):
     table, model, searcher = german
-    people = People(table.test.X[:3], table.schema, table.encoder, model)
+    people = People(table.test.X[:3], Background.of(table.reference, model))
     with pytest.raises(UnknownNameError, match="class"):
-        find_recourse(people, searcher, wanted=7)
+        find_recourse(people, searcher, desired_class=7)
     other = table.split(seed=1)
     with pytest.raises(DataError, match="encoded differently"):
-        find_recourse(People(other.test.X[:3], table.schema, other.encoder, model), searcher)
+        find_recourse(People(other.test.X[:3], Background(table.schema, other.encoder, model)), searcher)
     with pytest.raises(DataError, match="k: at least one"):
         find_recourse(people, searcher, k=0)
     with pytest.raises(DataError, match=r"Nearest\(train\)"):
         find_recourse(people, "nearest")
     with pytest.raises(DataError, match="rows of 20 features"):
-        People(table.test.X[:, :4], table.schema, table.encoder, model)
+        People(table.test.X[:, :4], Background.of(table.reference, model))
     with pytest.raises(DataError, match="2 numbers for 3 people"):
-        People(table.test.X[:3], table.schema, table.encoder, model, person=np.arange(2))
+        People(table.test.X[:3], Background.of(table.reference, model), person=np.arange(2))
     with pytest.raises(UnknownNameError, match="did you mean 'duration'"):
-        People(table.test.X[:3], table.schema, table.encoder, model, edfa.Blanket("class", {"durations": ()}))
+        People(table.test.X[:3], Background.of(table.reference, model, edfa.Blanket("class", {"durations": ()})))
     with pytest.raises(UnknownNameError, match="did you mean"):
         named("neares")
 
 
 def test_nobody_is_no_error(german):
     table, model, searcher = german
-    nobody = find_recourse(People(table.test.X[:0], table.schema, table.encoder, model), searcher)
+    nobody = find_recourse(People(table.test.X[:0], Background.of(table.reference, model)), searcher)
     assert (len(nobody), len(nobody.frame()), len(nobody.reasons)) == (0, 0, 0)
     assert Plans.from_json(nobody.to_json()).frame().equals(nobody.frame())
 
@@ -221,19 +218,19 @@ def test_a_state_is_anything_with_people(german):
 
     class Trajectory:
         def people(self):
-            return People(table.test.X[:2], table.schema, table.encoder, model)
+            return People(table.test.X[:2], Background.of(table.reference, model))
 
     assert len(find_recourse(Trajectory(), searcher)) > 0
 
 
 class Silent(Searcher):
-    def search(self, task):
-        return Candidates.none(task)
+    def search(self, problem):
+        return Candidates.none(problem)
 
 
 def test_a_searcher_may_find_nothing(german):
     table, model, _ = german
-    plans = find_recourse(People(table.test.X[:3], table.schema, table.encoder, model), Silent(table.train))
+    plans = find_recourse(People(table.test.X[:3], Background.of(table.reference, model)), Silent(table.train))
     assert len(plans) == 0
     assert len(plans.reasons) == 3
 
@@ -246,7 +243,7 @@ def test_importing_recourse_does_not_import_torch():
 def test_a_model_that_is_fitted_again_is_another_one(table):
     searcher = Nearest(table.train)
     model = edfa.SubsetXGB(n_estimators=10).fit(table.train.X, table.train.y)
-    people = People(table.test.X[:40], table.schema, table.encoder, model)
+    people = People(table.test.X[:40], Background.of(table.reference, model))
     find_recourse(people, searcher)
     model.set_params(n_estimators=50, depth=6).fit(table.train.X, table.train.y)
     again, fresh = (find_recourse(people, s) for s in (searcher, Nearest(table.train)))

@@ -22,15 +22,15 @@ from edfa.recourse.survival import Completions, Decided
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 500), st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from([None, 0, 1, 2]))
-def test_survival_is_the_share_of_all_that_may_be(seed, known, wanted):
+def test_survival_is_the_share_of_all_that_may_be(seed, known, desired_class):
     """Where every combination is as likely, and all training people who agree are asked, it is exact."""
-    classes = 2 if wanted is None else 3
+    classes = 2 if desired_class is None else 3
     mask = np.array(known)
     train, model = world(KINDS, SIZES, seed, classes)
-    people = People(partly(train, mask), train.schema, train.encoder, model)
-    plans = find_recourse(people, Nearest(train), wanted=wanted)
-    told = survive(plans, train, wanted=wanted, k=matching(mask))
-    expected = [by_hand(model, train, people.X[i], to, wanted) for i, to in zip(plans.of, plans.to, strict=True)]
+    people = People(partly(train, mask), Background.of(train.reference, model))
+    plans = find_recourse(people, Nearest(train), desired_class=desired_class)
+    told = survive(plans, train, desired_class=desired_class, k=matching(mask))
+    expected = [by_hand(model, train, people.X[i], to, desired_class) for i, to in zip(plans.of, plans.to, strict=True)]
     np.testing.assert_allclose(told.survival, expected, atol=1e-12)
 
 
@@ -40,7 +40,7 @@ def test_the_standard_error_is_that_of_repeating_it():
     nobody = np.full((1, 4), np.nan, dtype=np.float32)
     nobody[0, 0] = 1
     now = model.decide(model.predict_proba(nobody))
-    plans = find_recourse(People(nobody, train.schema, train.encoder, model), Nearest(train))
+    plans = find_recourse(People(nobody, Background.of(train.reference, model)), Nearest(train))
     people, of = Decided(nobody, now, model), np.zeros(len(plans), dtype=np.intp)
     found = []
     for seed in range(200):
@@ -57,13 +57,15 @@ def test_the_standard_error_is_that_of_repeating_it():
 
 def test_with_everything_known_a_plan_stands_for_sure(german):
     table, model = german
-    people = People(table.test.X[:40], table.schema, table.encoder, model)
+    people = People(table.test.X[:40], Background.of(table.reference, model))
     plans = survive(find_recourse(people, Nearest(table.train)), table.train)
     assert (plans.survival == 1).all()
     assert (plans.survival_error == 0).all()
     rows = table.test.X[:10].copy()
     rows[:, 9:] = np.nan
-    unsure = survive(find_recourse(People(rows, table.schema, table.encoder, model), Nearest(table.train)), table.train)
+    unsure = survive(
+        find_recourse(People(rows, Background.of(table.reference, model)), Nearest(table.train)), table.train
+    )
     assert (unsure.survival_error > 0).all()
 
 
@@ -104,7 +106,7 @@ def test_survival_reads_nothing_unknown(german):
     table, model = german
     rows = table.test.X[:20].copy()
     rows[:, 10:] = np.nan
-    people = People(rows, table.schema, table.encoder, model)
+    people = People(rows, Background.of(table.reference, model))
     bits = rows.view(np.uint32).copy()
     bits[np.isnan(rows)] = 0x7FC00000 | np.arange(1, np.isnan(rows).sum() + 1, dtype=np.uint32)
     told, again = (
@@ -119,7 +121,9 @@ def test_both_ways_to_ask_agree(german):
     rows = table.test.X[:30].copy()
     rows[::2, 9:] = np.nan
     rows[1::2, :6] = np.nan
-    plans = find_recourse(People(rows, table.schema, table.encoder, model), SurvivalSearch(table.train), wanted=1)
+    plans = find_recourse(
+        People(rows, Background.of(table.reference, model)), SurvivalSearch(table.train), desired_class=1
+    )
     again = survive(replace(plans, survival=None, survival_error=None), table.train)  # it knows what was wanted
     assert np.array_equal(plans.survival, again.survival)
     assert np.array_equal(plans.survival_error, again.survival_error)
@@ -129,7 +133,7 @@ def test_survival_travels(german):
     table, model = german
     rows = table.test.X[:10].copy()
     rows[:, 9:] = np.nan
-    plans = find_recourse(People(rows, table.schema, table.encoder, model), SurvivalSearch(table.train))
+    plans = find_recourse(People(rows, Background.of(table.reference, model)), SurvivalSearch(table.train))
     again = Plans.from_json(plans.to_json())
     assert np.array_equal(again.survival, plans.survival)
     assert plans[0].survival == plans.survival[0]
@@ -158,9 +162,9 @@ def test_another_survival_is_another_advisor(german):
     table, model = german
     rows = table.test.X[:10].copy()
     rows[:, 9:] = np.nan
-    plans = find_recourse(People(rows, table.schema, table.encoder, model), Nearest(table.train))
+    plans = find_recourse(People(rows, Background.of(table.reference, model)), Nearest(table.train))
     with pytest.raises(UnknownNameError, match="class"):
-        survive(plans, table.train, wanted=7)
+        survive(plans, table.train, desired_class=7)
     told = [survive(plans, table.train), survive(plans, table.train), survive(plans, table.train, k=16)]
     first, same, other = (identify(p) for p in told)
     assert first == same != other
@@ -202,17 +206,17 @@ def test_what_is_not_asked_about_is_not_on_the_menu(german):
     rows = table.test.X[:60].copy()
     rows[::2, 14:] = np.nan
     rows[1::2, :4] = np.nan
-    people, lasting = People(rows, table.schema, table.encoder, model), SurvivalSearch(table.train)
+    people, lasting = People(rows, Background.of(table.reference, model)), SurvivalSearch(table.train)
     told = find_recourse(people, lasting)
     lefts = []
 
     class Full(SurvivalSearch):
-        def survival(self, task, found, keys):
-            width = len(task.mask)
-            facts, to = (np.full((len(part), width), np.nan, dtype=np.float32) for part in (task, found))
-            facts[:, task.features], to[:, task.features] = task.facts, found.to
-            lefts.append(np.isnan(super().survival(task, found, keys).chance).mean())
-            return self.completions.survival(Decided(facts, task.group.decision, model), found.case, to)
+        def survival(self, problem, found, keys):
+            width = len(problem.mask)
+            facts, to = (np.full((len(part), width), np.nan, dtype=np.float32) for part in (problem, found))
+            facts[:, problem.features], to[:, problem.features] = problem.facts, found.to
+            lefts.append(np.isnan(super().survival(problem, found, keys).chance).mean())
+            return self.completions.survival(Decided(facts, problem.group.decision, model), found.case, to)
 
     again = find_recourse(people, Full(table.train))
     assert max(lefts) > 0.2
@@ -225,7 +229,7 @@ def test_many_people_are_asked_about_as_few_are(german):
     table, model = german
     rows = table.test.X.copy()
     rows[::2, 14:], rows[1::2, 2:5] = np.nan, np.nan
-    people, lasting = People(rows, table.schema, table.encoder, model), SurvivalSearch(table.train)
+    people, lasting = People(rows, Background.of(table.reference, model)), SurvivalSearch(table.train)
     told = find_recourse(people, lasting)
     kit = (table.schema, table.encoder, model)
     single = [find_recourse(People(rows[[i]], *kit), lasting) for i in range(40)]
@@ -247,7 +251,7 @@ def test_enough_is_enough(german):
     table, model = german
     rows = table.test.X[:80].copy()
     rows[:, 10:] = np.nan
-    people, lasting = People(rows, table.schema, table.encoder, model), SurvivalSearch(table.train)
+    people, lasting = People(rows, Background.of(table.reference, model)), SurvivalSearch(table.train)
     best = [find_recourse(people, s) for s in (lasting, *(lasting.until(c) for c in (0.1, 0.5, 0.9)))]
     survival = [np.where(p.legal, p.survival[p.first], -1.0) for p in best]
     for enough, hasty in zip((0.1, 0.5, 0.9), survival[1:], strict=True):

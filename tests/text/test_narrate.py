@@ -26,8 +26,8 @@ from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import Person, explain
 from edfa.explanation.statements import statements
 from edfa.explanation.support import Support
-from edfa.recourse.plans import Change, NoPlan, Plan
-from edfa.recourse.plans import Reason as NoPlanReason
+from edfa.recourse.plan import Change, NoPlan, Plan
+from edfa.recourse.plan import Reason as NoPlanReason
 from edfa.text import narrate, phrases
 
 LANGUAGES = phrases.LANGUAGES

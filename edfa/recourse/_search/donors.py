@@ -1,7 +1,8 @@
 """Training people as donors of values: what the current view decides about them, and which are nearest."""
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -12,11 +13,10 @@ from edfa.predictors.conditional import smallest
 from edfa.recourse.searcher import SearchProblem
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["LIMIT", "Donors"]
+__all__ = ["LIMIT", "Donors", "Side"]
 
 Metric = Literal["euclidean", "cityblock"]
 LIMIT = 10_000  # donors
-KEPT = 24  # acquired sets, and sides of them, whose donors' places are held in memory
 BLOCK = 200_000  # distances at a time: few enough to stay in a processor's cache
 
 
@@ -35,10 +35,19 @@ class _Axes(NamedTuple):
 class _Space(NamedTuple):
     """Where donors lie along these axes, and how far from the origin, squared."""
 
-    donors: IntArray  # held here, since they are known by their identity
     axes: _Axes
     places: Float64Array
     norms: Float64Array
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Donors on one side of a decision, as indices into ``Donors.rows``."""
+
+    donors: IntArray
+
+    def __len__(self) -> int:
+        return len(self.donors)
 
 
 class Donors:
@@ -49,65 +58,67 @@ class Donors:
     """
 
     def __init__(
-        self, rows: Float32Array, ordered: BoolArray, metric: Metric = "euclidean", limit: int = LIMIT
+        self,
+        rows: Float32Array,
+        ordered: BoolArray,
+        cache: ModelCache,
+        metric: Metric = "euclidean",
+        limit: int = LIMIT,
     ) -> None:
         self.number = np.sort(np.random.default_rng(0).permutation(len(rows))[:limit])
         self.rows = np.ascontiguousarray(rows[self.number])
-        self.ordered, self.metric = ordered, metric
+        self.ordered, self.metric, self.cache = ordered, metric, cache
         self.support = Support.of(rows)
         self.scale = [float(np.ptp(values)) or 1.0 for values in self.support.values]
-        self._views = ModelCache(4 * KEPT)
-        self._spaces = ModelCache(KEPT)
 
-    def decided(self, task: SearchProblem) -> IntArray:
+    def decided(self, problem: SearchProblem) -> IntArray:
         """What the task's view decides about every donor."""
 
         def decide() -> IntArray:
-            return task.predictor.decide(task.ask(np.ascontiguousarray(self.rows[:, task.features])))
+            return problem.predictor.decide(problem.predict(np.ascontiguousarray(self.rows[:, problem.features])))
 
-        found: IntArray = self._views.get(task.predictor, task.mask, "decisions", decide)
-        return found
+        return self.cache.get(problem.predictor, problem.mask, ("decided", self), decide)
 
-    def side(self, task: SearchProblem, now: int, truth: Int64Array | None = None) -> IntArray:
-        """The donors who are where those who are decided ``now`` want to be: the same array for the same question.
+    def side(self, problem: SearchProblem, now: int, truth: Int64Array | None = None) -> Side:
+        """The donors whose decision would be recourse for people who are decided ``now``.
 
-        With the ``truth`` about the donors, only those of whom it is true.
+        ``truth`` are the donors' own classes (donors,): then only those who are decided as they truly are.
         """
 
-        def choose() -> tuple[IntArray, Any]:
-            decided = self.decided(task)
-            there = decided != now if task.wanted is None else decided == task.wanted
+        def choose() -> Side:
+            decided = self.decided(problem)
+            there = decided != now if problem.desired_class is None else decided == problem.desired_class
             if truth is not None:
-                there &= np.asarray(task.predictor.classes_)[decided] == truth
-            return np.flatnonzero(there), truth
+                there &= decided == truth
+            return Side(np.flatnonzero(there))
 
-        found: IntArray = self._views.get(task.predictor, task.mask, ("side", now, task.wanted, id(truth)), choose)[0]
-        return found
+        name = "side", self, now, problem.desired_class, truth is not None
+        return self.cache.get(problem.predictor, problem.mask, name, choose)
 
-    def nearest(self, task: SearchProblem, case: IntArray, donors: IntArray, k: int) -> IntArray:
+    def nearest(self, problem: SearchProblem, case: IntArray, side: Side, k: int) -> IntArray:
         """The k nearest of these donors to each of these cases, nearest first; fewer where there are fewer.
 
         Where donors lie is kept for as long as the same array of them is asked about.
         """
-        k = min(k, len(donors))
+        k = min(k, len(side))
         found = np.empty((len(case), k), dtype=np.intp)
         if not k or not len(case):
             return found
-        space = self._space(task, donors)
-        step = max(1, BLOCK // len(donors))
+        space = self._space(problem, side)
+        step = max(1, BLOCK // len(side))
         for first in range(0, len(case), step):
             part = slice(first, first + step)
-            ours = self._place(space.axes, task.facts[case[part]])
+            ours = self._place(space.axes, problem.facts[case[part]])
             # What is the same for all donors of one case is left out: it does not change their order.
             if self.metric == "cityblock":
                 found[part] = _smallest(cdist(ours, space.places, "cityblock"), k)
             else:
                 found[part] = _smallest(space.norms - 2 * ours @ space.places.T, k)
-        return donors[found]
+        return side.donors[found]
 
-    def gap(self, task: SearchProblem, rows: Float32Array) -> Float64Array:
+    def gap(self, problem: SearchProblem, rows: Float32Array) -> Float64Array:
         """How far rows are from the nearest donor of all (a root of squares)."""
-        space, found = self._space(task, self._everyone), np.empty(len(rows))
+        space, found = self._space(problem, self._everyone), np.empty(len(rows))
         step = max(1, BLOCK // len(self.rows))
         for first in range(0, len(rows), step):
             part = slice(first, first + step)
@@ -116,19 +127,19 @@ class Donors:
         return np.sqrt(np.maximum(np.round(found, 6), 0))
 
     @cached_property
-    def _everyone(self) -> IntArray:
-        return np.arange(len(self.rows))
+    def _everyone(self) -> Side:
+        return Side(np.arange(len(self.rows)))
 
-    def _space(self, task: SearchProblem, donors: IntArray) -> _Space:
+    def _space(self, problem: SearchProblem, side: Side) -> _Space:
         def make() -> _Space:
-            axes = self._axes(task.features)
-            places = self._place(axes, self.rows[donors][:, task.features])
+            axes = self._axes(problem.features)
+            places = self._place(axes, self.rows[side.donors][:, problem.features])
             # The last axis parts donors at the same distance by their order, whatever the batch.
-            order = 1e-9 * np.arange(len(donors))
+            order = 1e-9 * np.arange(len(side))
             places[:, -1] = np.sqrt(order) if self.metric == "euclidean" else order
-            return _Space(donors, axes, places, np.einsum("ij,ij->i", places, places))
+            return _Space(axes, places, np.einsum("ij,ij->i", places, places))
 
-        return self._spaces.get(task.predictor, task.mask, ("space", id(donors)), make)
+        return self.cache.get(problem.predictor, problem.mask, ("space", self, side), make, large=True)
 
     def _axes(self, features: IntArray) -> _Axes:
         one = np.zeros(1, dtype=np.float32)

@@ -18,21 +18,21 @@ STARTS = 3  # of each case, beside itself
 STILL = 1e-3  # of the range: what moves less stays as it is
 
 
-def starts(task: SearchProblem, found: Candidates) -> tuple[IntArray, Float32Array]:
+def starts(problem: SearchProblem, found: Candidates) -> tuple[IntArray, Float32Array]:
     """Each case as it is, then with the plans of least effort: case and change sets, those of a case together."""
-    cost = effort(task.rules, task.mask, task.facts[found.case], found.to)
+    cost = effort(problem.actions, problem.mask, problem.facts[found.case], found.to)
     order = np.lexsort((cost, found.case))
     case = found.case[order]
     order = order[np.arange(len(case)) - np.searchsorted(case, case) < STARTS]
-    itself = np.full_like(task.facts, np.nan)
-    return np.r_[np.arange(len(task)), found.case[order]], np.concatenate([itself, found.to[order]])
+    itself = np.full_like(problem.facts, np.nan)
+    return np.r_[np.arange(len(problem)), found.case[order]], np.concatenate([itself, found.to[order]])
 
 
 @dataclass(frozen=True, eq=False)
 class Slope:
     """How far cases are on the right side, as a function of their numbers. ``columns`` are those that may move."""
 
-    task: SearchProblem
+    problem: SearchProblem
     case: IntArray
     start: Tensor
     columns: IntArray
@@ -40,19 +40,21 @@ class Slope:
     logits: Any
 
     @classmethod
-    def of(cls, task: SearchProblem, case: IntArray, to: Float32Array) -> "Slope":
+    def of(cls, problem: SearchProblem, case: IntArray, to: Float32Array) -> "Slope":
         """From these change sets on."""
-        model: Any = task.predictor
-        mask = task.mask & model.varies_
+        model: Any = problem.predictor
+        mask = problem.mask & model.varies_
         while hasattr(model, "predictor_"):
             model = model.predictor_
             mask = mask & model.varies_
-        seen, logits = np.flatnonzero(mask[task.features]), model.differentiable(mask)
-        free = task.features[task.free]
-        columns = task.free[task.rules.measured[free] & np.array([len(task.rules.values[f]) > 0 for f in free])]
-        spread = torch.from_numpy(task.rules.spread[task.features[columns]])
-        rows = torch.from_numpy(task.changed(case, to)).double()
-        return cls(task, case, rows, columns, spread, lambda known: logits(known[:, seen]))
+        seen, logits = np.flatnonzero(mask[problem.features]), model.differentiable(mask)
+        free = problem.features[problem.free]
+        columns = problem.free[
+            problem.actions.continuous[free] & np.array([len(problem.actions.values[f]) > 0 for f in free])
+        ]
+        spread = torch.from_numpy(problem.actions.value_range[problem.features[columns]])
+        rows = torch.from_numpy(problem.apply(case, to)).double()
+        return cls(problem, case, rows, columns, spread, lambda known: logits(known[:, seen]))
 
     def rows(self, moved: Tensor) -> Tensor:
         """Whole rows, with each number moved by so many of its ranges."""
@@ -63,29 +65,32 @@ class Slope:
     def margin(self, rows: Tensor) -> Tensor:
         """Above zero where the wanted class, or any but today's, is the likelier."""
         told = self.logits(rows)
-        if self.task.wanted is None:
-            mine = torch.from_numpy(self.task.group.decision[self.case])[:, None]
+        if self.problem.desired_class is None:
+            mine = torch.from_numpy(self.problem.group.decision[self.case])[:, None]
             sign = -1
         else:
-            mine = torch.full((len(rows), 1), self.task.wanted)
+            mine = torch.full((len(rows), 1), self.problem.desired_class)
             sign = 1
         others = told.scatter(1, mine, -torch.inf).logsumexp(dim=1)
         return torch.as_tensor(sign * (told.gather(1, mine)[:, 0] - others))
 
     def bounds(self) -> tuple[Tensor, Tensor]:
         """How far each number may move, in its ranges: within the values and in the direction that are permitted."""
-        rules, features = self.task.rules, self.task.features[self.columns]
-        own = self.task.facts[self.case][:, self.columns].astype(float)
-        low = np.array([rules.values[f][0] for f in features]) + 0 * own
-        high = np.array([rules.values[f][-1] for f in features]) + 0 * own
-        low, high = np.where(rules.way[features] > 0, own, low), np.where(rules.way[features] < 0, own, high)
+        actions, features = self.problem.actions, self.problem.features[self.columns]
+        own = self.problem.facts[self.case][:, self.columns].astype(float)
+        low = np.array([actions.values[f][0] for f in features]) + 0 * own
+        high = np.array([actions.values[f][-1] for f in features]) + 0 * own
+        low, high = (
+            np.where(actions.direction[features] > 0, own, low),
+            np.where(actions.direction[features] < 0, own, high),
+        )
         here = self.start[:, self.columns]
         ends = [torch.minimum(torch.from_numpy(low), here), torch.maximum(torch.from_numpy(high), here)]
         return (ends[0] - here) / self.spread, (ends[1] - here) / self.spread
 
     def length(self, moved: Tensor) -> Tensor:
         """How far the numbers are from the case's own, in ranges."""
-        own = torch.from_numpy(self.task.facts[self.case][:, self.columns]).double()
+        own = torch.from_numpy(self.problem.facts[self.case][:, self.columns]).double()
         return ((self.start[:, self.columns] - own) / self.spread + moved).abs()
 
     def found(self, moved: Tensor, to: Float32Array, kept: Tensor) -> Candidates:
@@ -93,21 +98,21 @@ class Slope:
         rows, still = self.rows(moved).numpy(), (self.length(moved) < STILL).numpy()
         to = to.copy()
         for i, column in enumerate(self.columns):
-            to[:, column] = self.task.rules.snap(int(self.task.features[column]), rows[:, column])
+            to[:, column] = self.problem.actions.snap(int(self.problem.features[column]), rows[:, column])
             to[still[:, i], column] = np.nan
         return Candidates.of(self.case, to).take(kept.numpy())
 
 
-def robust(task: SearchProblem, near: Candidates, noise: Noise, rate: float, steps: int) -> Candidates:
+def robust(problem: SearchProblem, near: Candidates, noise: Noise, rate: float, steps: int) -> Candidates:
     """PROBE's descent: until the closed form of the invalidation rate is low enough, on the shortest way.
 
     To first order, noise of covariance S turns the margin g into a normal variable, so that the rate is
     1 - Φ(g / sqrt(∇g' S ∇g)).
     """
-    case, to = starts(task, near)
-    slope = Slope.of(task, case, to)
+    case, to = starts(problem, near)
+    slope = Slope.of(problem, case, to)
     if not len(slope.columns):
-        return Candidates.none(task)
+        return Candidates.none(problem)
     low, high = slope.bounds()
     moved = torch.zeros(len(case), len(slope.columns), dtype=torch.float64, requires_grad=True)
     descent = torch.optim.Adam([moved], lr=0.02, amsgrad=True)
@@ -135,16 +140,16 @@ def robust(task: SearchProblem, near: Candidates, noise: Noise, rate: float, ste
     return slope.found(best, to, length.isfinite())
 
 
-def different(task: SearchProblem, near: Candidates, plans: int, steps: int) -> Candidates:
+def different(problem: SearchProblem, near: Candidates, plans: int, steps: int) -> Candidates:
     """DiCE's descent: k plans each that are recourse, near, and apart from each other (a determinant)."""
-    case, to = starts(task, near)
+    case, to = starts(problem, near)
     case, to, block = np.repeat(case, plans), np.repeat(to, plans, axis=0), (len(case), plans)
-    slope = Slope.of(task, case, to)
+    slope = Slope.of(problem, case, to)
     if not len(slope.columns):
-        return Candidates.none(task)
+        return Candidates.none(problem)
     low, high = slope.bounds()
     # All start near the person, each a little elsewhere.
-    begin = torch.from_numpy(task.random.normal(scale=0.05, size=(plans, len(slope.columns)))).repeat(block[0], 1)
+    begin = torch.from_numpy(problem.random.normal(scale=0.05, size=(plans, len(slope.columns)))).repeat(block[0], 1)
     moved = begin.clamp(low, high).requires_grad_(True)
     descent = torch.optim.Adam([moved], lr=0.05)
     best, found = moved.detach().clone(), torch.zeros(len(case), dtype=torch.bool)

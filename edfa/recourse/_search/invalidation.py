@@ -39,58 +39,58 @@ class Noise:
         points = Sobol(width, rng=np.random.default_rng(self.seed)).random(self.draws)
         return np.asarray(np.clip(points, 1e-9, 1 - 1e-9))
 
-    def scale(self, task: SearchProblem) -> Float64Array:
+    def scale(self, problem: SearchProblem) -> Float64Array:
         """The standard deviation on each known feature; zero where there is no noise."""
-        rules, features = task.rules, task.features
-        return np.where(rules.measured[features], self.sigma * rules.spread[features], 0.0)
+        actions, features = problem.actions, problem.features
+        return np.where(actions.continuous[features], self.sigma * actions.value_range[features], 0.0)
 
-    def rate(self, task: SearchProblem, case: IntArray, to: Float32Array) -> Float64Array:
+    def rate(self, problem: SearchProblem, case: IntArray, to: Float32Array) -> Float64Array:
         """The invalidation rate of change sets."""
-        noisy = ~np.isnan(to) & (self.scale(task) > 0)
+        noisy = ~np.isnan(to) & (self.scale(problem) > 0)
         found = np.zeros(len(case))
         alone = (noisy.sum(axis=1) == 1) & ((~np.isnan(to)).sum(axis=1) == 1)
-        for k, feature in enumerate(task.group.features):
-            column = int(np.searchsorted(task.features, feature))
+        for k, feature in enumerate(problem.group.features):
+            column = int(np.searchsorted(problem.features, feature))
             rows = np.flatnonzero(alone & noisy[:, column])
-            if len(rows) and self.exact(task, k):
-                found[rows] = self._sum(task, k, case[rows], to[rows, column])
+            if len(rows) and self.exact(problem, k):
+                found[rows] = self._sum(problem, k, case[rows], to[rows, column])
                 noisy[rows] = False
         rows = np.flatnonzero(noisy.any(axis=1))
-        found[rows] = self._share(task, case[rows], to[rows], noisy[rows])
+        found[rows] = self._share(problem, case[rows], to[rows], noisy[rows])
         return found
 
-    def exact(self, task: SearchProblem, k: int) -> bool:
+    def exact(self, problem: SearchProblem, k: int) -> bool:
         """Whether the sweep has tried every cell of its k-th feature."""
-        tries = task.group.tries[k]
+        tries = problem.group.tries[k]
         return bool((tries.lower < tries.upper).all())
 
-    def by_value(self, task: SearchProblem, k: int, values: Float32Array) -> Float64Array:
+    def by_value(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
         """The rate of every single change of the k-th swept feature to each value, (cases, values): one product."""
-        return np.asarray(self.fails(task, k) @ self._weights(task, k, values).T)
+        return np.asarray(self.fails(problem, k) @ self._weights(problem, k, values).T)
 
-    def _sum(self, task: SearchProblem, k: int, case: IntArray, values: Float32Array) -> Float64Array:
-        return np.asarray((self.fails(task, k)[case] * self._weights(task, k, values)).sum(axis=1))
+    def _sum(self, problem: SearchProblem, k: int, case: IntArray, values: Float32Array) -> Float64Array:
+        return np.asarray((self.fails(problem, k)[case] * self._weights(problem, k, values)).sum(axis=1))
 
-    def fails(self, task: SearchProblem, k: int) -> BoolArray:
+    def fails(self, problem: SearchProblem, k: int) -> BoolArray:
         """Which cells of the k-th swept feature are no recourse, (cases, cells)."""
-        return ~task.turning[:, slice(*task.group.grid.starts[k : k + 2])]
+        return ~problem.single_recourse[:, slice(*problem.group.grid.starts[k : k + 2])]
 
-    def _weights(self, task: SearchProblem, k: int, values: Float32Array) -> Float64Array:
+    def _weights(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
         """How likely noise around each value is to end in each cell, (values, cells)."""
-        tries, feature = task.group.tries[k], task.group.features[k]
-        scale = self.sigma * task.rules.spread[feature]
+        tries, feature = problem.group.tries[k], problem.group.features[k]
+        scale = self.sigma * problem.actions.value_range[feature]
         upper, lower = ((ends.astype(float) - values[:, None]) / scale for ends in (tries.upper, tries.lower))
         return np.asarray(ndtr(upper) - ndtr(lower))
 
-    def _share(self, task: SearchProblem, case: IntArray, to: Float32Array, noisy: BoolArray) -> Float64Array:
+    def _share(self, problem: SearchProblem, case: IntArray, to: Float32Array, noisy: BoolArray) -> Float64Array:
         """Of draws."""
         if not len(case):
             return np.zeros(0)
         # Drawn for all features, known or not, so that a feature's noise is the same in every state.
-        noise = (self.standard(len(task.mask))[:, task.features] * self.scale(task)).astype(np.float32)
+        noise = (self.standard(len(problem.mask))[:, problem.features] * self.scale(problem)).astype(np.float32)
         found = np.empty(len(case))
         for part in np.array_split(np.arange(len(case)), -(-len(case) // 1024)):
-            rows = task.changed(case[part], to[part])[:, None, :] + noise * noisy[part][:, None, :]
-            chances = task.ask(rows.reshape(-1, to.shape[1])).reshape(len(part), self.draws, -1)
-            found[part] = 1 - task.reaches(case[part], chances).mean(axis=1)
+            rows = problem.apply(case[part], to[part])[:, None, :] + noise * noisy[part][:, None, :]
+            probabilities = problem.predict(rows.reshape(-1, to.shape[1])).reshape(len(part), self.draws, -1)
+            found[part] = 1 - problem.is_recourse(case[part], probabilities).mean(axis=1)
         return found

@@ -45,14 +45,14 @@ def without_one(to: Float32Array) -> tuple[IntArray, Float32Array]:
     return row, smaller
 
 
-def confirm(searcher: Searcher, task: SearchProblem, found: Candidates) -> Candidates:
+def confirm(searcher: Searcher, problem: SearchProblem, found: Candidates) -> Candidates:
     """Those that break no rule and are recourse; a value of one's own is no change."""
-    to = np.where(found.to == task.facts[found.case], np.float32(np.nan), found.to)
+    to = np.where(found.to == problem.facts[found.case], np.float32(np.nan), found.to)
     found = Candidates(found.case, to, found.donor)
-    found = distinct(found.take(task.rules.clean(task.mask, task.facts[found.case], to)))
-    chances = task.ask(task.changed(found.case, found.to))
-    kept = searcher.keeps(task, found.case, found.to, chances)
-    return Candidates(found.case, found.to, found.donor, chances).take(kept)
+    found = distinct(found.take(problem.actions.allows(problem.mask, problem.facts[found.case], to)))
+    probabilities = problem.predict(problem.apply(found.case, found.to))
+    kept = searcher.keeps(problem, found.case, found.to, probabilities)
+    return Candidates(found.case, found.to, found.donor, probabilities).take(kept)
 
 
 def distinct(found: Candidates) -> Candidates:
@@ -68,53 +68,55 @@ def distinct(found: Candidates) -> Candidates:
     return found.take(np.sort(order[new]))
 
 
-def affordable(task: SearchProblem, found: Candidates) -> Candidates:
+def affordable(problem: SearchProblem, found: Candidates) -> Candidates:
     """Those within the effort that the person can make."""
-    most = task.rules.constraints.max_effort
+    most = problem.actions.constraints.max_effort
     if most is None:
         return found
-    return found.take(effort(task.rules, task.mask, task.facts[found.case], found.to) <= most + 1e-9)
+    return found.take(effort(problem.actions, problem.mask, problem.facts[found.case], found.to) <= most + 1e-9)
 
 
-def minimise(searcher: Searcher, task: SearchProblem, found: Candidates) -> Candidates:
+def minimise(searcher: Searcher, problem: SearchProblem, found: Candidates) -> Candidates:
     """No proper subset of a plan's changes is good enough (checked in full up to six changes)."""
-    found = distinct(_undo_one_by_one(searcher, task, found))
+    found = distinct(_undo_one_by_one(searcher, problem, found))
     plan, smaller = proper_subsets(found.to)
-    told, fine = _try(searcher, task, found.case[plan], smaller)
+    told, fine = _try(searcher, problem, found.case[plan], smaller)
     plan, smaller, told = plan[fine], smaller[fine], told[fine]
-    cost = effort(task.rules, task.mask, task.facts[found.case[plan]], smaller)
+    cost = effort(problem.actions, problem.mask, problem.facts[found.case[plan]], smaller)
     order = np.lexsort((cost, (~np.isnan(smaller)).sum(axis=1), plan))
     best = order[np.r_[True, plan[order][1:] != plan[order][:-1]]] if len(order) else order
-    to, chances = found.to.copy(), np.array(found.chances)
-    to[plan[best]], chances[plan[best]] = smaller[best], told[best]
-    return distinct(Candidates(found.case, to, found.donor, chances))
+    to, probabilities = found.to.copy(), np.array(found.probabilities)
+    to[plan[best]], probabilities[plan[best]] = smaller[best], told[best]
+    return distinct(Candidates(found.case, to, found.donor, probabilities))
 
 
-def _undo_one_by_one(searcher: Searcher, task: SearchProblem, found: Candidates) -> Candidates:
+def _undo_one_by_one(searcher: Searcher, problem: SearchProblem, found: Candidates) -> Candidates:
     """As long as a change can be undone, undo the one that costs the least of the score."""
-    to, chances, open_ = found.to.copy(), np.array(found.chances), np.arange(len(found))
+    to, probabilities, open_ = found.to.copy(), np.array(found.probabilities), np.arange(len(found))
     while len(open_):
         plan, column = np.nonzero(~np.isnan(to[open_]))
         tried = to[open_[plan]]
         tried[np.arange(len(plan)), column] = np.nan
-        told, fine = _try(searcher, task, found.case[open_[plan]], tried)
-        score = np.where(fine, task.score(found.case[open_[plan]], told), -1.0)
+        told, fine = _try(searcher, problem, found.case[open_[plan]], tried)
+        score = np.where(fine, problem.score(found.case[open_[plan]], told), -1.0)
         order = np.lexsort((-score, plan))
         best = order[np.r_[True, plan[order][1:] != plan[order][:-1]]]
         best = best[score[best] >= 0]
         open_ = open_[plan[best]]
-        to[open_], chances[open_] = tried[best], told[best]
-    return Candidates(found.case, to, found.donor, chances)
+        to[open_], probabilities[open_] = tried[best], told[best]
+    return Candidates(found.case, to, found.donor, probabilities)
 
 
-def _try(searcher: Searcher, task: SearchProblem, case: IntArray, to: Float32Array) -> tuple[Float64Array, BoolArray]:
+def _try(
+    searcher: Searcher, problem: SearchProblem, case: IntArray, to: Float32Array
+) -> tuple[Float64Array, BoolArray]:
     """What the model says, and which are good enough and break no rule: undoing can part what belongs together."""
-    chances = task.ask(task.changed(case, to))
-    fine = (~np.isnan(to)).any(axis=1) & task.rules.together(task.mask, task.facts[case], to)
-    return chances, fine & searcher.keeps(task, case, to, chances)
+    probabilities = problem.predict(problem.apply(case, to))
+    fine = (~np.isnan(to)).any(axis=1) & problem.actions.seen_together(problem.mask, problem.facts[case], to)
+    return probabilities, fine & searcher.keeps(problem, case, to, probabilities)
 
 
-def undominated(task: SearchProblem, found: Candidates) -> Candidates:
+def undominated(problem: SearchProblem, found: Candidates) -> Candidates:
     """Without plans that change the same features in the same direction, and none of them less, than another does."""
     if len(found) < 2:
         return found
@@ -127,8 +129,8 @@ def undominated(task: SearchProblem, found: Candidates) -> Candidates:
     run[1:] = new.cumsum()
     if new.all():
         return found
-    step = np.where(changed, found.to - task.facts[found.case], 0)[order]
-    ordered = task.rules.ordered[task.features]
+    step = np.where(changed, found.to - problem.facts[found.case], 0)[order]
+    ordered = problem.actions.ordered[problem.features]
     beaten = np.zeros(len(order), dtype=bool)
     for apart in range(1, int(np.bincount(run).max())):
         first = np.flatnonzero(run[apart:] == run[:-apart])

@@ -20,32 +20,34 @@ class Lengths(NamedTuple):
     effort: Float64Array
 
 
-def lengths(rules: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Lengths:
+def lengths(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Lengths:
     """Of change sets (a row each, NaN: unchanged), the columns being the known features."""
-    changed, share = _moved(rules, mask, facts, to)
-    mixed = np.where(rules.ordered[mask], share, changed)
+    changed, share = _moved(actions, mask, facts, to)
+    mixed = np.where(actions.ordered[mask], share, changed)
     l2, heom = (np.sqrt((part * part).sum(axis=1)) for part in (share, mixed))
-    return Lengths(changed.sum(axis=1), l2, heom, _effort(rules, mask, changed, share))
+    return Lengths(changed.sum(axis=1), l2, heom, _effort(actions, mask, changed, share))
 
 
-def effort(rules: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
+def effort(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
     """What the changes cost the person."""
-    return _effort(rules, mask, *_moved(rules, mask, facts, to))
+    return _effort(actions, mask, *_moved(actions, mask, facts, to))
 
 
-def _moved(rules: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> tuple[BoolArray, Float64Array]:
+def _moved(
+    actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array
+) -> tuple[BoolArray, Float64Array]:
     """What is changed, and by what share of its range; away from a value that is no measurement: by all of it."""
     changed = ~np.isnan(to)
-    share = np.where(changed, np.abs(to - facts), 0) / rules.spread[mask]
-    for feature in rules.stated:
+    share = np.where(changed, np.abs(to - facts), 0) / actions.value_range[mask]
+    for feature in actions.with_special_values:
         if mask[feature] and changed[:, (column := int(np.count_nonzero(mask[:feature])))].any():
-            share[changed[:, column] & np.isin(facts[:, column], rules.states[feature]), column] = 1
+            share[changed[:, column] & np.isin(facts[:, column], actions.special_values[feature]), column] = 1
     return changed, share
 
 
-def _effort(rules: ActionSet, mask: BoolArray, changed: BoolArray, share: Float64Array) -> Float64Array:
-    units = np.where(rules.ordered[mask], share * rules.spread[mask], changed)
-    return np.asarray(units @ rules.effort[mask])
+def _effort(actions: ActionSet, mask: BoolArray, changed: BoolArray, share: Float64Array) -> Float64Array:
+    units = np.where(actions.ordered[mask], share * actions.value_range[mask], changed)
+    return np.asarray(units @ actions.effort[mask])
 
 
 def diverse(of: IntArray, places: Float64Array, k: int) -> IntArray:
@@ -74,14 +76,14 @@ def diverse(of: IntArray, places: Float64Array, k: int) -> IntArray:
     return np.flatnonzero(taken)
 
 
-def apart(rules: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
+def apart(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
     """Where plans lie for ``diverse``: which features they change, and by how much or to which level."""
-    changed, ordered = ~np.isnan(to), rules.ordered[mask]
-    moved = np.where(changed, to - facts, 0) / rules.spread[mask]
+    changed, ordered = ~np.isnan(to), actions.ordered[mask]
+    moved = np.where(changed, to - facts, 0) / actions.value_range[mask]
     levels = [
-        (to[:, [c]] == rules.support.values[f]) / np.sqrt(2)
+        (to[:, [c]] == actions.support.values[f]) / np.sqrt(2)
         for c, f in enumerate(np.flatnonzero(mask))
-        if not rules.ordered[f] and changed[:, c].any()
+        if not actions.ordered[f] and changed[:, c].any()
     ]
     return np.concatenate([changed / np.sqrt(2), moved[:, ordered], *levels], axis=1)
 

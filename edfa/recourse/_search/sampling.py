@@ -14,37 +14,37 @@ __all__ = ["Draws", "drawn"]
 class Draws:
     """For each draw an order of the free features and a chance for each: (draws, free features)."""
 
-    task: SearchProblem
+    problem: SearchProblem
     order: IntArray
     chance: Float64Array
 
     @classmethod
-    def of(cls, task: SearchProblem, count: int) -> "Draws":
+    def of(cls, problem: SearchProblem, count: int) -> "Draws":
         """From the task's own stream; a feature has a stream of its own in it."""
-        shape = (count, len(task.free))
-        return cls(task, np.argsort(task.random.random(shape), axis=1), task.random.random(shape))
+        shape = (count, len(problem.free))
+        return cls(problem, np.argsort(problem.random.random(shape), axis=1), problem.random.random(shape))
 
     def changes(self, case: IntArray, size: int) -> Candidates:
         """For every case and draw, new values of the first ``size`` features of the order."""
-        task, count = self.task, len(self.order)
-        to = np.full((len(case), count, len(task.features)), np.nan, dtype=np.float32)
-        for k, column in enumerate(task.free):
+        problem, count = self.problem, len(self.order)
+        to = np.full((len(case), count, len(problem.features)), np.nan, dtype=np.float32)
+        for k, column in enumerate(problem.free):
             rows = np.flatnonzero((self.order[:, :size] == k).any(axis=1))
-            to[:, rows, column] = drawn(task, int(column), case, self.chance[rows, k])
+            to[:, rows, column] = drawn(problem, int(column), case, self.chance[rows, k])
         return Candidates.of(np.repeat(case, count), to.reshape(-1, to.shape[2]))
 
 
-def drawn(task: SearchProblem, column: int, case: IntArray, chance: Float64Array) -> Float32Array:
+def drawn(problem: SearchProblem, column: int, case: IntArray, chance: Float64Array) -> Float32Array:
     """A permitted value for each case and chance, as frequent as among training people; NaN where there is none."""
-    feature, own = int(task.features[column]), task.facts[case, column]
-    values, way = task.rules.values[feature], task.rules.way[feature]
+    feature, own = int(problem.features[column]), problem.facts[case, column]
+    values, way = problem.actions.values[feature], problem.actions.direction[feature]
     if not len(values):
         return np.full((len(case), len(chance)), np.nan, dtype=np.float32)
-    support = task.rules.support
+    support = problem.actions.support
     share = np.cumsum(support.shares[feature][np.searchsorted(support.values[feature], values)])
     steps = np.r_[0.0, share]
     low = steps[np.searchsorted(values, own, side="right")] if way > 0 else np.zeros(len(case))
     high = steps[np.searchsorted(values, own, side="left")] if way < 0 else np.full(len(case), share[-1])
     place = np.searchsorted(share, low[:, None] + chance * (high - low)[:, None], side="right")
     found = values[np.minimum(place, len(values) - 1)]
-    return np.where(task.rules.permits(feature, own[:, None], found), found, np.float32(np.nan))
+    return np.where(problem.actions.permits(feature, own[:, None], found), found, np.float32(np.nan))

@@ -1,7 +1,6 @@
 """Every single change that may be proposed to the cases of a task, and what it would do: read off the sweep."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +11,8 @@ from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int32Ar
 __all__ = ["Layout", "SingleChanges", "belongs", "interval", "layout_of"]
 
 
-class Layout(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Layout:
     """Options of a task: of an ordered feature, a cell of values that holds a permitted one; of a category, a level.
 
     Of each option: the feature, its ``column`` among the known ones and its place among the free ones (``owner``);
@@ -38,15 +38,15 @@ class Layout(NamedTuple):
     place: IntArray
     spans: BoolArray
 
-    def options(self, task: SearchProblem, rows: Float32Array) -> Int32Array:
+    def options(self, problem: SearchProblem, rows: Float32Array) -> Int32Array:
         """The option that each value is, or -1: (rows, free features). Rows have the known features."""
         found = np.full((len(rows), len(self.first) - 1), -1, dtype=np.int32)
-        for k, feature in enumerate(task.group.features):
+        for k, feature in enumerate(problem.group.features):
             first, end = self.first[k], self.first[k + 1]
-            values = rows[:, task.group.grid.columns[k]]
+            values = rows[:, problem.group.grid.columns[k]]
             if end == first:
                 continue
-            ordered, grid = task.rules.ordered[feature], task.group.grid
+            ordered, grid = problem.actions.ordered[feature], problem.group.grid
             known: AnyArray = self.try_[first:end] - grid.starts[k] if ordered else self.low[first:end]
             sought = _nearest(grid.tries[k], values) if ordered else values
             place = np.minimum(np.searchsorted(known, sought), end - first - 1)
@@ -54,24 +54,26 @@ class Layout(NamedTuple):
         return found
 
 
-def layout_of(task: SearchProblem) -> Layout:
-    """Kept with the rules, for the next people."""
-    found: Layout = task.rules.kept.get(task.predictor, task.mask, ("layout", task.group.features), lambda: _make(task))
-    return found
+def layout_of(problem: SearchProblem) -> Layout:
+    """The layout of the problem's single changes; cached, since it is the same for all who know the same."""
+    name = "layout", problem.actions, problem.group.features
+    return problem.actions.cache.get(problem.predictor, problem.mask, name, lambda: _make(problem))
 
 
-def _make(task: SearchProblem) -> Layout:
-    grid, rules = task.group.grid, task.rules
-    parts = [_options(task, k) for k in range(len(grid.features))]
+def _make(problem: SearchProblem) -> Layout:
+    grid, actions = problem.group.grid, problem.actions
+    parts = [_options(problem, k) for k in range(len(grid.features))]
     first = np.cumsum([0, *(len(place) for place, _, _ in parts)])
     owner = np.repeat(np.arange(len(parts)), np.diff(first))
     none = np.zeros(0, dtype=np.float32)
     low, high = (np.concatenate([none, *(part[i] for part in parts)]) for i in (1, 2))
     try_ = np.concatenate([owner[:0], *(part[0] + start for part, start in zip(parts, grid.starts, strict=False))])
     features = np.array(grid.features, dtype=np.intp)
-    spans = [rules.ordered[f] and (told or not rules.measured[f]) for f, told in zip(features, grid.told, strict=True)]
-    ends = [_ends(tries, rules.values[f]) for f, tries in zip(features, grid.tries, strict=True)]
-    place = np.full(len(task.features), -1, dtype=np.intp)
+    spans = [
+        actions.ordered[f] and (told or not actions.continuous[f]) for f, told in zip(features, grid.told, strict=True)
+    ]
+    ends = [_ends(tries, actions.values[f]) for f, tries in zip(features, grid.tries, strict=True)]
+    place = np.full(len(problem.features), -1, dtype=np.intp)
     place[grid.columns] = np.arange(len(features))
     return Layout(
         feature=features[owner],
@@ -83,7 +85,7 @@ def _make(task: SearchProblem) -> Layout:
         value=grid.value[try_],
         low=low,
         high=high,
-        ordered=rules.ordered[features[owner]],
+        ordered=actions.ordered[features[owner]],
         first=first,
         least=np.concatenate([none, *(least for least, _ in ends)]),
         last=np.concatenate([none, *(last for _, last in ends)]),
@@ -92,13 +94,13 @@ def _make(task: SearchProblem) -> Layout:
     )
 
 
-def _options(task: SearchProblem, k: int) -> tuple[IntArray, Float32Array, Float32Array]:
+def _options(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array, Float32Array]:
     """Of an ordered feature, one option a try that holds a permitted value; of a category, one a permitted level."""
-    feature = task.group.features[k]
-    values = task.rules.values[feature]
-    place = belongs(task.group.tries[k], values)
+    feature = problem.group.features[k]
+    values = problem.actions.values[feature]
+    place = belongs(problem.group.tries[k], values)
     values, place = values[place >= 0], place[place >= 0]
-    if not task.rules.ordered[feature] or not len(values):
+    if not problem.actions.ordered[feature] or not len(values):
         return place, values, values
     found, first = np.unique(place, return_index=True)
     return found, values[first], values[np.r_[first[1:], len(values)] - 1]
@@ -138,26 +140,26 @@ class SingleChanges:
     What is proposed of a cell of values is the nearest permitted one in it. ``turns`` says which are recourse.
     """
 
-    task: SearchProblem
+    problem: SearchProblem
     layout: Layout
     to: Float32Array
     turns: BoolArray
 
     @classmethod
-    def of(cls, task: SearchProblem) -> "SingleChanges":
+    def of(cls, problem: SearchProblem) -> "SingleChanges":
         """The options of all free features."""
-        layout = layout_of(task)
-        own = task.facts[:, layout.column]
+        layout = layout_of(problem)
+        own = problem.facts[:, layout.column]
         above = own < layout.lower
         mine = ~above & ((own < layout.upper) | (own == layout.value))
         # The lowest value of an option to those below it, the highest to those above.
         offer = np.where(above, layout.low, layout.high)
-        fine = ~mine & task.rules.proposes(layout.feature, own, offer)
+        fine = ~mine & problem.actions.permits_value(layout.feature, own, offer)
         to = np.where(fine, offer, np.float32(np.nan))
-        turns = task.turning[:, layout.try_] & fine
-        if task.rules.seen:
-            turns &= _together(task, layout.column, to, turns)
-        return cls(task, layout, to, turns)
+        turns = problem.single_recourse[:, layout.try_] & fine
+        if problem.actions.joint_values:
+            turns &= _together(problem, layout.column, to, turns)
+        return cls(problem, layout, to, turns)
 
     @property
     def column(self) -> IntArray:
@@ -179,19 +181,21 @@ class SingleChanges:
 
     def alone(self, case: IntArray, option: IntArray) -> Candidates:
         """These options of these cases, by themselves."""
-        to = np.full((len(case), len(self.task.features)), np.nan, dtype=np.float32)
+        to = np.full((len(case), len(self.problem.features)), np.nan, dtype=np.float32)
         to[np.arange(len(case)), self.column[option]] = self.to[case, option]
-        return Candidates.of(case, to, self.task.group.said(case, self.try_[option]))
+        return Candidates.of(case, to, self.problem.group.predict_candidates(case, self.try_[option]))
 
     def score(self, case: IntArray) -> Float64Array:
         """How near each option brings these cases to recourse (cases, options); -1: it is none for them."""
         found, (row, option) = np.full((len(case), len(self)), -1.0), np.nonzero(~np.isnan(self.to[case]))
-        found[row, option] = self.task.score(case[row], self.task.group.said(case[row], self.try_[option]))
+        found[row, option] = self.problem.score(
+            case[row], self.problem.group.predict_candidates(case[row], self.try_[option])
+        )
         return found
 
     def nearest(self) -> tuple[IntArray, IntArray]:
         """Cases and options that are recourse by themselves: every level, the nearest number in each direction."""
-        layout, own = self.layout, self.task.facts[:, self.column]
+        layout, own = self.layout, self.problem.facts[:, self.column]
         above = self.turns & layout.ordered & (self.to > own)
         below = self.turns & layout.ordered & ~above
         # Counted along all options: the first of its feature has one more than there were before that feature.
@@ -204,35 +208,35 @@ class SingleChanges:
         return case, option
 
 
-def interval(task: SearchProblem, found: Candidates) -> tuple[Float32Array, Float32Array]:
+def interval(problem: SearchProblem, found: Candidates) -> tuple[Float32Array, Float32Array]:
     """Of plans of one change: the least and largest permitted value around it such that all between them do as well.
 
     NaN for other plans, for a category, whose levels have nothing between them, for what was not swept, and for a
     number where the model does not tell its cells: nobody knows what it says between two values.
     """
     low, high = np.full((2, len(found)), np.nan, dtype=np.float32)
-    grid, changed = task.group.grid, ~np.isnan(found.to)
+    grid, changed = problem.group.grid, ~np.isnan(found.to)
     if not len(grid) or not len(found):
         return low, high
-    layout, column = layout_of(task), changed.argmax(axis=1)
+    layout, column = layout_of(problem), changed.argmax(axis=1)
     rows = np.flatnonzero((changed.sum(axis=1) == 1) & layout.spans[column])
     column = column[rows]
     value, number = found.to[rows, column][:, None], np.arange(len(grid))
     mine = grid.owner == layout.place[column][:, None]
     place = (mine & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))).argmax(axis=1)[:, None]
     # What is of another feature is no good either, so that no interval leaves its own.
-    bad = ~(mine & task.turning[found.case[rows]])
+    bad = ~(mine & problem.single_recourse[found.case[rows]])
     before = np.where(bad & (number < place), number, -1).max(axis=1) + 1
     after = np.where(bad & (number > place), number, len(grid)).min(axis=1) - 1
     low[rows], high[rows] = layout.least[before], layout.last[after]
     return low, high
 
 
-def _together(task: SearchProblem, column: IntArray, to: Float32Array, turns: BoolArray) -> BoolArray:
+def _together(problem: SearchProblem, column: IntArray, to: Float32Array, turns: BoolArray) -> BoolArray:
     """Whether a single change leaves no pair of values that was never seen together."""
     fine = np.ones_like(turns)
     case, option = np.nonzero(turns)
-    single = np.full((len(case), len(task.features)), np.nan, dtype=np.float32)
+    single = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
     single[np.arange(len(case)), column[option]] = to[case, option]
-    fine[case, option] = task.rules.together(task.mask, task.facts[case], single)
+    fine[case, option] = problem.actions.seen_together(problem.mask, problem.facts[case], single)
     return fine

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from torch import Tensor, nn
 
 from edfa.data.table import Table
-from edfa.errors import SchemaError
+from edfa.errors import SettingError
 from edfa.explanation.support import Support
 from edfa.predictors.base import Predictor
 from edfa.recourse._search.postprocess import confirm
@@ -80,9 +80,9 @@ class Autoencoder(nn.Module):
         self.encoder = _layers(width + given, 2 * LATENT)
         self.decoder = _layers(LATENT + given, 2 * width)
 
-    def given(self, places: Tensor, wanted: Tensor, known: Tensor, fixed: Tensor) -> Tensor:
+    def given(self, places: Tensor, desired_class: Tensor, known: Tensor, fixed: Tensor) -> Tensor:
         """The condition; what is not fixed does not show."""
-        one = torch.nn.functional.one_hot(wanted, self.classes).to(places.dtype)
+        one = torch.nn.functional.one_hot(desired_class, self.classes).to(places.dtype)
         kept = places * fixed[:, self.get_buffer("owner")]
         return torch.cat([one, kept, known.to(places.dtype), fixed.to(places.dtype)], dim=1)
 
@@ -96,12 +96,12 @@ class Autoencoder(nn.Module):
         mean, scale = self.decoder(torch.cat([z, given], dim=1)).chunk(2, dim=1)
         return mean, scale.clamp(-3, 1)
 
-    def loss(self, places: Tensor, wanted: Tensor, random: torch.Generator, beta: float) -> Tensor:
+    def loss(self, places: Tensor, desired_class: Tensor, random: torch.Generator, beta: float) -> Tensor:
         """What is known and not fixed should be likely; z should be standard normal."""
         rates = torch.rand((2, len(places), 1), generator=random)
         known = torch.rand((len(places), len(self.columns.sizes)), generator=random) >= rates[0]
         fixed = known & (torch.rand(known.shape, generator=random) >= rates[1])
-        given = self.given(places, wanted, known, fixed)
+        given = self.given(places, desired_class, known, fixed)
         mean, scale = self.encode(places, known, given)
         z = mean + scale.exp() * torch.randn(mean.shape, generator=random)
         told, deviation = self.decode(z, given)
@@ -132,7 +132,7 @@ def learn(
 ) -> Autoencoder:
     """Train until what it makes is valid no more often: a better likelihood can go with worse plans."""
     random = torch.Generator().manual_seed(seed)
-    places, wanted = torch.from_numpy(network.columns.encode(rows)).float(), torch.from_numpy(decided)
+    places, desired_class = torch.from_numpy(network.columns.encode(rows)).float(), torch.from_numpy(decided)
     descent = torch.optim.Adam(network.parameters(), lr=RATE)
     best, waited, kept = -1.0, 0, deepcopy(network.state_dict())
     for check in range(CHECKS):
@@ -141,7 +141,7 @@ def learn(
             some = torch.randint(len(places), (min(BATCH, len(places)),), generator=random)
             beta = BETA * min(1.0, (check * STEPS + step + 1) / (2 * STEPS))
             descent.zero_grad()
-            torch.autograd.backward(network.loss(places[some], wanted[some], random, beta))
+            torch.autograd.backward(network.loss(places[some], desired_class[some], random, beta))
             descent.step()
         network.eval()
         now = valid(network)
@@ -168,7 +168,7 @@ class CVAE(Searcher):
     ----------
     train
         The training people.
-    draws, most
+    draws, max_draws
         How many are made for each person at first; and at most, doubling, for those without a plan.
     seed
         Of the training.
@@ -176,75 +176,78 @@ class CVAE(Searcher):
     Examples
     --------
     >>> import edfa
-    >>> from edfa.people import People
+    >>> from edfa.people import Background, People
     >>> from edfa.recourse import find_recourse
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    >>> people = People(table.test.X[:5], table.schema, table.encoder, model)
+    >>> people = People(table.test.X[:5], Background.of(table.train, model))
     >>> plans = find_recourse(people, CVAE(table.train))
     >>> bool(plans.valid.all())
     True
     """
 
-    def __init__(self, train: Table, *, draws: int = 64, most: int = 1024, seed: int = 0) -> None:
-        super().__init__(train)
-        if not 1 <= draws <= most:
-            raise SchemaError("draws is at least 1 and not above most")
-        self.draws, self.most, self.seed = draws, most, seed
-        ordered = np.array([f.kind != "categorical" for f in train.schema])
-        self.columns = Columns(self.support, ordered)
-        self._learnt: tuple[Any, Autoencoder] | None = None
+    def __init__(self, train: Table | None = None, *, draws: int = 64, max_draws: int = 1024, seed: int = 0) -> None:
+        if not 1 <= draws <= max_draws:
+            raise SettingError("draws is at least 1 and not above max_draws")
+        self.draws = draws
+        self.max_draws = max_draws
+        self.seed = seed
+        if train is not None:
+            self.fit(train)
 
-    def search(self, task: SearchProblem) -> Candidates:
+    def _learn(self, train: Table) -> None:
+        ordered = np.array([feature.kind != "categorical" for feature in train.schema])
+        self.columns_ = Columns(self.support_, ordered)
+
+    def search(self, problem: SearchProblem) -> Candidates:
         """Draw; those without a plan again, twice as often."""
-        network, open_, count = self.network(task.predictor), np.arange(len(task)), self.draws
-        parts = [Candidates.none(task)]
-        while count <= self.most and len(open_):
-            parts.append(confirm(self, task, self._draw(task, network, open_, count)))
+        network, open_, count = self.network(problem.predictor), np.arange(len(problem)), self.draws
+        parts = [Candidates.none(problem)]
+        while count <= self.max_draws and len(open_):
+            parts.append(confirm(self, problem, self._draw(problem, network, open_, count)))
             open_, count = np.setdiff1d(open_, parts[-1].case), 2 * count
         return Candidates.join(*parts)
 
     def network(self, predictor: Predictor) -> Autoencoder:
-        """The autoencoder for this predictor's decisions."""
+        """The autoencoder for this predictor's decisions, trained when it is first asked for."""
+        everything = np.ones(self.rows_.shape[1], dtype=bool)
         with LEARNING:
-            return self._network(predictor)
+            return self.cache_.get(predictor, everything, "autoencoder", lambda: self._train(predictor))
 
-    def _network(self, predictor: Predictor) -> Autoencoder:
-        if self._learnt is None or self._learnt[0] is not predictor.prior_:  # made anew by every fit
-            # DEVIATION: the class it is conditioned on is decided from all features; the paper does not say from which.
-            everything = np.ones(self.rows.shape[1], dtype=bool)
-            decided = predictor.decide(predictor.predict_known(everything, self.rows))
-            held = np.random.default_rng(self.seed).permutation(len(self.rows))[:HELD]
+    def _train(self, predictor: Predictor) -> Autoencoder:
+        # DEVIATION: the class it is conditioned on is decided from all features; the paper does not say from which.
+        everything = np.ones(self.rows_.shape[1], dtype=bool)
+        decided = predictor.decide(predictor.predict_known(everything, self.rows_))
+        held = np.random.default_rng(self.seed).permutation(len(self.rows_))[:HELD]
 
-            def valid(network: Autoencoder) -> float:
-                return self._valid(predictor, network, self.rows[held], decided[held])
+        def valid(network: Autoencoder) -> float:
+            return self._valid(predictor, network, self.rows_[held], decided[held])
 
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.seed)
-                fresh = Autoencoder(self.columns, len(predictor.classes_))
-            self._learnt = predictor.prior_, learn(fresh, self.rows, decided, valid, self.seed)
-        return self._learnt[1]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            fresh = Autoencoder(self.columns_, len(predictor.classes_))
+        return learn(fresh, self.rows_, decided, valid, self.seed)
 
     def _valid(self, predictor: Predictor, network: Autoencoder, rows: Float32Array, decided: IntArray) -> float:
         """The share of made-up people, with what is sensitive or frozen kept, who are where they should be."""
-        free = np.array([f.actionable for f in self.train.schema])
-        everything, wanted = np.ones(len(free), dtype=bool), (np.repeat(decided, TRIED) + 1) % network.classes
+        free = np.array([f.actionable for f in self.train_.schema])
+        everything, desired_class = np.ones(len(free), dtype=bool), (np.repeat(decided, TRIED) + 1) % network.classes
         rows = np.repeat(rows, TRIED, axis=0)
         noise = Noise.of(np.random.default_rng(0), len(rows), network)
-        made = np.where(free, make(network, rows, wanted, (everything, ~free), noise), rows)
-        return float((predictor.decide(predictor.predict_known(everything, made)) == wanted).mean())
+        made = np.where(free, make(network, rows, desired_class, (everything, ~free), noise), rows)
+        return float((predictor.decide(predictor.predict_known(everything, made)) == desired_class).mean())
 
-    def _draw(self, task: SearchProblem, network: Autoencoder, case: IntArray, count: int) -> Candidates:
+    def _draw(self, problem: SearchProblem, network: Autoencoder, case: IntArray, count: int) -> Candidates:
         """Made-up values of what may change, for each case as often as said; the same noise for everybody."""
-        noise, free = Noise.of(task.random, count, network), task.rules.free & task.mask
+        noise, free = Noise.of(problem.random, count, network), problem.actions.free & problem.mask
         parts = []
         for some in np.array_split(case, -(-len(case) * count // ROWS)):
             who = np.repeat(some, count)
-            rows = np.zeros((len(who), len(task.mask)), dtype=np.float32)
-            rows[:, task.features] = task.facts[who]
-            wanted = _wanted(task, network.classes, some, count)
-            made = make(network, rows, wanted, (task.mask, task.mask & ~free), noise.times(len(some)))
-            parts.append(Candidates.of(who, _permitted(task, who, made)))
+            rows = np.zeros((len(who), len(problem.mask)), dtype=np.float32)
+            rows[:, problem.features] = problem.facts[who]
+            desired_class = _wanted(problem, network.classes, some, count)
+            made = make(network, rows, desired_class, (problem.mask, problem.mask & ~free), noise.times(len(some)))
+            parts.append(Candidates.of(who, _permitted(problem, who, made)))
         return Candidates.join(*parts)
 
 
@@ -268,14 +271,14 @@ class Noise(NamedTuple):
 
 
 def make(
-    network: Autoencoder, rows: Float32Array, wanted: IntArray, masks: tuple[BoolArray, BoolArray], noise: Noise
+    network: Autoencoder, rows: Float32Array, desired_class: IntArray, masks: tuple[BoolArray, BoolArray], noise: Noise
 ) -> Float32Array:
     """Rows as the network makes them up for the class wanted; ``masks`` say what is known and what of it is fixed."""
     kind, columns = next(network.parameters()).dtype, network.columns
     with torch.no_grad():
         places = torch.from_numpy(columns.encode(rows)).to(kind)
         known, fixed = (torch.from_numpy(np.tile(mask, (len(rows), 1))) for mask in masks)
-        given = network.given(places, torch.from_numpy(wanted), known, fixed)
+        given = network.given(places, torch.from_numpy(desired_class), known, fixed)
         mean, scale = network.encode(places, known, given)
         z, near = torch.from_numpy(noise.z).to(kind), torch.from_numpy(noise.near)[:, None]
         told, deviation = network.decode(torch.where(near, mean + scale.exp() * z, z), given)
@@ -293,22 +296,22 @@ def make(
     return made
 
 
-def _wanted(task: SearchProblem, classes: int, case: IntArray, count: int) -> IntArray:
+def _wanted(problem: SearchProblem, classes: int, case: IntArray, count: int) -> IntArray:
     """The class wanted, or each of the others in turn."""
-    if task.wanted is not None:
-        return np.full(len(case) * count, task.wanted)
+    if problem.desired_class is not None:
+        return np.full(len(case) * count, problem.desired_class)
     turn = 1 + np.arange(count) // 2 % (classes - 1)
-    return (np.repeat(task.group.decision[case], count) + np.tile(turn, len(case))) % classes
+    return (np.repeat(problem.group.decision[case], count) + np.tile(turn, len(case))) % classes
 
 
-def _permitted(task: SearchProblem, case: IntArray, made: Float32Array) -> Float32Array:
+def _permitted(problem: SearchProblem, case: IntArray, made: Float32Array) -> Float32Array:
     """What of it may be proposed; numbers at the nearest value that may be."""
-    to = np.full((len(case), len(task.features)), np.nan, dtype=np.float32)
-    for column in task.free:
-        feature = int(task.features[column])
+    to = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
+    for column in problem.free:
+        feature = int(problem.features[column])
         value = made[:, feature]
-        if task.rules.ordered[feature]:
-            value = task.rules.snap(feature, value)
-        fine = task.rules.permits(feature, task.facts[case, column], value)
+        if problem.actions.ordered[feature]:
+            value = problem.actions.snap(feature, value)
+        fine = problem.actions.permits(feature, problem.facts[case, column], value)
         to[:, column] = np.where(fine, value, np.float32(np.nan))
     return to

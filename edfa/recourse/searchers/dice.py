@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from edfa.data.table import Table
-from edfa.errors import DataError, SchemaError, UnknownNameError
+from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.recourse._search.postprocess import confirm, minimise, undominated
 from edfa.recourse._search.ranking import apart, diverse, lengths
 from edfa.recourse._search.sampling import Draws, drawn
@@ -25,7 +25,7 @@ Method = Literal["random", "genetic", "gradient"]
 METHODS: tuple[Method, ...] = ("random", "genetic", "gradient")
 
 
-def evolve(task: SearchProblem, nearest: Nearest, plans: int, generations: int) -> Candidates:
+def evolve(problem: SearchProblem, nearest: Nearest, plans: int, generations: int) -> Candidates:
     """Populations that start from training people on the other side and from draws.
 
     DEVIATION from DiCE's program, not from its paper: parents are the fittest half, mutation draws from training people
@@ -33,14 +33,14 @@ def evolve(task: SearchProblem, nearest: Nearest, plans: int, generations: int) 
     answer ends.
     """
     size = SIZE * plans
-    population = _first(task, nearest, size)
-    fitness = _fitness(task, np.arange(len(task)), population)
-    open_, waited = np.arange(len(task)), np.zeros(len(task), dtype=np.intp)
+    population = _first(problem, nearest, size)
+    fitness = _fitness(problem, np.arange(len(problem)), population)
+    open_, waited = np.arange(len(problem)), np.zeros(len(problem), dtype=np.intp)
     for _ in range(generations):
-        chances = task.random.random((3, size, len(task.free)))
-        children = _children(task, open_, population[open_], chances)
+        probabilities = problem.random.random((3, size, len(problem.free)))
+        children = _children(problem, open_, population[open_], probabilities)
         both = np.concatenate([population[open_], children], axis=1)
-        fit = np.concatenate([fitness[open_], _fitness(task, open_, children)], axis=1)
+        fit = np.concatenate([fitness[open_], _fitness(problem, open_, children)], axis=1)
         fit = fit + np.where(_twins(both), 10.0, 0.0)
         order = np.argsort(fit, axis=1, kind="stable")[:, :size]
         kept = np.take_along_axis(fit, order, axis=1)
@@ -50,46 +50,54 @@ def evolve(task: SearchProblem, nearest: Nearest, plans: int, generations: int) 
         open_ = open_[waited[open_] < STALLED]
         if not len(open_):
             break
-    return Candidates.of(np.repeat(np.arange(len(task)), size), population.reshape(-1, len(task.features)))
+    return Candidates.of(np.repeat(np.arange(len(problem)), size), population.reshape(-1, len(problem.features)))
 
 
-def _first(task: SearchProblem, nearest: Nearest, size: int) -> Float32Array:
+def _first(problem: SearchProblem, nearest: Nearest, size: int) -> Float32Array:
     """Half of it permitted values of the nearest on the other side, half of it draws, sorted by fitness."""
-    found = np.full((len(task), size, len(task.features)), np.nan, dtype=np.float32)
-    everyone, half = np.arange(len(task)), size // 2
-    for column in task.free:
-        chance, some = task.random.random((2, size - half))
-        found[:, half:, column] = np.where(some < 0.5, drawn(task, int(column), everyone, chance), np.float32(np.nan))
-    for case, donors in nearest.sides(task):
-        near = nearest.pool.nearest(task, case, donors, half)
-        for column in task.free:
-            value, own = nearest.pool.rows[near, task.features[column]], task.facts[case, column][:, None]
-            fine = task.rules.permits(int(task.features[column]), own, value)
+    found = np.full((len(problem), size, len(problem.features)), np.nan, dtype=np.float32)
+    everyone, half = np.arange(len(problem)), size // 2
+    for column in problem.free:
+        chance, some = problem.random.random((2, size - half))
+        found[:, half:, column] = np.where(
+            some < 0.5, drawn(problem, int(column), everyone, chance), np.float32(np.nan)
+        )
+    for case, donors in nearest.sides(problem):
+        near = nearest.donors_.nearest(problem, case, donors, half)
+        for column in problem.free:
+            value, own = nearest.donors_.rows[near, problem.features[column]], problem.facts[case, column][:, None]
+            fine = problem.actions.permits(int(problem.features[column]), own, value)
             found[case, : near.shape[1], column] = np.where(fine, value, np.float32(np.nan))
-    order = np.argsort(_fitness(task, everyone, found), axis=1, kind="stable")
+    order = np.argsort(_fitness(problem, everyone, found), axis=1, kind="stable")
     return np.take_along_axis(found, order[:, :, None], axis=1)
 
 
-def _children(task: SearchProblem, case: IntArray, parents: Float32Array, chances: Float64Array) -> Float32Array:
+def _children(
+    problem: SearchProblem, case: IntArray, parents: Float32Array, probabilities: Float64Array
+) -> Float32Array:
     """Each of two of the fitter half: gene by gene from the one or the other, or drawn anew."""
     size, half = parents.shape[1], max(1, parents.shape[1] // 2)
-    pick = (chances[2, :, :2] * half).astype(np.intp) if chances.shape[2] > 1 else np.zeros((size, 2), dtype=np.intp)
+    pick = (
+        (probabilities[2, :, :2] * half).astype(np.intp)
+        if probabilities.shape[2] > 1
+        else np.zeros((size, 2), dtype=np.intp)
+    )
     children = parents[:, pick[:, 0]]
-    for k, column in enumerate(task.free):
-        gene, value = chances[0, :, k], chances[1, :, k]
+    for k, column in enumerate(problem.free):
+        gene, value = probabilities[0, :, k], probabilities[1, :, k]
         other = np.where(gene < PARENT / 2, children[:, :, column], parents[:, pick[:, 1], column])
-        anew = drawn(task, int(column), case, value)
+        anew = drawn(problem, int(column), case, value)
         children[:, :, column] = np.where(gene < PARENT, other, anew)
     return children
 
 
-def _fitness(task: SearchProblem, case: IntArray, population: Float32Array) -> Float64Array:
+def _fitness(problem: SearchProblem, case: IntArray, population: Float32Array) -> Float64Array:
     """How far from recourse, how far from the person, how many changes; the lower the better."""
     flat, who = population.reshape(-1, population.shape[2]), np.repeat(case, population.shape[1])
-    score = task.score(who, task.ask(task.changed(who, flat)))
-    size = lengths(task.rules, task.mask, task.facts[who], flat)
-    count = max(1, len(task.free))
-    short = np.maximum(0, max(0.5, task.rules.constraints.min_probability) - score) * 4
+    score = problem.score(who, problem.predict(problem.apply(who, flat)))
+    size = lengths(problem.actions, problem.mask, problem.facts[who], flat)
+    count = max(1, len(problem.free))
+    short = np.maximum(0, max(0.5, problem.actions.constraints.min_probability) - score) * 4
     return np.asarray(short + 0.2 * size.heom + 0.2 * size.l0 / count).reshape(population.shape[:2])
 
 
@@ -124,11 +132,11 @@ class DiCE(Searcher):
     Examples
     --------
     >>> import edfa
-    >>> from edfa.people import People
+    >>> from edfa.people import Background, People
     >>> from edfa.recourse import find_recourse
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    >>> people = People(table.test.X[:5], table.schema, table.encoder, model)
+    >>> people = People(table.test.X[:5], Background.of(table.train, model))
     >>> plans = find_recourse(people, DiCE(table.train, plans=3), seed=1)
     >>> int(plans.count.max())
     3
@@ -138,7 +146,7 @@ class DiCE(Searcher):
 
     def __init__(
         self,
-        train: Table,
+        train: Table | None = None,
         method: Method = "random",
         *,
         plans: int = 4,
@@ -146,56 +154,67 @@ class DiCE(Searcher):
         generations: int = 50,
         steps: int = 150,
     ) -> None:
-        super().__init__(train)
         if method not in METHODS:
             raise UnknownNameError("method", method, METHODS)
         if min(plans, draws, generations, steps) < 1:
-            raise SchemaError("plans, draws, generations and steps are at least 1")
-        self.method, self.plans, self.draws, self.generations, self.steps = method, plans, draws, generations, steps
-        self.sweeps = method == "gradient"
-        self.nearest = Nearest(train)
+            raise SettingError("plans, draws, generations and steps are at least 1")
+        self.method = method
+        self.plans = plans
+        self.draws = draws
+        self.generations = generations
+        self.steps = steps
+        if train is not None:
+            self.fit(train)
 
-    def search(self, task: SearchProblem) -> Candidates:
+    @property
+    def uses_sweep(self) -> bool:  # type: ignore[override]
+        """Whether the sweep of single changes is needed: as the start of a gradient descent."""
+        return self.method == "gradient"
+
+    def _learn(self, train: Table) -> None:
+        self.nearest_ = Nearest(train)
+
+    def search(self, problem: SearchProblem) -> Candidates:
         """Draw, evolve or descend; then only what is needed, and the most different of it."""
         if self.method == "random":
-            found = self._random(task)
+            found = self._random(problem)
         elif self.method == "genetic":
-            found = evolve(task, self.nearest, self.plans, self.generations)
+            found = evolve(problem, self.nearest_, self.plans, self.generations)
         else:
-            found = self._gradient(task)
-        found = undominated(task, minimise(self, task, confirm(self, task, found)))
-        found = found.take((~np.isnan(found.to)).sum(axis=1) <= task.rules.most)
-        return self._choose(task, found)
+            found = self._gradient(problem)
+        found = undominated(problem, minimise(self, problem, confirm(self, problem, found)))
+        found = found.take((~np.isnan(found.to)).sum(axis=1) <= problem.actions.max_changes)
+        return self._choose(problem, found)
 
-    def _random(self, task: SearchProblem) -> Candidates:
+    def _random(self, problem: SearchProblem) -> Candidates:
         """One more feature a round, for those who have too few plans."""
-        drawn, open_ = Draws.of(task, self.draws), np.arange(len(task))
-        parts, count = [Candidates.none(task)], np.zeros(len(task), dtype=np.intp)
-        for size in range(1, min(len(task.free), task.rules.most) + 1):
-            found = confirm(self, task, drawn.changes(open_, size))
+        drawn, open_ = Draws.of(problem, self.draws), np.arange(len(problem))
+        parts, count = [Candidates.none(problem)], np.zeros(len(problem), dtype=np.intp)
+        for size in range(1, min(len(problem.free), problem.actions.max_changes) + 1):
+            found = confirm(self, problem, drawn.changes(open_, size))
             parts.append(found)
-            count += np.bincount(found.case, minlength=len(task))
+            count += np.bincount(found.case, minlength=len(problem))
             if size >= 2:
                 open_ = np.flatnonzero(count < self.plans)
             if not len(open_):
                 break
         return Candidates.join(*parts)
 
-    def _gradient(self, task: SearchProblem) -> Candidates:
-        if not (task.mask & task.predictor.varies_).any():
-            return Candidates.none(task)
-        if not task.differentiable:
-            name = type(task.predictor).__name__
+    def _gradient(self, problem: SearchProblem) -> Candidates:
+        if not (problem.mask & problem.predictor.varies_).any():
+            return Candidates.none(problem)
+        if not problem.differentiable:
+            name = type(problem.predictor).__name__
             raise DataError(
                 f"the gradient method needs a neural model, and {name} has no gradient; use random or genetic"
             )
         from edfa.recourse._search.gradient import different
 
-        return different(task, self.nearest.search(task), self.plans, self.steps)
+        return different(problem, self.nearest_.search(problem), self.plans, self.steps)
 
-    def _choose(self, task: SearchProblem, found: Candidates) -> Candidates:
+    def _choose(self, problem: SearchProblem, found: Candidates) -> Candidates:
         """The best, then those farthest from it and from each other."""
-        size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
+        size = lengths(problem.actions, problem.mask, problem.facts[found.case], found.to)
         found = found.take(np.lexsort((size.l2, size.l0, np.round(size.effort, 9), found.case)))
-        places = apart(task.rules, task.mask, task.facts[found.case], found.to)
+        places = apart(problem.actions, problem.mask, problem.facts[found.case], found.to)
         return found.take(diverse(found.case, places, self.plans))

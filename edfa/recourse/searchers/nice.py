@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from edfa.data.table import Table
-from edfa.errors import SchemaError, UnknownNameError
-from edfa.recourse._search.donors import LIMIT, Donors
+from edfa.errors import SettingError, UnknownNameError
+from edfa.recourse._search.donors import LIMIT, Donors, Side
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
@@ -42,18 +42,18 @@ class NICE(Searcher):
     Examples
     --------
     >>> import edfa
-    >>> from edfa.people import People
+    >>> from edfa.people import Background, People
     >>> from edfa.recourse import find_recourse
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    >>> people = People(table.test.X[:5], table.schema, table.encoder, model)
+    >>> people = People(table.test.X[:5], Background.of(table.train, model))
     >>> find_recourse(people, NICE(table.train)).count.max()
     np.int64(1)
     """
 
     def __init__(
         self,
-        train: Table,
+        train: Table | None = None,
         reward: Reward = "sparsity",
         *,
         justified: bool = True,
@@ -61,70 +61,86 @@ class NICE(Searcher):
         donors: int = LIMIT,
         literal: bool = False,
     ) -> None:
-        super().__init__(train)
         if reward not in REWARDS:
             raise UnknownNameError("reward", reward, REWARDS)
         if neighbours < 1 or donors < 1:
-            raise SchemaError("neighbours and donors are at least 1")
-        self.reward, self.neighbours, self.minimal = reward, neighbours, not literal
-        self.ordered = np.array([f.kind != "categorical" for f in train.schema])
-        self.pool = Donors(self.rows, self.ordered, "cityblock", donors)
-        self.truth = train.y[self.pool.number] if justified else None
-        self.likeness = Donors(self.rows, self.ordered)
+            raise SettingError("neighbours and donors are at least 1")
+        self.reward = reward
+        self.justified = justified
+        self.neighbours = neighbours
+        self.donors = donors
+        self.literal = literal
+        if train is not None:
+            self.fit(train)
 
-    def search(self, task: SearchProblem) -> Candidates:
+    @property
+    def minimal(self) -> bool:  # type: ignore[override]
+        """Whether changes that are not needed are taken out."""
+        return not self.literal
+
+    def _learn(self, train: Table) -> None:
+        self.ordered_ = np.array([feature.kind != "categorical" for feature in train.schema])
+        self.donors_ = Donors(self.rows_, self.ordered_, self.cache_, "cityblock", self.donors)
+        self.truth_ = train.y[self.donors_.number] if self.justified else None
+        self.likeness_ = Donors(self.rows_, self.ordered_, self.cache_)
+
+    def search(self, problem: SearchProblem) -> Candidates:
         """The nearest donor whose permitted values do; then the best first."""
-        parts = [Candidates.of(np.zeros(0, dtype=np.intp), task.facts[:0])]
-        for now in np.unique(task.group.decision):
-            case = np.flatnonzero(task.group.decision == now)
-            found = self._graft(task, case, self.pool.side(task, int(now), self.truth))
-            parts.append(found if self.reward == "none" else self._best_first(task, found))
+        parts = [Candidates.of(np.zeros(0, dtype=np.intp), problem.facts[:0])]
+        for now in np.unique(problem.group.decision):
+            case = np.flatnonzero(problem.group.decision == now)
+            found = self._graft(problem, case, self.donors_.side(problem, int(now), self.truth_))
+            parts.append(found if self.reward == "none" else self._best_first(problem, found))
         return Candidates.join(*parts)
 
-    def _graft(self, task: SearchProblem, case: IntArray, donors: IntArray) -> Candidates:
+    def _graft(self, problem: SearchProblem, case: IntArray, side: Side) -> Candidates:
         """All permitted values of the nearest donor with whom that is recourse."""
         # DEVIATION: NICE follows the nearest and may change anything; here only what is permitted is taken over, so
         # the nearest may not do and the next one is tried.
-        near = self.pool.nearest(task, case, donors, self.neighbours)
-        to = np.full((*near.shape, len(task.features)), np.nan, dtype=np.float32)
-        for column in task.free:
-            value, own = self.pool.rows[near, task.features[column]], task.facts[case, column][:, None]
-            fine = task.rules.permits(int(task.features[column]), own, value)
+        near = self.donors_.nearest(problem, case, side, self.neighbours)
+        to = np.full((*near.shape, len(problem.features)), np.nan, dtype=np.float32)
+        for column in problem.free:
+            value, own = self.donors_.rows[near, problem.features[column]], problem.facts[case, column][:, None]
+            fine = problem.actions.permits(int(problem.features[column]), own, value)
             to[:, :, column] = np.where(fine, value, np.float32(np.nan))
         flat, who = to.reshape(-1, to.shape[2]), np.repeat(case, near.shape[1])
-        good = task.reaches(who, task.ask(task.changed(who, flat)))
-        good &= task.rules.together(task.mask, task.facts[who], flat)
+        good = problem.is_recourse(who, problem.predict(problem.apply(who, flat)))
+        good &= problem.actions.seen_together(problem.mask, problem.facts[who], flat)
         table = good.reshape(near.shape)
         rows = np.flatnonzero(table.any(axis=1)) if table.size else case[:0]
         first = table[rows].argmax(axis=1) if len(rows) else rows
-        return Candidates(case[rows], to[rows, first], self.pool.number[near[rows, first]])
+        return Candidates(case[rows], to[rows, first], self.donors_.number[near[rows, first]])
 
-    def _best_first(self, task: SearchProblem, found: Candidates) -> Candidates:
+    def _best_first(self, problem: SearchProblem, found: Candidates) -> Candidates:
         """All people take one step at a time; whoever arrives, stops."""
         to, left = np.full_like(found.to, np.nan), ~np.isnan(found.to)
-        open_, score = np.arange(len(found)), task.score(found.case, task.group.told[found.case])
+        open_, score = np.arange(len(found)), problem.score(found.case, problem.group.probabilities[found.case])
         while len(open_):
             plan, column = np.nonzero(left[open_])
             who, step = open_[plan], np.arange(len(plan))
             hybrid = to[who]
             hybrid[step, column] = found.to[who, column]
-            chances = task.ask(task.changed(found.case[who], hybrid))
-            told = task.score(found.case[who], chances)
-            reward = self._reward(task, found.case[who], (to[who], hybrid), told - score[who], column)
+            probabilities = problem.predict(problem.apply(found.case[who], hybrid))
+            told = problem.score(found.case[who], probabilities)
+            reward = self._reward(problem, found.case[who], (to[who], hybrid), told - score[who], column)
             order = np.lexsort((column, -reward, plan))
             best = order[np.r_[True, plan[order][1:] != plan[order][:-1]]]
             to[open_], score[open_] = hybrid[best], told[best]
             left[open_, column[best]] = False
-            there = self._arrived(task, found.case[open_], to[open_], chances[best])
+            there = self._arrived(problem, found.case[open_], to[open_], probabilities[best])
             open_ = open_[~there & left[open_].any(axis=1)]
         return Candidates(found.case, to, found.donor)
 
-    def _arrived(self, task: SearchProblem, case: IntArray, to: Float32Array, chances: Float64Array) -> BoolArray:
-        return task.reaches(case, chances) & task.rules.together(task.mask, task.facts[case], to)
+    def _arrived(
+        self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
+    ) -> BoolArray:
+        return problem.is_recourse(case, probabilities) & problem.actions.seen_together(
+            problem.mask, problem.facts[case], to
+        )
 
     def _reward(
         self,
-        task: SearchProblem,
+        problem: SearchProblem,
         case: IntArray,
         steps: tuple[Float32Array, Float32Array],
         gain: Float64Array,
@@ -135,9 +151,9 @@ class NICE(Searcher):
             return gain
         rows = np.arange(len(case))
         if self.reward == "proximity":
-            feature = task.features[column]
-            moved = np.abs(steps[1][rows, column] - task.facts[case, column]) / np.array(self.pool.scale)[feature]
-            return np.asarray(gain / np.where(self.ordered[feature], np.maximum(moved, 1e-9), 1.0))
+            feature = problem.features[column]
+            moved = np.abs(steps[1][rows, column] - problem.facts[case, column]) / np.array(self.donors_.scale)[feature]
+            return np.asarray(gain / np.where(self.ordered_[feature], np.maximum(moved, 1e-9), 1.0))
         # DEVIATION: NICE multiplies two signed gains, so that two losses look like a win; and it asks an autoencoder.
-        before, after = (np.maximum(self.likeness.gap(task, task.changed(case, part)), NEAR) for part in steps)
+        before, after = (np.maximum(self.likeness_.gap(problem, problem.apply(case, part)), NEAR) for part in steps)
         return np.asarray(gain * (before / after) ** np.sign(gain))

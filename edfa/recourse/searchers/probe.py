@@ -6,7 +6,7 @@ Pawelczyk, Datta, van den Heuvel, Kasneci & Lakkaraju, "Probabilistically robust
 import numpy as np
 
 from edfa.data.table import Table
-from edfa.errors import SchemaError
+from edfa.errors import SettingError
 from edfa.recourse._search.invalidation import Noise
 from edfa.recourse._search.postprocess import confirm, minimise, undominated
 from edfa.recourse._search.single_changes import belongs
@@ -41,83 +41,98 @@ class PROBE(Searcher):
     Examples
     --------
     >>> import edfa
-    >>> from edfa.people import People
+    >>> from edfa.people import Background, People
     >>> from edfa.recourse import find_recourse
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    >>> people = People(table.test.X[:5], table.schema, table.encoder, model)
+    >>> people = People(table.test.X[:5], Background.of(table.train, model))
     >>> plans = find_recourse(people, PROBE(table.train, rate=0.1))
     >>> bool((plans.invalidation <= 0.1).all())
     True
     """
 
-    sweeps = True
+    uses_sweep = True
     finished = True
 
     def __init__(
-        self, train: Table, *, rate: float = 0.2, sigma: float = 0.05, draws: int = 256, steps: int = 100
+        self,
+        train: Table | None = None,
+        *,
+        rate: float = 0.2,
+        sigma: float = 0.05,
+        draws: int = 256,
+        steps: int = 100,
     ) -> None:
-        super().__init__(train)
         if not 0 < rate < 1 or not sigma > 0:
-            raise SchemaError("rate is between 0 and 1, and sigma above 0")
+            raise SettingError("rate is between 0 and 1, and sigma above 0")
         if draws < 2 or draws & (draws - 1) or steps < 1:
-            raise SchemaError("draws is a power of two, and steps at least 1")
-        self.rate, self.steps, self.noise = rate, steps, Noise(sigma, draws)
-        self.nearest = Nearest(train)
+            raise SettingError("draws is a power of two, and steps at least 1")
+        self.rate = rate
+        self.sigma = sigma
+        self.draws = draws
+        self.steps = steps
+        if train is not None:
+            self.fit(train)
 
-    def search(self, task: SearchProblem) -> Candidates:
+    def _learn(self, train: Table) -> None:
+        self.noise_ = Noise(self.sigma, self.draws)
+        self.nearest_ = Nearest(train)
+
+    def search(self, problem: SearchProblem) -> Candidates:
         """Candidates that are robust enough, without what is not needed."""
-        left = self.nearest.search(task)
-        near, parts = left, [confirm(self, task, self._single(task))]
+        left = self.nearest_.search(problem)
+        near, parts = left, [confirm(self, problem, self._single(problem))]
         for by in FARTHER:
-            tried = self._farther(task, left, by)
-            chances = task.ask(task.changed(tried.case, tried.to))
-            fine = task.rules.clean(task.mask, task.facts[tried.case], tried.to)
-            fine &= self.keeps(task, tried.case, tried.to, chances)
-            parts.append(Candidates(tried.case, tried.to, tried.donor, chances).take(fine))
+            tried = self._farther(problem, left, by)
+            probabilities = problem.predict(problem.apply(tried.case, tried.to))
+            fine = problem.actions.allows(problem.mask, problem.facts[tried.case], tried.to)
+            fine &= self.keeps(problem, tried.case, tried.to, probabilities)
+            parts.append(Candidates(tried.case, tried.to, tried.donor, probabilities).take(fine))
             left = left.take(~fine)
-        if task.differentiable:
+        if problem.differentiable:
             from edfa.recourse._search.gradient import robust  # torch is asked for only where a model has it
 
-            parts.append(confirm(self, task, robust(task, near, self.noise, self.rate, self.steps)))
-        return undominated(task, minimise(self, task, Candidates.join(*parts)))
+            parts.append(confirm(self, problem, robust(problem, near, self.noise_, self.rate, self.steps)))
+        return undominated(problem, minimise(self, problem, Candidates.join(*parts)))
 
-    def keeps(self, task: SearchProblem, case: IntArray, to: Float32Array, chances: Float64Array) -> BoolArray:
+    def keeps(self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array) -> BoolArray:
         """Recourse, and robust enough."""
-        fine = task.reaches(case, chances)
+        fine = problem.is_recourse(case, probabilities)
         rows = np.flatnonzero(fine)
-        fine[rows] = self.noise.rate(task, case[rows], to[rows]) <= self.rate
+        fine[rows] = self.noise_.rate(problem, case[rows], to[rows]) <= self.rate
         return fine
 
-    def invalidation(self, task: SearchProblem, found: Candidates) -> Float64Array:
+    def invalidation(self, problem: SearchProblem, found: Candidates) -> Float64Array:
         """The rate of each plan."""
-        return self.noise.rate(task, found.case, found.to)
+        return self.noise_.rate(problem, found.case, found.to)
 
-    def _single(self, task: SearchProblem) -> Candidates:
+    def _single(self, problem: SearchProblem) -> Candidates:
         """Of each continuous feature the nearest value, up and down, whose exact rate is low enough."""
         cases, tos = [], []
-        for k, feature in enumerate(task.group.features):
-            values = task.rules.values[feature]
-            if not task.rules.measured[feature] or not self.noise.exact(task, k) or not len(values):
+        for k, feature in enumerate(problem.group.features):
+            values = problem.actions.values[feature]
+            if not problem.actions.continuous[feature] or not self.noise_.exact(problem, k) or not len(values):
                 continue
-            own = task.group.own(feature)[:, None]
-            fine = (self.noise.by_value(task, k, values) <= self.rate) & task.rules.permits(feature, own, values)
-            fine &= ~self.noise.fails(task, k)[:, belongs(task.group.tries[k], values)]
+            own = problem.group.own(feature)[:, None]
+            fine = (self.noise_.by_value(problem, k, values) <= self.rate) & problem.actions.permits(
+                feature, own, values
+            )
+            fine &= ~self.noise_.fails(problem, k)[:, belongs(problem.group.tries[k], values)]
             above, below = fine & (values > own), fine & (values < own)
             first = above & (np.cumsum(above, axis=1) == 1) | below & (np.cumsum(below[:, ::-1], axis=1)[:, ::-1] == 1)
             case, place = np.nonzero(first)
-            to = np.full((len(case), len(task.features)), np.nan, dtype=np.float32)
-            to[:, np.searchsorted(task.features, feature)] = values[place]
+            to = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
+            to[:, np.searchsorted(problem.features, feature)] = values[place]
             cases.append(case)
             tos.append(to)
-        return Candidates.of(np.concatenate(cases), np.concatenate(tos)) if cases else Candidates.none(task)
+        return Candidates.of(np.concatenate(cases), np.concatenate(tos)) if cases else Candidates.none(problem)
 
-    def _farther(self, task: SearchProblem, found: Candidates, by: float) -> Candidates:
+    def _farther(self, problem: SearchProblem, found: Candidates, by: float) -> Candidates:
         """The same changes with every number so much farther, at the nearest value that may be proposed."""
-        own, to = task.facts[found.case], found.to.copy()
-        for column in task.free[task.rules.measured[task.features[task.free]]]:
+        own, to = problem.facts[found.case], found.to.copy()
+        for column in problem.free[problem.actions.continuous[problem.features[problem.free]]]:
             rows = np.flatnonzero(~np.isnan(to[:, column]))
             if len(rows):
                 far = own[rows, column] + by * (to[rows, column] - own[rows, column])
-                to[rows, column] = task.rules.snap(int(task.features[column]), far)
+                to[rows, column] = problem.actions.snap(int(problem.features[column]), far)
         return Candidates(found.case, to, found.donor)

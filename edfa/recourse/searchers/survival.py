@@ -4,8 +4,8 @@ The paper's nearest plans sit just past the border of what the model can see tod
 more. Here a plan may go farther, or change one thing more, when it survives better for it.
 """
 
-from copy import copy
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from edfa.recourse._search.ranking import lengths
 from edfa.recourse._search.single_changes import SingleChanges
 from edfa.recourse.searcher import Candidates, SearchProblem
 from edfa.recourse.searchers.nearest import Nearest, combine
-from edfa.recourse.survival import Completions, Decided, Survival
+from edfa.recourse.survival import Completions, PlannedChanges, Survival
 from edfa.typing import Float64Array, IntArray
 
 __all__ = ["SurvivalSearch"]
@@ -32,12 +32,12 @@ class SurvivalSearch(Nearest):
     ----------
     train
         The training people: donors of values, and of what is not known.
-    completions
-        How many training people complete each person.
-    plans
-        So many plans a person are tried on the completions: half of them the nearest, the others those that bring the
+    n_completions
+        The number of training people who complete each person.
+    n_candidates
+        The number of candidates a person that are tried on the completions: half of them the nearest, the others those that bring the
         model, as far as it sees, the farthest past the border.
-    neighbours, farther, changes
+    neighbours, farther, max_changes
         As for ``Nearest``.
 
     Examples
@@ -47,8 +47,8 @@ class SurvivalSearch(Nearest):
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> known = table.test.X[:20].copy()
     >>> known[:, 12:] = np.nan
-    >>> people = edfa.People(known, table.schema, table.encoder, model)
-    >>> near, lasting = (edfa.find_recourse(people, s(table.train)) for s in (edfa.Nearest, Lasting))
+    >>> people = edfa.People(known, edfa.Background.of(table.train, model))
+    >>> near, lasting = (edfa.find_recourse(people, s(table.train)) for s in (edfa.Nearest, SurvivalSearch))
     >>> from edfa.recourse import survive
     >>> usual = survive(near, table.train).survival[near.first[near.legal]].mean()
     >>> bool(lasting.survival[lasting.first[lasting.legal]].mean() > usual)
@@ -59,59 +59,64 @@ class SurvivalSearch(Nearest):
 
     def __init__(
         self,
-        train: Table,
+        train: Table | None = None,
         *,
-        completions: int = 32,
-        plans: int = 32,
+        n_completions: int = 32,
+        n_candidates: int = 32,
         neighbours: int = 10,
         farther: int = 50,
-        changes: int = 3,
+        max_changes: int = 3,
     ) -> None:
-        super().__init__(train, neighbours=neighbours, farther=farther, changes=changes)
-        if plans < 2:
-            raise SettingError(f"plans: at least 2 are compared, not {plans}")
-        self.plans, self.completions, self._enough = plans, Completions.of(train, completions), 1.0
+        if n_completions < 2 or n_candidates < 2:
+            raise SettingError(
+                f"n_completions and n_candidates: at least 2 each, not {n_completions} and {n_candidates}"
+            )
+        self.n_completions = n_completions
+        self.n_candidates = n_candidates
+        super().__init__(train, neighbours=neighbours, farther=farther, max_changes=max_changes)
 
-    def until(self, enough: float) -> "SurvivalSearch":
-        """One that looks for nothing better once a plan survives so often: enough to see whether there is one."""
-        found = copy(self)
-        found._enough = enough
-        return found
+    def _learn(self, train: Table) -> None:
+        super()._learn(train)
+        self.completions_ = Completions.of(train, self.n_completions, cache=self.cache_)
 
-    def search(self, task: SearchProblem) -> Candidates:
+    def fit_without(self, train: Table, left_out: IntArray) -> Self:
+        """Learn from training people, but complete nobody from the rows ``left_out``."""
+        self.fit(train)
+        self.completions_ = Completions.of(train, self.n_completions, without=left_out.tolist(), cache=self.cache_)
+        return self
+
+    def search(self, problem: SearchProblem) -> Candidates:
         """Every single change that works, and all sets of a donor's values that do; the most promising of them."""
-        options = SingleChanges.of(task)
-        found, most = [options.alone(*np.nonzero(options.turns))], min(self.changes, task.rules.most)
-        for case, donors in self.sides(task) if min(most, len(task.free)) > 1 else ():
-            near = self.pool.nearest(task, case, donors, self.neighbours)
+        options = SingleChanges.of(problem)
+        found, most = [options.alone(*np.nonzero(options.turns))], min(self.max_changes, problem.actions.max_changes)
+        for case, side in self.sides(problem) if min(most, len(problem.free)) > 1 else ():
+            near = self.donors_.nearest(problem, case, side, self.neighbours)
             if not near.size:
                 continue
             plans, place = combine(options, case, *self.offers(options, case, near), most, every=True)
             row = np.searchsorted(case, plans.case)
-            found.append(replace(plans, donor=self.pool.number[near[row, place]]))
-        joined = self._promising(task, affordable(task, distinct(Candidates.join(*found))))
-        left = np.flatnonzero(np.bincount(joined.case, minlength=len(task)) == 0)
+            found.append(replace(plans, donor=self.donors_.number[near[row, place]]))
+        joined = self._promising(problem, affordable(problem, distinct(Candidates.join(*found))))
+        left = np.flatnonzero(np.bincount(joined.case, minlength=len(problem)) == 0)
         return Candidates.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
 
-    def survival(self, task: SearchProblem, found: Candidates, keys: tuple[Float64Array | IntArray, ...]) -> Survival:
+    def survival(
+        self, problem: SearchProblem, found: Candidates, keys: tuple[Float64Array | IntArray, ...]
+    ) -> Survival:
         """Of each plan that may survive better than all easier ones; NaN of the others."""
-        width = len(task.mask)
-        rows = np.full((len(task), width), np.nan, dtype=np.float32)
-        rows[:, task.features] = task.facts
-        to = np.full((len(found), width), np.nan, dtype=np.float32)
-        to[:, task.features] = found.to
-        place = _place(found.case, *keys)
-        people = Decided(rows, task.group.decision, task.predictor, task.wanted)
-        return self.completions.race(people, found.case, to, place, self._enough)
+        to = np.full((len(found), len(problem.mask)), np.nan, dtype=np.float32)
+        to[:, problem.features] = found.to
+        plans = PlannedChanges(problem.cases, found.case, to, problem.desired_class)
+        return self.completions_.race(plans, _place(found.case, *keys), problem.enough_survival)
 
-    def _promising(self, task: SearchProblem, found: Candidates) -> Candidates:
+    def _promising(self, problem: SearchProblem, found: Candidates) -> Candidates:
         """Half of them the nearest, the others those that go farthest past the border; all where they are few."""
-        if len(found) <= self.plans or np.bincount(found.case).max() <= self.plans:
+        if len(found) <= self.n_candidates or np.bincount(found.case).max() <= self.n_candidates:
             return found
-        size = lengths(task.rules, task.mask, task.facts[found.case], found.to)
-        near = _place(found.case, size.l2, size.l0, np.round(size.effort, 9)) < self.plans // 2
-        past = np.round(task.score(found.case, np.asarray(found.chances)), 6)
-        far = _place(found.case, size.l2, -past, near) < self.plans - self.plans // 2
+        size = lengths(problem.actions, problem.mask, problem.facts[found.case], found.to)
+        near = _place(found.case, size.l2, size.l0, np.round(size.effort, 9)) < self.n_candidates // 2
+        past = np.round(problem.score(found.case, np.asarray(found.probabilities)), 6)
+        far = _place(found.case, size.l2, -past, near) < self.n_candidates - self.n_candidates // 2
         return found.take(near | (far & ~near))
 
 

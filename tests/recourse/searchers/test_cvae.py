@@ -8,7 +8,7 @@ import torch
 import edfa
 from edfa.errors import SchemaError
 from edfa.explanation.support import Support
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.recourse import CVAE, Constraints, autoencoder, find_recourse
 from edfa.recourse.searchers.cvae import Autoencoder, Columns, Noise, learn, make
 
@@ -44,11 +44,11 @@ def test_it_learns_the_conditional(monkeypatch):
     network = learn(Autoencoder(columns, 2), table.X, table.y, lambda n: next(COUNT), 0)
     prior = Noise.of(random, 4000, network)._replace(near=np.zeros(4000, dtype=bool))
     for level in range(3):
-        for wanted in range(2):
+        for desired_class in range(2):
             rows = np.tile(np.array([[level, 0, 0]], np.float32), (4000, 1))
             masks = np.ones(3, dtype=bool), np.array([True, False, False])
-            made = make(network, rows, np.full(4000, wanted), masks, prior)
-            truth = table.X[(table.X[:, 0] == level) & (table.y == wanted)]
+            made = make(network, rows, np.full(4000, desired_class), masks, prior)
+            truth = table.X[(table.X[:, 0] == level) & (table.y == desired_class)]
             for other in range(3):
                 assert (made[:, 1] == other).mean() == pytest.approx((truth[:, 1] == other).mean(), abs=0.08)
             assert made[:, 2].mean() == pytest.approx(truth[:, 2].mean(), abs=0.2)
@@ -77,7 +77,7 @@ def test_plans_for_nearly_everybody(german):
     table, model = german
     rows = table.test.X[:60].copy()
     rows[::2, 14:] = np.nan
-    people = People(rows, table.schema, table.encoder, model)
+    people = People(rows, Background.of(table.reference, model))
     plans = find_recourse(people, CVAE(table.train), constraints=Constraints(reading="paper"))
     assert plans.legal.mean() > 0.95
     assert plans.count.mean() > 3

@@ -5,7 +5,7 @@ import pytest
 
 from edfa.errors import DataError, SchemaError, UnknownNameError
 from edfa.explanation.necessity import sweep
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.recourse import Constraints, DiCE, find_recourse
 from edfa.recourse._search.sampling import Draws, drawn
 from edfa.recourse.action_set import ActionSet
@@ -14,20 +14,20 @@ from edfa.recourse.searchers.dice import _twins
 
 
 def task_of(table, model, rows, **given):
-    people = People(rows, table.schema, table.encoder, model)
+    people = People(rows, Background.of(table.reference, model))
     rules = ActionSet.of(Constraints(**given), people, table.train.X)
     return SearchProblem(sweep(rows, model, rules.support, rules.free & False).groups[0], rules, model, None)
 
 
 def test_draws_are_as_frequent_as_among_training_people(german):
     table, model = german
-    task = task_of(table, model, table.test.X[:3])
+    problem = task_of(table, model, table.test.X[:3])
     for name in ("purpose", "duration", "employment"):
         j = table.schema.index(name)
-        told = drawn(task, j, np.arange(3), (np.arange(20_000) + 0.5) / 20_000)
+        told = drawn(problem, j, np.arange(3), (np.arange(20_000) + 0.5) / 20_000)
         for case in range(3):
-            own = task.facts[case, j]
-            values = task.rules.values[j]
+            own = problem.facts[case, j]
+            values = problem.rules.values[j]
             values = values[values > own] if table.schema[name].change == "up" else values
             shares = np.array([(table.train.X[:, j] == v).mean() for v in values])
             found = np.array([(told[case] == v).mean() for v in values])
@@ -58,7 +58,7 @@ def test_each_round_changes_one_more_feature(german):
 
 def test_the_seed_matters_and_nothing_else(german):
     table, model = german
-    people = People(table.test.X[:20], table.schema, table.encoder, model)
+    people = People(table.test.X[:20], Background.of(table.reference, model))
     one, same, other = (find_recourse(people, DiCE(table.train), seed=s) for s in (1, 1, 2))
     assert np.array_equal(one.to, same.to, equal_nan=True)
     assert one.to.shape != other.to.shape or not np.array_equal(one.to, other.to, equal_nan=True)
@@ -66,7 +66,7 @@ def test_the_seed_matters_and_nothing_else(german):
 
 def test_evolution_improves(german):
     table, model = german
-    people = People(table.test.X[:30], table.schema, table.encoder, model)
+    people = People(table.test.X[:30], Background.of(table.reference, model))
 
     def fitness(generations):
         plans = find_recourse(
@@ -90,7 +90,7 @@ def test_equal_individuals_count_once():
 
 def test_the_gradient_finds_different_plans(german, network):
     table, _ = german
-    people = People(table.test.X[:30], table.schema, table.encoder, network)
+    people = People(table.test.X[:30], Background.of(table.reference, network))
     plans = find_recourse(
         people, DiCE(table.train, "gradient", plans=3, steps=60), constraints=Constraints(reading="paper")
     )
@@ -103,7 +103,7 @@ def test_the_gradient_finds_different_plans(german, network):
 
 def test_what_cannot_be_asked_for(german):
     table, model = german
-    people = People(table.test.X[:2], table.schema, table.encoder, model)
+    people = People(table.test.X[:2], Background.of(table.reference, model))
     with pytest.raises(DataError, match="SubsetXGB has no gradient"):
         find_recourse(people, DiCE(table.train, "gradient"))
     with pytest.raises(UnknownNameError, match="did you mean 'genetic'"):

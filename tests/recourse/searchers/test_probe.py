@@ -7,7 +7,7 @@ import torch
 
 import edfa
 from edfa.errors import SchemaError
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.recourse import PROBE, Constraints, Nearest, find_recourse
 
 DRAWS = 4000
@@ -28,7 +28,7 @@ def simulate(plans, table, sigma, draws=DRAWS, seed=1):
 @pytest.mark.parametrize("model", ["trees", "network"])
 def test_the_reported_rate_is_that_of_simulation(model, table, request):
     count = {"trees": 60, "network": 20}[model]
-    people = People(table.test.X[:count], table.schema, table.encoder, request.getfixturevalue(model))
+    people = People(table.test.X[:count], Background.of(table.reference, request.getfixturevalue(model)))
     searcher = PROBE(table.train, rate=0.3, sigma=0.1)
     plans = find_recourse(people, searcher, constraints=Constraints(reading="paper"), k=4)
     truth = simulate(plans, table, 0.1)
@@ -51,7 +51,7 @@ def test_the_reported_rate_is_that_of_simulation(model, table, request):
 
 def test_a_robust_plan_is_the_nearest_that_is_robust(table, trees):
     """One feature, every training value tried: its exact rate by the cells of the model."""
-    people = People(table.test.X[:80], table.schema, table.encoder, trees)
+    people = People(table.test.X[:80], Background.of(table.reference, trees))
     only = Constraints(only=("credit_amount",), reading="paper")
     plans = find_recourse(people, PROBE(table.train, rate=0.2, sigma=0.05), constraints=only)
     j = table.schema.index("credit_amount")
@@ -77,7 +77,7 @@ def test_a_robust_plan_is_the_nearest_that_is_robust(table, trees):
 
 
 def test_a_lower_rate_is_bought_with_a_longer_way(table, trees):
-    people = People(table.test.X[:60], table.schema, table.encoder, trees)
+    people = People(table.test.X[:60], Background.of(table.reference, trees))
     rates, ways = [], []
     for rate in (0.05, 0.45):
         plans = find_recourse(
@@ -100,7 +100,7 @@ def test_the_gradient_shortens_the_way():
     frame["y"] = np.where(frame.sum(axis=1) + random.normal(size=900) * 0.3 > 0, "yes", "no")
     table = edfa.Table.from_frame(frame, edfa.Schema(tuple(edfa.Feature(n, "continuous") for n in "abc"), "y", "yes"))
     model = edfa.MaskedMLP(epochs=40).fit(table.train.X, table.train.y)
-    people = People(table.test.X[:80], table.schema, table.encoder, model)
+    people = People(table.test.X[:80], Background.of(table.reference, model))
     way = []
     for searcher in (PROBE, Without):
         plans = find_recourse(people, searcher(table.train, rate=0.1))
@@ -134,9 +134,9 @@ def test_logits_as_tensors_are_the_models_and_have_its_slope(table, network):
 class Without(PROBE):
     """The same without the gradient."""
 
-    def search(self, task):
-        task.__dict__["differentiable"] = False
-        return super().search(task)
+    def search(self, problem):
+        problem.__dict__["differentiable"] = False
+        return super().search(problem)
 
 
 @pytest.mark.parametrize("given", [{"rate": 0.0}, {"sigma": 0}, {"draws": 100}, {"steps": 0}])
