@@ -5,7 +5,6 @@ import torch
 import edfa
 from edfa import MaskedMLP, acquire
 from edfa.acquisition import POLICIES
-from edfa.acquisition.base import Background, State
 from edfa.acquisition.dime import DIME
 from edfa.acquisition.eddi import EDDI, _Belief
 from edfa.acquisition.fixed import Fixed
@@ -13,6 +12,7 @@ from edfa.acquisition.gsmrl import GSMRL, _with_advantages
 from edfa.acquisition.random import Random
 from edfa.data.cube import Cube
 from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
+from edfa.people import Background, People
 from edfa.predictors.base import UnfittedError
 from edfa.testing import check_policy
 
@@ -120,11 +120,10 @@ def test_dime_stops_by_price_or_by_confidence():
 def test_dimes_values_lie_between_zero_and_the_entropy_that_is_left():
     policy = QUICK["dime"]().fit(TABLE.train)
     rows = np.where(np.random.default_rng(0).random((50, 20)) < 0.3, TABLE.test.X[:50], np.float32(np.nan))
-    background = Background(TABLE.schema, MODEL, TABLE.train.X)
-    state = State(background, rows, np.isnan(rows), np.ones(rows.shape), np.arange(50))
-    scores = policy.score(state)
-    assert (scores[state.open] >= 0).all()
-    assert (scores[state.open] <= np.log(2)).all()
+    people = People(rows, Background.of(TABLE.train, MODEL), costs=np.ones(rows.shape))
+    scores = policy.score(people)
+    assert (scores[people.askable] >= 0).all()
+    assert (scores[people.askable] <= np.log(2)).all()
 
 
 def test_gsmrl_may_stop_by_itself():
