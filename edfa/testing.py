@@ -31,8 +31,8 @@ __all__ = ["check_policy", "check_predictor", "check_searcher", "check_settings"
 def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> None:  # noqa: N803
     """Whether ``make()`` is a predictor: an unfitted model that answers from any subset.
 
-    Checked on ``X`` (no NaN) and ``y``: probabilities add up; nothing known gives the prior; an unknown cell cannot leak;
-    a batch equals one person at a time, whatever its classes; the same seed gives the same bits; permuted columns
+    Checked on ``X`` (no NaN) and ``y``: probabilities add up; nothing known gives the prior; an unknown cell cannot
+    leak; a batch equals one person at a time, whatever its classes; the same seed gives the same bits; permuted columns
     follow; a constant column says nothing; a shorter way to decide decides the same; settings are kept as scikit-learn
     has it, and a fingerprint tells fits apart; saved and loaded are equal to the bit.
     """
