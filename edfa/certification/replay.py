@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 
 from edfa.certification.records import Records, Reference
 from edfa.errors import DataError, SettingError, UnknownNameError
@@ -186,7 +187,7 @@ def plan_uncertainty(probabilities: Any, changed: Any) -> Float64Array:
     return np.maximum(uncertainty(probabilities), uncertainty(changed))
 
 
-class SurvivalScore:
+class SurvivalScore(BaseEstimator):  # type: ignore[misc]
     """A signal that is learnt: the probability that a plan fails, fitted on runs of people outside the calibration.
 
     It is a logistic regression on numbers known at the step, such as both uncertainties and the share of features left;
@@ -212,29 +213,29 @@ class SurvivalScore:
         if len(np.unique(lost[legal])) < 2:
             raise DataError("a survival score needs plans that lasted and plans that failed")
         model = make_pipeline(StandardScaler(), LogisticRegression())
-        self._model = model.fit(_as_matrix(facts)[legal], lost[legal].astype(np.int64))
+        self.model_ = model.fit(_as_matrix(facts)[legal], lost[legal].astype(np.int64))
         return self
 
     def __call__(self, facts: Any) -> Float64Array:
         """The signal, shape (steps,): the probability of failing, from facts (steps, facts) or plans."""
-        if not hasattr(self, "_model"):
+        if not hasattr(self, "model_"):
             raise DataError("this score has learnt nothing yet; call fit(facts, loss) first")
-        return np.asarray(self._model.predict_proba(_as_matrix(facts))[:, 1], dtype=np.float64)
+        return np.asarray(self.model_.predict_proba(_as_matrix(facts))[:, 1], dtype=np.float64)
 
     def learnt_state(self) -> dict[str, AnyArray]:
-        """What was learnt, as arrays; part of the name under which certificates know the signal."""
-        if not hasattr(self, "_model"):
+        """What was learnt, as arrays; with the settings (there are none) it is what certificates know the signal by."""
+        if not hasattr(self, "model_"):
             return {}
-        scaler, regression = (step for _, step in self._model.steps)
+        scaler, regression = (step for _, step in self.model_.steps)
         state = {"mean": scaler.mean_, "scale": scaler.scale_}
         return state | {"coef": regression.coef_, "intercept": regression.intercept_}
 
 
 def step_features(plans: Plans) -> Float64Array:
-    """What is known of the first plan at each step, shape (rows, 6); ones where there is no plan.
+    """What is known of the first plan at each step, shape (rows, 6).
 
     The columns: the person's uncertainty, the share of features not known, the plan's uncertainty, its number of
-    changes, its L2 length and its effort.
+    changes, its L2 length and its effort; the last four are 1 where there is no plan.
     """
     legal, first = plans.legal, plans.first[plans.legal]
     own = uncertainty(plans.people.predictor.predict_proba(plans.people.X))
@@ -267,7 +268,7 @@ def signal_of(plans: Plans, probabilities: Float64Array, signal: Any) -> Float64
 
 
 def signal_name(signal: Any) -> str:
-    """What certificates call a signal; for an object, its class and a digest of its parts or ``learnt_state``."""
+    """What certificates call a signal; for an object, its class and a digest of its learnt state or attributes."""
     if isinstance(signal, str):
         return signal
     if not callable(signal):
