@@ -95,6 +95,8 @@ class Runs:
     def distinct(self) -> BoolArray:
         """Mask of the runs to use: one run per person if the seed makes no difference for anybody, else all runs."""
         new = np.append(True, self.person[1:] != self.person[:-1])
+        if new.all():
+            return new
         first_run = np.flatnonzero(new)[np.cumsum(new) - 1]
         return new if self._equal(first_run) else np.ones(len(new), dtype=bool)
 
