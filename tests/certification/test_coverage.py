@@ -113,7 +113,7 @@ def test_from_records_to_certificates_ten_thousand_times(settings, bound):
     if refused is None:
         losses, defined = losses[:, :n], defined[:, :n]
     certifier = RecourseCertifier(ALPHA, DELTA, **settings)
-    draws = records_of_draws(losses, defined, refused)
+    draws = records_of_draws(losses, defined, refused=refused)
     passed = np.array([rules_passed(certifier.search(records), 4) for records in draws])
     expected = stats.binom.cdf(critical_losses(n, ALPHA, DELTA, bound), n, 0.203)
     low, high = stats.binom.ppf([0.0005, 0.9995], DRAWS, expected)

@@ -61,8 +61,7 @@ def rules_passed(result, rules):
 def as_records(losses, defined, seeds=1):
     """Runs of one draw; ``losses`` counts the lost seeds. The early steps have the large signals."""
     rules = losses.shape[1]
-    lost = np.arange(seeds)[None, :, None] < losses[:, None, ::-1]  # the lost seeds come first
-    person, seed, step = (axis.ravel() for axis in np.indices(lost.shape))
+    person, seed, step = (axis.ravel() for axis in np.indices((len(losses), seeds, rules)))
     signal = (rules - step).astype(float)
     return Records(
         person=person,
@@ -70,9 +69,22 @@ def as_records(losses, defined, seeds=1):
         step=step,
         spent=step.astype(float),
         signal=np.where(step == rules - 1, rules + 1.0, signal - 1),  # the last step never triggers before the others
-        loss=lost.ravel().astype(float),
+        loss=_loss_column(losses, seeds),
         legal=defined[person],
     )
+
+
+def _loss_column(losses, seeds):
+    lost = np.arange(seeds)[None, :, None] < losses[:, None, ::-1]  # the lost seeds come first
+    return lost.ravel().astype(float)
+
+
+def records_of_draws(losses, defined, seeds=1, refused=None):
+    """Records of each draw, (draws, people, rules), of people who all have a plan: one object, checked once."""
+    records = replace(as_records(losses[0], defined[0], seeds), refused=refused)
+    for draw in losses:
+        object.__setattr__(records, "loss", _loss_column(draw, seeds))  # new losses on the same runs
+        yield records
 
 
 def three_people(**columns):
@@ -114,11 +126,3 @@ def random_records(draw, most=8, fractions=False):
 def as_lists(stops):
     """What a rule did, in a form that can be compared."""
     return stops.step.tolist(), stops.triggered.tolist(), stops.spent.tolist(), stops.sentence
-
-
-def records_of_draws(losses, defined, refused=None):
-    """Records of each draw, (draws, people, rules), of people who all have a plan: one object, checked once."""
-    records = replace(as_records(losses[0], defined[0]), refused=refused)
-    for row in losses[:, :, ::-1].reshape(len(losses), -1).astype(float):
-        object.__setattr__(records, "loss", row)  # new losses on the same runs, to spare the checks
-        yield records
