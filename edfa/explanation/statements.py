@@ -9,7 +9,7 @@ import numpy as np
 from edfa.data.encode import Encoder
 from edfa.data.feature import Feature
 from edfa.data.schema import Schema
-from edfa.explanation.necessity import DOWN, UP, Group, Reach, Sweep
+from edfa.explanation.necessity import DOWN, UP, Reach, Sweep, SweepGroup
 from edfa.explanation.partition import Partition
 from edfa.text.phrases import label, listed, plain, say, value
 
@@ -49,7 +49,7 @@ class _Teller:
     schema: Schema
     encoder: Encoder
     reach: Reach
-    group: Group
+    group: SweepGroup
     i: int
     case: int
     language: str
@@ -101,23 +101,23 @@ class _Teller:
     def _values(self, feature: Feature, far: Any) -> Iterator[tuple[int, list[Any], int | None]]:
         """A class, values that lead to it, and which way: all levels of a category, else one value each way."""
         j = self.schema.index(feature.name)
-        tries, decisions = self.group.of(j)
+        tries, decisions = self.group.decisions_for(j)
         if feature.kind != "categorical":
             for way in (DOWN, UP):
                 if not np.isnan(code := far[self.i, j, way]):
-                    then = decisions[self.case, tries.place(np.array([code]))[0]]
+                    then = decisions[self.case, tries.index_of(np.array([code]))[0]]
                     yield int(then), self.encoder.decode_cells(feature.name, [code]), way
             return
         column: Any = self.encoder[feature.name]
         codes = np.arange(len(column.levels), dtype=np.float32)
-        place = tries.place(codes)
-        real = (place >= 0) & (tries.weight[place] > 0) & (codes != self.group.own(j)[self.case])
+        place = tries.index_of(codes)
+        real = (place >= 0) & (tries.weight[place] > 0) & (codes != self.group.own_values(j)[self.case])
         for then in np.unique(decisions[self.case, place[real]]):
             chosen = codes[real & (decisions[self.case, place] == then)]
             yield int(then), self.encoder.decode_cells(feature.name, chosen), None
 
     def _own(self, feature: Feature) -> Any:
-        own = self.group.own(self.schema.index(feature.name))[self.case]
+        own = self.group.own_values(self.schema.index(feature.name))[self.case]
         return self.encoder.decode_cells(feature.name, [own])[0]
 
     def _class(self, code: Any) -> str:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from edfa.data.table import Table
 from edfa.errors import DataError
-from edfa.explanation.necessity import Group
+from edfa.explanation.necessity import SweepGroup
 from edfa.explanation.support import Support
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
@@ -34,7 +34,7 @@ class SearchProblem:
     ranks by survival to stop looking once a plan survives that often.
     """
 
-    group: Group
+    group: SweepGroup
     actions: ActionSet
     background: Background
     desired_class: int | None
@@ -110,10 +110,10 @@ class SearchProblem:
     @cached_property
     def single_recourse(self) -> BoolArray:
         """Which candidate values of the sweep are recourse by themselves, (cases, candidate values)."""
-        turned = self._turned(np.arange(len(self)), self.group.decisions)
+        turned = self._turned(np.arange(len(self)), self.group.candidate_decisions)
         if not self._least:
             return turned
-        return turned & self._likely(self.group.decisions, self.group.candidate_probabilities)
+        return turned & self._likely(self.group.candidate_decisions, self.group.candidate_probabilities)
 
     @property
     def _least(self) -> float:
