@@ -109,10 +109,10 @@ def test_less_than_the_blanket_does_not_suffice():
     inside = np.array([name in as_blanket(network) for name in network.features])
     smaller = inside.copy()
     smaller[np.flatnonzero(inside)[0]] = False
-    told = sufficiency(people[:200], smaller, exact_model(network), people)
-    assert (told.beta < 1).any()
-    share = told.beta[told.beta < 1]
-    np.testing.assert_allclose(told.error[told.beta < 1], np.sqrt(share * (1 - share) / 200))
+    estimate = sufficiency(people[:200], smaller, exact_model(network), people)
+    assert (estimate.beta < 1).any()
+    share = estimate.beta[estimate.beta < 1]
+    np.testing.assert_allclose(estimate.error[estimate.beta < 1], np.sqrt(share * (1 - share) / 200))
 
 
 def test_sufficiency_needs_known_facts():
@@ -131,8 +131,8 @@ def test_what_an_aligned_model_is_not_shown_cannot_matter():
 def test_reach_is_the_nearest_flipping_value_and_its_interval_all_flips():
     model = SubsetXGB(n_estimators=60).fit(TRAIN, Y)
     rows = partly_known(TABLE.test.X[:40], 0.5)
-    found = sweep(rows, model, SUPPORT)
-    reach = found.reach()
+    swept = sweep(rows, model, SUPPORT)
+    reach = swept.reach()
     decided = model.decide(model.predict_proba(rows))
 
     def flips(i, j, values):
@@ -185,8 +185,8 @@ def test_up_to_what_holds_nothing_flips():
 def test_the_wanted_class_counts():
     three = np.arange(len(Y)) % 3
     model = SubsetXGB(n_estimators=30).fit(TRAIN, three)
-    found = sweep(TABLE.test.X[:30], model, SUPPORT)
-    for group in found.groups:
+    swept = sweep(TABLE.test.X[:30], model, SUPPORT)
+    for group in swept.groups:
         anywhere = group.flips()
         parts = [group.flips(c) for c in range(3)]
         np.testing.assert_array_equal(anywhere, parts[0] | parts[1] | parts[2])
@@ -212,10 +212,10 @@ def test_one_call_for_everybody_who_knows_the_same(monkeypatch):
     calls = []
     answer = model._answer
     monkeypatch.setattr(model, "_answer", lambda *a: calls.append(len(a[1])) or answer(*a))
-    found = sweep(rows, model, SUPPORT)
+    swept = sweep(rows, model, SUPPORT)
     assert len(calls) == 1
     single = np.concatenate([sweep(row[None], model, SUPPORT).necessity for row in rows[:20]])
-    np.testing.assert_array_equal(found.necessity[:20], single)
+    np.testing.assert_array_equal(swept.necessity[:20], single)
 
 
 def test_nothing_known_and_nobody():
