@@ -90,7 +90,7 @@ class _StatementWriter:
             yield Statement("semifactual", feature.name, text, tuple(values))
 
     def _verb(self, feature: Feature, way: int | None) -> str:
-        """The verb of the sentence: ``falls``, ``rises``, ``is`` (another), or ``weighs`` if nobody can change it so."""
+        """The sentence that fits: ``falls``, ``rises``, ``is`` (another), or ``weighs`` if nobody can change it so."""
         if not feature.actionable or (feature.change, way) in AGAINST:
             return "weighs"
         own = self._own_value(feature)

@@ -63,7 +63,7 @@ class ActionSet:
         return cls(
             constraints=given,
             support=support,
-            free=inside & np.array([given.open(f) for f in schema]),
+            free=inside & np.array([given.may_change(f) for f in schema]),
             values=tuple(_proposed(f, given, encoder, support.values[j]) for j, f in enumerate(schema)),
             direction=np.array([_direction(f, given) for f in schema], dtype=np.int8),
             ordered=np.array([f.kind != "categorical" for f in schema]),

@@ -17,7 +17,7 @@ def plans(german):
     table, model = german
     rows = table.test.X[:60].copy()
     rows[::2, 10:] = np.nan
-    return find_recourse(People(rows, Background.of(table.reference, model)), Nearest(table.train))
+    return find_recourse(People(rows, Background.of(table.train, model)), Nearest(table.train))
 
 
 def test_what_nearest_promises(plans, german):
@@ -77,7 +77,7 @@ def test_the_share_on_the_blanket(plans, german):
 
 def test_diversity_is_the_mean_distance_of_two_plans(german):
     table, model = german
-    people = People(table.test.X[:30], Background.of(table.reference, model))
+    people = People(table.test.X[:30], Background.of(table.train, model))
     best, different = (
         assess(p, table.train) for p in (top(people, table), find_recourse(people, Nearest(table.train), k=3))
     )
@@ -97,7 +97,7 @@ def top(people, table):
 def test_real_people_are_inliers_more_often_than_shuffled_ones():
     table = edfa.load("adult", cap=6000)
     model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    plans = find_recourse(People(table.test.X[:60], Background.of(table.reference, model)), Nearest(table.train))
+    plans = find_recourse(People(table.test.X[:60], Background.of(table.train, model)), Nearest(table.train))
     found = assess(plans, table.train)
     assert 0.6 < found.inlier_shuffled + 0.05 < found.inlier_real <= 1
     told = plausible(plans, table.train)
@@ -110,7 +110,7 @@ def test_real_people_are_inliers_more_often_than_shuffled_ones():
 
 def test_no_plans_have_no_means(german):
     table, model = german
-    nobody = find_recourse(People(table.test.X[:0], Background.of(table.reference, model)), Nearest(table.train))
+    nobody = find_recourse(People(table.test.X[:0], Background.of(table.train, model)), Nearest(table.train))
     found = assess(nobody, table.train)
     assert np.isnan(found.l0)
     assert found.violations == 0
