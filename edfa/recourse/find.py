@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edfa.errors import DataError
+from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
@@ -108,7 +108,7 @@ def _check(people: People, searcher: Searcher, k: int | None) -> None:
     if people.background.model is None:
         raise DataError("these people have no predictor; plans are for decisions that one makes")
     if k is not None and k < 1:
-        raise DataError(f"k: at least one plan, not {k}")
+        raise SettingError(f"k: at least one plan, not {k}")
     if people.schema.names != searcher.train_.schema.names:
         raise DataError("the searcher's training people and these have different features")
     if people.encoder != searcher.train_.encoder:
@@ -165,7 +165,9 @@ def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int 
 
 def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
     """What each plan changes and reaches."""
-    case, probabilities = candidates.case, np.asarray(candidates.probabilities)
+    case, probabilities = candidates.case, candidates.probabilities
+    if probabilities is None:  # from a searcher that says it is finished and has not asked
+        probabilities = problem.predict(problem.apply(case, candidates.to))
     decided = problem.predictor.decide(probabilities) if len(candidates) else case
     to = np.full((len(candidates), len(problem.mask)), np.nan, dtype=np.float32)
     to[:, problem.features] = candidates.to

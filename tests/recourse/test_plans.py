@@ -10,7 +10,7 @@ import pytest
 from discrete import world
 
 import edfa
-from edfa.errors import DataError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import Background, People
 from edfa.recourse import SEARCHERS, Constraints, Nearest, Plans, find_recourse
 from edfa.recourse.searcher import Candidates, Searcher
@@ -122,6 +122,65 @@ def test_json_round_trip(plans):
         Plans.from_json(json.dumps(old))
 
 
+def test_plans_that_are_damaged_are_unreadable(plans):
+    text = plans.to_json()
+    for damaged in ("", "{}", "null", "3", "[]", "[" * 100_000, text[:-1], text[: len(text) // 2], text[:30]):
+        with pytest.raises(UnreadableError, match="^this text is not plans as to_json writes them$"):
+            Plans.from_json(damaged)
+    with pytest.raises(UnreadableError, match="^these plans are damaged: 'people' is missing$"):
+        Plans.from_json(json.dumps({k: v for k, v in json.loads(text).items() if k != "people"}))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("people.person", [1, 2]),
+        ("people.seed", None),
+        ("people.X", [[1.0, 2.0]]),
+        ("people.decision", [0]),
+        ("people.decision", [7] * 50),
+        ("plans.of", [0]),
+        ("plans.of", "rows"),
+        ("plans.reached", None),
+        ("plans.changes", [{"0": 1.0}]),
+        ("plans.l2", [0.1, 0.2]),
+        ("plans.low", None),
+        ("plans.valid", "yes"),
+        ("plans.donor", [[1]]),
+        ("plans.survival", [0.5]),
+        ("reasons", None),
+        ("reasons", [{"row": 0}]),
+        ("reasons", [{"row": 999, "person": 0, "seed": 0, "step": 0, "reason": "nothing_flips"}]),
+        ("reasons", [{"row": 0, "person": 0, "seed": 0, "step": 0, "reason": "nothing flips"}]),
+        ("schema", {}),
+        ("schema", []),
+        ("encoder", []),
+        ("encoder", [{}]),
+        ("blanket", {"version": 1}),
+    ],
+)
+def test_a_part_of_plans_that_is_wrong_is_said_in_one_line(plans, path, value):
+    content = json.loads(plans.to_json())
+    *outer, last = path.split(".")
+    inner = content[outer[0]] if outer else content
+    inner[last] = value
+    with pytest.raises(UnreadableError, match="^these plans are damaged: .+$") as caught:
+        Plans.from_json(json.dumps(content))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("column", "value"), [("of", 50), ("of", -1), ("reached", 2), ("reached", -1)])
+def test_plans_for_nobody_or_no_class_are_damaged(plans, column, value):
+    content = json.loads(plans.to_json())
+    content["plans"][column][-1] = value
+    with pytest.raises(UnreadableError, match=f"plans.{column}"):
+        Plans.from_json(json.dumps(content))
+    content = json.loads(plans.to_json())
+    content["plans"]["changes"][0] = {"20": 1.0}
+    with pytest.raises(UnreadableError, match="plans.changes"):
+        Plans.from_json(json.dumps(content))
+
+
 def test_html_escapes(plans):
     assert "&lt;" in plans._repr_html_()
     assert "<table>" in plans._repr_html_()
@@ -194,7 +253,7 @@ def test_mistakes_are_told_before_any_work(german):
     other = table.split(seed=1)
     with pytest.raises(DataError, match="encoded differently"):
         find_recourse(People(other.test.X[:3], Background(table.schema, other.encoder, model)), searcher)
-    with pytest.raises(DataError, match="k: at least one"):
+    with pytest.raises(SettingError, match="k: at least one"):
         find_recourse(people, searcher, k=0)
     with pytest.raises(DataError, match=r"Nearest\(\)\.fit\(train\)"):
         find_recourse(people, "nearest")
@@ -235,6 +294,43 @@ def test_a_searcher_may_find_nothing(german):
     plans = find_recourse(People(table.test.X[:3], Background.of(table.train, model)), Silent().fit(table.train))
     assert len(plans) == 0
     assert len(plans.reasons) == 3
+
+
+class Useless(Searcher):
+    """Says that its candidates are confirmed, and proposes the next level of the checking account whatever it does."""
+
+    finished = True
+
+    def __init__(self, asks=False):
+        self.asks = asks
+
+    def search(self, problem):
+        case = np.arange(len(problem))
+        to = np.full((len(problem), len(problem.features)), np.nan, dtype=np.float32)
+        to[:, 0] = (problem.facts[:, 0] + 1) % 4
+        return Candidates.of(case, to, problem.predict(problem.apply(case, to)) if self.asks else None)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_valid_is_what_the_model_says_and_not_what_a_searcher_claims(german, asks):
+    table, model, _ = german
+    people = People(table.test.X, Background.of(table.train, model))
+    plans = find_recourse(people, Useless(asks).fit(table.train), constraints=Constraints(reading="paper"))
+    turned = model.predict(plans.rows()) != model.predict(people.X)[plans.of]
+    assert len(plans) == len(people)
+    assert 0 < turned.mean() < 1
+    assert np.array_equal(plans.valid, turned)
+    assert [plan.valid for plan in plans] == turned.tolist()
+    assert np.array_equal(plans.frame()["valid"], turned)
+    wanted = find_recourse(
+        people,
+        Useless(asks).fit(table.train),
+        desired_class="good",
+        constraints=Constraints(min_probability=0.7, reading="paper"),
+    )
+    then = model.predict_proba(wanted.rows())[:, 1]
+    assert np.array_equal(wanted.valid, (then > 0.5) & (then >= 0.7))
+    assert 0 < wanted.valid.mean() < 1
 
 
 def test_importing_recourse_does_not_import_torch():
