@@ -107,7 +107,7 @@ def _columns(entries: dict[str, Any], people: People) -> dict[str, Any]:
 
 
 def _codes(entries: dict[str, Any], name: str, count: int, limit: int) -> Int64Array:
-    """The column ``name`` (after its dot) of ``entries``: ``count`` whole numbers from 0 up to, not including, ``limit``."""
+    """The column ``name`` (after its dot) of ``entries``: ``count`` whole numbers from 0 to ``limit`` - 1."""
     codes = np.array(entries[name.split(".")[1]], dtype=np.int64)
     if codes.shape != (count,) or (codes < 0).any() or (codes >= limit).any():
         raise DataError(f"{name}: {count} whole numbers from 0 to {limit - 1} are expected")

@@ -50,19 +50,19 @@ def test_what_cannot_be_meant_is_said_before_any_work(given, error, words, germa
 
 
 def test_the_card_holds_by_default(german):
-    told = search(german).frame()
+    changes = search(german).frame()
     schema = german[0].schema
-    assert not {f.name for f in schema if not f.actionable} & set(told["feature"])
+    assert not {f.name for f in schema if not f.actionable} & set(changes["feature"])
     levels = list(schema["employment"].levels)
-    moved = told[told["feature"] == "employment"]
+    moved = changes[changes["feature"] == "employment"]
     assert len(moved) > 5
     assert all(levels.index(b) > levels.index(a) for a, b in zip(moved["from"], moved["to"], strict=True))
 
 
 def test_the_papers_reading_frees_all_but_what_is_sensitive(german):
-    told = set(search(german, reading="paper").frame()["feature"])
-    assert "credit_history" in told
-    assert not told & set(german[0].schema.sensitive)
+    changed = set(search(german, reading="paper").frame()["feature"])
+    assert "credit_history" in changed
+    assert not changed & set(german[0].schema.sensitive)
 
 
 def test_locks_ranges_levels_directions_and_transitions_hold(german):
@@ -76,8 +76,8 @@ def test_locks_ranges_levels_directions_and_transitions_hold(german):
         "max_changes": 2,
         "min_probability": 0.6,
     }
-    told = search(german, **given).frame()
-    by = {name: (told[told["feature"] == name], free[free["feature"] == name]) for name in set(free["feature"])}
+    limited = search(german, **given).frame()
+    by = {name: (limited[limited["feature"] == name], free[free["feature"] == name]) for name in set(free["feature"])}
     assert len(by["purpose"][1]) > 0
     assert len(by["purpose"][0]) == 0
     assert not by["credit_amount"][1]["to"].between(1000, 4000).all()
@@ -91,8 +91,8 @@ def test_locks_ranges_levels_directions_and_transitions_hold(german):
     assert ("rent", "own") in moves[1]
     assert ("rent", "own") not in moves[0]
     assert free["l0"].max() >= 3
-    assert told["l0"].max() == 2
-    assert free["probability_after"].min() < 0.6 <= told["probability_after"].min()
+    assert limited["l0"].max() == 2
+    assert free["probability_after"].min() < 0.6 <= limited["probability_after"].min()
 
 
 @pytest.mark.parametrize("make", [lambda train: Nearest(train, neighbours=1000), DiCE])
@@ -149,9 +149,9 @@ def test_constraints_come_back_from_json():
 def test_constraints_of_an_older_edfa_or_a_damaged_file_are_unreadable():
     text = Constraints(locked=("purpose",), max_changes=2).to_json()
     for damaged in ("", "{}", "null", "3", '"text"', "[]", "[[1]]", "[" * 100_000, text[:-1], text[:20], "\x00"):
-        with pytest.raises(UnreadableError, match="^this text is not constraints as to_json writes them$"):
+        with pytest.raises(UnreadableError, match=r"^this text is not constraints as to_json writes them$"):
             Constraints.from_json(damaged)
-    with pytest.raises(UnreadableError, match="^these constraints are of version 0; version 1 can be read$"):
+    with pytest.raises(UnreadableError, match=r"^these constraints are of version 0; version 1 can be read$"):
         Constraints.from_json(json.dumps(json.loads(text) | {"version": 0}))
     assert Constraints.from_json('{"version": 1}') == Constraints(), "what is left out has its default"
 

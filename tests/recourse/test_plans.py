@@ -32,26 +32,26 @@ def plans(german):
 
 
 def test_a_frame_has_a_row_a_change_in_peoples_words(plans, german):
-    told = plans.frame()
+    frame = plans.frame()
     first = "person seed step plan feature from to".split()
-    assert list(told.columns[:7]) == first
-    assert {"l0", "l2", "valid"} <= set(told.columns)
-    assert len(told) == plans.l0.sum()
-    assert set(told["seed"]) == {3}
-    assert told["person"].min() >= 100
+    assert list(frame.columns[:7]) == first
+    assert {"l0", "l2", "valid"} <= set(frame.columns)
+    assert len(frame) == plans.l0.sum()
+    assert set(frame["seed"]) == {3}
+    assert frame["person"].min() >= 100
     source = german[0].test.frame
-    for _, line in told.sample(40, random_state=0).iterrows():
+    for _, line in frame.sample(40, random_state=0).iterrows():
         assert source[line["feature"]].iloc[line["person"] - 100] == line["from"]
         assert line["to"] in set(german[0].train.frame[line["feature"]])
-    counts = told.groupby(["person", "plan"])["l0"].agg(["size", "first"])
+    counts = frame.groupby(["person", "plan"])["l0"].agg(["size", "first"])
     assert (counts["size"] == counts["first"]).all()
 
 
 def test_a_full_frame_has_what_stays_as_well(plans):
-    told = plans.frame(changes_only=False)
+    frame = plans.frame(changes_only=False)
     known = (~np.isnan(plans.people.X)).sum(axis=1)
-    assert len(told) == known[plans.of].sum()
-    assert (told["from"] != told["to"]).sum() == plans.l0.sum()
+    assert len(frame) == known[plans.of].sum()
+    assert (frame["from"] != frame["to"]).sum() == plans.l0.sum()
 
 
 def test_distances_are_those_of_the_definition(plans, german):
@@ -125,9 +125,9 @@ def test_json_round_trip(plans):
 def test_plans_that_are_damaged_are_unreadable(plans):
     text = plans.to_json()
     for damaged in ("", "{}", "null", "3", "[]", "[" * 100_000, text[:-1], text[: len(text) // 2], text[:30]):
-        with pytest.raises(UnreadableError, match="^this text is not plans as to_json writes them$"):
+        with pytest.raises(UnreadableError, match=r"^this text is not plans as to_json writes them$"):
             Plans.from_json(damaged)
-    with pytest.raises(UnreadableError, match="^these plans are damaged: 'people' is missing$"):
+    with pytest.raises(UnreadableError, match=r"^these plans are damaged: 'people' is missing$"):
         Plans.from_json(json.dumps({k: v for k, v in json.loads(text).items() if k != "people"}))
 
 
@@ -164,7 +164,7 @@ def test_a_part_of_plans_that_is_wrong_is_said_in_one_line(plans, path, value):
     *outer, last = path.split(".")
     inner = content[outer[0]] if outer else content
     inner[last] = value
-    with pytest.raises(UnreadableError, match="^these plans are damaged: .+$") as caught:
+    with pytest.raises(UnreadableError, match=r"^these plans are damaged: .+$") as caught:
         Plans.from_json(json.dumps(content))
     assert "\n" not in str(caught.value)
 
@@ -177,7 +177,7 @@ def test_plans_for_nobody_or_no_class_are_damaged(plans, column, value):
         Plans.from_json(json.dumps(content))
     content = json.loads(plans.to_json())
     content["plans"]["changes"][0] = {"20": 1.0}
-    with pytest.raises(UnreadableError, match="plans.changes"):
+    with pytest.raises(UnreadableError, match=r"plans\.changes"):
         Plans.from_json(json.dumps(content))
 
 
@@ -204,12 +204,12 @@ def test_reasons(german):
     people = lambda some: People(some, Background.of(table.train, model, blanket))  # noqa: E731
     rows = table.test.X
     favourable = model.predict(rows) == 1
-    there = find_recourse(people(rows[favourable][:5]), searcher, desired_class=1)
-    assert len(there) == 0
-    assert {r.reason for r in there.reasons.values()} == {"already_there"}
+    satisfied = find_recourse(people(rows[favourable][:5]), searcher, desired_class=1)
+    assert len(satisfied) == 0
+    assert {r.reason for r in satisfied.reasons.values()} == {"already_there"}
     nothing = np.full((1, 20), np.nan, dtype=np.float32)
-    told = find_recourse(people(nothing), searcher).reasons[0]
-    assert (told.reason, told.unlock) == (
+    reason = find_recourse(people(nothing), searcher).reasons[0]
+    assert (reason.reason, reason.unlock) == (
         "more_information_needed",
         ("checking_status", "duration", "credit_history", "housing"),
     )
@@ -237,12 +237,12 @@ def test_reasons_are_true_in_a_world_that_can_be_listed():
         return (model.predict(rows) != now[row]).any()
 
     assert plans.reasons
-    for row, told in plans.reasons.items():
+    for row, no_plan in plans.reasons.items():
         free = turns(row, 0, range(3)) or turns(row, 2, range(2))
-        desired_class = (
+        expected = (
             "range_too_narrow" if free else "only_locked_features_flip" if turns(row, 1, range(3)) else "nothing_flips"
         )
-        assert told.reason == desired_class
+        assert no_plan.reason == expected
 
 
 def test_mistakes_are_told_before_any_work(german):
