@@ -58,7 +58,7 @@ class Person:
             ("never matters", [n for n in self.alterfactual if n not in self.violations]),
             ("outside the blanket, yet turns it", [f"{n} ({a:.0%})" for n, a in self.violations.items()]),
         ]
-        return html.shown(html.pairs((part, ", ".join(names) or "-") for part, names in rows))
+        return html.fragment(html.definition_table((part, ", ".join(names) or "-") for part, names in rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +178,7 @@ class Partition:
         broken = {n: int(k) for n, k in zip(self.names, self.violations.sum(axis=0), strict=True) if k}
         if broken:
             notes.append(html.paragraph("Yet it turned decisions:", ", ".join(f"{n} ({k})" for n, k in broken.items())))
-        return html.shown(html.grid(head, rows, f"The partition in {len(self):,} states of people"), *notes)
+        return html.fragment(html.table(head, rows, f"The partition in {len(self):,} states of people"), *notes)
 
 
 def members(names: tuple[str, ...], blanket: Blanket | None) -> BoolArray:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from edfa.data.feature import Feature
 from edfa.data.schema import Schema
 from edfa.errors import SchemaError, SettingError, UnreadableError
-from edfa.parsing import checked
+from edfa.parsing import parse
 
 __all__ = ["Constraints", "Reading"]
 
@@ -161,6 +161,6 @@ class Constraints:
         if version != VERSION:
             raise UnreadableError(f"these constraints are of version {version}; version {VERSION} can be read")
         try:
-            return checked(cls, values, "constraints")
+            return parse(cls, values, "constraints")
         except SchemaError as error:
             raise SettingError(str(error)) from None

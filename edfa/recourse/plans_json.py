@@ -10,7 +10,7 @@ from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import DataError, EdfaError, UnreadableError
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.people import Background, People
 from edfa.recourse.plan import NoPlan
 from edfa.typing import AnyArray, Float32Array, Int64Array
@@ -121,7 +121,7 @@ def _reasons(entries: list[dict[str, Any]], people: int) -> dict[int, NoPlan]:
         row = entry.pop("row")
         if not (isinstance(row, int) and 0 <= row < people):
             raise DataError(f"reasons: there are {people} people, and row {row} is none of them")
-        reasons[row] = checked(NoPlan, entry, "reasons")
+        reasons[row] = parse(NoPlan, entry, "reasons")
     return reasons
 
 
