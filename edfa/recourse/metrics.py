@@ -7,7 +7,6 @@ without the shares among real people and among shuffled ones.
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from edfa.recourse.action_set import ActionSet
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import SearchProblem
+from edfa.text import html
 from edfa.typing import Float32Array, Float64Array, IntArray
 
 __all__ = ["PlanQuality", "Plausibility", "add_plausibility", "evaluate_plans", "plausibility"]
@@ -147,8 +147,8 @@ class PlanQuality:
         return json.dumps(asdict(self))
 
     def _repr_html_(self) -> str:
-        shown = {k: "-" if v is None else f"{v:.3g}" for k, v in asdict(self).items()}
-        return f"<table>{''.join(f'<tr><th>{escape(k)}</th><td>{v}</td></tr>' for k, v in shown.items())}</table>"
+        rows = ((name, "-" if value is None else f"{value:.3g}") for name, value in asdict(self).items())
+        return html.fragment(html.definition_table(rows))
 
 
 def evaluate_plans(
