@@ -164,7 +164,7 @@ def _evidence(tester: Tester, member: int, target: int, children: list[int], bla
     significant tests of it and the target.
     """
     if children:
-        separator = blanket.separating_sets[member]
+        separator = blanket.separating_sets.get(member, ())  # the published algorithms record none for some spouses
         condition_sets = [tuple(sorted({*separator, child})) for child in children]
         passed = [(tester.test(member, target, conditions), conditions) for conditions in condition_sets]
     else:

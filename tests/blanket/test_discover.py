@@ -187,3 +187,10 @@ def test_what_is_found_again_is_the_truth():
             hits = 2 * len(truth & members)
             scores.append(hits / (len(truth) + len(members)) if truth or members else 1.0)
     assert np.mean(scores) > 0.9
+
+
+@pytest.mark.parametrize("method", ["hiton-mb", "bamb", "eamb", "iamb"])
+def test_the_published_algorithms_say_what_they_rest_on(method):
+    """Parity mode records no separating set for some spouses; their evidence is a test all the same."""
+    blanket = edfa.discover(edfa.load("german").train, method, parity=True)
+    assert set(blanket.evidence) == set(blanket.features)
