@@ -174,7 +174,7 @@ class Support:
             tuple(values for values, _ in counted),
             tuple(counts / counts.sum() for _, counts in counted),
             tuple(unordered),
-            cache or ModelCache(),
+            ModelCache() if cache is None else cache,
         )
 
     def candidate_values(self, predictor: Predictor, mask: BoolArray, feature: int) -> CandidateValues:

@@ -108,7 +108,7 @@ class Completions:
             raise SettingError(f"k: at least 2 completions a person, not {k}")
         rows = np.setdiff1d(np.arange(len(train)), np.asarray(list(without), dtype=np.intp))
         categorical = [i for i, feature in enumerate(train.schema) if feature.kind == "categorical"]
-        return cls(Neighbours.of(train.X[rows], categorical, k=k), cache or ModelCache())
+        return cls(Neighbours.of(train.X[rows], categorical, k=k), ModelCache() if cache is None else cache)
 
     def survives(self, plans: PlannedChanges) -> BoolArray:
         """In which completions of its person each plan survives, (plans, k); k is 1 if everything is known."""

@@ -103,6 +103,13 @@ def test_who_is_left_out_completes_nobody(german):
     assert {row.tobytes() for row in kept} <= left
 
 
+def test_what_a_searcher_shares_has_its_cache(table):
+    """Also while that is empty, and an empty cache counts as false."""
+    searcher = SurvivalSearch(table.train)
+    assert searcher.support_.cache is searcher.completions_.cache is searcher.cache_
+    assert len(searcher.cache_) == 0
+
+
 def test_survival_reads_nothing_unknown(german):
     """Whatever bits stand for unknown, the estimate is the same."""
     table, model = german
