@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edfa.acquisition.information import information
+from edfa.acquisition.information import expected_information
 from edfa.acquisition.learned import Learned, Lessons
 from edfa.errors import UnknownNameError
 from edfa.people import People
@@ -113,7 +113,7 @@ class EDDI(Learned):
         """The information reward of every open feature."""
         places, mask = self._look(people)
         if self.reward == "label":
-            return information(people, people.askable, _Drawn(self))
+            return expected_information(people, people.askable, _Drawn(self))
         open_ = torch.from_numpy(people.askable)
         size = max(1, ROWS // (self.samples * places.shape[1]))
         with one_thread(), torch.no_grad():
