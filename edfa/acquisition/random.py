@@ -32,7 +32,7 @@ class Random(Policy):
 class RandomBlanket(Policy):
     """The members of a blanket in random order, which is the paper's random variant.
 
-    ``aligned`` says whether the model is shown the blanket alone, ``per_cost`` whether the random numbers are divided by
+    ``aligned`` says whether the model is shown the blanket alone, ``per_cost`` whether random numbers are divided by
     prices.
     """
 

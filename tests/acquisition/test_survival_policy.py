@@ -34,14 +34,14 @@ def searcher(table):
 
 @pytest.fixture(scope="module")
 def fitted(table, searcher, model):
-    return SurvivalPolicy(BLANKET, searcher, people=24).fit(table.train, model)
+    return SurvivalPolicy(BLANKET, searcher, n_people=24).fit(table.train, model)
 
 
 def test_the_order_does_not_depend_on_who_shares_the_work(table, searcher, fitted):
     fresh = edfa.SubsetXGB(n_estimators=30).fit(
         table.train.X, table.train.y
     )  # whose models are learnt by several at once
-    assert SurvivalPolicy(BLANKET, searcher, people=24).fit(table.train, fresh, n_jobs=3).steps_ == fitted.steps_
+    assert SurvivalPolicy(BLANKET, searcher, n_people=24).fit(table.train, fresh, n_jobs=3).steps_ == fitted.steps_
 
 
 def literal_order(table, model, searcher, blanket, people, seed=0):
@@ -96,7 +96,7 @@ def test_what_opens_recourse_comes_first():
     table = edfa.Table.from_frame(frame, edfa.Schema(features, "y", "good"))
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     blanket = Blanket("y", dict.fromkeys(facts, ()))
-    policy = SurvivalPolicy(blanket, SurvivalSearch(), people=24).fit(table.train, model)
+    policy = SurvivalPolicy(blanket, SurvivalSearch(), n_people=24).fit(table.train, model)
     assert policy.order_[0] == "cause"
     assert policy.steps_[0].after > policy.steps_[0].before + 0.5
 
@@ -107,7 +107,7 @@ def test_it_keeps_the_contract(personal, table, searcher, fitted):
     model = edfa.SubsetXGB("nan", n_estimators=20).fit(table.train.X, table.train.y)
     policy = fitted
     if personal:
-        policy = SurvivalPolicy(BLANKET, searcher, personal=True, draws=2).fit(table.train, model)
+        policy = SurvivalPolicy(BLANKET, searcher, personal=True, n_draws=2).fit(table.train, model)
     check_policy(policy, table.test, model)
 
 
@@ -135,7 +135,7 @@ def test_personal_worth_is_the_mean_over_likely_values(table, searcher):
     start = np.array([f.start for f in table.schema])
     rows = np.where(start, table.test.X[:3], np.float32(np.nan))
     people = People(rows, Background.of(table.train, model, BLANKET, aligned=True), costs=np.ones(rows.shape))
-    policy = SurvivalPolicy(BLANKET, searcher, personal=True, draws=16).fit(table.train, model)
+    policy = SurvivalPolicy(BLANKET, searcher, personal=True, n_draws=16).fit(table.train, model)
     feature = table.schema.index("duration")
     now, then = policy.expected(people, np.arange(20) == np.full((3, 1), feature))
     for i, row in enumerate(rows):
@@ -171,7 +171,7 @@ def test_who_is_there_already_counts_as_often_as_that_lasts(table, model, search
 def test_what_may_not_change_opens_nothing(table, model, searcher):
     """Where every feature is locked, no question opens recourse."""
     names = tuple(n for n in BLANKET.features if table.schema[n].actionable)
-    policy = SurvivalPolicy(BLANKET, searcher, Constraints(locked=names), people=16).fit(table.train, model)
+    policy = SurvivalPolicy(BLANKET, searcher, Constraints(locked=names), n_people=16).fit(table.train, model)
     assert all(step.before == step.after == 0 for step in policy.steps_)
     costs = [step.cost for step in policy.steps_]
     assert costs == sorted(costs)
@@ -188,7 +188,7 @@ def test_it_is_written_and_read_again(table, searcher, fitted, tmp_path):
 def test_progress_and_errors(table, model, searcher):
     reports = []
     blanket = Blanket("class", {"checking_status": (), "duration": ()})
-    policy = SurvivalPolicy(blanket, searcher, people=16)
+    policy = SurvivalPolicy(blanket, searcher, n_people=16)
     policy.fit(table.train, model, progress=lambda done, total: reports.append((done, total)))
     assert reports == [(1, 3), (2, 3), (3, 3)]
     with pytest.raises(UnfittedError, match="call fit"):
@@ -196,4 +196,17 @@ def test_progress_and_errors(table, model, searcher):
     with pytest.raises(SettingError, match="SurvivalSearch"):
         SurvivalPolicy(BLANKET, edfa.Nearest(table.train))
     with pytest.raises(SettingError, match="at least 2"):
-        SurvivalPolicy(BLANKET, searcher, people=1)
+        SurvivalPolicy(BLANKET, searcher, n_people=1)
+
+
+def test_an_order_must_have_been_learnt_for_every_question(table, model, searcher):
+    personal = SurvivalPolicy(BLANKET, searcher, personal=True).fit(table.train, model)
+    assert personal.steps_ == ()
+    with pytest.raises(UnfittedError, match="has learnt no order yet"):
+        acquire(table.test, personal.set_params(personal=False), model)
+
+
+def test_a_blanket_that_is_known_from_the_start_leaves_nothing_to_ask(table, model, searcher):
+    policy = SurvivalPolicy(Blanket("class", {"age": (), "credit_amount": ()}), searcher).fit(table.train, model)
+    assert policy.order_ == ()
+    assert (acquire(table.test, policy, model, explain=False).step == 0).all()
