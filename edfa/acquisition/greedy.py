@@ -35,7 +35,7 @@ class Greedy(InformationPolicy):
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB("nan", n_estimators=10).fit(table.train.X, table.train.y)
     >>> edfa.acquire(table.test, Greedy(), model, budget=2, explain=False).order(0)
-    ('checking_status', 'housing')
+    ('checking_status',)
     """
 
     blanket: Blanket | None = None

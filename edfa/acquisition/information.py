@@ -93,7 +93,7 @@ class InformationPolicy(Policy):
 
     @property
     def _model(self) -> Predictor | None:
-        return getattr(self, "model_", self.model)
+        return self.model_ if hasattr(self, "model_") else self.model
 
     def _information(self, people: People, asked: BoolArray) -> Float64Array:
         """The expected information of the features ``asked`` about, (people, features); NaN elsewhere."""
