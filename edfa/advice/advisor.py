@@ -13,6 +13,7 @@ from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget
 from edfa.advice import persist
 from edfa.advice.answer_log import Event
+from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.evaluation import AdvisorEvaluation, encode_complete, evaluate, roll_out
 from edfa.advice.factory import (
     Threshold,
@@ -23,7 +24,6 @@ from edfa.advice.factory import (
     fit_predictor,
     fit_searcher,
 )
-from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
 from edfa.blanket.discover import discover
@@ -35,7 +35,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, EdfaError
 from edfa.fingerprint import digest, fingerprint
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.searcher import Searcher
@@ -217,7 +217,7 @@ class Advisor:
             given = receipt.constraints
             constraints = None if given is None else Constraints.from_json(json.dumps(given))
             interview = Interview(self.fitted, costs=receipt.costs, locks=receipt.locks, language=receipt.language)
-            interview.replay(checked(Event, event, "events") for event in receipt.events)
+            interview.replay(parse(Event, event, "events") for event in receipt.events)
             today = interview.receipt(k=receipt.k, constraints=constraints, time=receipt.time)
         except (EdfaError, KeyError, TypeError) as error:
             return Verification(signature, True, (Difference("events", "as told", str(error)),))

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edfa.advice.answer_log import AnswerLog, Event, Kind
-from edfa.advice.answers import Decision, Moment, Question, Standing
-from edfa.advice.assessment import Assessment
-from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.questions import describe_decision, describe_question
+from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question
+from edfa.advice.assessment import Assessment, FittedAdvisor
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.standing import find_standing
 from edfa.certification.certificate import Certificate
 from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
@@ -245,7 +243,7 @@ class Interview:
         interview = cls(
             advisor.fitted, costs=content["costs"], locks=tuple(content["locks"]), language=content["language"]
         )
-        return interview.replay(checked(Event, event, "events") for event in content["events"])
+        return interview.replay(parse(Event, event, "events") for event in content["events"])
 
     def replay(self, events: Iterable[Event]) -> "Interview":
         """Add the events of a log."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from edfa.errors import SettingError, UnreadableError
-from edfa.parsing import checked
+from edfa.parsing import parse
 
 __all__ = ["Difference", "Receipt", "Verification", "now", "read_key", "versions"]
 
@@ -99,7 +99,7 @@ class Receipt:
             raise UnreadableError("this is not a receipt") from None
         if written != VERSION:
             raise UnreadableError(f"this receipt is of version {written}; version {VERSION} can be read")
-        return checked(cls, told, "receipt")
+        return parse(cls, told, "receipt")
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class ParquetRows(Remote):
             raise DataError(f"DuckDB needs more than {self._memory} for this table; pass memory='2GB'") from None
 
     def _expression(self, name: str, kind: str, schema: Schema) -> str:
-        """SQL for the column as words (VARCHAR) or numbers (DOUBLE), as ``tidy`` would make it."""
+        """SQL for the column as words (VARCHAR) or numbers (DOUBLE), as ``validate_frame`` would make it."""
         column, text = _name(name), _word(_name(name), kind)
         if schema.missing and kind == "VARCHAR":
             column = text = _nulled(column, schema.missing)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.text import html
 
 __all__ = ["Blanket", "Evidence"]
@@ -95,7 +95,7 @@ class Blanket:
         """Read what ``to_json`` wrote."""
         values = json.loads(text)
         values.pop("version")
-        return checked(cls, values, "blanket")
+        return parse(cls, values, "blanket")
 
     def _repr_html_(self) -> str:
         return html.shown(self._svg(), self._evidence_html())

@@ -34,12 +34,12 @@ def schema(
     quiet: Quiet = False,
 ) -> None:
     """Write a draft card for any table: kinds are guessed, for you to edit."""
-    from edfa.data.infer_schema import draft
+    from edfa.data.infer_schema import infer_card
     from edfa.data.read import read_frame
 
     if out is not None and out.exists() and not force:
         raise typer.BadParameter(f"{out} is there already; --force writes over it", param_hint="--out")
-    text = draft(read_frame(table), target, favourable, title=table.stem)
+    text = infer_card(read_frame(table), target, favourable, title=table.stem)
     if out is not None:
         out.write_text(text, encoding="utf-8")
     if as_json:

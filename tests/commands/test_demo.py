@@ -25,7 +25,7 @@ def test_the_applicant_is_a_test_person_who_was_asked_until_they_may_act(shown):
     assert shown.interview.standing.may_act
     assert len(shown.turns) >= 2
     assert shown.interview.question is not None, "and something was left to ask"
-    assert shown.interview.told.facts.items() <= dict(shown.facts).items()
+    assert shown.interview.log.facts.items() <= dict(shown.facts).items()
 
 
 def test_no_plan_touches_what_a_lender_would_freeze(shown):
