@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.searcher import Searcher
+from edfa.text import summaries
 
 __all__ = ["STAGES", "Advisor"]
 
@@ -226,6 +227,19 @@ class Advisor:
         if receipt.chosen is not None and receipt.chosen not in [plan["id"] for plan in today.plans]:
             differs.append(Difference("chosen", receipt.chosen, None))
         return Verification(signature, True, tuple(differs))
+
+    def _repr_html_(self) -> str:
+        settings = {f.name: str(getattr(self, f.name)) for f in fields(self) if f.init}
+        if not hasattr(self, "fitted_"):
+            return summaries.advisor_html(settings)
+        certificate = self.fitted.certificate
+        return summaries.advisor_html(
+            settings,
+            fingerprint=self.fingerprint,
+            certificate=certificate.sentence if certificate else "",
+            evaluation=str(self.evaluation_) if hasattr(self, "evaluation_") else "",
+            blanket=", ".join(self.fitted.blanket.features),
+        )
 
     def save(self, folder: str | Path) -> None:
         """Write everything into a folder: JSON, safetensors, UBJSON, Parquet, with hashes. All of it or nothing."""

@@ -19,7 +19,7 @@ from edfa.parsing import parse
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
-from edfa.text.interview_page import sheet
+from edfa.text.interview_page import interview_html
 from edfa.text.phrases import table
 from edfa.typing import Float32Array, Float64Array
 
@@ -255,7 +255,7 @@ class Interview:
         return f"<Interview: {len(self.log.facts)} facts known, {len(self.log.declined)} declined>"
 
     def _repr_html_(self) -> str:
-        return html.shown(sheet(self))
+        return html.fragment(interview_html(self))
 
     def _add(self, kind: Kind, facts: Mapping[str, Any], asked: bool | None = None) -> "Interview":
         if asked is None:

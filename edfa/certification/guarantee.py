@@ -48,7 +48,7 @@ class Guarantee(ABC):
         return parse(cls, values, cls.kind)
 
     def _repr_html_(self) -> str:
-        return html.shown(html.paragraph(self.sentence))
+        return html.fragment(html.paragraph(self.sentence))
 
 
 def _plain(value: Any) -> Any:

@@ -305,3 +305,15 @@ def test_any_change_of_a_setting_changes_the_fingerprint():
     words = {name: edfa.Advisor(**settings | change).fit(table).fingerprint for name, change in changes.items()}
     assert edfa.Advisor(**settings).fit(table).fingerprint == words["nothing"]
     assert len(set(words.values())) == len(words)
+
+
+def test_advisors_and_receipts_show_themselves():
+    new = edfa.Advisor()
+    assert "searcher='survival'" in repr(new)
+    assert "Not fitted yet" in new._repr_html_()
+    fitted = german()
+    assert fitted.fingerprint in fitted._repr_html_()
+    assert fitted.certificate.sentence.split(",")[0] in fitted._repr_html_()
+    receipt = fitted.interview({"age": 35}).receipt(time="then")
+    assert repr(receipt) == "<Receipt of then: good, 0 plans, not signed>"
+    assert "<div" in receipt._repr_html_()

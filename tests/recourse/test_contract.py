@@ -47,7 +47,7 @@ def test_people_of_whom_the_model_sees_nothing(name, table, network):
     people = People(rows, Background.of(table.reference, align(network, [1, 2])))
     plans = find_recourse(people, NEURAL[name](table.train))
     assert len(plans) == 0
-    assert plans.reasons[0].reason == "more information needed"
+    assert plans.reasons[0].reason == "more_information_needed"
 
 
 def test_the_generative_searcher_keeps_the_contract(german, monkeypatch):
