@@ -87,9 +87,9 @@ class InformationPolicy(Policy):
         return self
 
     def learnt_state(self) -> dict[str, Any]:
-        """The model that estimates information, unless it is the one that decides."""
+        """The model that estimates information, if it is fitted and not the one that decides."""
         model = self._model
-        return {} if model is None else {"model": model}
+        return {"model": model} if hasattr(model, "classes_") else {}
 
     @property
     def _model(self) -> Predictor | None:

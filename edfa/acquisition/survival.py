@@ -229,8 +229,9 @@ class SurvivalPolicy(Policy):
             raise UnfittedError("this SurvivalPolicy has seen no training people yet; call fit(train, predictor) first")
 
     def learnt_state(self) -> dict[str, Any]:
-        """The order learnt, and what the searcher has learnt."""
-        self._check_fitted()
+        """The order learnt, and what the searcher has learnt; nothing before ``fit``."""
+        if not hasattr(self, "searcher_"):
+            return {}
         return {"steps": [step._asdict() for step in self.steps_], "searcher": self.searcher_.learnt_state()}
 
     def save_state(self, folder: Path) -> None:

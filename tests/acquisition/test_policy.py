@@ -9,6 +9,7 @@ from edfa import EDFA, Background, Blanket, Nearest, People, SubsetXGB, Survival
 from edfa.acquisition import POLICIES, Greedy
 from edfa.acquisition.base import Policy
 from edfa.errors import DataError, SettingError, UnknownNameError
+from edfa.fingerprint import digest
 from edfa.predictors.base import UnfittedError
 
 TABLE = edfa.load("german")
@@ -215,11 +216,11 @@ def test_a_survival_policy_must_be_fitted(personal, tmp_path):
         lambda: policy.next(people),
         lambda: acquire(TABLE.test, policy, MODEL),
         lambda: policy.order_,
-        policy.learnt_state,
         lambda: policy.save_state(tmp_path),
     ):
         with pytest.raises(UnfittedError, match=r"call fit\(train, predictor\) first"):
             use()
+    assert policy.learnt_state() == {}
 
 
 @pytest.mark.parametrize("name", ["dime", "eddi", "gsmrl"])
@@ -239,6 +240,9 @@ def test_a_model_for_information_is_fitted_with_its_policy(kind):
     np.testing.assert_array_equal(fitted.masked_score(people), own.masked_score(people))
     assert not hasattr(fitted.model, "classes_"), "the setting stays as it was given"
     assert fitted.learnt_state()["model"] is fitted.model_
+    assert policy.learnt_state() == {}
+    assert own.learnt_state()["model"] is own.model
+    assert len({digest(part) for part in (fitted, policy, own)}) == 2, "a fitted model counts, whoever fitted it"
     advisor = edfa.Advisor(predictor=SubsetXGB("nan", n_estimators=10), policy=policy, searcher="nearest").fit(TABLE)
     assert advisor.interview({"age": 35}).question.feature in BLANKET
 
