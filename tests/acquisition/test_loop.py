@@ -56,7 +56,7 @@ def test_the_contract_can_be_broken():
         return original(facts, *args, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("edfa.acquisition.loop.acquire", spying)
+        patch.setattr("edfa.testing.acquire", spying)
         with pytest.raises(AssertionError, match="nothing peeks"):
             check_policy(Sees(), TABLE.test, MODEL)
     with pytest.raises(AssertionError, match="one person at a time"):
