@@ -187,7 +187,7 @@ def test_greedy_on_cube_comes_up_to_the_exact_curve(sigma, curve):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1000), st.integers(1, 60), st.integers(1, 5_000), st.integers(1, 40), st.booleans())
 def test_the_smallest_are_the_smallest(seed, rows, columns, k, sorted_):
-    """Of few and of many, in any order; ties are parted by the place."""
+    """Of few and of many, in any order; ties are broken by position."""
     random, k = np.random.default_rng(seed), min(k, columns)
     distance = random.integers(0, 50, (rows, columns)) + np.arange(columns) * 1e-6
     distance = np.sort(distance, axis=1)[:, ::-1].copy() if sorted_ else distance

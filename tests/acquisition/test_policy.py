@@ -32,7 +32,7 @@ hostile = pytest.mark.parametrize("closed", [1.0, 1e9, np.inf])
 
 
 def half_known(n=30):
-    """People of whom about half is known, with a third of the rest closed, (people,) rows and their ``askable``."""
+    """Rows of people of whom about half is known, and what may be asked of them: about two thirds of the rest."""
     random = np.random.default_rng(0)
     rows = np.where(random.random((n, len(TABLE.schema))) < 0.5, TABLE.test.X[:n], np.float32(np.nan))
     rows[0] = TABLE.test.X[0]  # of whom everything is known
