@@ -13,7 +13,10 @@ __all__ = ["Blanket", "Evidence"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """The weakest test that a member passed: its dependence on the target given ``given``."""
+    """The weakest test that a member passed: its dependence on the target given the features in ``given``.
+
+    ``p``: p-value; ``effect``: conditional mutual information in nats; ``test``: name of the test.
+    """
 
     p: float
     statistic: float
@@ -25,6 +28,11 @@ class Evidence:
 @dataclass(frozen=True)
 class Blanket:
     """Which features matter for the target, in which units, and on what evidence.
+
+    ``units``: each parent or child with its spouses. ``unattached``: members that stand behind no child.
+    ``separating``: for other features, the features that made them independent of the target. ``evidence``: by member.
+    ``alpha``: significance level of each test; ``n``: rows; ``tests``: number of tests run. ``left_out``: columns that
+    are constant.
 
     Examples
     --------
@@ -59,12 +67,12 @@ class Blanket:
 
     @property
     def spouses(self) -> tuple[str, ...]:
-        """The spouses, each once; one may stand behind several children."""
-        return tuple(dict.fromkeys(s for behind in self.units.values() for s in behind))
+        """The spouses, each once, although one may stand behind several children."""
+        return tuple(dict.fromkeys(s for spouses in self.units.values() for s in spouses))
 
     @cached_property
     def features(self) -> tuple[str, ...]:
-        """Every member."""
+        """Every member: parents and children, then spouses, then unattached ones."""
         return tuple(dict.fromkeys((*self.pc, *self.spouses, *self.unattached)))
 
     def __len__(self) -> int:
@@ -78,21 +86,21 @@ class Blanket:
         count = len(self)
         lines = [f"{self.target}: {count} feature{'s' * (count != 1)} in {units} unit{'s' * (units != 1)}"]
         heads = [*self.units.items(), *((u, ()) for u in self.unattached)]
-        for i, (head, behind) in enumerate(heads):
+        for i, (head, spouses) in enumerate(heads):
             last = i + 1 == len(heads)
-            lone = " (behind no child)" if head in self.unattached else ""
-            lines.append(f"{'└' if last else '├'}── {head}{lone}")
-            for j, spouse in enumerate(behind):
-                lines.append(f"{' ' if last else '│'}   {'└' if j + 1 == len(behind) else '├'}── {spouse}")
+            note = " (behind no child)" if head in self.unattached else ""
+            lines.append(f"{'└' if last else '├'}── {head}{note}")
+            for j, spouse in enumerate(spouses):
+                lines.append(f"{' ' if last else '│'}   {'└' if j + 1 == len(spouses) else '├'}── {spouse}")
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
+        """As JSON text; ``from_json`` reads it back as an equal blanket."""
         return json.dumps({"version": 1} | asdict(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Blanket":
-        """Read what ``to_json`` wrote."""
+        """The blanket that ``to_json`` wrote."""
         values = json.loads(text)
         values.pop("version")
         return parse(cls, values, "blanket")

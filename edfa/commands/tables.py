@@ -94,8 +94,8 @@ def blanket(
     """Find which features matter for the outcome, in which units, and on what evidence."""
     import time
 
-    from edfa.blanket.discover import METHODS, discover
-    from edfa.blanket.stability import compare as compare_methods
+    from edfa.blanket.discovery import METHODS, discover
+    from edfa.blanket.robustness import compare as compare_methods
 
     rows = _bare(table, schema, target)
     start = time.perf_counter()
