@@ -1,7 +1,7 @@
 """The contract of policies: a score for every feature that may be asked next, for a batch of people at once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,14 +12,11 @@ from edfa.blanket.units import Blanket
 from edfa.data.table import Table
 from edfa.errors import DataError
 from edfa.people import People
-from edfa.predictors.base import Predictor
+from edfa.predictors.base import Predictor, Progress
 from edfa.recourse.searcher import Searcher
 from edfa.typing import Float64Array, IntArray
 
-__all__ = ["Policy", "choose"]
-
-Progress = Callable[[int, int], None]
-"""Called with the number of things done, and the number there are to do."""
+__all__ = ["Policy", "Progress", "choose"]
 
 
 class Policy(BaseEstimator, ABC):  # type: ignore[misc]
