@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from edfa.text import summaries
+
 __all__ = ["Change", "NoPlan", "Plan", "Reason"]
 
 Reason = Literal[
@@ -100,6 +102,9 @@ class Plan:
     def __str__(self) -> str:
         changes = [f"{c.feature}: {c.before} → {c.after}" for c in self.changes]
         return f"{', '.join(changes)} ({self.chance} {self.reached})"
+
+    def _repr_html_(self) -> str:
+        return summaries.plan_html(self)
 
 
 @dataclass(frozen=True)

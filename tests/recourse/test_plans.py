@@ -350,3 +350,13 @@ def test_a_model_that_is_fitted_again_is_another_one(table):
     model.threshold = 0.8
     again, fresh = (find_recourse(people, s) for s in (searcher, Nearest(table.train)))
     assert np.array_equal(again.to, fresh.to, equal_nan=True)
+
+
+def test_a_plan_shows_itself():
+    """In a notebook as a table, in a terminal as one line."""
+    table = edfa.load("german")
+    model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
+    people = edfa.People(table.test.X[:20], edfa.Background.of(table.train, model))
+    plan = edfa.find_recourse(people, edfa.Nearest(table.train))[0]
+    assert plan.changes[0].feature in plan._repr_html_()
+    assert plan.changes[0].feature in str(plan)
