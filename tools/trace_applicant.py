@@ -4,7 +4,8 @@
     .venv/bin/python tools/trace_applicant.py --check    and exit code 1 where a limit is passed
 
 A module counts where one of its functions is called; importing it does not (all are imported before). A hop is a call
-from a function of one module into a function of another. Limits are those of the design: a plan 12 modules, the whole way 45.
+from a function of one module into a function of another. Limits are those of the design: a plan 12 modules, the whole
+way 45.
 """
 
 import argparse

@@ -308,7 +308,7 @@ def _failure_probability(plans: Plans) -> Float64Array:
         return failure
     if plans.survival is None:
         raise DataError(
-            "these plans have no survival; make them with SurvivalSearch(train), or pass them to survive(plans)"
+            "these plans have no survival; make them with SurvivalSearch(train), or pass them to add_survival(plans)"
         )
     failure[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
     return failure

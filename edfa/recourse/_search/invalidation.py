@@ -61,7 +61,7 @@ class Noise:
 
     def exact(self, problem: SearchProblem, k: int) -> bool:
         """Whether the sweep has tried every cell of its k-th feature."""
-        tries = problem.group.tries[k]
+        tries = problem.group.candidate_values[k]
         return bool((tries.lower < tries.upper).all())
 
     def by_value(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
@@ -77,7 +77,7 @@ class Noise:
 
     def _weights(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
         """How likely noise around each value is to end in each cell, (values, cells)."""
-        tries, feature = problem.group.tries[k], problem.group.features[k]
+        tries, feature = problem.group.candidate_values[k], problem.group.features[k]
         scale = self.sigma * problem.actions.value_range[feature]
         upper, lower = ((ends.astype(float) - values[:, None]) / scale for ends in (tries.upper, tries.lower))
         return np.asarray(ndtr(upper) - ndtr(lower))

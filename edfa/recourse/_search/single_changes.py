@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edfa.explanation.support import Tries
+from edfa.explanation.support import CandidateValues
 from edfa.recourse.searcher import Candidates, SearchProblem
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, IntArray
 
@@ -48,7 +48,7 @@ class Layout:
                 continue
             ordered, grid = problem.actions.ordered[feature], problem.group.grid
             known: AnyArray = self.try_[first:end] - grid.starts[k] if ordered else self.low[first:end]
-            sought = _nearest(grid.tries[k], values) if ordered else values
+            sought = _nearest(grid.candidate_values[k], values) if ordered else values
             place = np.minimum(np.searchsorted(known, sought), end - first - 1)
             found[:, k] = np.where(known[place] == sought, first + place, -1)
         return found
@@ -70,9 +70,10 @@ def _make(problem: SearchProblem) -> Layout:
     try_ = np.concatenate([owner[:0], *(part[0] + start for part, start in zip(parts, grid.starts, strict=False))])
     features = np.array(grid.features, dtype=np.intp)
     spans = [
-        actions.ordered[f] and (told or not actions.continuous[f]) for f, told in zip(features, grid.told, strict=True)
+        actions.ordered[f] and (told or not actions.continuous[f])
+        for f, told in zip(features, grid.has_cells, strict=True)
     ]
-    ends = [_ends(tries, actions.values[f]) for f, tries in zip(features, grid.tries, strict=True)]
+    ends = [_ends(tries, actions.values[f]) for f, tries in zip(features, grid.candidate_values, strict=True)]
     place = np.full(len(problem.features), -1, dtype=np.intp)
     place[grid.columns] = np.arange(len(features))
     return Layout(
@@ -98,7 +99,7 @@ def _options(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array, Fl
     """Of an ordered feature, one option a try that holds a permitted value; of a category, one a permitted level."""
     feature = problem.group.features[k]
     values = problem.actions.values[feature]
-    place = belongs(problem.group.tries[k], values)
+    place = belongs(problem.group.candidate_values[k], values)
     values, place = values[place >= 0], place[place >= 0]
     if not problem.actions.ordered[feature] or not len(values):
         return place, values, values
@@ -106,7 +107,7 @@ def _options(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array, Fl
     return found, values[first], values[np.r_[first[1:], len(values)] - 1]
 
 
-def _ends(tries: Tries, values: Float32Array) -> tuple[Float32Array, Float32Array]:
+def _ends(tries: CandidateValues, values: Float32Array) -> tuple[Float32Array, Float32Array]:
     """Of each try, the least permitted value that is not below it and the largest that is not above; NaN: none."""
     padded = np.r_[np.float32(np.nan), values, np.float32(np.nan)]
     alone = tries.lower == tries.upper
@@ -118,14 +119,14 @@ def _ends(tries: Tries, values: Float32Array) -> tuple[Float32Array, Float32Arra
     return padded[np.searchsorted(values, tries.lower) + 1], padded[last]
 
 
-def belongs(tries: Tries, values: Float32Array) -> IntArray:
+def belongs(tries: CandidateValues, values: Float32Array) -> IntArray:
     """The try that stands for each value, or -1."""
     place = np.searchsorted(tries.lower, values, side="right") - 1
     fine = (place >= 0) & ((values < tries.upper[place]) | (values == tries.value[place]))
     return np.where(fine, place, -1)
 
 
-def _nearest(tries: Tries, values: Float32Array) -> IntArray:
+def _nearest(tries: CandidateValues, values: Float32Array) -> IntArray:
     """The try that stands for each value; where tries stand for themselves alone, the nearest one."""
     if len(tries) < 2 or (tries.lower < tries.upper).any():
         return belongs(tries, values)

@@ -113,11 +113,11 @@ class PROBE(Searcher):
             values = problem.actions.values[feature]
             if not problem.actions.continuous[feature] or not self.noise_.exact(problem, k) or not len(values):
                 continue
-            own = problem.group.own(feature)[:, None]
+            own = problem.group.own_values(feature)[:, None]
             fine = (self.noise_.by_value(problem, k, values) <= self.rate) & problem.actions.permits(
                 feature, own, values
             )
-            fine &= ~self.noise_.fails(problem, k)[:, belongs(problem.group.tries[k], values)]
+            fine &= ~self.noise_.fails(problem, k)[:, belongs(problem.group.candidate_values[k], values)]
             above, below = fine & (values > own), fine & (values < own)
             first = above & (np.cumsum(above, axis=1) == 1) | below & (np.cumsum(below[:, ::-1], axis=1)[:, ::-1] == 1)
             case, place = np.nonzero(first)
