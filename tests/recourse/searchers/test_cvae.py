@@ -6,10 +6,11 @@ import pytest
 import torch
 
 import edfa
-from edfa.errors import SchemaError
+from edfa.errors import SettingError
 from edfa.explanation.support import Support
 from edfa.people import Background, People
-from edfa.recourse import CVAE, Constraints, autoencoder, find_recourse
+from edfa.recourse import CVAE, Constraints, find_recourse
+from edfa.recourse.searchers import cvae
 from edfa.recourse.searchers.cvae import Autoencoder, Columns, Noise, learn, make
 
 
@@ -29,8 +30,8 @@ def test_ranks_come_back(table):
 
 def test_it_learns_the_conditional(monkeypatch):
     """b is a's noisy copy, c a number around the class: made up from a and the class, they are as in the data."""
-    monkeypatch.setattr(autoencoder, "CHECKS", 24)
-    monkeypatch.setattr(autoencoder, "BETA", 1.0)  # below one, draws from the prior are wider than the data
+    monkeypatch.setattr(cvae, "CHECKS", 24)
+    monkeypatch.setattr(cvae, "BETA", 1.0)  # below one, draws from the prior are wider than the data
     random = np.random.default_rng(0)
     a, y = random.integers(0, 3, 3000), random.integers(0, 2, 3000)
     b = np.where(random.random(3000) < 0.8, a, random.integers(0, 3, 3000))
@@ -59,7 +60,7 @@ COUNT = iter(range(1000))
 
 
 def test_training_keeps_what_was_most_valid(table, monkeypatch):
-    monkeypatch.setattr(autoencoder, "STEPS", 1)
+    monkeypatch.setattr(cvae, "STEPS", 1)
     columns = Columns(Support.of(table.train.X), np.array([f.kind != "categorical" for f in table.schema]))
     torch.manual_seed(0)
     shares, seen = iter([0.1, 0.5, 0.3, 0.2, 0.4, 0.1, 0.9]), []
@@ -77,9 +78,9 @@ def test_plans_for_nearly_everybody(german):
     table, model = german
     rows = table.test.X[:60].copy()
     rows[::2, 14:] = np.nan
-    people = People(rows, Background.of(table.reference, model))
+    people = People(rows, Background.of(table.train, model))
     plans = find_recourse(people, CVAE(table.train), constraints=Constraints(reading="paper"))
     assert plans.legal.mean() > 0.95
     assert plans.count.mean() > 3
-    with pytest.raises(SchemaError):
-        CVAE(table.train, draws=64, most=32)
+    with pytest.raises(SettingError):
+        CVAE(table.train, draws=64, max_draws=32)

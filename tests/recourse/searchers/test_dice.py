@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edfa.errors import DataError, SchemaError, UnknownNameError
+from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.explanation.necessity import sweep
 from edfa.people import Background, People
 from edfa.recourse import Constraints, DiCE, find_recourse
@@ -13,21 +13,22 @@ from edfa.recourse.searcher import SearchProblem
 from edfa.recourse.searchers.dice import _twins
 
 
-def task_of(table, model, rows, **given):
-    people = People(rows, Background.of(table.reference, model))
-    rules = ActionSet.of(Constraints(**given), people, table.train.X)
-    return SearchProblem(sweep(rows, model, rules.support, rules.free & False).groups[0], rules, model, None)
+def problem_of(table, model, rows, **constraints):
+    people = People(rows, Background.of(table.train, model))
+    actions = ActionSet.of(Constraints(**constraints), people.background, table.train.X)
+    group = sweep(rows, model, actions.support, actions.free & False).groups[0]
+    return SearchProblem(group, actions, people.background, None)
 
 
 def test_draws_are_as_frequent_as_among_training_people(german):
     table, model = german
-    problem = task_of(table, model, table.test.X[:3])
+    problem = problem_of(table, model, table.test.X[:3])
     for name in ("purpose", "duration", "employment"):
         j = table.schema.index(name)
         told = drawn(problem, j, np.arange(3), (np.arange(20_000) + 0.5) / 20_000)
         for case in range(3):
             own = problem.facts[case, j]
-            values = problem.rules.values[j]
+            values = problem.actions.values[j]
             values = values[values > own] if table.schema[name].change == "up" else values
             shares = np.array([(table.train.X[:, j] == v).mean() for v in values])
             found = np.array([(told[case] == v).mean() for v in values])
@@ -40,7 +41,7 @@ def test_draws_are_as_frequent_as_among_training_people(german):
 
 def test_draws_of_different_features_are_independent_under_a_seed(german):
     table, model = german
-    drawing = Draws.of(task_of(table, model, table.test.X[:1]), 4096)
+    drawing = Draws.of(problem_of(table, model, table.test.X[:1]), 4096)
     apart = np.corrcoef(drawing.chance.T)
     assert np.abs(apart - np.eye(len(apart))).max() < 0.08
     assert (np.sort(drawing.order, axis=1) == np.arange(drawing.order.shape[1])).all()
@@ -48,7 +49,7 @@ def test_draws_of_different_features_are_independent_under_a_seed(german):
 
 def test_each_round_changes_one_more_feature(german):
     table, model = german
-    drawing = Draws.of(task_of(table, model, table.test.X[:2], reading="paper"), 512)
+    drawing = Draws.of(problem_of(table, model, table.test.X[:2], reading="paper"), 512)
     for size in (1, 2, 3):
         found = drawing.changes(np.arange(2), size)
         count = (~np.isnan(found.to)).sum(axis=1)
@@ -58,7 +59,7 @@ def test_each_round_changes_one_more_feature(german):
 
 def test_the_seed_matters_and_nothing_else(german):
     table, model = german
-    people = People(table.test.X[:20], Background.of(table.reference, model))
+    people = People(table.test.X[:20], Background.of(table.train, model))
     one, same, other = (find_recourse(people, DiCE(table.train), seed=s) for s in (1, 1, 2))
     assert np.array_equal(one.to, same.to, equal_nan=True)
     assert one.to.shape != other.to.shape or not np.array_equal(one.to, other.to, equal_nan=True)
@@ -66,7 +67,7 @@ def test_the_seed_matters_and_nothing_else(german):
 
 def test_evolution_improves(german):
     table, model = german
-    people = People(table.test.X[:30], Background.of(table.reference, model))
+    people = People(table.test.X[:30], Background.of(table.train, model))
 
     def fitness(generations):
         plans = find_recourse(
@@ -90,7 +91,7 @@ def test_equal_individuals_count_once():
 
 def test_the_gradient_finds_different_plans(german, network):
     table, _ = german
-    people = People(table.test.X[:30], Background.of(table.reference, network))
+    people = People(table.test.X[:30], Background.of(table.train, network))
     plans = find_recourse(
         people, DiCE(table.train, "gradient", plans=3, steps=60), constraints=Constraints(reading="paper")
     )
@@ -103,12 +104,12 @@ def test_the_gradient_finds_different_plans(german, network):
 
 def test_what_cannot_be_asked_for(german):
     table, model = german
-    people = People(table.test.X[:2], Background.of(table.reference, model))
+    people = People(table.test.X[:2], Background.of(table.train, model))
     with pytest.raises(DataError, match="SubsetXGB has no gradient"):
         find_recourse(people, DiCE(table.train, "gradient"))
     with pytest.raises(UnknownNameError, match="did you mean 'genetic'"):
         DiCE(table.train, "gentic")
-    with pytest.raises(SchemaError):
+    with pytest.raises(SettingError):
         DiCE(table.train, plans=0)
     with pytest.raises(DataError, match="there are none"):
         DiCE(Empty())

@@ -51,14 +51,14 @@ def transcription(model, train, row, free, reward, desired_class=None):
 
 
 @pytest.mark.parametrize("reward", ["none", "sparsity", "proximity"])
-@pytest.mark.parametrize("wanted", [None, 1])
+@pytest.mark.parametrize("desired_class", [None, 1])
 def test_native_nice_agrees_with_a_slow_transcription(reward, desired_class):
     table = edfa.load("german")
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     rows = table.test.X[:40].copy()
     rows[::2, 12:] = np.nan
     plans = find_recourse(
-        People(rows, Background.of(table.reference, model)),
+        People(rows, Background.of(table.train, model)),
         NICE(table.train, reward, literal=True),
         constraints=Constraints(reading="paper"),
         desired_class=desired_class,
@@ -78,7 +78,7 @@ def test_native_nice_agrees_with_a_slow_transcription(reward, desired_class):
 
 def test_three_classes_and_the_reward_of_likeness():
     train, model = world(["ordinal", "categorical", "categorical", "ordinal"], [4, 3, 3, 4], seed=3, classes=3)
-    people = People(train.X[::7], Background.of(train.reference, model))
+    people = People(train.X[::7], Background.of(train, model))
     for reward in ("sparsity", "plausibility"):
         plans = find_recourse(people, NICE(train, reward, justified=False))
         assert plans.legal.all()
@@ -88,7 +88,7 @@ def test_three_classes_and_the_reward_of_likeness():
 def test_the_reward_of_likeness_leads_to_people_like_those_of_training():
     table = edfa.load("german")
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
-    people = People(table.test.X, Background.of(table.reference, model))
+    people = People(table.test.X, Background.of(table.train, model))
     gaps = {}
     for reward in ("sparsity", "plausibility"):
         searcher = NICE(table.train, reward, literal=True)
