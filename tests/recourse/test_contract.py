@@ -14,7 +14,7 @@ from edfa.recourse.searchers import cvae
 from edfa.recourse.searchers.nice import REWARDS
 from edfa.testing import check_searcher
 
-SEARCHERS = {
+VARIANTS = {
     "nearest": Nearest,
     "nearest, dominated": partial(Nearest, keep_dominated=True),
     "survival": SurvivalSearch,
@@ -30,9 +30,9 @@ NEURAL = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHERS)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_searchers_keep_the_contract(name, german):
-    check_searcher(SEARCHERS[name], *german)
+    check_searcher(VARIANTS[name], *german)
 
 
 @pytest.mark.parametrize("name", NEURAL)
@@ -77,20 +77,20 @@ class Unchecked(Honest):
     finished = True
 
     def search(self, problem):
-        found = super().search(problem)
-        found = found.take((~np.isnan(found.to)).any(axis=1))
-        return Candidates(found.case, found.to, found.donor, problem.predict(problem.apply(found.case, found.to)))
+        candidates = super().search(problem)
+        candidates = candidates.take((~np.isnan(candidates.to)).any(axis=1))
+        case, to = candidates.case, candidates.to
+        return Candidates(case, to, candidates.donor, problem.predict(problem.apply(case, to)))
 
 
 class Wasteful(Unchecked):
     """Valid, but with changes that are not needed."""
 
     def search(self, problem):
-        found = super().search(problem)
-        fine = problem.is_recourse(found.case, found.probabilities) & problem.actions.allows(
-            problem.mask, problem.facts[found.case], found.to
-        )
-        return found.take(fine)
+        candidates = super().search(problem)
+        fine = problem.is_recourse(candidates.case, candidates.probabilities)
+        fine &= problem.actions.allows(problem.mask, problem.facts[candidates.case], candidates.to)
+        return candidates.take(fine)
 
 
 class Lawless(Unchecked):
@@ -114,8 +114,8 @@ class Moody(Honest):
     random = np.random.default_rng()
 
     def search(self, problem):
-        found = super().search(problem)
-        return found.take(self.random.random(len(found)) < 0.5)
+        candidates = super().search(problem)
+        return candidates.take(self.random.random(len(candidates)) < 0.5)
 
 
 class Crowded(Honest):
@@ -154,19 +154,21 @@ def test_a_slow_no_is_caught(german):
         check_searcher(fitted(Honest), *german, limit=0)
 
 
-def test_shared_work_is_told_and_changes_nothing(german):
+def test_shared_work_shows_progress_and_changes_nothing(german):
     """Several hundred people of four kinds of knowledge: all columns are equal, and progress ends where it should."""
     table, model = german
     rows = np.concatenate([table.test.X, table.calibration.X])
     rows[1::4, 9:], rows[2::4, :5], rows[3::4, 4:12] = np.nan, np.nan, np.nan
     people = People(rows, Background.of(table.train, model))
-    seen = []
+    steps = []
     alone = find_recourse(people, SurvivalSearch(table.train), k=3)
-    shared = find_recourse(people, SurvivalSearch(table.train), k=3, n_jobs=4, progress=lambda *told: seen.append(told))
+    shared = find_recourse(
+        people, SurvivalSearch(table.train), k=3, n_jobs=4, progress=lambda *step: steps.append(step)
+    )
     for name in ("of", "to", "probability_after", "effort", "survival", "low", "high", "donor"):
         assert np.array_equal(getattr(alone, name), getattr(shared, name), equal_nan=True)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert len(seen) >= 4
-    assert seen[-1][0] == seen[-1][1]
+    assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+    assert len(steps) >= 4
+    assert steps[-1][0] == steps[-1][1]
     with pytest.raises(SettingError, match="n_jobs: a number of jobs, or -1 for one a processor, not 0"):
         find_recourse(people, SurvivalSearch(table.train), n_jobs=0)

@@ -35,9 +35,9 @@ def test_the_minimal_plans_are_those_of_enumeration(kinds, seed, classes, desire
         free = np.flatnonzero(~np.isnan(row)).tolist()
         values, ordered = [range(s) for s in sizes], [k == "ordinal" for k in kinds]
         truth = all_plans(model, row, free, values, ordered, desired_class=desired_class, dominated=dominated)
-        found = as_sets(plans, i)
-        assert len(found) == len(set(found))
-        assert set(found) == truth
+        sets = as_sets(plans, i)
+        assert len(sets) == len(set(sets))
+        assert set(sets) == truth
 
 
 @settings(max_examples=15, deadline=None)
@@ -75,13 +75,13 @@ def test_cells_of_trees_equal_brute_force_over_all_training_values():
             assert not changed.any()
             continue
         truth = {(i, float(values[v])) for i, v in zip(*np.nonzero(flips), strict=True)}
-        found = {(int(i), float(v)) for i, v in zip(plans.of[changed], plans.to[changed, j], strict=True)}
+        proposed = {(int(i), float(v)) for i, v in zip(plans.of[changed], plans.to[changed, j], strict=True)}
         if feature.kind != "categorical":
             own = people.X[:, j]
             up = {(i, min(v for p, v in truth if p == i and v > own[i])) for i, v in truth if v > own[i]}
             down = {(i, max(v for p, v in truth if p == i and v < own[i])) for i, v in truth if v < own[i]}
             truth = up | down
-        differences += len(truth ^ found)
+        differences += len(truth ^ proposed)
     assert single.sum() > 100
     assert differences == 0
 
@@ -122,8 +122,8 @@ class AllTogether(Predictor):
 
     def _answer(self, mask, known):
         share = (known == self.top_[mask]).mean(axis=1)
-        chance = np.where(share == 1, 0.9, 0.4 * share)
-        return np.stack([1 - chance, chance], axis=1)
+        probability = np.where(share == 1, 0.9, 0.4 * share)
+        return np.stack([1 - probability, probability], axis=1)
 
 
 @pytest.mark.parametrize("donors", [True, False])
@@ -182,9 +182,9 @@ def test_intervals_are_told_only_where_they_are_known(table, network):
     people = People(table.test.X[:60], Background.of(table.train, network))
     plans = find_recourse(people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper"))
     kinds = [table.schema.features[int(np.flatnonzero(~np.isnan(to))[0])].kind for to in plans.to]
-    told = {kind for kind, low in zip(kinds, plans.low, strict=True) if not np.isnan(low)}
+    with_interval = {kind for kind, low in zip(kinds, plans.low, strict=True) if not np.isnan(low)}
     assert "continuous" in kinds
-    assert told == {"ordinal"}
+    assert with_interval == {"ordinal"}
 
 
 def test_a_category_of_many_levels(load_real):
@@ -205,9 +205,9 @@ def test_a_category_of_many_levels(load_real):
     single = (plans.l0 == 1) & ~np.isnan(plans.to[:, column])
     assert len(truth) > 100
     assert {(int(i), float(v)) for i, v in zip(plans.of[single], plans.to[single, column], strict=True)} == truth
-    given = np.flatnonzero(plans.donor >= 0)
+    donated = np.flatnonzero(plans.donor >= 0)
     words = [j for j, f in enumerate(table.schema) if f.kind == "categorical"]
-    to, theirs = plans.to[given][:, words], table.train.X[plans.donor[given]][:, words]
+    to, theirs = plans.to[donated][:, words], table.train.X[plans.donor[donated]][:, words]
     assert (~np.isnan(to)).sum() > 20
     assert np.array_equal(np.where(np.isnan(to), 0, to), np.where(np.isnan(to), 0, theirs))
 

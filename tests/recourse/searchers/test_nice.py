@@ -14,14 +14,17 @@ def transcription(model, train, row, free, reward, desired_class=None):
     """The algorithm as the paper tells it, for permitted values; HEOM is a sum."""
     known = np.flatnonzero(~np.isnan(row))
     predict = lambda rows: model.predict(np.asarray(rows, np.float32))  # noqa: E731
-    chance = lambda changed: model.predict_proba(np.asarray([changed], np.float32))[0]  # noqa: E731
+    probabilities = lambda changed: model.predict_proba(np.asarray([changed], np.float32))[0]  # noqa: E731
     seen = np.full_like(train.X, np.nan)
     seen[:, known] = train.X[:, known]
     now, decided = predict([row])[0], predict(seen)
     good = lambda c: (c != now) if desired_class is None else (c == desired_class)  # noqa: E731
-    score = lambda changed: 1 - chance(changed)[now] if desired_class is None else chance(changed)[desired_class]  # noqa: E731
     spread = np.ptp(train.X, axis=0)
     words = [f.kind == "categorical" for f in train.schema]
+
+    def score(changed):
+        by_class = probabilities(changed)
+        return 1 - by_class[now] if desired_class is None else by_class[desired_class]
 
     def heom(a, b, j):
         return float(a[j] != b[j]) if words[j] else abs(a[j] - b[j]) / spread[j]
@@ -63,7 +66,7 @@ def test_native_nice_agrees_with_a_slow_transcription(reward, desired_class):
         constraints=Constraints(reading="paper"),
         desired_class=desired_class,
     )
-    changed, found = plans.rows(), 0
+    changed, compared = plans.rows(), 0
     for i, row in enumerate(rows):
         free = [j for j, f in enumerate(table.schema) if not f.sensitive and not np.isnan(row[j])]
         done = desired_class is not None and model.predict(row[None])[0] == desired_class
@@ -72,8 +75,8 @@ def test_native_nice_agrees_with_a_slow_transcription(reward, desired_class):
         assert len(mine) == (truth is not None)
         if truth is not None:
             assert np.array_equal(mine[0], truth, equal_nan=True)
-            found += 1
-    assert found > (30 if desired_class is None else 5)
+            compared += 1
+    assert compared > (30 if desired_class is None else 5)
 
 
 def test_three_classes_and_the_reward_of_likeness():

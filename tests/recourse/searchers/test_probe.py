@@ -70,8 +70,8 @@ def test_a_robust_plan_is_the_nearest_that_is_robust(table, trees):
         works = ~stays[np.searchsorted(cuts, values, side="right")]
         good = works & (rate <= 0.2)
         truth = [*values[good & (values > row[j])][:1], *values[good & (values < row[j])][-1:]]
-        found = plans.to[plans.of == i, j]
-        assert sorted(found.tolist()) == sorted(truth)
+        proposed = plans.to[plans.of == i, j]
+        assert sorted(proposed.tolist()) == sorted(truth)
         checked += len(truth)
     assert checked > 10
 
@@ -112,7 +112,7 @@ def test_the_gradient_shortens_the_way():
 
 
 def test_logits_as_tensors_are_the_models_and_have_its_slope(table, network):
-    """The model's logits as tensors are its chances, and gradients flow."""
+    """The model's logits as tensors are its probabilities, and gradients flow."""
     mask = np.random.default_rng(0).random(20) < 0.6
     mask[table.schema.index("credit_amount")] = True
     known = table.test.X[:30][:, mask]
@@ -125,8 +125,8 @@ def test_logits_as_tensors_are_the_models_and_have_its_slope(table, network):
     ends = [torch.from_numpy(known).double() for _ in range(2)]
     ends[0][:, j] += step
     ends[1][:, j] -= step
-    told = [network.differentiable(mask)(end) for end in ends]
-    numeric = ((told[0][:, 1] - told[0][:, 0]) - (told[1][:, 1] - told[1][:, 0])) / (2 * step)
+    margins = [logits[:, 1] - logits[:, 0] for logits in map(network.differentiable(mask), ends)]
+    numeric = (margins[0] - margins[1]) / (2 * step)
     near = np.isclose(slope[:, j].numpy(), numeric.numpy(), rtol=1e-3, atol=1e-5)
     assert near.mean() > 0.9  # but where a value is a knot, at which the slope changes
 
@@ -139,7 +139,7 @@ class Without(PROBE):
         return super().search(problem)
 
 
-@pytest.mark.parametrize("given", [{"rate": 0.0}, {"sigma": 0}, {"draws": 100}, {"steps": 0}])
-def test_settings_that_cannot_be(given, table):
+@pytest.mark.parametrize("settings", [{"rate": 0.0}, {"sigma": 0}, {"draws": 100}, {"steps": 0}])
+def test_settings_that_cannot_be(settings, table):
     with pytest.raises(SettingError):
-        PROBE(table.train, **given)
+        PROBE(table.train, **settings)

@@ -1,4 +1,4 @@
-"""Lasting: nothing that works today survives better, and a person's limits rule."""
+"""SurvivalSearch: nothing that works today survives better, and a person's limits rule."""
 
 import numpy as np
 import pytest
@@ -28,8 +28,8 @@ def test_no_single_change_survives_better(seed, known):
                 changed = np.where(np.isnan(to), row, to)
                 if value != row[j] and model.predict(changed[None])[0] != model.predict(row[None])[0]:
                     best = max(best, by_hand(model, train, row, to))
-        told = plans.survival[plans.first[i]] if plans.legal[i] else 0.0
-        assert told == pytest.approx(best)
+        survival = plans.survival[plans.first[i]] if plans.legal[i] else 0.0
+        assert survival == pytest.approx(best)
 
 
 @pytest.fixture(scope="module")
