@@ -123,13 +123,13 @@ class CVAE(Searcher):
         noise, free = DrawNoise.of(problem.random, count, network), problem.actions.free & problem.mask
         parts = []
         for some in np.array_split(case, -(-len(case) * count // ROWS)):
-            who = np.repeat(some, count)
-            rows = np.zeros((len(who), len(problem.mask)), dtype=np.float32)
-            rows[:, problem.features] = problem.facts[who]
+            row_case = np.repeat(some, count)
+            rows = np.zeros((len(row_case), len(problem.mask)), dtype=np.float32)
+            rows[:, problem.features] = problem.facts[row_case]
             target = _target_classes(problem, network.classes, some, count)
             masks = problem.mask, problem.mask & ~free
             made_up = generate(network, rows, target, masks, noise.repeated(len(some)))
-            parts.append(Candidates.of(who, _permitted(problem, who, made_up)))
+            parts.append(Candidates.of(row_case, _permitted(problem, row_case, made_up)))
         return Candidates.join(*parts)
 
 

@@ -201,9 +201,9 @@ def _children(problem: SearchProblem, case: IntArray, parents: Float32Array, uni
 
 def _fitness(problem: SearchProblem, case: IntArray, population: Float32Array) -> Float64Array:
     """How far from recourse, how far from the person, how many changes, (cases, individuals); the lower the better."""
-    flat, who = population.reshape(-1, population.shape[2]), np.repeat(case, population.shape[1])
-    score = problem.score(who, problem.predict(problem.apply(who, flat)))
-    size = lengths(problem.actions, problem.mask, problem.facts[who], flat)
+    flat, flat_case = population.reshape(-1, population.shape[2]), np.repeat(case, population.shape[1])
+    score = problem.score(flat_case, problem.predict(problem.apply(flat_case, flat)))
+    size = lengths(problem.actions, problem.mask, problem.facts[flat_case], flat)
     count = max(1, len(problem.free))
     missing = np.maximum(0, max(0.5, problem.actions.constraints.min_probability) - score) * 4
     return np.asarray(missing + 0.2 * size.heom + 0.2 * size.l0 / count).reshape(population.shape[:2])

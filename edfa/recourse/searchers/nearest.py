@@ -147,7 +147,7 @@ class Nearest(Searcher):
     def _from_farther(self, changes: SingleChanges, left: IntArray) -> Candidates:
         """All that a more distant donor has, and all that helps by itself; then only what is needed of it."""
         problem = changes.problem
-        parts = [confirm(self, problem, _most_helpful_first(changes, left))]
+        parts = [confirm(self, problem, _growing_sets(changes, left))]
         for case, side in self.sides(problem):
             case = np.intersect1d(case, left)
             near = self.donors_.nearest(problem, case, side, self.farther)
@@ -165,7 +165,7 @@ class Nearest(Searcher):
         return minimal if self.keep_dominated else undominated(problem, minimal)
 
 
-def _most_helpful_first(changes: SingleChanges, case: IntArray) -> Candidates:
+def _growing_sets(changes: SingleChanges, case: IntArray) -> Candidates:
     """Each case's best change of every feature, one more at a time, the most helpful first."""
     problem, starts = changes.problem, changes.layout.starts
     score = changes.score(case)
@@ -235,18 +235,19 @@ def combine(
     for column in chosen.T:
         key = key * len(changes) + column
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    who, picked = case[row[first]], chosen[first]
+    set_case, picked = case[row[first]], chosen[first]
     to = np.full((len(first), len(problem.features)), np.nan, dtype=np.float32)
-    to[np.arange(len(first))[:, None], changes.layout.column[picked]] = changes.to[who[:, None], picked]
-    probabilities = problem.predict(problem.apply(who, to))
-    fine = problem.is_recourse(who, probabilities) & problem.actions.seen_together(problem.mask, problem.facts[who], to)
+    to[np.arange(len(first))[:, None], changes.layout.column[picked]] = changes.to[set_case[:, None], picked]
+    probabilities = problem.predict(problem.apply(set_case, to))
+    fine = problem.is_recourse(set_case, probabilities)
+    fine &= problem.actions.seen_together(problem.mask, problem.facts[set_case], to)
     good = np.flatnonzero(fine)
     if not keep_supersets:
         works = np.zeros((*usable.shape[:2], len(sets) + 1), dtype=bool)  # the last one: a pair holds no pair
         works[row, donor, set_] = fine[inverse]
         at = first[good]
         good = good[~works[row[at][:, None], donor[at][:, None], pairs[set_[at]]].any(axis=1)]
-    return Candidates.of(who[good], to[good], probabilities[good]), donor[first[good]]
+    return Candidates.of(set_case[good], to[good], probabilities[good]), donor[first[good]]
 
 
 @cache

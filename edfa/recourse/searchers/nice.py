@@ -104,9 +104,9 @@ class NICE(Searcher):
             value, own = self.donors_.rows[near, problem.features[column]], problem.facts[case, column][:, None]
             permitted = problem.actions.permits(int(problem.features[column]), own, value)
             to[:, :, column] = np.where(permitted, value, np.float32(np.nan))
-        flat, who = to.reshape(-1, to.shape[2]), np.repeat(case, near.shape[1])
-        probabilities = problem.predict(problem.apply(who, flat))
-        works = _is_allowed_recourse(problem, who, flat, probabilities).reshape(near.shape)
+        flat, flat_case = to.reshape(-1, to.shape[2]), np.repeat(case, near.shape[1])
+        probabilities = problem.predict(problem.apply(flat_case, flat))
+        works = _is_allowed_recourse(problem, flat_case, flat, probabilities).reshape(near.shape)
         rows = np.flatnonzero(works.any(axis=1)) if works.size else case[:0]
         first = works[rows].argmax(axis=1) if len(rows) else rows
         return Candidates(case[rows], to[rows, first], self.donors_.row_number[near[rows, first]])
