@@ -18,7 +18,7 @@ from report import table, write
 
 import edfa
 from edfa.blanket import Search, discover
-from edfa.blanket.opening import open_source
+from edfa.blanket.sources.open import open_source
 from edfa.data.graph import Graph
 from edfa.data.mechanisms import random_mechanisms
 
@@ -289,7 +289,7 @@ BIG = """
 import json, re, sys, time
 from pathlib import Path
 from edfa.blanket import discover
-from edfa.blanket.parquet import ParquetRows
+from edfa.blanket.sources import ParquetRows
 from edfa.data.schema import Schema
 start = time.process_time()
 source = ParquetRows(sys.argv[1], Schema.read(sys.argv[2]))

@@ -11,7 +11,7 @@ import pandas as pd
 from blanket import FEW, NETWORKS, OURS, WORK, peer
 from report import table, write
 
-from edfa.blanket.opening import open_source
+from edfa.blanket.sources.open import open_source
 
 BAR = 100
 REPEATS = 5  # of edfa's milliseconds, each with cold caches; pyCausalFS takes seconds and is asked once

@@ -22,7 +22,7 @@ from edfa.acquisition.fixed import Fixed
 from edfa.acquisition.greedy import Greedy
 from edfa.acquisition.loop import acquire
 from edfa.acquisition.survival import SurvivalPolicy
-from edfa.blanket.discover import discover
+from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification import RecourseCertifier, replay
 from edfa.data.schema import Schema

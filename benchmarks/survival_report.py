@@ -11,7 +11,7 @@ from report import best, table, write
 from survival import ALPHAS, MODELS, ORDERS, PAPER, PEOPLE, SEEDS, SETS, read, train_model
 
 from edfa.acquisition.survival import SurvivalPolicy
-from edfa.blanket.discover import discover
+from edfa.blanket.discovery import discover
 from edfa.people import Background, People
 from edfa.predictors.aligned import align
 from edfa.recourse import SurvivalSearch

@@ -13,7 +13,7 @@ from .acquisition.survival import SurvivalPolicy as SurvivalPolicy
 from .advice.advisor import Advisor as Advisor
 from .advice.interview import Interview as Interview
 from .advice.receipt import Receipt as Receipt
-from .blanket.discover import discover as discover
+from .blanket.discovery import discover as discover
 from .blanket.units import Blanket as Blanket
 from .certification.rcps import certify as certify
 from .data.catalog import load as load

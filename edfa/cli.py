@@ -1,6 +1,6 @@
-"""The command line. Names become objects here; everything else is the library's.
+"""The command line of edfa.
 
-Heavy imports stay inside the commands, so that ``edfa --help`` answers at once.
+Names become objects in the commands; heavy imports stay inside them, so that ``edfa --help`` answers at once.
 """
 
 import sys
@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from edfa import __version__
 from edfa.commands.advise import advise
 from edfa.commands.certify import certify, monitor
 from edfa.commands.demo import demo
@@ -21,19 +22,29 @@ from edfa.errors import EdfaError
 
 __all__ = ["app"]
 
-EXITS = "Exit codes: 0 done; 1 a fault in edfa; 2 something given is wrong; 3 the answer is no; 130 interrupted."
+EXIT_CODES = "Exit codes: 0 done; 1 a fault in edfa; 2 wrong input; 3 the answer is no; 130 interrupted."
 cli = typer.Typer(
     help=__doc__.splitlines()[0],
-    epilog=EXITS,
+    epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-console = Console()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"edfa {__version__}")
+        raise typer.Exit
 
 
 @cli.callback()
-def main(debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False) -> None:
+def main(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     """Which fact to ask a person next, what they can change, and when they may act."""
 
 
@@ -42,11 +53,14 @@ for command in (demo, schema, data, blanket, fit, interview, advise, certify, mo
 
 
 def app(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; errors are one line on stderr and an exit code, not a traceback, unless --debug is said."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
+    """Run the command line with ``arguments`` (default: ``sys.argv``).
+
+    An error is one line on standard error and an exit code; with ``--debug`` it is raised.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
     try:
-        cli([word for word in given if word != "--debug"], prog_name="edfa")
+        cli([word for word in words if word != "--debug"], prog_name="edfa")
     except EdfaError as error:
         if debug:
             raise
@@ -58,5 +72,6 @@ def app(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
+    """Write an error to standard error and exit."""
     Console(stderr=True).print(f"[red]error:[/red] {escape(message)}", highlight=False, soft_wrap=True)
     raise SystemExit(code) from None

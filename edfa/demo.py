@@ -1,4 +1,4 @@
-"""German credit from table to receipt: an advisor is fitted, one applicant is interviewed, and a report is written."""
+"""German credit from table to receipt: fit an advisor, interview one applicant, and write a report."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,6 +9,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
 
 from edfa.advice.advisor import Advisor
 from edfa.advice.evaluation import roll_out
@@ -18,36 +19,38 @@ from edfa.data.catalog import load
 from edfa.data.table import Table
 from edfa.recourse.plan import Plan
 from edfa.text import html, narrate, phrases
-from edfa.text.html import Html
-from edfa.text.interview_page import sheet, told
+from edfa.text.interview_page import interview_html, interview_sentences
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Demo", "Turn", "draw_plans", "report", "show", "tell", "write"]
+__all__ = ["Demo", "Turn", "draw_plans", "report", "run_demo", "story", "write_report"]
 
 # The default blanket of German credit has two members and no spouses; this method finds units worth showing.
 METHOD = "eamb"
-FIXED = ("purpose",)
+FROZEN = ("purpose",)
 ALPHA = 0.1
-LETTERS = 88  # that fit over an arrow
-SOME = 2  # turns that make an interview worth watching
+LINE_LENGTH = 88  # letters that fit above an arrow
+ENOUGH_TURNS = 2  # that make an interview worth watching
 Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A question, its answer, and the decision and its chance after it, in words."""
+    """One question, its answer, the decision after it and the probability of the favourable class, all in words."""
 
     question: str
     answer: str
     decision: str
-    chance: str
+    probability: str
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """The fitted advisor and one applicant, whom it interviewed until they may act."""
+    """A fitted advisor and one applicant, interviewed until they may act.
+
+    ``facts`` are all of the applicant's answers, also those that were not asked for.
+    """
 
     table: Table
     advisor: Advisor
@@ -61,95 +64,99 @@ class Demo:
         return next(iter(self.interview.plans()), None)
 
     @property
-    def whole(self) -> Interview:
-        """The same applicant, had everything been asked."""
+    def complete_interview(self) -> Interview:
+        """The interview in which the applicant has answered everything."""
         return self.advisor.interview(self.facts)
 
     @property
     def lasts(self) -> bool | None:
-        """Whether the plan would still lead to the favourable class then; the demo knows all answers."""
+        """Whether the plan still leads to the favourable class once everything is known; None without a plan."""
         if self.plan is None:
             return None
-        then = self.whole.what_if({change.feature: change.after for change in self.plan.changes})
-        return self.whole.decision.refused and then.decision.favourable
+        complete = self.complete_interview
+        followed = complete.what_if({change.feature: change.after for change in self.plan.changes})
+        return complete.decision.refused and followed.decision.favourable
 
     @cached_property
     def early(self) -> tuple[int, int]:
-        """How many test people were let act before their last question, and how many of their plans did not last."""
-        found = roll_out(self.advisor.fitted, self.table.test.X)
-        stops = self.advisor.certificate.stop(found.records)
-        soon = stops.triggered & (stops.step < found.trajectory.step[found.trajectory.last])
-        rows = (found.trajectory.at(0) + stops.step)[soon]
-        return int(soon.sum()), int(np.asarray(found.records.loss)[rows].sum())
+        """How many test people may act before their last question, and how many of their plans do not last."""
+        test = roll_out(self.advisor.fitted, self.table.test.X)
+        stops = self.advisor.certificate.stop(test.records)
+        is_early = stops.triggered & (stops.step < test.trajectory.step[test.trajectory.last])
+        rows = (test.trajectory.at(0) + stops.step)[is_early]
+        return int(is_early.sum()), int(np.asarray(test.records.loss)[rows].sum())
 
     def summary(self) -> dict[str, Any]:
-        """The demo in a few facts."""
-        certificate, held = self.advisor.certificate, self.interview
+        """The result of the demo as data that JSON can hold."""
+        certificate, interview = self.advisor.certificate, self.interview
         return {
             "units": dict(self.advisor.fitted.blanket.units),
             "certificate": certificate.zone,
             "alpha": certificate.alpha,
             "evaluation": json.loads(self.advisor.evaluation_.to_json()),
-            "asked": [name for moment in held.timeline[1:] for name in moment.facts],
-            "plans": [str(plan) for plan in held.plans()],
-            "may_act": held.standing.may_act,
+            "asked": [name for moment in interview.timeline[1:] for name in moment.facts],
+            "plans": [str(plan) for plan in interview.plans()],
+            "may_act": interview.standing.may_act,
             "lasts": self.lasts,
             "early": self.early,
         }
 
 
-def show(language: str = "en", progress: Callable[[str, int, int], None] | None = None) -> Demo:
-    """Fit, and interview test people: the first who may act after some questions and before the last is shown."""
-    phrases.table(language)  # an unknown one is an error before any work
-    table = _table()
+def run_demo(language: str = "en", progress: Callable[[str, int, int], None] | None = None) -> Demo:
+    """Fit an advisor, interview refused test people, and return one interview worth watching.
+
+    Preferred is the first person who may act after at least two questions and before the last one.
+    """
+    phrases.table(language)  # an unknown language is an error before any work
+    table = _lender_table()
     advisor = Advisor(blanket=METHOD, threshold="balanced", alpha=ALPHA).fit(table, progress)
-    held = [_hold(advisor, table, facts, language) for facts in _refused(advisor, table)]
-    early = [demo for demo in held if demo.interview.standing.may_act and demo.interview.question is not None]
-    return max(early or held, key=lambda demo: min(len(demo.turns), SOME))  # the first of those with some turns
+    demos = [_interview(advisor, table, facts, language) for facts in _refused_people(advisor, table)]
+    early = [demo for demo in demos if demo.interview.standing.may_act and demo.interview.question is not None]
+    return max(early or demos, key=lambda demo: min(len(demo.turns), ENOUGH_TURNS))  # the first with enough turns
 
 
-def _table() -> Table:
-    """German credit with a card as a lender would write it: nobody is to be told to want a loan for something else."""
+def _lender_table() -> Table:
+    """German credit with a card as a lender would write it: nobody is advised to want the loan for something else."""
     table = load("german")
-    features = tuple(replace(f, change="frozen") if f.name in FIXED else f for f in table.schema)
+    features = tuple(replace(f, change="frozen") if f.name in FROZEN else f for f in table.schema)
     return Table.from_frame(table.frame, replace(table.schema, features=features), name=table.name)
 
 
-def _refused(advisor: Advisor, table: Table, most: int = 40) -> list[Facts]:
-    """Test people who would be refused if everything were known, all of whose values were seen in training."""
+def _refused_people(advisor: Advisor, table: Table, limit: int = 40) -> list[Facts]:
+    """Test people who are refused if everything is known, and all of whose values occur in training."""
     model, test = advisor.fitted.predictor, table.test
     decided = np.asarray(model.decide(model.predict_proba(test.X)))
     frame = test.frame[list(table.schema.names)].reset_index(drop=True)
-    seen = (table.encoder.decode(test.X) == frame).all(axis=1).to_numpy()
-    chosen = np.flatnonzero(seen & (decided != advisor.fitted.favourable))[:most]
+    familiar = (table.encoder.decode(test.X) == frame).all(axis=1).to_numpy()
+    chosen = np.flatnonzero(familiar & (decided != advisor.fitted.favourable))[:limit]
     return [{str(name): value for name, value in row.items()} for row in frame.iloc[chosen].to_dict("records")]
 
 
-def _hold(advisor: Advisor, table: Table, facts: Facts, language: str) -> Demo:
-    """Ask until the person may act or nothing is left to ask."""
+def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> Demo:
+    """Ask one person until they may act or nothing is left to ask; ``facts`` has all their answers."""
     schema = table.schema
     interview = advisor.interview({name: facts[name] for name in schema.start}, language=language)
     turns = []
-    while (asked := interview.question) is not None and not interview.standing.may_act:
-        text = narrate.question(asked, schema, language)
-        answer = phrases.value(schema[asked.feature], facts[asked.feature], language)
-        interview.answer({asked.feature: facts[asked.feature]})
-        chance = phrases.percent(interview.decision.probability, language)
-        turns.append(Turn(text, answer, narrate.decision(interview.decision, schema, language), chance))
+    while (question := interview.question) is not None and not interview.standing.may_act:
+        text = narrate.question(question, schema, language)
+        answer = phrases.value(schema[question.feature], facts[question.feature], language)
+        interview.answer({question.feature: facts[question.feature]})
+        probability = phrases.percent(interview.decision.probability, language)
+        turns.append(Turn(text, answer, narrate.decision(interview.decision, schema, language), probability))
     return Demo(table, advisor, facts, interview, tuple(turns))
 
 
 def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
-    """Each plan as an arrow from today's chance to the one it leads to."""
-    plans, needed = demo.interview.plans(), demo.interview.decision.threshold
+    """Draw each plan as an arrow from today's probability of the favourable class to the one it leads to."""
+    plans, threshold = demo.interview.plans(), demo.interview.decision.threshold
     for i, plan in enumerate(plans):
-        ends = (plan.probability_before, plan.probability_after)
-        ax.annotate("", (ends[1], i), (ends[0], i), arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0})
-        ax.plot(ends[:1], [i], "o", color="black", mfc="white", ms=4)
-        ax.text(0, i - 0.14, fill(f"{i + 1}. {'; '.join(map(str, plan.changes))}", LETTERS), va="bottom")
-    if needed is not None:
-        ax.axvline(needed, color="black", ls=":", lw=1)
-        ax.text(needed, len(plans) - 0.55, " needed")
+        before, after = plan.probability_before, plan.probability_after
+        ax.annotate("", (after, i), (before, i), arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0})
+        ax.plot([before], [i], "o", color="black", mfc="white", ms=4)
+        ax.text(0, i - 0.14, fill(f"{i + 1}. {'; '.join(map(str, plan.changes))}", LINE_LENGTH), va="bottom")
+    if threshold is not None:
+        ax.axvline(threshold, color="black", ls=":", lw=1)
+        ax.text(threshold, len(plans) - 0.55, " needed")
     ax.set(xlim=(0, 1), ylim=(len(plans) - 0.5, -0.8), yticks=[])
     ax.set(xlabel=f"chance of {demo.table.schema.favourable!r}")
     ax.spines["left"].set_visible(False)
@@ -157,57 +164,63 @@ def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
 
 
 def report(demo: Demo) -> str:
-    """The whole story on one page that needs nothing else."""
-    advisor, schema = demo.advisor, demo.table.schema
+    """The demo as one HTML page that loads nothing."""
+    advisor, interview = demo.advisor, demo.interview
+    turns = [[turn.question, turn.answer, turn.probability] for turn in demo.turns]
     parts = [
         html.paragraph(
-            f"{len(demo.table):,} loan applications, {len(schema)} facts about each, one question: is it a good risk? "
-            "An advisor was fitted on six tenths of the people, certified on two, and measured on the last two."
+            f"{len(demo.table):,} loan applications, {len(demo.table.schema)} facts about each, one question: is it a "
+            "good risk? An advisor was fitted on six tenths of the people, certified on two, and measured on the last "
+            "two."
         ),
         _heading("Which facts matter"),
-        Html(advisor.fitted.blanket._repr_html_()),
+        _repr_html(advisor.fitted.blanket),
         _heading("When a person may act"),
-        Html(advisor.certificate._repr_html_()),
-        html.paragraph("On the test part:", str(advisor.evaluation_), _early(demo)),
+        _repr_html(advisor.certificate),
+        html.paragraph("On the test part:", str(advisor.evaluation_), _early_text(demo)),
         _heading("One applicant, asked until they may act"),
-        html.grid(["asked", "answered", ">chance then"], [[t.question, t.answer, t.chance] for t in demo.turns]),
+        html.table(["asked", "answered", ">chance then"], turns),
         _heading("What the applicant is given"),
-        Html(f'<section lang="{html.cell(demo.interview.language)}">{sheet(demo.interview)}</section>'),
-        *_plans(demo),
+        Markup('<section lang="{}">{}</section>').format(interview.language, interview_html(interview)),
+        *_plans_html(demo),
         _heading("The receipt"),
-        Html(
-            f"<details><summary>as JSON</summary><pre>{html.cell(demo.interview.receipt().to_json())}</pre></details>"
-        ),
+        Markup("<details><summary>as JSON</summary><pre>{}</pre></details>").format(interview.receipt().to_json()),
     ]
     return html.page("An advisor for German credit", *parts)
 
 
-def tell(demo: Demo) -> list[tuple[str, list[str]]]:
-    """The same story in lines of text, by heading."""
+def story(demo: Demo) -> list[tuple[str, list[str]]]:
+    """The demo as lines of text under headings, for the terminal."""
     language, schema = demo.interview.language, demo.table.schema
-    known = ", ".join(
+    start = ", ".join(
         f"{schema[name].title} {phrases.value(schema[name], demo.facts[name], language)}" for name in schema.start
     )
-    said = told(demo.interview)
-    asked = [line for turn in demo.turns for line in (f"? {turn.question}", f"> {turn.answer}", f"  {turn.decision}")]
-    plans = [f"{i}. {text}" for i, text in enumerate(said["plans"], 1)]
+    sentences = interview_sentences(demo.interview)
+    turns = [line for turn in demo.turns for line in (f"? {turn.question}", f"> {turn.answer}", f"  {turn.decision}")]
+    plans = [f"{i}. {text}" for i, text in enumerate(sentences["plans"], 1)]
     return [
         ("Which facts matter, in units", str(demo.advisor.fitted.blanket).splitlines()),
         (
             "When a person may act",
-            [demo.advisor.certificate.sentence, f"On the test part: {demo.advisor.evaluation_} {_early(demo)}"],
+            [demo.advisor.certificate.sentence, f"On the test part: {demo.advisor.evaluation_} {_early_text(demo)}"],
         ),
-        ("One applicant, asked until they may act", [f"Known from the start: {known}.", *asked]),
-        ("What the applicant is told", [*said["decision"], *plans, *said["standing"]]),
+        ("One applicant, asked until they may act", [f"Known from the start: {start}.", *turns]),
+        ("What the applicant is told", [*sentences["decision"], *plans, *sentences["standing"]]),
         ("And the rest", [_afterwards(demo)]),
     ]
 
 
-def _heading(text: str) -> Html:
-    return Html(f"<h2>{html.cell(text)}</h2>")
+def _heading(text: str) -> Markup:
+    return html.heading(text, 2)
 
 
-def _plans(demo: Demo) -> list[Html]:
+def _repr_html(shown: Any) -> Markup:
+    """What an object of the library shows in a notebook."""
+    return Markup(shown._repr_html_())  # noqa: S704 - escaped where it was made
+
+
+def _plans_html(demo: Demo) -> list[Markup]:
+    """The plans side by side, and whether the first would have lasted; nothing if there is no plan."""
     count = len(demo.interview.plans())
     if not count:
         return []
@@ -215,8 +228,8 @@ def _plans(demo: Demo) -> list[Html]:
     return [_heading("The plans side by side"), figure, html.paragraph(_afterwards(demo))]
 
 
-def _early(demo: Demo) -> str:
-    """What a promise to everybody leaves open."""
+def _early_text(demo: Demo) -> str:
+    """How the people who act early fare: a promise to everybody does not speak of them alone."""
     count, failed = demo.early
     return (
         f"{count} of them were let act before their last question, and {failed} of these plans did not last: the "
@@ -225,16 +238,15 @@ def _early(demo: Demo) -> str:
 
 
 def _afterwards(demo: Demo) -> str:
-    """What would have become of the first plan; told apart from what the applicant is told."""
-    left = demo.interview.question
-    if left is None:
+    """Whether the first plan would have lasted; the applicant is not told this."""
+    if demo.interview.question is None:
         return "Everything was asked, so that nothing can overturn the plan."
-    kept = "would still have worked" if demo.lasts else "would have failed: one of those the certificate allows for"
-    return f"This is a test person whose other answers are on file: had the rest been asked, the first plan {kept}."
+    outcome = "would still have worked" if demo.lasts else "would have failed: one of those the certificate allows for"
+    return f"This is a test person whose other answers are on file: had the rest been asked, the first plan {outcome}."
 
 
-def write(demo: Demo, folder: Path) -> Path:
-    """Write the report, and say where it is."""
+def write_report(demo: Demo, folder: Path) -> Path:
+    """Write the report to ``report.html`` in the folder, which is made if need be, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
     write_text(path, report(demo))

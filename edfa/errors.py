@@ -1,22 +1,22 @@
-"""Everything edfa raises on purpose.
+"""Every exception that edfa raises on purpose.
 
     EdfaError
     ├── SchemaError            (ValueError)    a card or a feature that contradicts itself
-    ├── UnknownNameError       (LookupError)   a name nobody knows; says the nearest one
+    ├── UnknownNameError       (LookupError)   an unknown name; the message has the nearest known one
     ├── DataError              (ValueError)    a table that cannot be used as it is
     │   ├── UnreadableError                    a file that is missing, cut off or in another encoding
     │   ├── EmptyTableError                    no rows, or a part of the split without any
-    │   ├── ColumnError                        a column that is missing, doubled or holds the wrong things
-    │   └── TargetError                        an outcome with gaps, one class, too many, or too few of one
-    ├── BudgetError            (ValueError)    a budget that is no number, or too small for anything
+    │   ├── ColumnError                        a column that is missing, doubled or has values of the wrong kind
+    │   └── TargetError                        an outcome column with gaps, one class, too many, or too few of one
+    ├── BudgetError            (ValueError)    a budget that is not a number, or too small for any question
     ├── FactError              (ValueError)    one person's answer that cannot be understood
-    ├── SettingError           (ValueError)    a setting outside what it may be, or two that contradict each other
+    ├── SettingError           (ValueError)    a setting outside its range, or two that contradict each other
     ├── MismatchError          (ValueError)    a certificate used with something it was not made for
     ├── UnavailableError       (OSError)       a data set that is not on this machine
     └── MissingExtraError      (ImportError)   an optional dependency that is not installed
 
-Every message is one line that names the thing and, where there is one, the nearest right one. Each leaf is also
-the builtin a caller would have guessed, so ``except ValueError`` keeps working.
+Every message is one line that names what is wrong and, if there is one, the nearest valid name. Each exception is also
+the builtin a caller would expect, so ``except ValueError`` keeps working.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class EdfaError(Exception):
-    """The root: ``except EdfaError`` catches all of them and nothing else."""
+    """Base class: ``except EdfaError`` catches every exception of edfa and nothing else."""
 
 
 class SchemaError(EdfaError, ValueError):
@@ -51,7 +51,7 @@ class SchemaError(EdfaError, ValueError):
 
 
 class UnknownNameError(EdfaError, LookupError):
-    """A name that is not among the known ones."""
+    """A name is not among the known ones."""
 
     def __init__(self, what: str, name: object, known: Iterable[object]) -> None:
         names = [str(k) for k in known]
@@ -67,57 +67,57 @@ class UnreadableError(DataError):
 
 
 class EmptyTableError(DataError):
-    """There are no rows where rows are needed."""
+    """A table, or a part of its split, has no rows."""
 
 
 class ColumnError(DataError):
-    """A column is missing, doubled, or holds something its kind does not allow."""
+    """A column is missing, doubled, or has a value that its kind does not allow."""
 
 
 class TargetError(DataError):
-    """The outcome column cannot be learnt from."""
+    """A model cannot be fitted to the outcome column."""
 
 
 class BudgetError(EdfaError, ValueError):
-    """A budget cannot be understood, or buys nothing."""
+    """A budget cannot be understood, or is too small for any question."""
 
 
 class FactError(EdfaError, ValueError):
-    """One fact about one person cannot be understood."""
+    """A value given for one feature of one person cannot be understood."""
 
 
 class SettingError(EdfaError, ValueError):
-    """A setting is outside what it may be, or contradicts another one."""
+    """A setting is outside its range, or contradicts another one."""
 
 
 class MismatchError(EdfaError, ValueError):
-    """A certificate is used with another advisor, signal or group than it was made for."""
+    """A certificate is used with an advisor, signal or group other than the one it was made for."""
 
 
 class UnavailableError(EdfaError, OSError):
-    """A data set is not on this machine and could not be fetched."""
+    """A data set is not on this machine and cannot be fetched."""
 
 
 class MissingExtraError(EdfaError, ImportError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is needed but not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency: pip install 'edfa[{extra}]'")
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """The end of a sentence that names the nearest known name, or nothing.
+    """The end of an error message that suggests the nearest known name; empty if none is near.
 
     >>> did_you_mean("continous", ["continuous", "ordinal", "categorical"])
     "; did you mean 'continuous'?"
     """
-    folded = {str(k).casefold(): str(k) for k in known}
-    near = get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
-    return f"; did you mean {folded[near[0]]!r}?" if near else ""
+    by_folded = {str(k).casefold(): str(k) for k in known}
+    nearest = get_close_matches(str(name).casefold(), by_folded, n=1, cutoff=0.6)
+    return f"; did you mean {by_folded[nearest[0]]!r}?" if nearest else ""
 
 
 def hint(name: object, known: Iterable[object], shown: int = 12) -> str:
-    """The nearest known name, or else the list of them.
+    """The end of an error message: the nearest known name, or else the first ``shown`` known names.
 
     >>> hint("x", ["up", "down"])
     '; known: up, down'

@@ -86,11 +86,20 @@ def _pieces(part: Any) -> Iterator[bytes]:
         yield from _pieces(_described(part))
 
 
+def _settings(part: Any) -> dict[str, Any]:
+    """All settings; of a part that is a setting itself (a policy's searcher) its name and settings."""
+    inner = part.get_params(deep=False)
+    return {
+        name: [type(value).__name__, _settings(value)] if hasattr(value, "get_params") else value
+        for name, value in inner.items()
+    }
+
+
 def _described(part: Any) -> Any:
     """What an object says of itself."""
     if hasattr(part, "get_params"):
         state = part.learnt_state() if hasattr(part, "learnt_state") else {}
-        return {"settings": part.get_params(deep=False), "learnt": state}
+        return {"settings": _settings(part), "learnt": state}
     if hasattr(part, "learnt_state"):
         return part.learnt_state()
     if hasattr(part, "to_json"):

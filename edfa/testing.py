@@ -11,8 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
+from edfa.acquisition.loop import acquire, budget_amount
 from edfa.explanation.necessity import sweep
+from edfa.fingerprint import digest
 from edfa.people import Background, People
 from edfa.predictors.aligned import align
 from edfa.predictors.base import by_mask
@@ -22,7 +25,7 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.searcher import SearchProblem
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array
 
-__all__ = ["check_policy", "check_predictor", "check_searcher"]
+__all__ = ["check_policy", "check_predictor", "check_searcher", "check_settings"]
 
 
 def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> None:  # noqa: N803
@@ -30,8 +33,8 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
 
     Checked on ``X`` (no NaN) and ``y``: chances add up; nothing known gives the prior; an unknown cell cannot leak;
     a batch equals one person at a time, whatever its classes; the same seed gives the same bits; permuted columns
-    follow; a constant column says nothing; a shorter way to decide decides the same; saved and loaded are equal to the
-    bit.
+    follow; a constant column says nothing; a shorter way to decide decides the same; settings are kept as scikit-learn
+    has it, and a fingerprint tells fits apart; saved and loaded are equal to the bit.
     """
     matrix, classes = np.asarray(X, dtype=np.float32), np.asarray(y)
     random = np.random.default_rng(seed)
@@ -54,11 +57,41 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
     _check_permutation(make, matrix, classes, partial, told)
     _check_constant(make, matrix, classes)
     _check_tries(model, rows, masks[0])
+    check_settings(make())
+    _say(digest(model) == digest(make().fit(matrix, classes)), "the same fit has the same fingerprint")
+    half = np.arange(len(matrix)) % 2 == 0
+    _say(digest(model) != digest(make().fit(matrix[half], classes[half])), "another fit has another fingerprint")
     if hasattr(model, "to_folder"):
         with TemporaryDirectory() as folder:
             model.to_folder(Path(folder) / "model")
             again = type(model).from_folder(Path(folder) / "model")
             _say(np.array_equal(told, again.predict_proba(partial)), "saved and loaded are equal to the bit")
+
+
+def check_settings(part: Any) -> None:
+    """Whether a part keeps scikit-learn's contract of settings; ``part`` is a predictor, a policy or a searcher.
+
+    Checked: every setting is stored under its own name, as given; a clone has the same settings and has learnt nothing;
+    what it prints of itself is its settings.
+    """
+    try:
+        settings = part.get_params(deep=False)
+    except AttributeError as error:
+        raise AssertionError(f"broken: every setting is stored under its own name ({error})") from None
+    copy = clone(part)
+    theirs = copy.get_params(deep=False)
+    _say(list(settings) == list(theirs), "a clone has the same settings")
+    for name, value in settings.items():
+        _say(_same_setting(value, theirs[name]), f"a clone has the same {name}")
+    learnt = [name for name in vars(copy) if name.endswith("_") and not name.startswith("_") and vars(copy)[name]]
+    _say(not learnt, f"a clone has learnt nothing, not even {learnt[:1]}")
+    _say(type(part).__name__ in repr(part) and len(repr(part)) < 2000, "a part prints its name and settings")
+
+
+def _same_setting(one: Any, other: Any) -> bool:
+    if hasattr(one, "get_params"):
+        return type(one) is type(other)
+    return bool(digest(one) == digest(other))
 
 
 def _say(holds: Any, law: str) -> None:
@@ -122,10 +155,9 @@ def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7, s
 
     Checked: nothing peeks (whatever stands in cells not asked for yet, the next question is the same); the budget is
     never exceeded; no feature is asked twice, none that is known from the start, forbidden or declined; a batch gives
-    what one person at a time gives; the same seed gives the same run.
+    what one person at a time gives; the same seed gives the same run; settings are kept as scikit-learn has it.
     """
-    from edfa.acquisition.loop import acquire, budget_amount
-
+    check_settings(policy)
     rows, schema = np.asarray(table.X[:12]), table.schema
     actions: dict[str, Any] = {"reference": table.reference, "explain": False}
 
@@ -146,6 +178,8 @@ def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7, s
     sensitive = [f.name for f in schema if f.sensitive and not f.start]
     barred = run(rows, forbidden=sensitive)
     _say(not set(sensitive) & {n for _, order in barred for n in order}, "what is forbidden is never asked")
+    closed = replace(whole.people(), askable=np.zeros_like(whole.known))
+    _say((policy.next(closed) == -1).all(), "where nothing may be asked, nothing is")
     declines = np.random.default_rng(seed).random(rows.shape) < 0.3
     met = run(rows, declines=declines)
     _say(not (met.declined & (met.when >= 0)).any(), "what was declined stays unknown")
@@ -170,9 +204,12 @@ def check_searcher(make: Callable[[Any], Any], table: Any, predictor: Any, *, se
     Checked on the test part of ``table`` with a fitted ``predictor``: every plan is valid, minimal, within the card and
     the constraints, and changes acquired features alone; nothing peeks; a batch gives what one person at a time gives;
     the same seed gives the same plans, however many share the work; where there is no recourse, that is said within
-    ``limit`` seconds.
+    ``limit`` seconds; settings are kept as scikit-learn has it, and a fingerprint tells fits apart.
     """
     random, searcher = np.random.default_rng(seed), make(table.train)
+    check_settings(searcher)
+    _say(digest(searcher) == digest(clone(searcher).fit(table.train)), "the same fit has the same fingerprint")
+    _say(digest(searcher) != digest(clone(searcher).fit(table.test)), "another fit has another fingerprint")
     rows = table.test.X[random.permutation(len(table.test))[:24]].copy()
     masks = random.random((4, rows.shape[1])) < 0.6
     masks[0] = True

@@ -107,7 +107,7 @@ def test_each_command_starts_its_program(shell, clone, tmp_path):
     demo = call(shell, folder, fake, "demo", cwd=tmp_path)
     assert demo.stdout == f"python -m edfa demo in {tmp_path}\n"
     tests = call(shell, folder, fake, "test", "-k", "one thing")
-    assert tests.stdout == f"python -m pytest -k one thing in {folder}\n"
+    assert tests.stdout == f"python -m pytest -n auto --dist loadfile -k one thing in {folder}\n"
     assert "one.py" in call(shell, folder, fake, "bench").stdout
     assert "one.py" in call(shell, folder, fake, "bench", "one").stdout
     wrong = call(shell, folder, fake, "tset")
@@ -159,7 +159,7 @@ def test_chromium_is_installed_when_browser_tests_need_it(clone, tmp_path):
 
 @pytest.mark.parametrize(("ci", "status", "words"), [("", 0, "NOT TESTED HERE"), ("true", 1, "CI must run them")])
 def test_without_chromium_browser_tests_skip_loudly_and_fail_in_ci(ci, status, words, tmp_path):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_html.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/text/test_html.py"]
     environment = os.environ | {"PATH": str(tmp_path), "CI": ci}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == status

@@ -33,7 +33,7 @@ class Checker(HTMLParser):
 
 def checked(text):
     checker = Checker()
-    checker.feed(text)
+    checker.feed(str(text))  # Markup would escape what is added to its parts
     checker.close()
     assert checker.open == []
     return checker.text

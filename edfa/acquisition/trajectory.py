@@ -1,6 +1,6 @@
 """What was asked of whom, in which order, what it cost, and what was known and decided after every answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from edfa.explanation.partition import Partition
 from edfa.people import Background, People, Provenance
 from edfa.predictors.base import Predictor
 from edfa.text import html
+from edfa.text.figures import draw_steps
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class Trajectory:
         head = [">person", "asked, in order", ">spent", f">chance of {self.schema.favourable}", "decision"]
         more = f", of which {SHOWN} are shown" if len(self.person) > SHOWN else ""
         line = [html.figure(self.draw, "What each answer changed")] if len(self.person) == 1 else []
-        return html.shown(*line, html.grid(head, rows, f"{repr(self)[1:-1]}{more}"))
+        return html.fragment(*line, html.table(head, rows, f"{repr(self)[1:-1]}{more}"))
 
     def to_json(self) -> str:
         """The frame as JSON, a record a step."""
@@ -188,13 +189,3 @@ class Trajectory:
     def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Everybody with what they were asked."""
         return ((int(p), self.order(i)) for i, p in enumerate(self.person))
-
-
-def draw_steps(ax: "Axes", spent: Any, chance: Any, names: Sequence[str], axes: tuple[str, str]) -> "Axes":
-    """One person's steps: a chance against what was spent, each step named."""
-    ax.step(spent, chance, "-o", where="post", color="black", mfc="white", lw=1.2, ms=4)
-    for x, y, name in zip(spent, chance, names, strict=True):
-        ax.annotate(name, (x, y), (2, 5), textcoords="offset points", rotation=30)
-    ax.set(xlabel=axes[0], ylabel=axes[1], ylim=(0, 1.4), yticks=np.linspace(0, 1, 6))
-    ax.margins(x=0.12)
-    return ax

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget
 from edfa.advice import persist
 from edfa.advice.answer_log import Event
+from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.evaluation import AdvisorEvaluation, encode_complete, evaluate, roll_out
 from edfa.advice.factory import (
     Threshold,
@@ -23,10 +24,9 @@ from edfa.advice.factory import (
     fit_predictor,
     fit_searcher,
 )
-from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
-from edfa.blanket.discover import discover
+from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.certification.rcps import RecourseCertifier
@@ -35,10 +35,11 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, EdfaError
 from edfa.fingerprint import digest, fingerprint
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.searcher import Searcher
+from edfa.text import summaries
 
 __all__ = ["STAGES", "Advisor"]
 
@@ -217,7 +218,7 @@ class Advisor:
             given = receipt.constraints
             constraints = None if given is None else Constraints.from_json(json.dumps(given))
             interview = Interview(self.fitted, costs=receipt.costs, locks=receipt.locks, language=receipt.language)
-            interview.replay(checked(Event, event, "events") for event in receipt.events)
+            interview.replay(parse(Event, event, "events") for event in receipt.events)
             today = interview.receipt(k=receipt.k, constraints=constraints, time=receipt.time)
         except (EdfaError, KeyError, TypeError) as error:
             return Verification(signature, True, (Difference("events", "as told", str(error)),))
@@ -226,6 +227,19 @@ class Advisor:
         if receipt.chosen is not None and receipt.chosen not in [plan["id"] for plan in today.plans]:
             differs.append(Difference("chosen", receipt.chosen, None))
         return Verification(signature, True, tuple(differs))
+
+    def _repr_html_(self) -> str:
+        settings = {f.name: str(getattr(self, f.name)) for f in fields(self) if f.init}
+        if not hasattr(self, "fitted_"):
+            return summaries.advisor_html(settings)
+        certificate = self.fitted.certificate
+        return summaries.advisor_html(
+            settings,
+            fingerprint=self.fingerprint,
+            certificate=certificate.sentence if certificate else "",
+            evaluation=str(self.evaluation_) if hasattr(self, "evaluation_") else "",
+            blanket=", ".join(self.fitted.blanket.features),
+        )
 
     def save(self, folder: str | Path) -> None:
         """Write everything into a folder: JSON, safetensors, UBJSON, Parquet, with hashes. All of it or nothing."""

@@ -86,7 +86,7 @@ class AnswerLog:
         return replace(self, events=(*self.events, Event(kind, dict(facts), asked)))
 
     def undo_position(self, name: str | None = None) -> int:
-        """The index of the entry to undo: the last one, or the last one about a feature. The first one, the start, stays."""
+        """The index of the entry to undo: the last one, or the last one about a feature; the start cannot be undone."""
         if name is not None:
             self.schema.index(name)
         positions = [i for i, event in enumerate(self.events) if i and (name is None or name in event.facts)]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.advice.assessment import Assessment
-from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.assessment import Assessment, FittedAdvisor
 from edfa.advice.standing import find_standings
 from edfa.data.partial import encode_partial
 from edfa.parallel import count_jobs, map_parallel

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.batch import COLUMNS, advise
-from edfa.advice.fitted import FittedAdvisor
 from edfa.artifacts import write_text
 from edfa.data.read import existing
 from edfa.errors import DataError, EmptyTableError, UnreadableError

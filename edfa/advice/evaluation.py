@@ -9,14 +9,14 @@ import numpy as np
 
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.assessment import FittedAdvisor
 from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
 from edfa.data.table import Table
-from edfa.data.validate import tidy_features, to_pandas
+from edfa.data.validate import to_pandas, validate_features
 from edfa.errors import DataError
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
@@ -103,7 +103,7 @@ class AdvisorEvaluation:
     @classmethod
     def from_json(cls, text: str) -> "AdvisorEvaluation":
         """Read what ``to_json`` wrote."""
-        return checked(cls, json.loads(text), "evaluation")
+        return parse(cls, json.loads(text), "evaluation")
 
     def __str__(self) -> str:
         risk = "nobody had a plan" if self.risk is None else f"{self.risk:.1%} of {self.n} plans did not last"
@@ -119,7 +119,7 @@ def encode_complete(people: Any, fitted: FittedAdvisor) -> Float32Array:
         return fitted.encoder.encode(people.frame)
     if isinstance(people, np.ndarray):
         return people
-    frame = tidy_features(to_pandas(people), fitted.schema)
+    frame = validate_features(to_pandas(people), fitted.schema)
     for column in fitted.encoder.columns:
         gaps = frame[column.name].isna()
         if gaps.any() and None not in column.states:  # training people had none: it stands for nothing

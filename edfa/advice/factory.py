@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy, Progress
-from edfa.blanket.discover import METHODS
+from edfa.blanket.discovery import METHODS
 from edfa.blanket.units import Blanket
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError

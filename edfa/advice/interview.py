@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edfa.advice.answer_log import AnswerLog, Event, Kind
-from edfa.advice.answers import Decision, Moment, Question, Standing
-from edfa.advice.assessment import Assessment
-from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.questions import describe_decision, describe_question
+from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question
+from edfa.advice.assessment import Assessment, FittedAdvisor
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.standing import find_standing
 from edfa.certification.certificate import Certificate
 from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
-from edfa.text.interview_page import sheet
+from edfa.text.interview_page import interview_html
 from edfa.text.phrases import table
 from edfa.typing import Float32Array, Float64Array
 
@@ -245,7 +243,7 @@ class Interview:
         interview = cls(
             advisor.fitted, costs=content["costs"], locks=tuple(content["locks"]), language=content["language"]
         )
-        return interview.replay(checked(Event, event, "events") for event in content["events"])
+        return interview.replay(parse(Event, event, "events") for event in content["events"])
 
     def replay(self, events: Iterable[Event]) -> "Interview":
         """Add the events of a log."""
@@ -257,7 +255,7 @@ class Interview:
         return f"<Interview: {len(self.log.facts)} facts known, {len(self.log.declined)} declined>"
 
     def _repr_html_(self) -> str:
-        return html.shown(sheet(self))
+        return html.fragment(interview_html(self))
 
     def _add(self, kind: Kind, facts: Mapping[str, Any], asked: bool | None = None) -> "Interview":
         if asked is None:

@@ -13,8 +13,8 @@ import pandas as pd
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
+from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.evaluation import AdvisorEvaluation
-from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.receipt import versions
 from edfa.artifacts import digest, parts, put_back, swapped
 from edfa.blanket.units import Blanket
@@ -75,7 +75,7 @@ def load(folder: str | Path) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEval
     try:
         fitted = _assemble(place, manifest)
         return fitted, dict(manifest["settings"]), _read(place, "evaluation", AdvisorEvaluation)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         raise UnreadableError(f"{place}: its {MANIFEST} does not describe an advisor ({error})") from None
 
 

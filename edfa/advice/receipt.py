@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from edfa.errors import SettingError, UnreadableError
-from edfa.parsing import checked
+from edfa.parsing import parse
+from edfa.text import summaries
 
 __all__ = ["Difference", "Receipt", "Verification", "now", "read_key", "versions"]
 
@@ -26,7 +27,7 @@ LEAST_KEY = 16  # bytes
 MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Receipt:
     """What a person is handed.
 
@@ -57,6 +58,13 @@ class Receipt:
     certificate: str
     key: str = ""
     signature: str = ""
+
+    def __repr__(self) -> str:
+        signed = "signed" if self.signed else "not signed"
+        return f"<Receipt of {self.time}: {self.decision['outcome']}, {len(self.plans)} plans, {signed}>"
+
+    def _repr_html_(self) -> str:
+        return summaries.receipt_html(self)
 
     @property
     def signed(self) -> bool:
@@ -99,7 +107,7 @@ class Receipt:
             raise UnreadableError("this is not a receipt") from None
         if written != VERSION:
             raise UnreadableError(f"this receipt is of version {written}; version {VERSION} can be read")
-        return checked(cls, told, "receipt")
+        return parse(cls, told, "receipt")
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,5 @@
 """Which features matter, and in which units."""
 
-from edfa.blanket.discover import METHODS, Method, Search, Settings, discover
-from edfa.blanket.independence import TESTS, CIResult, DataTester, Tester
-from edfa.blanket.stability import Comparison, Stability, compare, stability
-from edfa.blanket.units import Blanket, Evidence
+import lazy_loader
 
-__all__ = [
-    "METHODS",
-    "TESTS",
-    "Blanket",
-    "CIResult",
-    "Comparison",
-    "DataTester",
-    "Evidence",
-    "Method",
-    "Search",
-    "Settings",
-    "Stability",
-    "Tester",
-    "compare",
-    "discover",
-    "stability",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,4 +1,4 @@
-"""HITON-MB: parents and children first, then, behind each child, the spouses that wake up with it.
+"""HITON-MB: parents and children first, then, behind each child, the spouses that become dependent given the child.
 
 Aliferis, Tsamardinos, Statnikov (2003), HITON; Aliferis et al. (2010), Local causal and Markov blanket induction.
 """
@@ -6,75 +6,90 @@ Aliferis, Tsamardinos, Statnikov (2003), HITON; Aliferis et al. (2010), Local ca
 from typing import Literal
 
 from edfa.blanket.independence import Tester
-from edfa.blanket.search import Found, Progress, ranked, separator, subsets
+from edfa.blanket.separation import IndexedBlanket, Progress, find_separator, rank_candidates, subsets
 
 __all__ = ["Symmetry", "hiton_mb", "hiton_pc"]
 
 Symmetry = Literal["none", "and", "or"]
 
 
-def hiton_pc(tester: Tester, target: int, k: int) -> Found:
-    """Columns that no subset of the other accepted ones separates from the target."""
-    key = ("hiton_pc", target, k)
+def hiton_pc(tester: Tester, target: int, max_condition: int) -> IndexedBlanket:
+    """Parents and children: columns that no subset of the other accepted ones separates from the target.
+
+    ``max_condition``: size of the largest subset tried. Only ``pc`` and ``separating_sets`` are filled; the result is
+    cached in the tester.
+    """
+    key = ("hiton_pc", target, max_condition)
     if key not in tester.memo:
-        tester.memo[key] = _hiton_pc(tester, target, k)
-    found: Found = tester.memo[key]
-    return Found(list(found.pc), separating=dict(found.separating))
+        tester.memo[key] = _hiton_pc(tester, target, max_condition)
+    cached: IndexedBlanket = tester.memo[key]
+    return IndexedBlanket(list(cached.pc), separating_sets=dict(cached.separating_sets))
 
 
-def _hiton_pc(tester: Tester, target: int, k: int) -> Found:
-    found = Found([])
-    for new in ranked(tester, target, found):
-        found.pc.append(new)
-        for x in reversed(found.pc.copy()):
-            others = [v for v in found.pc if v != x]
-            # older members have met all sets without the new one before
-            tried = subsets(others, 0, k) if x == new else subsets(others, 1, k, containing=new)
-            if (sep := separator(tester, x, target, tried)) is not None:
-                found.separating[x] = sep
-                found.pc.remove(x)
+def _hiton_pc(tester: Tester, target: int, max_condition: int) -> IndexedBlanket:
+    blanket = IndexedBlanket([])
+    for new in rank_candidates(tester, target, blanket):
+        blanket.pc.append(new)
+        for x in reversed(blanket.pc.copy()):
+            others = [v for v in blanket.pc if v != x]
+            # older members were tested before against all sets without the new one
+            candidates = (
+                subsets(others, 0, max_condition) if x == new else subsets(others, 1, max_condition, containing=new)
+            )
+            if (separator := find_separator(tester, x, target, candidates)) is not None:
+                blanket.separating_sets[x] = separator
+                blanket.pc.remove(x)
                 if x == new:
                     break
-    return found
+    return blanket
 
 
 def hiton_mb(
     tester: Tester,
     target: int,
     *,
-    k: int = 3,
+    max_condition: int = 3,
     symmetry: Symmetry = "none",
     parity: bool = False,
     progress: Progress | None = None,
-) -> Found:
-    """The blanket in units."""
+) -> IndexedBlanket:
+    """The blanket of a column in units.
+
+    ``symmetry``: a child stays only if the target is among its own parents and children ("and"), or whichever of the
+    two finds the other ("or"). ``parity``: admit spouses as the authors' code does.
+    """
     # DEVIATION: an unreliable collider test admits no spouse; the authors' code admits it (``parity=True``).
-    found = hiton_pc(tester, target, k)
-    seen = {c: hiton_pc(tester, c, k) for c in found.pc}
-    near = {c: other.pc for c, other in seen.items()}
+    blanket = hiton_pc(tester, target, max_condition)
+    pc_of = {child: hiton_pc(tester, child, max_condition) for child in blanket.pc}
+    adjacent = {child: other.pc for child, other in pc_of.items()}
     if symmetry == "and":
-        found.pc = [c for c in found.pc if target in near[c]]
-        found.separating |= {c: seen[c].separating[target] for c in near if c not in found.pc}
+        blanket.pc = [child for child in blanket.pc if target in adjacent[child]]
+        removed = [child for child in adjacent if child not in blanket.pc]
+        blanket.separating_sets |= {child: pc_of[child].separating_sets[target] for child in removed}
     elif symmetry == "or":
-        for c in range(len(tester.names)):
-            if c != target and c not in near and target in (pc := hiton_pc(tester, c, k).pc):
-                found.pc.append(c)
-                near[c] = pc
-    for done, child in enumerate(found.pc):
-        found.units[child] = [
+        for child in range(len(tester.names)):
+            if (
+                child != target
+                and child not in adjacent
+                and target in (pc := hiton_pc(tester, child, max_condition).pc)
+            ):
+                blanket.pc.append(child)
+                adjacent[child] = pc
+    for done, child in enumerate(blanket.pc):
+        blanket.units[child] = [
             s
-            for s in sorted(near[child])
-            if s != target and s not in found.pc and _is_spouse(tester, s, child, target, found, parity)
+            for s in sorted(adjacent[child])
+            if s != target and s not in blanket.pc and _is_spouse(tester, s, child, target, blanket, parity)
         ]
         if progress:
-            progress(done + 1, len(found.pc))
-    return found
+            progress(done + 1, len(blanket.pc))
+    return blanket
 
 
-def _is_spouse(tester: Tester, s: int, child: int, target: int, found: Found, parity: bool) -> bool:
-    """Whether s, separated from the target, becomes dependent once the child is known too."""
-    apart = found.separating.get(s)
-    if apart is None or child in apart:
+def _is_spouse(tester: Tester, x: int, child: int, target: int, blanket: IndexedBlanket, parity: bool) -> bool:
+    """Whether column x, separated from the target, becomes dependent on it once the child is added."""
+    separator = blanket.separating_sets.get(x)
+    if separator is None or child in separator:
         return False
-    result = tester.test(s, target, (*apart, child))
+    result = tester.test(x, target, (*separator, child))
     return tester.significant(result) if result.reliable else parity

@@ -5,11 +5,14 @@ Tsamardinos, Aliferis, Statnikov (2003), Algorithms for large scale Markov blank
 
 from edfa.blanket.independence import Tester
 
-__all__ = ["iamb"]
+__all__ = ["iamb", "shrink"]
 
 
 def iamb(tester: Tester, target: int, *, parity: bool = False) -> list[int]:
-    """The blanket as a flat list; ``edfa.blanket.split`` finds its units."""
+    """The blanket of a column as a flat list of columns; ``split_units`` finds its units.
+
+    ``parity``: remove redundant members as the reference does.
+    """
     # DEVIATION: the reference removes all redundant members at once, and so both of a redundant pair. Here the
     # weakest goes first and the others are asked again; ``parity=True`` does it the reference's way.
     blanket = _grow(tester, target)
@@ -19,6 +22,7 @@ def iamb(tester: Tester, target: int, *, parity: bool = False) -> list[int]:
 
 
 def _grow(tester: Tester, target: int) -> list[int]:
+    """Add the column with the strongest dependence given those added before, as long as there is one."""
     blanket: list[int] = []
     candidates = [x for x in range(len(tester.names)) if x != target]
     while candidates:
@@ -33,11 +37,11 @@ def _grow(tester: Tester, target: int) -> list[int]:
 
 
 def shrink(tester: Tester, target: int, blanket: list[int]) -> list[int]:
-    """Drop members that the others make independent, the weakest first, asking again after each."""
-    kept = list(blanket)
+    """Remove members that the others make independent of the target: the weakest first, testing again after each."""
+    members = list(blanket)
     while True:
-        others = {v: [w for w in kept if w != v] for v in kept}
-        redundant = [v for v in kept if tester.independent(v, target, others[v])]
+        others = {v: [w for w in members if w != v] for v in members}
+        redundant = [v for v in members if tester.independent(v, target, others[v])]
         if not redundant:
-            return kept
-        kept.remove(max(redundant, key=lambda v: (tester.test(v, target, others[v]).p, v)))
+            return members
+        members.remove(max(redundant, key=lambda v: (tester.test(v, target, others[v]).p, v)))

@@ -1,4 +1,4 @@
-"""Tests of conditional independence on mixed tables, behind one protocol: ``(x, y, given) -> CIResult``.
+"""Tests of conditional independence on mixed tables, behind one protocol: ``(x, y, conditions) -> CIResult``.
 
 - ``g2``: likelihood ratio on counts, degrees of freedom adjusted for empty margins; unreliable below 5 rows a cell.
 - ``x2mm``: Pearson's statistic with its exact conditional mean and variance, for sparse and high-cardinality tables.
@@ -8,8 +8,8 @@
   2,000 rows on must be confirmed by ``cmh`` within thin strata, because it is blind to interactions among conditions.
   A column that several conditions determine together, and none alone, cannot be tested: unreliable.
 
-References: Dawson (1954) for the moments of Pearson's statistic; Bartlett (1938) and Rao (1951) for the law of Wilks'
-lambda; Landis, Heyman and Koch (1978) for Cochran, Mantel and Haenszel's statistic on tables of any size.
+References: Dawson (1954) for the moments of Pearson's statistic; Bartlett (1938) and Rao (1951) for the distribution of
+Wilks' lambda; Landis, Heyman and Koch (1978) for Cochran, Mantel and Haenszel's statistic on tables of any size.
 """
 
 import math
@@ -21,170 +21,186 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edfa.blanket.cells import Cells
-from edfa.blanket.columns import ROWS_PER_STRATUM, TEST_BINS, Numbers, Words, bins_for
-from edfa.blanket.counts import Source
-from edfa.blanket.tables import ROWS_PER_CELL, CIResult, cmh, g2, x2mm
-from edfa.blanket.wilks import Blocks
+from edfa.blanket.columns import ROWS_PER_STRATUM, TEST_BINS, CategoricalColumn, ContinuousColumn, finest_bins
+from edfa.blanket.contingency_tables import ContingencyTable
+from edfa.blanket.contingency_tests import ROWS_PER_CELL, CIResult, cmh, g2, x2mm
+from edfa.blanket.correlation_tests import CorrelationTests
+from edfa.blanket.sources.base import TableSource
 
-__all__ = ["CIResult", "DataTester", "TestName", "Tester", "g2", "x2mm"]
+__all__ = ["TESTS", "CIResult", "DataTester", "TestName", "Tester", "g2", "x2mm"]
 
 TestName = Literal["auto", "g2", "x2mm", "lrt", "fisher_z"]
 TESTS: tuple[TestName, ...] = ("auto", "g2", "x2mm", "lrt", "fisher_z")
+RankBy = Literal["effect", "statistic"]
 MANY_LEVELS = 20
-MANY_FREE = 100  # degrees of freedom from which g2's excess over chi-square adds up, at five rows a cell
-CONFIRM_FROM = 2_000
-THIN = 5  # rows of a stratum that confirms
-MOST_STRATA = 20_000
+MANY_DOF = 100  # degrees of freedom from which g2's excess over chi-square adds up, at five rows a cell
+CONFIRM_FROM = 2_000  # rows from which an lrt is confirmed within strata
+ROWS_TO_CONFIRM = 5  # of each stratum in which an lrt is confirmed
+MAX_STRATA = 20_000
 
 
 class Tester(ABC):
-    """Asks each question once, counts, and reads the answers at a level. Subclasses answer in ``run``."""
+    """Runs each test once, caches its result, and decides at a significance level. Subclasses implement ``run``.
+
+    Columns are numbered as in ``names``. ``significance_level``: largest p-value of a dependence. ``min_effect``:
+    smallest effect of a dependence, in nats. ``rank_by``: whether candidates are ranked by effect or by statistic.
+    """
 
     def __init__(
-        self, names: Iterable[str], alpha: float = 0.01, min_effect: float = 0.0, rank: str = "effect"
+        self,
+        names: Iterable[str],
+        significance_level: float = 0.01,
+        min_effect: float = 0.0,
+        rank_by: RankBy = "effect",
     ) -> None:
         self.names = tuple(names)
-        self.alpha = alpha
+        self.significance_level = significance_level
         self.min_effect = min_effect
-        self.rank = rank
+        self.rank_by = rank_by
         self.results: dict[tuple[int, int, tuple[int, ...]], CIResult] = {}
-        self.memo: dict[tuple[object, ...], Any] = {}  # what a search found before, for other targets to use
+        self.memo: dict[tuple[object, ...], Any] = {}  # partial results of searches, shared between targets
 
     @abstractmethod
-    def run(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        """Answer one question, x < y, conditions sorted."""
+    def run(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
+        """Test columns x < y given the conditions, which are sorted."""
 
-    def test(self, x: int, y: int, given: Iterable[int] = ()) -> CIResult:
-        """Whether x and y are independent given others; the same answer for (y, x) and any order of the others."""
-        key = (x, y, tuple(sorted(given))) if x < y else (y, x, tuple(sorted(given)))
-        if (known := self.results.get(key)) is None:
-            known = self.results[key] = self.run(*key)
-        return known
+    def test(self, x: int, y: int, conditions: Iterable[int] = ()) -> CIResult:
+        """Test whether columns x and y are independent given the conditions; the order of either does not matter."""
+        key = (x, y, tuple(sorted(conditions))) if x < y else (y, x, tuple(sorted(conditions)))
+        if (result := self.results.get(key)) is None:
+            result = self.results[key] = self.run(*key)
+        return result
 
     def significant(self, result: CIResult) -> bool:
-        """Whether a result speaks for dependence: p at most alpha, and an effect worth the name."""
-        return result.p <= self.alpha and result.effect >= self.min_effect
+        """Whether a result shows dependence: p at most the significance level, and at least the smallest effect."""
+        return result.p <= self.significance_level and result.effect >= self.min_effect
 
-    def dependent(self, x: int, y: int, given: Iterable[int] = ()) -> bool:
-        """Reliably dependent."""
-        result = self.test(x, y, given)
+    def dependent(self, x: int, y: int, conditions: Iterable[int] = ()) -> bool:
+        """Whether columns x and y are reliably dependent given the conditions."""
+        result = self.test(x, y, conditions)
         return result.reliable and self.significant(result)
 
-    def independent(self, x: int, y: int, given: Iterable[int] = ()) -> bool:
-        """Reliably independent."""
-        result = self.test(x, y, given)
+    def independent(self, x: int, y: int, conditions: Iterable[int] = ()) -> bool:
+        """Whether columns x and y are reliably independent given the conditions."""
+        result = self.test(x, y, conditions)
         return result.reliable and not self.significant(result)
 
     def strength(self, result: CIResult) -> float:
-        """What candidates are ranked by; 0 unless dependent. Rounded, so that noise in the last bits breaks no tie."""
+        """The number by which candidates are ranked; 0 unless dependent.
+
+        Rounded to nine digits, so that floating-point noise breaks no tie.
+        """
         if not (result.reliable and self.significant(result)):
             return 0.0
-        value = result.statistic if self.rank == "statistic" else result.effect
+        value = result.statistic if self.rank_by == "statistic" else result.effect
         return float(f"{value:.9g}")
 
     @property
-    def tests(self) -> int:
-        """How many different questions were asked."""
+    def n_tests(self) -> int:
+        """Number of different tests that were run."""
         return len(self.results)
 
 
 class DataTester(Tester):
-    """Answers from a table. One tester serves every method and target; its caches are the table's."""
+    """Tests the columns of a table. One tester serves every method and target, so that they share its cache."""
 
     def __init__(
         self,
-        source: Source,
+        source: TableSource,
         test: TestName = "auto",
-        alpha: float = 0.01,
+        significance_level: float = 0.01,
         min_effect: float = 0.001,
-        rank: str = "effect",
+        rank_by: RankBy = "effect",
     ) -> None:
-        super().__init__((c.name for c in source.columns), alpha, min_effect, rank)
+        super().__init__((c.name for c in source.columns), significance_level, min_effect, rank_by)
         self.source = source
         self.kind = test
-        self._sizes = [float(c.size(TEST_BINS)) for c in source.columns]
-        counted = [isinstance(c, Words) for c in source.columns]
-        self._levels = [size if words else math.inf for size, words in zip(self._sizes, counted, strict=True)]
-        answers = {"auto": self._auto, "g2": self._g2, "x2mm": self._x2mm, "lrt": self._lrt, "fisher_z": self._fisher_z}
-        self._answer = answers[test]
+        self._n_codes = [float(c.n_codes(TEST_BINS)) for c in source.columns]
+        categorical = [isinstance(c, CategoricalColumn) for c in source.columns]
+        self._n_levels = [k if levels else math.inf for k, levels in zip(self._n_codes, categorical, strict=True)]
+        runs = {"auto": self._auto, "g2": self._g2, "x2mm": self._x2mm, "lrt": self._lrt, "fisher_z": self._fisher_z}
+        self._run = runs[test]
 
-    def run(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        """A column that is among the conditions tells nothing more; only parity mode ever asks."""
-        if x in given or y in given:
-            space = math.prod(self._sizes[i] for i in (x, y, *given))
-            return CIResult(1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * space, "none")
-        return self._answer(x, y, given)
+    def run(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
+        """Run the test; a column that is also a condition is independent of everything (only parity mode asks)."""
+        if x in conditions or y in conditions:
+            possible_cells = math.prod(self._n_codes[i] for i in (x, y, *conditions))
+            return CIResult(1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * possible_cells, "none")
+        return self._run(x, y, conditions)
 
-    def _g2(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        return g2(self.source.cells(x, y, given, bins=TEST_BINS))
+    def _g2(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
+        return g2(self.source.contingency_table(x, y, conditions, bins=TEST_BINS))
 
-    def _x2mm(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        return x2mm(self.source.cells(x, y, given, bins=TEST_BINS))
+    def _x2mm(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
+        return x2mm(self.source.contingency_table(x, y, conditions, bins=TEST_BINS))
 
-    def _lrt(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        return self._splines.test(x, y, given)
+    def _lrt(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
+        return self._spline_tests.likelihood_ratio(x, y, conditions)
 
-    def _fisher_z(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        return self._scores.fisher_z(x, y, given)
+    def _fisher_z(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
+        return self._score_tests.fisher_z(x, y, conditions)
 
-    def _auto(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        space = math.prod([self._levels[i] for i in (x, y, *given)])
-        if self.source.n >= ROWS_PER_CELL * space:
-            return self._counted(x, y, given)
-        result = self._lrt(x, y, given)
-        wide = max(self._sizes[x], self._sizes[y]) > MANY_LEVELS
-        bins = self._confirming_bins(given, ROWS_PER_STRATUM if wide else THIN)
+    def _auto(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
+        possible_cells = math.prod([self._n_levels[i] for i in (x, y, *conditions)])
+        if self.source.n >= ROWS_PER_CELL * possible_cells:
+            return self._count_test(x, y, conditions)
+        result = self._lrt(x, y, conditions)
+        wide = max(self._n_codes[x], self._n_codes[y]) > MANY_LEVELS
+        bins = self._confirming_bins(conditions, ROWS_PER_STRATUM if wide else ROWS_TO_CONFIRM)
         if not (bins and self.significant(result)):
             return result
         # DEVIATION: the note confirms by x2mm in strata of 25 rows, from 5,000 rows on. That adds up squares over the
         # strata and so misses weak dependences; cmh squares the sum, and has power to spare for narrower strata.
-        second = (x2mm if wide else cmh)(self.source.cells(x, y, given, bins))
+        second = (x2mm if wide else cmh)(self.source.contingency_table(x, y, conditions, bins))
         return replace(result, p=max(result.p, second.p), test=f"lrt+{second.test}")
 
-    def _counted(self, x: int, y: int, given: tuple[int, ...]) -> CIResult:
-        """Well-filled tables; no answer where several conditions together leave x or y no room to vary."""
-        cells = self.source.cells(x, y, given, bins=TEST_BINS)
-        wide = max(self._sizes[x], self._sizes[y]) > MANY_LEVELS
-        result = x2mm(cells) if wide else g2(cells)
-        if result.dof == 0 and len(given) > 1 and self._is_law(x, y, given, cells):
+    def _count_test(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
+        """Test on a well-filled table; unreliable if several conditions together determine x or y."""
+        table = self.source.contingency_table(x, y, conditions, bins=TEST_BINS)
+        wide = max(self._n_codes[x], self._n_codes[y]) > MANY_LEVELS
+        result = x2mm(table) if wide else g2(table)
+        if result.dof == 0 and len(conditions) > 1 and self._determined_jointly(x, y, conditions, table):
             # DEVIATION: the note reads no degrees of freedom as independence. Of a target that a law of several columns
             # makes (either = lung or tub), that would drop all that is beyond the law: nothing was tested.
             return replace(result, reliable=False, test="law")
-        return result if wide or result.dof <= MANY_FREE else x2mm(cells)
+        return result if wide or result.dof <= MANY_DOF else x2mm(table)
 
-    def _is_law(self, x: int, y: int, given: tuple[int, ...], cells: Cells) -> bool:
-        """Whether the conditions determine x or y together, and none of them alone: who copies another is redundant."""
-        left, right = cells.margins()
-        fixed = [i for i, margin in ((x, left), (y, right)) if margin.present.max(initial=0) <= 1]
-        return bool(fixed) and not any(self._copies(i, g) for i in fixed for g in given)
+    def _determined_jointly(self, x: int, y: int, conditions: tuple[int, ...], table: ContingencyTable) -> bool:
+        """Whether the conditions determine x or y together, and none does alone: a copy of a condition is redundant."""
+        left, right = table.margins()
+        determined = [i for i, margin in ((x, left), (y, right)) if margin.levels_present.max(initial=0) <= 1]
+        return bool(determined) and not any(self._determines(c, i) for i in determined for c in conditions)
 
-    def _copies(self, i: int, other: int) -> bool:
+    def _determines(self, condition: int, column: int) -> bool:
         """Whether one column alone determines another."""
-        key = ("copies", i, other)
+        key = ("determines", condition, column)
         if key not in self.memo:
-            left, right = min(i, other), max(i, other)
-            table = self.source.cells(left, right, (), bins=TEST_BINS).pooled()
-            self.memo[key] = bool(((table > 0).sum(axis=0 if i == left else 1) <= 1).all())
+            left, right = min(column, condition), max(column, condition)
+            counts = self.source.contingency_table(left, right, (), bins=TEST_BINS).pooled()
+            self.memo[key] = bool(((counts > 0).sum(axis=0 if column == left else 1) <= 1).all())
         return bool(self.memo[key])
 
-    def _confirming_bins(self, given: tuple[int, ...], rows: int) -> int:
-        """How finely continuous conditions can be cut so that a stratum keeps its rows; 0 where that is too coarse."""
-        columns = [self.source.columns[i] for i in given]
-        continuous = sum(isinstance(c, Numbers) for c in columns)
+    def _confirming_bins(self, conditions: tuple[int, ...], rows: int) -> int:
+        """Bins of each continuous condition such that strata hold ``rows`` rows on average; 0 if that is too coarse."""
+        columns = [self.source.columns[i] for i in conditions]
+        continuous = sum(isinstance(c, ContinuousColumn) for c in columns)
         if self.source.n < CONFIRM_FROM or not continuous:
             return 0
-        strata = math.prod(float(c.size(TEST_BINS)) for c in columns if isinstance(c, Words))
-        return bins_for((min(self.source.n / rows, MOST_STRATA) / strata) ** (1 / continuous))
+        strata = math.prod(float(c.n_codes(TEST_BINS)) for c in columns if isinstance(c, CategoricalColumn))
+        return finest_bins((min(self.source.n / rows, MAX_STRATA) / strata) ** (1 / continuous))
 
     @cached_property
-    def _splines(self) -> "Blocks":
-        found = self.source.correlation()
-        blocks = [np.arange(b.start, b.stop) for b in found.blocks]
-        return Blocks(found.matrix, blocks, found.n, [c.tested for c in self.source.columns])
+    def _spline_tests(self) -> CorrelationTests:
+        """Tests on all terms of each column."""
+        correlation = self.source.correlation()
+        blocks = [np.arange(b.start, b.stop) for b in correlation.blocks]
+        return CorrelationTests(
+            correlation.matrix, blocks, correlation.n, [c.n_tested_terms for c in self.source.columns]
+        )
 
     @cached_property
-    def _scores(self) -> "Blocks":
-        """The first term of each block: a number's score, the indicator of a word's second level."""
-        found = self.source.correlation()
-        return Blocks(found.matrix, [np.arange(b.start, b.start + 1) for b in found.blocks], found.n)
+    def _score_tests(self) -> CorrelationTests:
+        """Tests on each column's first term: the score of a number, the indicator of the second level."""
+        correlation = self.source.correlation()
+        blocks = [np.arange(b.start, b.start + 1) for b in correlation.blocks]
+        return CorrelationTests(correlation.matrix, blocks, correlation.n)

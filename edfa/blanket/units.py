@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.text import html
 
 __all__ = ["Blanket", "Evidence"]
@@ -13,7 +13,10 @@ __all__ = ["Blanket", "Evidence"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """The weakest test that a member passed: its dependence on the target given ``given``."""
+    """The weakest test that a member passed: its dependence on the target given the features in ``given``.
+
+    ``p``: p-value; ``effect``: conditional mutual information in nats; ``test``: name of the test.
+    """
 
     p: float
     statistic: float
@@ -25,6 +28,11 @@ class Evidence:
 @dataclass(frozen=True)
 class Blanket:
     """Which features matter for the target, in which units, and on what evidence.
+
+    ``units``: each parent or child with its spouses. ``unattached``: members that stand behind no child.
+    ``separating``: for other features, the features that made them independent of the target. ``evidence``: by member.
+    ``alpha``: significance level of each test; ``n``: rows; ``tests``: number of tests run. ``left_out``: columns that
+    are constant.
 
     Examples
     --------
@@ -59,12 +67,12 @@ class Blanket:
 
     @property
     def spouses(self) -> tuple[str, ...]:
-        """The spouses, each once; one may stand behind several children."""
-        return tuple(dict.fromkeys(s for behind in self.units.values() for s in behind))
+        """The spouses, each once, although one may stand behind several children."""
+        return tuple(dict.fromkeys(s for spouses in self.units.values() for s in spouses))
 
     @cached_property
     def features(self) -> tuple[str, ...]:
-        """Every member."""
+        """Every member: parents and children, then spouses, then unattached ones."""
         return tuple(dict.fromkeys((*self.pc, *self.spouses, *self.unattached)))
 
     def __len__(self) -> int:
@@ -78,29 +86,29 @@ class Blanket:
         count = len(self)
         lines = [f"{self.target}: {count} feature{'s' * (count != 1)} in {units} unit{'s' * (units != 1)}"]
         heads = [*self.units.items(), *((u, ()) for u in self.unattached)]
-        for i, (head, behind) in enumerate(heads):
+        for i, (head, spouses) in enumerate(heads):
             last = i + 1 == len(heads)
-            lone = " (behind no child)" if head in self.unattached else ""
-            lines.append(f"{'└' if last else '├'}── {head}{lone}")
-            for j, spouse in enumerate(behind):
-                lines.append(f"{' ' if last else '│'}   {'└' if j + 1 == len(behind) else '├'}── {spouse}")
+            note = " (behind no child)" if head in self.unattached else ""
+            lines.append(f"{'└' if last else '├'}── {head}{note}")
+            for j, spouse in enumerate(spouses):
+                lines.append(f"{' ' if last else '│'}   {'└' if j + 1 == len(spouses) else '├'}── {spouse}")
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
+        """As JSON text; ``from_json`` reads it back as an equal blanket."""
         return json.dumps({"version": 1} | asdict(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Blanket":
-        """Read what ``to_json`` wrote."""
+        """The blanket that ``to_json`` wrote."""
         values = json.loads(text)
         values.pop("version")
-        return checked(cls, values, "blanket")
+        return parse(cls, values, "blanket")
 
     def _repr_html_(self) -> str:
-        return html.shown(self._svg(), self._evidence_html())
+        return html.fragment(self._svg(), self._evidence_html())
 
-    def _svg(self) -> html.Html:
+    def _svg(self) -> html.Markup:
         """The target on the left, its parents and children in the middle, spouses on the right."""
         rows: list[tuple[str, str]] = []
         for head, behind in [*self.units.items(), *((u, ()) for u in self.unattached)]:
@@ -108,20 +116,20 @@ class Blanket:
         height, middle = 30 * max(len(rows), 1) + 30, 15 * max(len(rows), 1) + 25
         names = ("outcome", "parents and children", "spouses" if self.spouses else "")
         parts = [
-            html.word(x + 80, 14, name, "middle", html.PALE) for x, name in zip((10, 210, 410), names, strict=True)
+            html.svg_text(x + 80, 14, name, "middle", html.GREY) for x, name in zip((10, 210, 410), names, strict=True)
         ]
-        parts.append(html.box(10, middle, self.target, "#dbe7f5"))
+        parts.append(html.svg_box(10, middle, self.target, "#dbe7f5"))
         above = 0
         for i, (head, spouse) in enumerate(rows):
             y = 30 * i + 40
             if head:
                 above, dash = y, "4 3" if head in self.unattached else ""
-                parts += [html.line(170, middle, 210, y, dash), html.box(210, y, head, "#e6f2e1")]
+                parts += [html.svg_line(170, middle, 210, y, dash), html.svg_box(210, y, head, "#e6f2e1")]
             if spouse:
-                parts += [html.line(370, above, 410, y, "4 3"), html.box(410, y, spouse, "#f7efd9")]
+                parts += [html.svg_line(370, above, 410, y, "4 3"), html.svg_box(410, y, spouse, "#f7efd9")]
         return html.svg(580, height, f"Markov blanket of {self.target}", *parts)
 
-    def _evidence_html(self) -> html.Html:
+    def _evidence_html(self) -> html.Markup:
         rows = [[n, f"{e.p:.2g}", f"{e.effect:.4f}", e.test, ", ".join(e.given)] for n, e in self.evidence.items()]
         head = ["member", ">p", ">effect (nats)", "test", "given"]
-        return html.grid(head, rows, "The weakest test each member passed") if rows else html.Html()
+        return html.table(head, rows, "The weakest test each member passed") if rows else html.Markup()

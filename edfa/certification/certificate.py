@@ -155,7 +155,9 @@ class Certificate(Guarantee):
         names = ("zone", "tau", "risk", "bound", "alpha", "delta", "n", "people", "n_more", "cost", "method", "target")
         rows = [(name, _show(value)) for name in names if (value := getattr(self, name)) is not None]
         curve = [html.figure(self.draw, "Risk and its bound against the mean cost")] if self.curve else []
-        return html.shown(html.paragraph(self.sentence), *curve, html.pairs(rows), html.list_of(self.warnings))
+        return html.fragment(
+            html.paragraph(self.sentence), *curve, html.definition_table(rows), html.bullet_list(self.warnings)
+        )
 
 
 def for_this(certificate: Any, runs: Any, options: Watched) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from edfa.errors import UnreadableError
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.text import html
 
 __all__ = ["Guarantee"]
@@ -45,10 +45,10 @@ class Guarantee(ABC):
             raise UnreadableError(f"this text is not a {cls.kind} as to_json writes it") from None
         if version != VERSION:
             raise UnreadableError(f"this {cls.kind} has version {version!r}; this edfa reads version {VERSION}")
-        return checked(cls, values, cls.kind)
+        return parse(cls, values, cls.kind)
 
     def _repr_html_(self) -> str:
-        return html.shown(html.paragraph(self.sentence))
+        return html.fragment(html.paragraph(self.sentence))
 
 
 def _plain(value: Any) -> Any:

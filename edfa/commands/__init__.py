@@ -1,1 +1,1 @@
-"""The commands around a saved advisor, a file each; ``edfa.cli`` puts them on the command line."""
+"""The commands of the command line, one file for each group; ``edfa.cli`` registers them."""

@@ -1,4 +1,4 @@
-"""``edfa certify``: a new certificate from people who took no part in fitting; ``edfa monitor``: is it still true."""
+"""``edfa certify`` makes a new certificate from new people; ``edfa monitor`` checks whether it still holds."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edfa.commands.common import NO, AsJson, Folder, Output, Quiet, advance, load_advisor
+from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, load_advisor, show_progress
 
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
@@ -14,19 +14,26 @@ if TYPE_CHECKING:
 
 __all__ = ["certify", "monitor"]
 
-STATE = "monitor.json"
+MONITOR_FILE = "monitor.json"
 
 
 def certify(
     folder: Folder,
-    rows: Annotated[Path, typer.Argument(help="Complete people, a row each: .csv or .parquet. No outcome is needed.")],
-    alpha: Annotated[float | None, typer.Option(help="At most this share of plans may fail; as fitted.")] = None,
-    delta: Annotated[float | None, typer.Option(help="It may be wrong with this probability; as fitted.")] = None,
+    rows: Annotated[
+        Path,
+        typer.Argument(help="People who took no part in fitting: .csv or .parquet, no empty cell, no outcome needed."),
+    ],
+    alpha: Annotated[
+        float | None, typer.Option(help="Largest share of plans that may fail; by default as fitted.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Largest probability that the certificate is wrong; by default as fitted.")
+    ] = None,
     keep: Annotated[bool, typer.Option(help="Save the advisor with its new certificate.")] = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Certify a saved advisor on new people; exit code 3 where nothing can be promised."""
+    """Certify a saved advisor on new people; exit code 3 if nothing can be promised."""
     from edfa.data.read import read_frame
 
     output = Output(as_json, quiet)
@@ -34,43 +41,48 @@ def certify(
     people = read_frame(rows)
     advisor.alpha = advisor.alpha if alpha is None else alpha
     advisor.delta = advisor.delta if delta is None else delta
-    with advance(output) as progress:
+    with show_progress(output) as progress:
         certificate = advisor.certify(people, progress=progress)
         if keep:
             advisor.save(folder)
     output.say(certificate.sentence, *certificate.warnings)
-    output.tell(**json.loads(certificate.to_json()))
+    output.write_json(**json.loads(certificate.to_json()))
     if not certificate.certified:
-        raise typer.Exit(NO)
+        raise typer.Exit(EXIT_NO)
 
 
 def monitor(
     folder: Folder,
     audits: Annotated[
         Path | None,
-        typer.Argument(help="Audited people: a column loss (0 or 1), or all their facts. Left out: what is known."),
+        typer.Argument(
+            help="Audited people: a column loss (0 or 1), or all their features. Without it, the state so far."
+        ),
     ] = None,
-    delta: Annotated[float, typer.Option(help="The chance of a false alarm, ever; set at the first audit.")] = 0.05,
+    delta: Annotated[
+        float, typer.Option(help="Probability of ever raising a false alarm; fixed at the first audit.")
+    ] = 0.05,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Watch a certificate by random audits; exit code 3 once it is refuted."""
+    """Check a certificate by random audits; exit code 3 once it is refuted."""
     from edfa.artifacts import write_text
 
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)
-    state, path = _state(advisor, folder / STATE, delta), folder / STATE
+    path = folder / MONITOR_FILE
+    state = _load_monitor(advisor, path, delta)
     if audits is not None:
         state = state.audit(_losses(advisor, audits), advisor=advisor.fingerprint)
         write_text(path, state.to_json())
     output.say(str(state))
-    output.tell(**json.loads(state.to_json()), alarm=state.alarm, p_value=state.p_value, sentence=str(state))
+    output.write_json(**json.loads(state.to_json()), alarm=state.alarm, p_value=state.p_value, sentence=str(state))
     if state.alarm:
-        raise typer.Exit(NO)
+        raise typer.Exit(EXIT_NO)
 
 
-def _state(advisor: "Advisor", path: Path, delta: float) -> "Monitor":
-    """Where the watch stands; a new one for a new certificate, which saving the advisor again makes."""
+def _load_monitor(advisor: "Advisor", path: Path, delta: float) -> "Monitor":
+    """The monitor as the last audit left it, or a new one; saving the advisor again removes the old file."""
     from edfa.certification.monitor import Monitor
 
     if path.is_file():
@@ -79,7 +91,7 @@ def _state(advisor: "Advisor", path: Path, delta: float) -> "Monitor":
 
 
 def _losses(advisor: "Advisor", path: Path) -> Any:
-    """Given, or worked out from everything that is known of the audited people."""
+    """The audited people's losses, 0 or 1: the file's column ``loss``, or computed from all their features."""
     import numpy as np
 
     from edfa.advice.evaluation import encode_complete, roll_out
@@ -91,8 +103,8 @@ def _losses(advisor: "Advisor", path: Path) -> Any:
         return frame["loss"].to_numpy()
     records = roll_out(advisor.fitted, encode_complete(frame, advisor.fitted)).records
     stops = advisor.certificate.stop(records)
-    chosen = {(p, s) for p, s in zip(stops.person.tolist(), stops.step.tolist(), strict=True) if s >= 0}
-    place = [pair in chosen for pair in zip(records.person.tolist(), records.step.tolist(), strict=True)]
-    if not any(place):
+    stopped = {(p, s) for p, s in zip(stops.person.tolist(), stops.step.tolist(), strict=True) if s >= 0}
+    is_stop = [pair in stopped for pair in zip(records.person.tolist(), records.step.tolist(), strict=True)]
+    if not any(is_stop):
         raise DataError("the certificate speaks of none of these people: they have no plan at any step")
-    return np.asarray(records.loss)[place]
+    return np.asarray(records.loss)[is_stop]

@@ -1,10 +1,10 @@
-"""What commands share: what is printed for people and for machines, progress, exit codes.
+"""What the commands share: options, output for people and for machines, progress bars, exit codes.
 
 0    done
 1    a fault in edfa itself; --debug shows where
-2    something that was given is wrong: a name, a file, an answer
+2    wrong input: a name, a file, an answer
 3    done, and the answer is no: no certificate, an alarm, a receipt that does not hold
-130  interrupted; nothing is left half-written, and advise goes on where it was
+130  interrupted; nothing is left half-written, and advise resumes where it stopped
 """
 
 import json
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
     from edfa.data.table import Table
 
-__all__ = ["NO", "AsJson", "Folder", "Output", "Quiet", "advance", "load_advisor", "open_table"]
+__all__ = ["EXIT_NO", "AsJson", "Folder", "Output", "Quiet", "load_advisor", "open_table", "show_progress"]
 
-NO = 3
+EXIT_NO = 3
 
-AsJson = Annotated[bool, typer.Option("--json", help="For machines: one JSON object on standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A saved advisor.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON object to standard output, for other programs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Write nothing but errors.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a saved advisor.")]
 
 
 class Output:
-    """Where a command speaks: to people, to machines, or not at all. Progress goes to standard error."""
+    """A command's output: text for people, JSON for other programs, or nothing. Progress goes to standard error."""
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
@@ -40,23 +40,23 @@ class Output:
 
     @property
     def people(self) -> bool:
-        """Whether a person reads along."""
+        """Whether text for people is written: neither --json nor --quiet was given."""
         return not (self.as_json or self.quiet)
 
     def say(self, *lines: str, style: str | None = None) -> None:
-        """Some lines for people."""
+        """Write lines of text for people."""
         for line in lines if self.people else ():
             self.console.print(escape(line), style=style, highlight=False, soft_wrap=True)
 
-    def tell(self, **facts: Any) -> None:
-        """The whole answer for machines."""
+    def write_json(self, **result: Any) -> None:
+        """Write the command's result as one JSON object, if --json was given."""
         if self.as_json and not self.quiet:
-            sys.stdout.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
+            sys.stdout.write(json.dumps(result, ensure_ascii=False, default=str) + "\n")
 
 
 @contextmanager
-def advance(output: Output) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar a stage, where a person reads along; called with the stage, what is done, what there is to do."""
+def show_progress(output: Output) -> Iterator[Callable[[str, int, int], None]]:
+    """Show one progress bar per stage; the function it yields takes the stage, the work done and the total work."""
     if not output.people:
         yield lambda stage, done, total: None
         return
@@ -66,25 +66,25 @@ def advance(output: Output) -> Iterator[Callable[[str, int, int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         tasks: dict[str, TaskID] = {}
 
-        def tell(stage: str, done: int, total: int) -> None:
+        def update(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
                 for task in tasks.values():  # a new stage: those before it are done
                     progress.update(task, total=1, completed=1)
                 tasks[stage] = progress.add_task(stage, total=total)
             progress.update(tasks[stage], completed=done, total=total)
 
-        yield tell
+        yield update
 
 
 def load_advisor(folder: Path) -> "Advisor":
-    """A saved advisor."""
+    """Load a saved advisor."""
     from edfa.advice.advisor import Advisor
 
     return Advisor.load(folder)
 
 
 def open_table(name: str, card: Path | None, **options: Any) -> "Table":
-    """A data set of the paper by its name, or a file with its card."""
+    """Load a data set of the paper by its name, or a file with its card."""
     from edfa.data.catalog import load
     from edfa.data.read import read_frame
     from edfa.data.table import Table

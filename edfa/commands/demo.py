@@ -1,35 +1,35 @@
-"""``edfa demo``: German credit from table to receipt, told in the terminal and written as a report."""
+"""``edfa demo``: German credit from table to receipt, in the terminal and as a report."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from edfa.commands.common import AsJson, Output, Quiet, advance
+from edfa.commands.common import AsJson, Output, Quiet, show_progress
 from edfa.commands.tables import describe, split
 
 __all__ = ["demo"]
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder that the report goes into.")] = Path("out/demo"),
-    language: Annotated[str, typer.Option(help="What the applicant is addressed in: en or de.")] = "en",
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("out/demo"),
+    language: Annotated[str, typer.Option(help="Language the applicant is addressed in: en or de.")] = "en",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """German credit from table to receipt: fit an advisor, interview one applicant, write a report."""
-    from edfa.demo import show, tell, write
+    from edfa.demo import run_demo, story, write_report
 
     output = Output(as_json, quiet)
-    with advance(output) as progress:
-        found = show(language, progress)
-    path = write(found, out)
-    table = found.table
+    with show_progress(output) as progress:
+        result = run_demo(language, progress)
+    path = write_report(result, out)
+    table = result.table
     output.say(f"{table.schema.title}: {len(table):,} people, {len(table.schema)} facts about each", "", style="bold")
     if output.people:
         output.console.print(describe(table), "", split(table), "", sep="\n")
-    for title, lines in tell(found):
+    for title, lines in story(result):
         output.say(title, style="bold")
         output.say(*lines, "")
     output.say(f"wrote {path}", style="dim")
-    output.tell(**found.summary(), report=str(path))
+    output.write_json(**result.summary(), report=str(path))

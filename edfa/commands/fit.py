@@ -1,4 +1,4 @@
-"""``edfa fit``: from a table and its card to a saved advisor."""
+"""``edfa fit``: fit an advisor on a table and its card, and save it."""
 
 import json
 from pathlib import Path
@@ -6,43 +6,50 @@ from typing import Annotated, Any
 
 import typer
 
-from edfa.commands.common import AsJson, Output, Quiet, advance, open_table
+from edfa.commands.common import AsJson, Output, Quiet, open_table, show_progress
 
 __all__ = ["fit"]
 
 
 def fit(
     table: Annotated[str, typer.Argument(help="A data set of the paper, or a .csv or .parquet file.")],
-    out: Annotated[Path, typer.Option(help="The folder to save the advisor to.")],
+    out: Annotated[Path, typer.Option(help="Folder to save the advisor to.")],
     schema: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
     blanket: Annotated[str, typer.Option(help="hiton-mb, bamb, eamb or iamb.")] = "hiton-mb",
     predictor: Annotated[str, typer.Option(help="xgb, ftt, mlp or bn.")] = "xgb",
     policy: Annotated[
-        str | None, typer.Option(help="Which fact comes next; goes with the searcher: surviving, edfa, …")
+        str | None,
+        typer.Option(help="How the next question is chosen: survival, edfa, …; by default as suits the searcher."),
     ] = None,
     searcher: Annotated[
         str,
-        typer.Option(help="How plans are looked for: lasting; nearest, with the paper's policy and signal; nice, …"),
+        typer.Option(help="How plans are found: survival, nearest (the paper's policy and signal go with it), nice, …"),
     ] = "survival",
     signal: Annotated[
         str | None,
-        typer.Option(help="What the stop rule watches; goes with the searcher: survival, uncertainty, plan."),
+        typer.Option(
+            help="What the stop rule watches: survival, uncertainty or plan; by default as suits the searcher."
+        ),
     ] = None,
-    alpha: Annotated[float, typer.Option(help="At most this share of plans may fail.")] = 0.2,
-    delta: Annotated[float, typer.Option(help="The certificate may be wrong with this probability.")] = 0.05,
-    target: Annotated[str, typer.Option(help="Whom the certificate speaks of: all, early or refused.")] = "all",
-    budget: Annotated[str, typer.Option(help="What an interview may cost: a share, an amount, or inf.")] = "inf",
+    alpha: Annotated[float, typer.Option(help="Largest share of plans that may fail.")] = 0.2,
+    delta: Annotated[float, typer.Option(help="Largest probability that the certificate is wrong.")] = 0.05,
+    target: Annotated[str, typer.Option(help="Whom the certificate is about: all, early or refused.")] = "all",
+    budget: Annotated[
+        str, typer.Option(help="Largest cost of an interview: a share up to 1, an amount, or inf.")
+    ] = "inf",
     threshold: Annotated[
-        str | None, typer.Option(help="The chance of the favourable class that is needed, or balanced.")
+        str | None, typer.Option(help="Probability of the favourable class that is needed, or balanced.")
     ] = None,
-    cap: Annotated[int | None, typer.Option(help="At most so many rows.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the split and the model.")] = 0,
-    jobs: Annotated[int, typer.Option(help="So many share the search for plans; -1: one a processor.")] = -1,
-    force: Annotated[bool, typer.Option(help="Replace an advisor that is there.")] = False,
+    cap: Annotated[int | None, typer.Option(help="Largest number of rows.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the split and the model.")] = 0,
+    jobs: Annotated[
+        int, typer.Option(help="Number of parallel jobs in the search for plans; -1 uses every processor.")
+    ] = -1,
+    force: Annotated[bool, typer.Option(help="Replace an advisor that is already there.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit an advisor on a table: blanket, model, certificate, and how it does on people it has not met."""
+    """Fit, certify, evaluate and save an advisor: blanket, model, certificate, and results on held-out people."""
     from edfa.advice.advisor import Advisor
     from edfa.advice.persist import check_place
 
@@ -55,12 +62,12 @@ def fit(
     settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}
     advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
-    with advance(output) as progress:
+    with show_progress(output) as progress:
         advisor.fit(rows, progress=progress, n_jobs=jobs)
         advisor.save(out)
     output.say(str(advisor.fitted.blanket), "", advisor.certificate.sentence, str(advisor.evaluation_))
     output.say(f"saved to {out}", style="dim")
-    output.tell(
+    output.write_json(
         out=str(out),
         advisor=advisor.fingerprint,
         blanket=json.loads(advisor.fitted.blanket.to_json()),
@@ -70,7 +77,7 @@ def fit(
 
 
 def _number(text: str | None) -> float | str | None:
-    """A number where it is one."""
+    """The text as a number if it is one; "inf" stays a word, which a budget understands."""
     try:
         return None if text is None else "inf" if text == "inf" else float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""``edfa interview``: one person in the terminal, or from a file of answers; ``edfa verify``: a receipt held again."""
+"""``edfa interview`` asks one person in the terminal or reads a file of answers; ``edfa verify`` replays a receipt."""
 
 import json
 import tomllib
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edfa.commands.common import NO, AsJson, Folder, Output, Quiet, load_advisor
+from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, load_advisor
 from edfa.errors import FactError, SettingError, UnknownNameError, UnreadableError
 
 if TYPE_CHECKING:
@@ -24,14 +24,15 @@ Key = Annotated[Path | None, typer.Option(help="The operator's key file, of at l
 def interview(
     folder: Folder,
     answers: Annotated[
-        Path | None, typer.Option(help="A .json or .toml file of answers by name; null declines. No questions.")
+        Path | None,
+        typer.Option(help="A .json or .toml file of answers by feature name, null to decline; nothing is asked then."),
     ] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with an interview that was kept.")] = None,
-    keep: Annotated[Path | None, typer.Option(help="Keep the interview, to go on with later.")] = None,
-    receipt: Annotated[Path | None, typer.Option(help="Write a receipt.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Continue an interview that --keep saved.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Save the interview to this file, to continue later.")] = None,
+    receipt: Annotated[Path | None, typer.Option(help="Write a receipt to this file.")] = None,
     key: Key = None,
     lock: Annotated[list[str] | None, typer.Option(help="A feature that must not change; may be repeated.")] = None,
-    plans: Annotated[int, typer.Option(help="At most so many plans.")] = 3,
+    plans: Annotated[int, typer.Option(help="Largest number of plans.")] = 3,
     language: Annotated[str, typer.Option(help="en or de.")] = "en",
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -43,134 +44,136 @@ def interview(
 
     output = Output(as_json, quiet)
     secret = read_key(key) if key else None
-    given = _answers(answers) if answers else None
-    if given is None and not output.people:
+    on_file = _read_answers(answers) if answers else None
+    if on_file is None and not output.people:
         raise SettingError("--json and --quiet ask nothing; give the answers in a file: --answers FILE")
     advisor = load_advisor(folder)
     if resume is not None:
-        held = Interview.from_json(_text(resume), advisor)
+        current = Interview.from_json(_read_text(resume), advisor)
     else:
-        start = {name: given.pop(name) for name in advisor.schema.start if given.get(name) is not None} if given else {}
-        held = advisor.interview(start, locks=lock or (), language=language)
-    if given is not None:
-        _from_file(held, given)
+        start = {n: on_file.pop(n) for n in advisor.schema.start if on_file.get(n) is not None} if on_file else {}
+        current = advisor.interview(start, locks=lock or (), language=language)
+    if on_file is not None:
+        _answer_from_file(current, on_file)
     else:
-        _Talk(held, output, plans).go()
-    _show(held, output, plans)
+        _Dialogue(current, output, plans).run()
+    _print_state(current, output, plans)
     if keep is not None:
-        write_text(keep, held.to_json())
-    made = held.receipt(k=plans, key=secret)
+        write_text(keep, current.to_json())
+    issued = current.receipt(k=plans, key=secret)
     if receipt is not None:
-        write_text(receipt, made.to_json())
-        output.say(f"receipt: {receipt}", made.sentence, style="dim")
-    output.tell(**json.loads(made.to_json()), next=asdict(held.question) if held.question else None)
+        write_text(receipt, issued.to_json())
+        output.say(f"receipt: {receipt}", issued.sentence, style="dim")
+    question = current.question
+    output.write_json(**json.loads(issued.to_json()), next=asdict(question) if question else None)
 
 
 def verify(
     folder: Folder,
-    receipt: Annotated[Path, typer.Argument(help="A receipt.")],
+    receipt: Annotated[Path, typer.Argument(help="The file of a receipt.")],
     key: Key = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Replay a receipt and say what differs; exit code 3 where it does not hold."""
+    """Replay a receipt and report what differs; exit code 3 if it does not hold."""
     from edfa.advice.receipt import read_key
 
     output = Output(as_json, quiet)
-    found = load_advisor(folder).verify(_text(receipt), read_key(key) if key else None)
-    output.say(str(found))
-    output.tell(holds=found.holds, **asdict(found))
-    if not found.holds:
-        raise typer.Exit(NO)
+    verification = load_advisor(folder).verify(_read_text(receipt), read_key(key) if key else None)
+    output.say(str(verification))
+    output.write_json(holds=verification.holds, **asdict(verification))
+    if not verification.holds:
+        raise typer.Exit(EXIT_NO)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     from edfa.data.read import existing
 
     return existing(path).read_text(encoding="utf-8")
 
 
-def _answers(path: Path) -> dict[str, Any]:
-    """Answers by name, from JSON or TOML."""
-    text = _text(path)
+def _read_answers(path: Path) -> dict[str, Any]:
+    """Answers by feature name from a JSON or TOML file; None declines."""
+    text = _read_text(path)
     try:
-        told = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        answers = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except ValueError as error:
         raise UnreadableError(f"{path.name} is neither JSON nor TOML: {error}") from None
-    if not isinstance(told, Mapping):
-        raise UnreadableError(f"{path.name}: answers are an object of names and values, not a {type(told).__name__}")
-    return dict(told)
+    if not isinstance(answers, Mapping):
+        kind = type(answers).__name__
+        raise UnreadableError(f"{path.name}: answers are an object of names and values, not a {kind}")
+    return dict(answers)
 
 
-def _from_file(held: "Interview", given: Mapping[str, Any]) -> None:
-    """Ask as long as the file has an answer. What is never asked is not told."""
-    for name in given:
-        held.fitted.schema.index(name)
-    while (asked := held.question) is not None and asked.feature in given:
-        value = given[asked.feature]
-        if value is None:
-            held.decline(asked.feature)
+def _answer_from_file(interview: "Interview", answers: Mapping[str, Any]) -> None:
+    """Answer every question that the file has an answer to; answers that are never asked for are not used."""
+    for name in answers:
+        interview.fitted.schema.index(name)  # an unknown feature is an error before any question
+    while (question := interview.question) is not None and question.feature in answers:
+        answer = answers[question.feature]
+        if answer is None:
+            interview.decline(question.feature)
         else:
-            held.answer({asked.feature: value})
+            interview.answer({question.feature: answer})
 
 
-class _Talk:
-    """Questions in the terminal."""
+class _Dialogue:
+    """Questions and answers in the terminal."""
 
-    def __init__(self, held: "Interview", output: Output, plans: int) -> None:
-        self.held, self.output, self.plans = held, output, plans
+    def __init__(self, interview: "Interview", output: Output, plans: int) -> None:
+        self.interview, self.output, self.plans = interview, output, plans
 
-    def go(self) -> None:
-        """The start set, then what the policy asks, until there is nothing more or the person stops."""
+    def run(self) -> None:
+        """Ask for the start set, then what the policy asks, until nothing is left or the person stops."""
         from edfa.text import narrate
 
         self.output.say(HELP, style="dim")
-        schema = self.held.fitted.schema
+        interview, schema, language = self.interview, self.interview.fitted.schema, self.interview.language
         for name in schema.start:
-            if name not in self.held.log.facts and not self._ask(name):
+            if name not in interview.log.facts and not self._ask(name):
                 return
-        while (asked := self.held.question) is not None:
-            decided = narrate.decision(self.held.decision, schema, self.held.language)
-            now = [narrate.standing(self.held.standing, self.held.language)] if self.held.standing.may_act else []
-            self.output.say("", decided, *now, narrate.question(asked, schema, self.held.language))
-            if asked.choices:
-                self.output.say(" | ".join(str(choice) for choice in asked.choices), style="dim")
-            if not self._ask(asked.feature):
+        while (question := interview.question) is not None:
+            decision = narrate.decision(interview.decision, schema, language)
+            standing = [narrate.standing(interview.standing, language)] if interview.standing.may_act else []
+            self.output.say("", decision, *standing, narrate.question(question, schema, language))
+            if question.choices:
+                self.output.say(" | ".join(str(choice) for choice in question.choices), style="dim")
+            if not self._ask(question.feature):
                 return
 
     def _ask(self, name: str) -> bool:
-        """One question until it is answered, declined or taken back; false: the person stops."""
-        feature = self.held.fitted.schema[name]
+        """Ask for one feature until it is answered, declined or taken back; False if the person stops."""
+        feature = self.interview.fitted.schema[name]
+        unit = f" ({feature.unit})" if feature.unit and not feature.words else ""
         while True:
-            unit = f" ({feature.unit})" if feature.unit and not feature.words else ""
             try:
-                said = input(f"{feature.title}{unit}: ").strip()
+                reply = input(f"{feature.title}{unit}: ").strip()
             except EOFError:
-                said = ":stop"
-            if said == ":stop":
+                reply = ":stop"
+            if reply == ":stop":
                 return False
             try:
-                if said == ":undo":
-                    self.held.undo()
-                elif said == ":plans":
-                    _show(self.held, self.output, self.plans)
+                if reply == ":undo":
+                    self.interview.undo()
+                elif reply == ":plans":
+                    _print_state(self.interview, self.output, self.plans)
                     continue
-                elif said:
-                    self.held.answer({name: said})
+                elif reply:
+                    self.interview.answer({name: reply})
                 else:
-                    self.held.decline(name)
+                    self.interview.decline(name)
             except (FactError, UnknownNameError) as error:
                 self.output.say(str(error), style="red")
                 continue
             return True
 
 
-def _show(held: "Interview", output: Output, plans: int) -> None:
-    """Where the person stands."""
-    from edfa.text.interview_page import told
+def _print_state(interview: "Interview", output: Output, plans: int) -> None:
+    """Write the decision, what counts, the plans and whether the person may act."""
+    from edfa.text.interview_page import interview_sentences
 
-    said = told(held, plans)
-    output.say("", *said["decision"])
-    output.say(*said["partition"], style="dim")
-    output.say(*(f"• {text}" for text in said["plans"]))
-    output.say(*said["standing"])
+    sentences = interview_sentences(interview, plans)
+    output.say("", *sentences["decision"])
+    output.say(*sentences["partition"], style="dim")
+    output.say(*(f"• {text}" for text in sentences["plans"]))
+    output.say(*sentences["standing"])

@@ -1,4 +1,4 @@
-"""``edfa schema``, ``edfa data``, ``edfa blanket``: tables, their cards, and which of their features matter."""
+"""``edfa schema``, ``edfa data`` and ``edfa blanket``: tables, their cards, and which of their features matter."""
 
 import json
 import sys
@@ -28,22 +28,22 @@ def schema(
     table: Annotated[Path, typer.Argument(help="A .csv or .parquet file.")],
     target: Annotated[str, typer.Option(help="The column that holds the outcome.")],
     favourable: Annotated[str | None, typer.Option(help="The outcome a person would want.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write the card; left out, it is printed.")] = None,
-    force: Annotated[bool, typer.Option(help="Write over a card that is there.")] = False,
+    out: Annotated[Path | None, typer.Option(help="File to write the card to; by default it is printed.")] = None,
+    force: Annotated[bool, typer.Option(help="Replace a card that is already there.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a draft card for any table: kinds are guessed, for you to edit."""
-    from edfa.data.infer_schema import draft
+    """Draft the card of a table: kinds are guessed, for you to edit."""
+    from edfa.data.infer_schema import infer_card
     from edfa.data.read import read_frame
 
     if out is not None and out.exists() and not force:
         raise typer.BadParameter(f"{out} is there already; --force writes over it", param_hint="--out")
-    text = draft(read_frame(table), target, favourable, title=table.stem)
+    text = infer_card(read_frame(table), target, favourable, title=table.stem)
     if out is not None:
         out.write_text(text, encoding="utf-8")
     if as_json:
-        Output(as_json, quiet).tell(out=None if out is None else str(out), card=text)
+        Output(as_json, quiet).write_json(out=None if out is None else str(out), card=text)
     elif out is None:
         sys.stdout.write(text)
     elif not quiet:
@@ -61,7 +61,7 @@ def data(
     output = Output(as_json, quiet)
     if name is None:
         rows = _catalog()
-        output.tell(sets=[dict(zip(("name", "features", "title", "where"), row, strict=True)) for row in rows])
+        output.write_json(sets=[dict(zip(("name", "features", "title", "where"), row, strict=True)) for row in rows])
         if output.people:
             console.print(_grid("The data sets of the paper", ["name", ">features", "title", "where"], rows))
         return
@@ -70,10 +70,10 @@ def data(
         save = table.frame.to_parquet if out.suffix == ".parquet" else table.frame.to_csv
         save(out, index=False)
         output.say(f"wrote {len(table):,} rows to {out}")
-        output.tell(out=str(out), rows=len(table))
+        output.write_json(out=str(out), rows=len(table))
         return
-    seen = table.describe().reset_index()
-    output.tell(name=table.name, rows=len(table), features=json.loads(seen.to_json(orient="records")))
+    description = table.describe().reset_index()
+    output.write_json(name=table.name, rows=len(table), features=json.loads(description.to_json(orient="records")))
     if not output.people:
         return
     console.print(f"[bold]{escape(table.schema.title or table.name)}[/bold]: {len(table):,} people")
@@ -94,8 +94,8 @@ def blanket(
     """Find which features matter for the outcome, in which units, and on what evidence."""
     import time
 
-    from edfa.blanket.discover import METHODS, discover
-    from edfa.blanket.stability import compare as compare_methods
+    from edfa.blanket.discovery import METHODS, discover
+    from edfa.blanket.robustness import compare as compare_methods
 
     rows = _bare(table, schema, target)
     start = time.perf_counter()
@@ -146,6 +146,7 @@ def _evidence(found: "Blanket") -> "RichTable":
 
 
 def _table(name: str, card: Path | None) -> "Table":
+    """A data set of the paper by its name, or a file with its card."""
     from edfa.data.catalog import load
     from edfa.data.read import read_frame
     from edfa.data.table import Table
@@ -156,7 +157,10 @@ def _table(name: str, card: Path | None) -> "Table":
 
 
 def _grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "RichTable":
-    """A plain grid, one line a row. ">" before a name right-aligns it; on a narrow screen the last column is cut."""
+    """A table for the terminal, one line per row; on a narrow screen the last column is cut.
+
+    ">" before a column's name right-aligns the column.
+    """
     from rich.table import Table as RichTable
 
     cells = [[*row] for row in rows]
@@ -171,20 +175,20 @@ def _grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 
 
 def describe(table: "Table") -> "RichTable":
-    """What a card says, and what the rows show."""
+    """One row per feature: what its card says, and which values the table has."""
     rows = []
     for name, row in table.describe().iterrows():
         feature = table.schema[str(name)]
         marks = " ".join(word for word in ("start", "sensitive") if row[word])
-        gap = f" ({row['missing']:.0%} missing)" if row["missing"] else ""
+        missing = f" ({row['missing']:.0%} missing)" if row["missing"] else ""
         unit = f" {feature.unit}" if feature.unit and not feature.words else ""
         change = feature.change if feature.actionable else "no"
-        rows.append([feature.name, feature.kind, f"{feature.cost:g}", marks, change, f"{row['values']}{unit}{gap}"])
+        rows.append([feature.name, feature.kind, f"{feature.cost:g}", marks, change, f"{row['values']}{unit}{missing}"])
     return _grid("What can be known, and what it costs", ["feature", "kind", ">cost", "", "change", "values"], rows)
 
 
 def split(table: "Table") -> "RichTable":
-    """The parts and their outcomes."""
+    """One row per part of the split: its size and the share of each class."""
     classes = table.schema.classes
     rows = [
         [part.part, f"{len(part):,}", *(f"{(part.y == code).mean():.1%}" for code in range(len(classes)))]
@@ -194,6 +198,7 @@ def split(table: "Table") -> "RichTable":
 
 
 def _catalog() -> list[list[str]]:
+    """One row per data set of the paper: name, number of features, title, and where it is kept."""
     from edfa.data.catalog import NAMES, load_schema, where
 
     cards = {name: load_schema(name) for name in NAMES}

@@ -1,4 +1,4 @@
-"""Cleaning on request: drop the columns nobody could learn from, say why, and make one row of many measurements."""
+"""Cleaning on request: drop columns that nothing can be learnt from, and summarise repeated measurements."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from edfa.data.validate import check_columns, to_pandas
-from edfa.errors import DataError
+from edfa.errors import DataError, SettingError
 
 __all__ = ["CleaningReport", "Dropped", "clean", "summarise"]
 
@@ -17,7 +17,7 @@ _ID_WORDS = frozenset(("id", "nbr", "no", "nr", "key", "uuid", "guid", "ssn", "i
 
 @dataclass(frozen=True)
 class Dropped:
-    """One column that was left out, and why."""
+    """A column that was dropped, and why."""
 
     name: str
     reason: str
@@ -25,13 +25,13 @@ class Dropped:
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """What ``clean`` left out."""
+    """The columns that ``clean`` dropped, with reasons, and the names of those it kept."""
 
     dropped: tuple[Dropped, ...]
     kept: tuple[str, ...]
 
     def frame(self) -> pd.DataFrame:
-        """One row a dropped column."""
+        """A data frame with one row a dropped column: ``column`` and ``reason``."""
         return pd.DataFrame([(d.name, d.reason) for d in self.dropped], columns=["column", "reason"])
 
     def __str__(self) -> str:
@@ -49,10 +49,26 @@ def clean(
     max_missing: float = 1 / 3,
     max_levels: int = 600,
 ) -> tuple[pd.DataFrame, CleaningReport]:
-    """Drop columns that are mostly missing, constant, an identifier, or words of too many levels.
+    """Drop columns that are mostly missing, constant, an identifier, or strings of too many levels.
 
     The defaults make the paper's choices on Diabetes130 (payer_code, 40 % missing, and the diagnoses, over 700
-    codes, go) and keep all of ACS Income (529 occupations). Columns in ``keep``, such as the target, stay.
+    codes, go) and keep all of ACS Income (529 occupations).
+
+    Parameters
+    ----------
+    frame
+        A pandas, polars or pyarrow frame, one row a person.
+    keep
+        Columns that stay in any case, such as the target.
+    max_missing
+        The largest share of missing values, 0 to 1, a column may have.
+    max_levels
+        The largest number of different values a column of strings may have.
+
+    Returns
+    -------
+    tuple[pandas.DataFrame, CleaningReport]
+        The frame without the dropped columns, and what was dropped and why.
 
     Examples
     --------
@@ -62,17 +78,17 @@ def clean(
     (['x', 'y'], '  id: looks like an identifier (9 different values in 9 rows)')
     """
     if not 0 <= max_missing <= 1:
-        raise DataError(f"max_missing is a share between 0 and 1, not {max_missing}")
+        raise SettingError(f"max_missing is a share between 0 and 1, not {max_missing}")
     table = to_pandas(frame)
     check_columns(table, list(keep))
-    found = {c: _fault(table[c], str(c), max_missing, max_levels) for c in table.columns if c not in keep}
-    dropped = tuple(Dropped(str(c), why) for c, why in found.items() if why)
-    rest = table.drop(columns=[c for c, why in found.items() if why])
+    reasons = {c: _reason_to_drop(table[c], str(c), max_missing, max_levels) for c in table.columns if c not in keep}
+    dropped = tuple(Dropped(str(c), reason) for c, reason in reasons.items() if reason)
+    rest = table.drop(columns=[c for c, reason in reasons.items() if reason])
     return rest, CleaningReport(dropped, tuple(map(str, rest.columns)))
 
 
-def _fault(values: pd.Series, name: str, max_missing: float, max_levels: int) -> str:
-    """Why a column is of no use, or nothing."""
+def _reason_to_drop(values: pd.Series, name: str, max_missing: float, max_levels: int) -> str:
+    """Why nothing can be learnt from a column; empty if something can."""
     missing = float(values.isna().mean())
     if missing > max_missing:
         return f"{missing:.0%} of its values are missing (more than {max_missing:.0%})"
@@ -87,7 +103,7 @@ def _fault(values: pd.Series, name: str, max_missing: float, max_levels: int) ->
 
 
 def _looks_like_id(values: pd.Series, name: str, distinct: int) -> bool:
-    """Whole numbers or words that mostly differ: named like an identifier, or a different word in each row."""
+    """Whether a column is named like an identifier and its values mostly differ, or is text that hardly repeats."""
     if values.dtype.kind in "fb":
         return False
     share = distinct / len(values)
@@ -98,9 +114,22 @@ def _looks_like_id(values: pd.Series, name: str, distinct: int) -> bool:
 
 
 def summarise(frame: Any, person: str, time: str, values: Sequence[str] = ()) -> pd.DataFrame:
-    """One row a person from many measurements: mean, min, max and last of each value.
+    """Make one row a person from repeated measurements: mean, min, max and last of each.
 
-    ``values`` defaults to every other numeric column; "last" is the latest that was recorded.
+    Parameters
+    ----------
+    frame
+        A pandas, polars or pyarrow frame, one row a measurement.
+    person, time
+        The columns that say whose measurement it is, and when it was taken.
+    values
+        The columns to summarise. If empty, every other numeric column.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a person, sorted by ``person``, with columns such as ``pulse_mean``; "last" is the latest value that is
+        not missing.
 
     Examples
     --------
@@ -114,10 +143,10 @@ def summarise(frame: Any, person: str, time: str, values: Sequence[str] = ()) ->
     check_columns(table, [person, time, *values])
     if gaps := int(table[[person, time]].isna().any(axis=1).sum()):
         raise DataError(f"{gaps} measurements have no {person!r} or no {time!r}")
-    chosen = list(values) or [str(c) for c in table.select_dtypes("number") if c not in (person, time)]
-    if not chosen:
+    columns = list(values) or [str(c) for c in table.select_dtypes("number") if c not in (person, time)]
+    if not columns:
         raise DataError("there is no numeric column to summarise; name them in values")
-    groups = table.sort_values(time, kind="stable").groupby(person, sort=True)[chosen]
+    groups = table.sort_values(time, kind="stable").groupby(person, sort=True)[columns]
     wide = groups.agg(["mean", "min", "max", "last"])
     wide.columns = ["_".join(pair) for pair in wide.columns]
     return wide.reset_index()

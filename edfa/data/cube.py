@@ -1,7 +1,8 @@
-"""CUBE: eight classes, twenty features, three of which spell each class in bits; the yardstick of feature acquisition.
+"""CUBE, a synthetic benchmark of feature acquisition: eight classes, twenty features, three informative ones a class.
 
-Class y sets features y, y + 1 and y + 2 to its bits, the lowest first, with noise; all others are noise around a half.
-The posterior is known for any subset of features, so every order of asking can be held against the best greedy one.
+In class y the features y, y + 1 and y + 2 are the bits of y, the lowest first, plus noise; all others are noise around
+a half. The posterior is known for any subset of features, so any order of asking can be compared with the best greedy
+one.
 """
 
 from dataclasses import dataclass
@@ -12,17 +13,18 @@ import pandas as pd
 
 from edfa.data.schema import Feature, Schema
 from edfa.data.table import Table
+from edfa.errors import SettingError
 from edfa.typing import Float64Array
 
 __all__ = ["Cube"]
 
 CLASSES, FEATURES, BITS = 8, 20, 3
-OTHER = 0.3  # the noise of a feature that spells nothing
+OTHER = 0.3  # the noise of an uninformative feature
 
 
 @dataclass(frozen=True)
 class Cube:
-    """The world with noise ``sigma`` on the spelling features.
+    """The CUBE distribution; ``sigma`` is the standard deviation of the noise on informative features.
 
     Examples
     --------
@@ -33,8 +35,12 @@ class Cube:
 
     sigma: float = 0.1
 
+    def __post_init__(self) -> None:
+        if not self.sigma > 0:
+            raise SettingError(f"sigma is a standard deviation above 0, not {self.sigma}")
+
     def moments(self) -> tuple[Float64Array, Float64Array]:
-        """Mean and spread of every feature in every class, (classes, features)."""
+        """Mean and standard deviation of every feature in every class, both (classes, features)."""
         mean, spread = np.full((CLASSES, FEATURES), 0.5), np.full((CLASSES, FEATURES), OTHER)
         for y in range(CLASSES):
             mean[y, y : y + BITS] = [(y >> bit) & 1 for bit in range(BITS)]
@@ -42,7 +48,7 @@ class Cube:
         return mean, spread
 
     def table(self, n: int, seed: int = 0, shares: tuple[float, float, float] = (0.6, 0.2, 0.2)) -> Table:
-        """A sample; every cost is 1 and nothing is known at the start."""
+        """A sample of ``n`` people as a Table; every cost is 1 and nothing is known at the start."""
         random = np.random.default_rng(seed)
         y = random.integers(0, CLASSES, n)
         mean, spread = self.moments()
@@ -57,10 +63,10 @@ class Cube:
         return Table.from_frame(frame, schema, name="cube", seed=seed, shares=shares)
 
     def posterior(self, values: npt.ArrayLike) -> Float64Array:
-        """P(y | what is known), exactly; values as drawn, NaN for not known."""
+        """Exact class probabilities, (people, classes), from values as drawn, (people, features), NaN: not known."""
         known = np.asarray(values, dtype=float)[:, None, :]
         mean, spread = self.moments()
         logs = -0.5 * ((known - mean) / spread) ** 2 - np.log(spread)
         joint = np.nansum(logs, axis=2)
-        chances = np.exp(joint - joint.max(axis=1, keepdims=True))
-        return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+        likelihoods = np.exp(joint - joint.max(axis=1, keepdims=True))
+        return np.asarray(likelihoods / likelihoods.sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""People's words ↔ the float32 matrix that models read, and back.
+"""Encoding of a table's columns into the float32 matrix that models read, and back.
 
 Continuous features are standardised, ordinal ones numbered in order, categorical ones label-encoded. ``NaN`` never
 comes out of here: it is reserved for "not acquired". A value that is *truly* missing, or one of the card's codes
@@ -7,9 +7,9 @@ below the lowest for continuous and ordinal features, after the last level for c
 
 Two borders, two policies:
 
-- **One person** (``encode_person``): a level never seen, a number outside the range, a gap where training had
-  none, are errors that say so.
-- **A batch** (``encode``): a number outside the range moves to its edge; a level never seen, or a gap where
+- **One person** (``encode_person``): a level training never showed, a number outside the range, or a gap where
+  training had none, is an error.
+- **A batch** (``encode``): a number outside the range moves to its edge; a level training never showed, or a gap where
   training had none, becomes the feature's typical training value (median or most frequent level).
 
 The range is what training showed, widened by the card's ``range`` where that is larger.
@@ -35,7 +35,7 @@ __all__ = ["Encoder"]
 
 @dataclass(frozen=True)
 class Encoder:
-    """How every column of a table becomes numbers. Fitted on the training part alone.
+    """The encoding of every feature of a table, in the schema's order. Fitted on the training part alone.
 
     Examples
     --------
@@ -55,29 +55,30 @@ class Encoder:
 
     @classmethod
     def fit(cls, frame: pd.DataFrame, schema: Schema) -> "Encoder":
-        """Learn scales, levels and states from (training) rows."""
+        """Learn scales, levels and states from training rows; ``frame`` has a column for each feature of ``schema``."""
         return cls(tuple((Measure if f.kind == "continuous" else Levels).fit(frame[f.name], f) for f in schema))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The features' names, in the order of the matrix' columns."""
+        """The names of the features, in the order of the matrix' columns."""
         return tuple(column.name for column in self.columns)
 
     def __getitem__(self, name: str) -> Measure | Levels:
+        """The encoding of one feature."""
         try:
             return self.columns[self.names.index(name)]
         except ValueError:
             raise UnknownNameError("feature", name, self.names) from None
 
     def encode(self, frame: pd.DataFrame) -> Float32Array:
-        """Rows to a float32 matrix without NaN (the batch policy above)."""
+        """The rows of ``frame`` as a matrix without NaN, (rows, features), by the batch policy above."""
         matrix = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for i, column in enumerate(self.columns):
             matrix[:, i] = column.encode(frame[column.name])
         return matrix
 
     def encode_person(self, facts: Mapping[str, Any]) -> Float32Array:
-        """One row in which what was not told is NaN (the strict policy above)."""
+        """One person's facts by feature name as a row, (features,), by the strict policy above; NaN: not known."""
         row = np.full(len(self.columns), np.nan, dtype=np.float32)
         for name, value in facts.items():
             column = self[name]
@@ -85,36 +86,38 @@ class Encoder:
         return row
 
     def decode(self, matrix: Float32Array) -> pd.DataFrame:
-        """A complete matrix back to the words it came from. ``decode_cells`` is for rows with NaN."""
-        matrix = self._checked(matrix)
+        """The values of a matrix without NaN, (rows, features), as a frame; ``decode_cells`` is for rows with NaN."""
+        matrix = self._check_matrix(matrix)
         if np.isnan(matrix).any():
             raise DataError("the matrix has cells that were not acquired (NaN); decode_cells decodes the known ones")
         return pd.DataFrame({c.name: c.decode(matrix[:, i]) for i, c in enumerate(self.columns)})
 
     def decode_cells(self, name: str, codes: npt.ArrayLike) -> list[Any]:
-        """The words of some cells of one feature; a truly missing value is ``None``."""
+        """The values of codes of one feature, (cells,) or a single one; None for a truly missing value."""
         cells = np.atleast_1d(np.asarray(codes, dtype=np.float32))
-        if len(cells) == 1:  # of one plan, one cell at a time
+        if len(cells) == 1:  # a plan is decoded cell by cell: spare it the Series
             return [self[name].decode_one(float(cells[0]))]
         values = self[name].decode(cells)
         return [None if pd.isna(v) else v for v in values.tolist()]
 
-    def _checked(self, matrix: Float32Array) -> Float32Array:
+    def _check_matrix(self, matrix: Float32Array) -> Float32Array:
+        """``matrix`` as float32; DataError unless it has a column for each feature."""
         matrix = np.asarray(matrix, dtype=np.float32)
         if matrix.ndim != 2 or matrix.shape[1] != len(self.columns):
             raise DataError(f"a matrix of {len(self.columns)} columns is needed, not of shape {matrix.shape}")
         return matrix
 
     def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
+        """The encoder as JSON; ``from_json`` makes an equal one of it."""
         return json.dumps([{"type": type(c).__name__} | asdict(c) for c in self.columns], ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Encoder":
-        """Read what ``to_json`` wrote."""
+        """The encoder that ``to_json`` wrote."""
         return cls(tuple(_column(entry) for entry in json.loads(text)))
 
 
 def _column(entry: dict[str, Any]) -> Measure | Levels:
+    """The encoding of one feature from its JSON entry."""
     kinds: dict[str, Callable[..., Measure | Levels]] = {"Measure": Measure, "Levels": Levels}
     return kinds[entry.pop("type")](**{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()})

@@ -1,4 +1,4 @@
-"""One fact about a person: its kind, its price, and how the person can change it."""
+"""A feature: one fact about a person, with its kind, its price, and how the person can change it."""
 
 import math
 from collections.abc import Mapping
@@ -24,20 +24,27 @@ class Feature:
     name, kind
         The column, and whether it is ``"continuous"``, ``"ordinal"`` (levels in order) or ``"categorical"``.
     cost, start
-        The price of asking, and whether it is known from the start.
+        The price of asking (zero or more), and whether the fact is known before the first question.
     sensitive
         Never offered as something to change; it may still inform a decision.
     change
-        How a person can move it: ``"frozen"``, only ``"up"``, only ``"down"``, or ``"free"``.
+        How a person can change it: ``"frozen"`` (not at all), only ``"up"``, only ``"down"``, or ``"free"``.
     range
-        The values a plan may propose; ``inf`` leaves an end open.
+        The lowest and highest value a plan may propose; ``inf`` leaves an end open, None both.
     effort
         What one unit of change costs the person (one level of an ordinal feature, one switch of a categorical one).
-        When left out, a continuous feature's effort is one per standard deviation, any other's is one.
+        If None, a continuous feature's effort is one per standard deviation, any other's is one.
+    label, unit
+        Its name and unit for people; an empty label stands for the column's name.
     levels
         The values in order. Needed for an ordinal feature of words, optional otherwise.
     codes
         Numbers that are not measurements, with their meaning: ``{"-9": "no bureau record"}``.
+
+    Raises
+    ------
+    SchemaError
+        If two of these contradict each other, or one is outside its range.
 
     Examples
     --------
@@ -76,6 +83,7 @@ class Feature:
         self._check_codes(where)
 
     def _check_range(self, where: str, low: float, high: float) -> None:
+        """Raise unless ``low`` to ``high`` is a range of numbers; ``where`` is the feature's path in the card."""
         if self.kind == "categorical":
             raise SchemaError(f"{where}.range: a categorical feature has levels, not a range")
         if self.words:
@@ -84,6 +92,7 @@ class Feature:
             raise SchemaError(f"{where}.range: the first number must be below the second, not [{low}, {high}]")
 
     def _check_codes(self, where: str) -> None:
+        """Raise unless every code is a number and the feature's values are numbers too."""
         if self.codes and (self.kind == "categorical" or self.words):
             raise SchemaError(f"{where}.codes: only numbers can be codes; here every value is a level of its own")
         for code in self.codes:
@@ -94,7 +103,7 @@ class Feature:
 
     @property
     def words(self) -> bool:
-        """Whether its values are words rather than numbers."""
+        """Whether its values are strings rather than numbers."""
         return self.kind == "categorical" or any(isinstance(level, str) for level in self.levels)
 
     @property
@@ -104,5 +113,5 @@ class Feature:
 
     @property
     def title(self) -> str:
-        """Its name for people."""
+        """Its name for people: the label, else the column's name with spaces."""
         return self.label or self.name.replace("_", " ").replace("-", " ")

@@ -1,4 +1,4 @@
-"""A directed acyclic graph: blankets, units and d-separation, by definition rather than by test."""
+"""Directed acyclic graphs: Markov blankets, units and d-separation read off the edges, not tested on data."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,14 +7,21 @@ from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
-from edfa.errors import SchemaError, UnknownNameError
+from edfa.errors import SettingError, UnknownNameError
 
 __all__ = ["Graph"]
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Each node with its parents.
+    """A directed acyclic graph: the parents of each node.
+
+    Raises
+    ------
+    UnknownNameError
+        If a parent is not a node.
+    SettingError
+        If there is a cycle.
 
     Examples
     --------
@@ -34,11 +41,15 @@ class Graph:
         try:
             TopologicalSorter(self.parents).prepare()
         except CycleError as error:
-            raise SchemaError(f"a graph must have no cycle: {' → '.join(error.args[1])}") from None
+            raise SettingError(f"a graph must have no cycle: {' → '.join(error.args[1])}") from None
 
     @classmethod
     def random(cls, nodes: int, random: np.random.Generator, max_parents: int = 3) -> "Graph":
-        """Nodes named x00, x01, … in random causal order, each with up to ``max_parents`` parents."""
+        """A random graph of nodes x00, x01, …, in random causal order, each with up to ``max_parents`` parents."""
+        if nodes < 1:
+            raise SettingError(f"a graph has at least one node, not {nodes}")
+        if max_parents < 0:
+            raise SettingError(f"max_parents is zero or more, not {max_parents}")
         names = [f"x{i:02d}" for i in range(nodes)]
         order = random.permutation(names).tolist()
         parents = {}
@@ -49,16 +60,16 @@ class Graph:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """In the order they were given."""
+        """The nodes, in the order of ``parents``."""
         return tuple(self.parents)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """Parents before their children."""
+        """The nodes in causal order: parents before their children."""
         return tuple(TopologicalSorter(self.parents).static_order())
 
     def children(self, node: str) -> tuple[str, ...]:
-        """The nodes it is a parent of."""
+        """The nodes that ``node`` is a parent of."""
         return tuple(n for n in self.nodes if node in self.parents[n])
 
     def units(self, node: str) -> dict[str, tuple[str, ...]]:
@@ -74,20 +85,23 @@ class Graph:
         return tuple(n for n in self.nodes if n in members)
 
     def ancestors(self, nodes: Iterable[str]) -> tuple[str, ...]:
-        """The nodes and everything they descend from."""
-        found: set[str] = set()
+        """``nodes`` themselves and everything they descend from, in the order of ``self.nodes``."""
+        visited: set[str] = set()
         waiting = list(nodes)
         while waiting:
-            if (node := waiting.pop()) not in found:
-                found.add(node)
+            if (node := waiting.pop()) not in visited:
+                visited.add(node)
                 waiting += self.parents[node]
-        return tuple(n for n in self.nodes if n in found)
+        return tuple(n for n in self.nodes if n in visited)
 
     def separated(self, a: str, b: str, given: Collection[str]) -> bool:
-        """Definition 2, d-separation: no path in the moral graph of the ancestors once ``given`` is taken out."""
-        kept = self.ancestors([a, b, *given])
-        edges: dict[str, set[str]] = {n: set() for n in kept}
-        for node in kept:
+        """Whether ``given`` d-separates ``a`` and ``b`` (Definition 2).
+
+        It does if the moral graph of their ancestors has no path from ``a`` to ``b`` outside ``given``.
+        """
+        ancestors = self.ancestors([a, b, *given])
+        edges: dict[str, set[str]] = {n: set() for n in ancestors}
+        for node in ancestors:
             family = (*self.parents[node], node)
             for member in family:
                 edges[member].update(family)

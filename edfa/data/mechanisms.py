@@ -1,8 +1,9 @@
-"""Mixed worlds with smooth causes: half of the columns categorical, half continuous, every dependence known.
+"""Synthetic mixed data with smooth causes: half of the columns categorical, half continuous, every dependence known.
 
-Each node adds up what its parents contribute: a table entry of a categorical parent, a line, bend, hump or wave of
-a continuous one, and, with ``interactions``, a product of two. A continuous node adds Gaussian noise; a categorical
-one draws its level from a softmax. The posterior of the target given its blanket follows from the densities.
+The signal of a node is a weighted sum over its parents: a table entry for a categorical parent, a line, bend, hump or
+wave of a continuous one, and, with ``interactions``, a product of two. A continuous node adds Gaussian noise to it; a
+categorical one draws its level from a softmax of it. The posterior of the target given its blanket follows from the
+densities.
 """
 
 from collections.abc import Mapping
@@ -15,8 +16,9 @@ import pandas as pd
 from edfa.data.feature import Feature
 from edfa.data.graph import Graph
 from edfa.data.schema import Schema
+from edfa.data.synthetic import LEVEL_NAMES, check_size
 from edfa.data.table import Table
-from edfa.errors import DataError
+from edfa.errors import DataError, SettingError
 from edfa.typing import Float64Array
 
 __all__ = ["Mechanism", "Mechanisms", "random_mechanisms"]
@@ -33,7 +35,25 @@ SHARPNESS = 1.5  # of a categorical node's softmax
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """How one node comes about. ``scores`` turns each parent into a number: a table of levels, or a shape's name."""
+    """The distribution of one node given its parents.
+
+    Parameters
+    ----------
+    parents
+        The names of the parents.
+    levels
+        The values of a categorical node in the order of their codes; empty for a continuous one.
+    scores
+        What turns each parent's value into a number: for a categorical parent an array with one number a level, for a
+        continuous one a name in ``SHAPES``.
+    weights
+        (parents, outputs): the weight of each parent's number in each output. A categorical node has one output a
+        level, a continuous one a single output.
+    product
+        (outputs,): the weight of the product of the first two parents' numbers.
+    centre, spread
+        (outputs,) and (1,): what is subtracted from the weighted sum, and what it is divided by.
+    """
 
     parents: tuple[str, ...]
     levels: tuple[str, ...]
@@ -43,55 +63,60 @@ class Mechanism:
     centre: Float64Array
     spread: Float64Array
 
-    def pull(self, values: Mapping[str, Float64Array]) -> Float64Array:
-        """What the parents say, one column for each level (or the one number), with mean 0 and a mean variance of 1."""
-        raw = self.raw(values)
-        return (raw - self.centre) / self.spread
+    def signal(self, values: Mapping[str, Float64Array]) -> Float64Array:
+        """The standardised signal, (people, outputs), with mean 0 and a mean variance of 1.
 
-    def raw(self, values: Mapping[str, Float64Array]) -> Float64Array:
-        """The same before standardisation."""
-        told = [
+        ``values`` has an array (people,) for each parent: codes of levels, or numbers.
+        """
+        return (self.unscaled_signal(values) - self.centre) / self.spread
+
+    def unscaled_signal(self, values: Mapping[str, Float64Array]) -> Float64Array:
+        """The weighted sum over the parents before it is standardised, (people, outputs)."""
+        numbers = [
             SHAPES[score](values[p]) if isinstance(score, str) else score[values[p].astype(int)]
             for p, score in zip(self.parents, self.scores, strict=True)
         ]
-        matrix = np.stack(told, axis=1)
-        joint = matrix[:, :1] * matrix[:, 1:2] if len(told) > 1 else np.zeros((len(matrix), 1))
+        matrix = np.stack(numbers, axis=1)
+        joint = matrix[:, :1] * matrix[:, 1:2] if len(numbers) > 1 else np.zeros((len(matrix), 1))
         return np.asarray(matrix @ self.weights + joint * self.product)
 
     def draw(self, values: Mapping[str, Float64Array], n: int, random: np.random.Generator) -> Float64Array:
-        """One value a person, given the parents' values."""
-        pull = self.pull(values) if self.parents else np.zeros((n, max(1, len(self.levels))))
+        """Draw the node's value for each of ``n`` people, (n,), given the parents' values."""
+        signal = self.signal(values) if self.parents else np.zeros((n, max(1, len(self.levels))))
         if not self.levels:
             noise = random.standard_normal(n)
-            return SIGNAL * pull[:, 0] + NOISE * noise if self.parents else noise
-        chances = np.exp(self._log_chances(pull))
-        return np.asarray((random.random((n, 1)) > chances.cumsum(axis=1)[:, :-1]).sum(axis=1), dtype=float)
+            return SIGNAL * signal[:, 0] + NOISE * noise if self.parents else noise
+        probabilities = np.exp(self._log_probabilities(signal))
+        return np.asarray((random.random((n, 1)) > probabilities.cumsum(axis=1)[:, :-1]).sum(axis=1), dtype=float)
 
     def log_density(self, own: Float64Array, values: Mapping[str, Float64Array]) -> Float64Array:
-        """log p(own | parents), up to a constant, one number a person."""
+        """log p(own | parents), (people,), up to a constant; ``own`` holds the node's values, (people,)."""
         if not self.parents:
             return np.zeros(len(own))
-        pull = self.pull(values)
+        signal = self.signal(values)
         if not self.levels:
-            return np.asarray(-0.5 * ((own - SIGNAL * pull[:, 0]) / NOISE) ** 2)
-        return np.asarray(np.take_along_axis(self._log_chances(pull), own.astype(int)[:, None], axis=1)[:, 0])
+            return np.asarray(-0.5 * ((own - SIGNAL * signal[:, 0]) / NOISE) ** 2)
+        return np.asarray(np.take_along_axis(self._log_probabilities(signal), own.astype(int)[:, None], axis=1)[:, 0])
 
     @staticmethod
-    def _log_chances(pull: Float64Array) -> Float64Array:
-        logits = SHARPNESS * pull
+    def _log_probabilities(signal: Float64Array) -> Float64Array:
+        """The logarithm of a categorical node's softmax, (people, levels)."""
+        logits = SHARPNESS * signal
         top = logits.max(axis=1, keepdims=True)
         return np.asarray(logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True)))
 
 
 @dataclass(frozen=True, eq=False)
 class Mechanisms:
-    """A mixed network. ``graph`` knows the blanket and its units; categorical columns hold words.
+    """A network of categorical and continuous nodes.
+
+    ``graph`` knows the target's blanket and its units, ``mechanisms`` has the distribution of each node.
 
     Examples
     --------
-    >>> world = random_mechanisms(nodes=8, seed=3)
-    >>> frame = world.sample(5)
-    >>> world.posterior(frame).sum(axis=1).round(9).tolist()
+    >>> network = random_mechanisms(nodes=8, seed=3)
+    >>> frame = network.sample(5)
+    >>> network.posterior(frame).sum(axis=1).round(9).tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0]
     """
 
@@ -101,11 +126,11 @@ class Mechanisms:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Every node but the target."""
+        """The names of all nodes but the target, in the order of the graph's nodes."""
         return tuple(n for n in self.graph.nodes if n != self.target)
 
     def sample(self, n: int, seed: int = 0) -> pd.DataFrame:
-        """People drawn from the network."""
+        """``n`` people drawn from the network: a column a node, strings or numbers."""
         values = _draw(self.graph, self.mechanisms, n, np.random.default_rng(seed))
         columns: dict[str, Any] = {}
         for node in self.graph.nodes:
@@ -114,32 +139,37 @@ class Mechanisms:
         return pd.DataFrame(columns)
 
     def schema(self) -> Schema:
-        """A card for its samples: every cost 1, nothing sensitive, the last class favourable."""
-        kinds = {n: self.mechanisms[n].levels for n in self.features}
-        features = tuple(Feature(n, "categorical" if lv else "continuous", levels=lv) for n, lv in kinds.items())
+        """The schema of its samples: every cost is 1, nothing is sensitive, the target's last level is favourable."""
+        levels = {n: self.mechanisms[n].levels for n in self.features}
+        features = tuple(Feature(n, "categorical" if lv else "continuous", levels=lv) for n, lv in levels.items())
         classes = self.mechanisms[self.target].levels
         return Schema(features, self.target, classes[-1], classes=classes)
 
     def table(self, n: int, seed: int = 0) -> Table:
-        """A sample as a Table."""
+        """A sample of ``n`` people as a Table."""
         return Table.from_frame(self.sample(n, seed), self.schema(), name="mechanisms", seed=seed)
 
     def posterior(self, frame: pd.DataFrame) -> Float64Array:
-        """P(target | its blanket), exactly. Every member of the blanket must be known; nothing else is read."""
+        """Exact probabilities of the target's levels given its blanket, (people, levels).
+
+        ``frame`` is a sample; every member of the blanket must be known in it, nothing else is read.
+        """
         blanket = self.graph.blanket(self.target)
         if absent := [n for n in blanket if n not in frame or frame[n].isna().any()]:
             raise DataError(f"the exact posterior needs the whole blanket; {absent[0]!r} is not known for everybody")
         values = {n: self._codes(frame[n], n) for n in blanket}
         scores = []
         for code in range(len(self.mechanisms[self.target].levels)):
-            guess = {**values, self.target: np.full(len(frame), float(code))}
+            supposed = {**values, self.target: np.full(len(frame), float(code))}
             family = [self.target, *self.graph.children(self.target)]
-            scores.append(sum((self.mechanisms[n].log_density(guess[n], guess) for n in family), np.zeros(len(frame))))
+            densities = (self.mechanisms[n].log_density(supposed[n], supposed) for n in family)
+            scores.append(sum(densities, np.zeros(len(frame))))
         logs = np.stack(scores, axis=1)
-        likely = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(likely / likely.sum(axis=1, keepdims=True))
+        likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(likelihoods / likelihoods.sum(axis=1, keepdims=True))
 
     def _codes(self, values: pd.Series, node: str) -> Float64Array:
+        """A column of a sample as codes of levels, or numbers, (people,)."""
         levels = self.mechanisms[node].levels
         return pd.Index(levels).get_indexer(pd.Index(values)).astype(float) if levels else values.to_numpy(float)
 
@@ -147,6 +177,7 @@ class Mechanisms:
 def _draw(
     graph: Graph, mechanisms: Mapping[str, Mechanism], n: int, random: np.random.Generator
 ) -> dict[str, Float64Array]:
+    """Values of every node for ``n`` people, (n,) each, drawn in causal order."""
     values: dict[str, Float64Array] = {}
     for node in graph.order:
         values[node] = mechanisms[node].draw(values, n, random)
@@ -162,10 +193,22 @@ def random_mechanisms(
     max_levels: int = 6,
     target: str | None = None,
 ) -> Mechanisms:
-    """A random mixed network; ``interactions`` is the share of many-parent nodes that also get a product term.
+    """A random network of categorical and continuous nodes.
 
-    The target is the categorical node with the largest blanket unless another categorical one is named.
+    Parameters
+    ----------
+    nodes, max_parents, max_levels
+        The number of nodes, and the largest number of parents and of levels (2 to 16) of one.
+    seed
+        Decides everything that is random.
+    interactions
+        The share, 0 to 1, of nodes with several parents that also get the product of two.
+    target
+        A categorical node; if None, the one with the largest blanket.
     """
+    check_size(nodes, max_levels)
+    if not 0 <= interactions <= 1:
+        raise SettingError(f"interactions is a share between 0 and 1, not {interactions}")
     random = np.random.default_rng(seed)
     graph = Graph.random(nodes, random, max_parents)
     categorical = set(random.permutation(graph.nodes)[: (nodes + 1) // 2].tolist())
@@ -177,24 +220,25 @@ def random_mechanisms(
         mechanisms[node] = _standardised(node, graph, mechanisms, seed)
     chosen = target or max(categorical, key=lambda n: (len(graph.blanket(n)), n))
     if chosen not in categorical:
-        raise DataError(f"the target must be categorical, one of {', '.join(sorted(categorical))}, not {chosen!r}")
+        raise SettingError(f"the target must be categorical, one of {', '.join(sorted(categorical))}, not {chosen!r}")
     return Mechanisms(graph, mechanisms, chosen)
 
 
 def _mechanism(
     node: str, graph: Graph, sizes: Mapping[str, int], joint: bool, random: np.random.Generator
 ) -> Mechanism:
+    """A random mechanism for a node, not yet standardised; ``sizes`` are numbers of levels, 0: continuous."""
     parents, outputs = graph.parents[node], max(1, sizes[node])
 
     def weights() -> Float64Array:
-        """One weight a level, spread out: a softmax does not see what all levels have in common."""
+        """One weight for each output, evenly spread: a softmax does not see what all levels have in common."""
         size = random.uniform(0.7, 1.3)
         even = np.linspace(-1.0, 1.0, outputs) if sizes[node] else np.ones(1)
         return np.asarray(size * random.choice([-1.0, 1.0]) * random.permutation(even))
 
     return Mechanism(
         parents=parents,
-        levels=tuple("abcdefghijklmnop"[: sizes[node]]),
+        levels=tuple(LEVEL_NAMES[: sizes[node]]),
         scores=tuple(
             random.permutation(np.linspace(-1.5, 1.5, sizes[p])) if sizes[p] else str(random.choice(list(SHAPES)))
             for p in parents
@@ -207,11 +251,11 @@ def _mechanism(
 
 
 def _standardised(node: str, graph: Graph, mechanisms: Mapping[str, Mechanism], seed: int) -> Mechanism:
-    """The same mechanism with mean and spread of its pull measured once, on a pilot sample."""
+    """A node's mechanism with the centre and spread of its signal measured on a sample of 4,000 people."""
     mechanism = mechanisms[node]
     if not mechanism.parents:
         return mechanism
-    before = graph.ancestors(mechanism.parents)
-    part = Graph({n: graph.parents[n] for n in before})
-    raw = mechanism.raw(_draw(part, mechanisms, 4000, np.random.default_rng(seed)))
+    ancestors = graph.ancestors(mechanism.parents)
+    part = Graph({n: graph.parents[n] for n in ancestors})
+    raw = mechanism.unscaled_signal(_draw(part, mechanisms, 4000, np.random.default_rng(seed)))
     return replace(mechanism, centre=raw.mean(axis=0), spread=np.sqrt(raw.var(axis=0).mean(keepdims=True)))

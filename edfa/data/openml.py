@@ -1,10 +1,9 @@
-"""The data sets that do not travel with the package, fetched from OpenML once and kept in a checked cache.
+"""The data sets that are not part of the package: fetched from OpenML once, and cached with a checksum.
 
 OpenML's copies differ from the cards in spelling: column names in another case, codes as numbers, labels as 0 and 1,
-an income in dollars. ``_translate`` undoes that by the card; whatever still does not fit is an error, not a table.
+an income in dollars. ``_translate`` undoes that; a copy that still does not fit its card is an error.
 """
 
-import hashlib
 import os
 import warnings
 from dataclasses import dataclass, field
@@ -12,9 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from edfa.artifacts import digest, write_text
 from edfa.data.read import read_parquet
 from edfa.data.schema import Schema
-from edfa.data.validate import tidy, to_words
+from edfa.data.validate import to_words, validate_frame
 from edfa.errors import DataError, UnavailableError
 
 __all__ = ["SOURCES", "Source", "cache_folder", "fetch"]
@@ -22,7 +22,11 @@ __all__ = ["SOURCES", "Source", "cache_folder", "fetch"]
 
 @dataclass(frozen=True)
 class Source:
-    """Where OpenML keeps a set, and how its outcome is spelled there."""
+    """A data set at OpenML, and how its outcome is spelled there.
+
+    ``labels`` maps OpenML's labels to the card's classes; with ``above`` the outcome is a number, and its class is 1
+    where the number is larger.
+    """
 
     data_id: int
     labels: dict[str, str] = field(default_factory=dict)
@@ -38,38 +42,43 @@ SOURCES = {
 
 
 def cache_folder() -> Path:
-    """``EDFA_CACHE``, or ``edfa`` in the user's cache folder."""
-    if chosen := os.environ.get("EDFA_CACHE"):
-        return Path(chosen)
+    """The folder of fetched data sets: ``EDFA_CACHE``, or ``edfa`` in the user's cache folder."""
+    if folder := os.environ.get("EDFA_CACHE"):
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edfa"
 
 
 def fetch(name: str, schema: Schema) -> pd.DataFrame:
-    """The set from the cache if it is there and whole, else from OpenML, checked against its card and cached."""
+    """The rows of a data set: from the cache if its checksum is right, else from OpenML, validated and cached.
+
+    Raises
+    ------
+    UnavailableError
+        If OpenML cannot be reached.
+    DataError
+        If OpenML's copy is not the one that ``schema`` describes.
+    """
     path = cache_folder() / f"{name}.parquet"
-    seal = path.with_suffix(".sha256")
-    if path.is_file() and seal.is_file() and _sha256(path) == seal.read_text(encoding="ascii").strip():
+    checksum = path.with_suffix(".sha256")
+    if path.is_file() and checksum.is_file() and digest(path) == checksum.read_text(encoding="utf-8").strip():
         return read_parquet(path)
     frame = _translate(_download(SOURCES[name].data_id), SOURCES[name], schema)
-    tidy(frame, schema)
+    validate_frame(frame, schema)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.tmp")
     frame.to_parquet(partial, index=False)
-    seal.write_text(_sha256(partial), encoding="ascii")
+    write_text(checksum, digest(partial))
     partial.replace(path)
     return frame
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _download(data_id: int) -> pd.DataFrame:
+    """OpenML's frame of a data set; UnavailableError if it cannot be fetched."""
     from sklearn.datasets import fetch_openml
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the retry's own warning; its outcome is said below
+            warnings.simplefilter("ignore")  # scikit-learn warns before it retries; the error below says how it ended
             frame: pd.DataFrame = fetch_openml(
                 data_id=data_id, as_frame=True, parser="auto", n_retries=1, delay=0.2
             ).frame
@@ -81,13 +90,13 @@ def _download(data_id: int) -> pd.DataFrame:
 
 def _translate(frame: pd.DataFrame, source: Source, schema: Schema) -> pd.DataFrame:
     """OpenML's columns and labels in the card's spelling."""
-    plain = {_plain(str(column)): column for column in frame.columns}
-    wanted = [*schema.names, schema.target]
-    if absent := [n for n in wanted if _plain(n) not in plain]:
+    columns = {_normalise(str(column)): column for column in frame.columns}
+    names = [*schema.names, schema.target]
+    if absent := [n for n in names if _normalise(n) not in columns]:
         raise DataError(
             f"OpenML {source.data_id} has no column {absent[0]!r}; its copy is not the one the card describes"
         )
-    renamed = pd.DataFrame({n: frame[plain[_plain(n)]] for n in wanted})
+    renamed = pd.DataFrame({n: frame[columns[_normalise(n)]] for n in names})
     outcome = renamed[schema.target]
     if source.above is not None:
         renamed[schema.target] = (pd.to_numeric(outcome) > source.above).astype(int)
@@ -101,5 +110,6 @@ def _translate(frame: pd.DataFrame, source: Source, schema: Schema) -> pd.DataFr
     return renamed
 
 
-def _plain(name: str) -> str:
+def _normalise(name: str) -> str:
+    """A column's name in lower case, letters and digits only."""
     return "".join(c for c in name.lower() if c.isalnum())

@@ -1,7 +1,6 @@
-"""A batch of partially known people becomes numbers: an empty cell is not known, and a bad one is its row's own error.
+"""Encoding of many partially known people: an empty cell is not known, and a wrong one is an error of its row alone.
 
-One person's facts are checked strictly (``Encoder.encode_person``); here the same border holds for whole files, a
-column at a time, and one bad row does not stop the others.
+The rules are those of ``Encoder.encode_person``, applied to a whole file one column at a time.
 """
 
 from typing import NamedTuple
@@ -20,64 +19,68 @@ __all__ = ["Partial", "encode_partial"]
 
 
 class Partial(NamedTuple):
-    """``X`` with NaN where a fact is not known, and what is wrong with some rows, by their place."""
+    """Encoded facts ``X``, (rows, features), NaN where not known; and error messages by row number."""
 
     X: Float32Array
     errors: dict[int, str]
 
 
 def encode_partial(frame: pd.DataFrame, encoder: Encoder, schema: Schema) -> Partial:
-    """Encode whatever columns of the schema ``frame`` has; others are ignored, what is not there is not known.
+    """Encode the columns of ``frame`` that the schema has; other columns are ignored, absent ones are not known.
 
     A row with a value that cannot be understood is all NaN and has an error, the one ``encode_person`` would raise.
-    The card's words for "not recorded" are facts, where training people had gaps.
+    A string that the card lists as ``missing`` is a known fact, "not recorded", if training rows had gaps.
 
     Examples
     --------
     >>> from edfa import Feature
     >>> schema = Schema((Feature("age", "continuous"), Feature("home", "categorical")), "y", "good")
     >>> encoder = Encoder.fit(pd.DataFrame({"age": [20, 40, 60], "home": ["rent", "own", "rent"]}), schema)
-    >>> told = encode_partial(pd.DataFrame({"age": [40, None, 200], "home": [None, "own", "own"]}), encoder, schema)
-    >>> told.X.tolist(), told.errors
+    >>> people = encode_partial(pd.DataFrame({"age": [40, None, 200], "home": [None, "own", "own"]}), encoder, schema)
+    >>> people.X.tolist(), people.errors
     ([[0.0, nan], [nan, 0.0], [nan, nan]], {2: 'age: 200 is outside 20 to 60, the values learnt from'})
     """
     rows = to_pandas(frame).reset_index(drop=True)
-    there = [name for name in schema.names if name in rows.columns]
-    if not there:
+    present = [name for name in schema.names if name in rows.columns]
+    if not present:
         raise ColumnError(f"the rows have none of the columns {', '.join(schema.names[:5])}, …{hint('', rows.columns)}")
     matrix = np.full((len(rows), len(schema)), np.nan, dtype=np.float32)
     errors: dict[int, str] = {}
-    for name in there:
+    for name in present:
         matrix[:, schema.index(name)] = _column(rows[name], encoder[name], schema, errors)
     matrix[list(errors)] = np.nan
     return Partial(matrix, errors)
 
 
 def _column(values: pd.Series, column: Measure | Levels, schema: Schema, errors: dict[int, str]) -> Float32Array:
-    """One column; what is told of it goes through the strict border, each different value once."""
+    """The codes of one column, (rows,), NaN where not known or wrong; messages are added to ``errors`` by row number.
+
+    Each distinct value goes once through the strict ``encode_one``.
+    """
     missing = values.isin(schema.missing) if schema.missing else pd.Series(False, index=values.index)
-    told = (values.notna() & (values != "")).to_numpy() | missing.to_numpy()
+    known = (values.notna() & (values != "")).to_numpy() | missing.to_numpy()
     codes = np.full(len(values), np.nan, dtype=np.float32)
     if isinstance(column, Measure) and values.dtype.kind in "iuf":
         numbers = values.to_numpy(float)
-        fine = told & (((numbers >= column.low) & (numbers <= column.high)) | np.isin(numbers, _codes(column)))
-        codes[fine] = column.encode(values[fine])
-        told &= ~fine  # what is left is wrong, and the strict border says why
-    place, found = pd.factorize(values.where(~missing, None)[told], use_na_sentinel=False)
-    encoded = np.full(len(found), np.nan, dtype=np.float32)
-    wrong: dict[int, str] = {}
-    for i, value in enumerate(found.tolist()):
+        valid = known & (((numbers >= column.low) & (numbers <= column.high)) | np.isin(numbers, _codes(column)))
+        codes[valid] = column.encode(values[valid])
+        known &= ~valid  # the rest is wrong, and encode_one says why
+    index, distinct = pd.factorize(values.where(~missing, None)[known], use_na_sentinel=False)
+    encoded = np.full(len(distinct), np.nan, dtype=np.float32)
+    messages: dict[int, str] = {}
+    for i, value in enumerate(distinct.tolist()):
         try:
             encoded[i] = column.encode_one(value)
         except FactError as error:
-            wrong[i] = str(error)
-    rows = np.flatnonzero(told)
-    codes[rows] = encoded[place]
-    for row, kind in zip(rows.tolist(), place.tolist(), strict=True) if wrong else ():
-        if kind in wrong:
-            errors.setdefault(row, wrong[kind])
+            messages[i] = str(error)
+    rows = np.flatnonzero(known)
+    codes[rows] = encoded[index]
+    for row, i in zip(rows.tolist(), index.tolist(), strict=True) if messages else ():
+        if i in messages:
+            errors.setdefault(row, messages[i])
     return codes
 
 
 def _codes(column: Measure) -> list[float]:
+    """The numbers among a feature's states."""
     return [state for state in column.states if state is not None]

@@ -1,4 +1,4 @@
-"""CSV and Parquet files as frames; a file that cannot be read is an error that says how to help it."""
+"""Reading of CSV and Parquet files; the error for a file that cannot be read says what to do."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ __all__ = ["existing", "read_csv", "read_frame", "read_parquet"]
 
 
 def read_frame(path: str | Path) -> pd.DataFrame:
-    """A CSV (also compressed) or Parquet file, told apart by its name."""
+    """The rows of a CSV (also compressed) or Parquet file, which of them is decided by the file's name."""
     suffixes = [s.lower() for s in Path(path).suffixes]
     if ".csv" in suffixes:
         return read_csv(path)
@@ -20,7 +20,10 @@ def read_frame(path: str | Path) -> pd.DataFrame:
 
 
 def read_csv(path: str | Path, encoding: str = "utf-8-sig", separator: str = ",") -> pd.DataFrame:
-    """A CSV file. Only empty cells are null: ``NA`` or ``None`` may be a level, the card says what means missing."""
+    """The rows of a CSV file.
+
+    Only empty cells become null: ``NA`` or ``None`` may be a level, a card's ``missing`` lists what is not.
+    """
     path = existing(path)
     try:
         header = pd.read_csv(
@@ -47,7 +50,7 @@ def read_csv(path: str | Path, encoding: str = "utf-8-sig", separator: str = ","
 
 
 def read_parquet(path: str | Path) -> pd.DataFrame:
-    """A Parquet file."""
+    """The rows of a Parquet file."""
     import pyarrow as pa
 
     path = existing(path)
@@ -58,7 +61,7 @@ def read_parquet(path: str | Path) -> pd.DataFrame:
 
 
 def existing(path: str | Path) -> Path:
-    """A file that is there, or an error that names one beside it."""
+    """``path`` if there is such a file; else UnreadableError with the most similar name in its folder."""
     path = Path(path)
     if not path.is_file():
         beside = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []

@@ -1,4 +1,4 @@
-"""What is known about each feature: its kind, its price, and how a person can change it.
+"""The schema of a table: its features with their kinds, prices and directions of change, and its outcome.
 
 A schema is read from and written to a *card*, a TOML file that a person can read and edit.
 """
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edfa.artifacts import write_text
 from edfa.data.feature import Feature
-from edfa.data.toml import toml_item, toml_key
 from edfa.errors import SchemaError, UnknownNameError, UnreadableError, did_you_mean, hint
-from edfa.parsing import checked
+from edfa.parsing import parse
+from edfa.typing import Float64Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,8 +39,25 @@ class Target:
 class Schema:
     """The features of a table, its outcome, and which outcome is favourable.
 
-    ``classes`` gives the order of the class codes (left out: two classes in sorted order); ``merge`` renames raw
-    labels, several to one class if need be; ``missing`` lists words that mean "not recorded".
+    Parameters
+    ----------
+    features
+        The features in the order of the encoded matrix' columns.
+    target, favourable
+        The outcome's column, and the class a person would want.
+    classes
+        The classes in the order of their codes. If empty, a Table takes the two that occur, sorted.
+    merge
+        Raw label to class, for outcomes with several labels a class; every label that occurs must be in it.
+    missing
+        Strings that mean "not recorded", such as ``("?", "NA")``.
+    title, source, notes
+        For people: the name of the data set, where it comes from, and what to know about it.
+
+    Raises
+    ------
+    SchemaError
+        If two of these contradict each other.
 
     Examples
     --------
@@ -66,9 +84,9 @@ class Schema:
             raise SchemaError(f"features.{twice[0]}: is described twice")
         if self.target in names:
             raise SchemaError(f"target.name: {self.target!r} is also a feature")
-        known = self.classes or tuple(dict.fromkeys(self.merge.values()))
-        if known and self.favourable not in known:
-            raise SchemaError(f"target.favourable: no class {self.favourable!r}{hint(self.favourable, known)}")
+        classes = self.classes or tuple(dict.fromkeys(self.merge.values()))
+        if classes and self.favourable not in classes:
+            raise SchemaError(f"target.favourable: no class {self.favourable!r}{hint(self.favourable, classes)}")
         if self.classes and len(set(self.classes)) < max(2, len(self.classes)):
             raise SchemaError(f"target.classes: two or more different classes are needed, not {list(self.classes)}")
         if stray := [c for c in self.merge.values() if self.classes and c not in self.classes]:
@@ -84,7 +102,7 @@ class Schema:
         return self.features[self.index(name)]
 
     def index(self, name: str) -> int:
-        """The column of a feature."""
+        """The position of a feature, which is its column in the encoded matrix."""
         try:
             return self._positions[name]
         except KeyError:
@@ -96,30 +114,30 @@ class Schema:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The features' names, in order."""
+        """The names of the features, in order."""
         return tuple(f.name for f in self.features)
 
     @property
     def start(self) -> tuple[str, ...]:
-        """What is known before the first question."""
+        """The names of the features that are known before the first question."""
         return tuple(f.name for f in self.features if f.start)
 
     @property
     def sensitive(self) -> tuple[str, ...]:
-        """What must never be offered as a change."""
+        """The names of the features that must never be offered as a change."""
         return tuple(f.name for f in self.features if f.sensitive)
 
     @property
-    def costs(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """The price of each feature, in order."""
+    def costs(self) -> Float64Array:
+        """The price of each feature, (features,)."""
         return np.array([f.cost for f in self.features])
 
     def with_classes(self, classes: tuple[str, ...]) -> "Schema":
-        """The same schema with its classes spelled out."""
+        """A copy of this schema with these classes, in the order of their codes."""
         return replace(self, classes=classes)
 
     def frame(self) -> "pd.DataFrame":
-        """One row a feature, as a table."""
+        """A data frame with one row a feature, indexed by name, and its keys as columns (without levels and codes)."""
         import pandas as pd
 
         keys = [f.name for f in fields(Feature) if f.name not in ("levels", "codes")]
@@ -130,53 +148,89 @@ class Schema:
         return str(self.frame().to_html(na_rep=""))
 
     def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
+        """The schema as JSON; ``from_json`` makes an equal one of it."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Schema":
-        """Read what ``to_json`` wrote."""
+        """The schema that ``to_json`` wrote."""
         values = json.loads(text)
-        features = tuple(checked(Feature, f, f"features.{i}") for i, f in enumerate(values.pop("features")))
-        return checked(cls, values | {"features": features}, "schema")
+        features = tuple(parse(Feature, f, f"features.{i}") for i, f in enumerate(values.pop("features")))
+        return parse(cls, values | {"features": features}, "schema")
 
     def to_toml(self, remarks: Mapping[str, str] | None = None) -> str:
-        """As a card. ``remarks`` are written as comments above the feature they are keyed by."""
-        head = {"title": self.title, "source": self.source, "notes": self.notes, "missing": self.missing}
-        lines = [toml_item(key, value) for key, value in head.items() if value]
-        outcome = {
-            "name": self.target,
-            "favourable": self.favourable,
-            "classes": self.classes,
-            "merge": self.merge,
-        }
-        lines += ["", "[target]", *_remark(remarks, self.target)]
-        lines += [toml_item(key, value) for key, value in outcome.items() if value]
-        for feature in self.features:
-            lines += ["", *_remark(remarks, feature.name), f"[features.{toml_key(feature.name)}]"]
-            lines += [toml_item(k, v) for k, v in _said(feature).items()]
-        return "\n".join(lines).lstrip("\n") + "\n"
+        """The text of a new card.
+
+        ``remarks`` are written as comments above the section of the feature, or the target, they are keyed by.
+        """
+        from edfa.data.card import render_card  # tomlkit is needed only where a card is written
+
+        return render_card(self, remarks or {})
+
+    def update_toml(self, text: str) -> str:
+        """The text of an existing card, changed to describe this schema; comments, order and layout are kept.
+
+        Parameters
+        ----------
+        text
+            The card as it is. Its features are matched by name: those that are not in this schema are taken out
+            together with the comments directly above them, new ones become sections at their position.
+
+        Raises
+        ------
+        SchemaError
+            If ``text`` is not a valid card.
+
+        Examples
+        --------
+        >>> card = '''
+        ... [target]
+        ... name = "class"
+        ... favourable = "good"
+        ...
+        ... [features.age]
+        ... kind = "continuous"
+        ... cost = 2  # agreed in May
+        ... '''
+        >>> schema = Schema.from_toml(card)
+        >>> changed = replace(schema, features=(replace(schema["age"], cost=3),))
+        >>> changed.update_toml(card).splitlines()[-1]
+        'cost = 3  # agreed in May'
+        """
+        from tomlkit.exceptions import TOMLKitError
+
+        from edfa.data.card import update_card
+
+        old = Schema.from_toml(text)
+        try:
+            updated = update_card(text, old, self)
+            faithful = Schema.from_toml(updated) == self
+        except (SchemaError, TOMLKitError):
+            faithful = False
+        if not faithful:
+            raise SchemaError("the layout of this card cannot be kept; to_toml writes a new one")
+        return updated
 
     @classmethod
     def from_toml(cls, text: str, where: str = "") -> "Schema":
-        """Read a card. Errors name the key, prefixed by ``where``."""
+        """The schema that the text of a card describes; ``where`` is put before the key in error messages."""
         prefix = f"{where}: " if where else ""
         try:
             card = tomllib.loads(text)
-            target = checked(Target, _section(card, "target"), "target")
+            target = parse(Target, _section(card, "target"), "target")
             sections = _section(card, "features")
             features = tuple(
-                checked(Feature, {**_section(sections, name, "features."), "name": name}, f"features.{name}")
+                parse(Feature, {**_section(sections, name, "features."), "name": name}, f"features.{name}")
                 for name in sections
             )
-            outcome = {
+            values = {
                 "target": target.name,
                 "favourable": str(target.favourable),
                 "classes": tuple(str(c) for c in target.classes),
                 "merge": target.merge,
             }
-            rest = {key: value for key, value in card.items() if key not in ("target", "features")}
-            return checked(cls, rest | outcome | {"features": features}, "")
+            top = {key: value for key, value in card.items() if key not in ("target", "features")}
+            return parse(cls, top | values | {"features": features}, "")
         except tomllib.TOMLDecodeError as error:
             raise SchemaError(f"{prefix}not a TOML file: {error}") from None
         except SchemaError as error:
@@ -184,7 +238,7 @@ class Schema:
 
     @classmethod
     def read(cls, path: str | Path) -> "Schema":
-        """Read a card from a file."""
+        """The schema that a card, a TOML file in UTF-8, describes."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -192,23 +246,21 @@ class Schema:
         return cls.from_toml(text, where=Path(path).name)
 
     def write(self, path: str | Path) -> None:
-        """Write the card to a file."""
-        Path(path).write_text(self.to_toml(), encoding="utf-8")
+        """Write the card to a file, whole or not at all.
 
-
-def _said(feature: Feature) -> dict[str, Any]:
-    """What a card needs to say: kind and cost always, the rest where it differs from the default."""
-    plain = Feature(feature.name, feature.kind, levels=feature.levels)
-    values = {f.name: getattr(feature, f.name) for f in fields(Feature) if f.name not in ("name",)}
-    always = ("kind", "cost", "levels") if feature.levels else ("kind", "cost")
-    return {k: v for k, v in values.items() if k in always or v != getattr(plain, k)}
-
-
-def _remark(remarks: Mapping[str, str] | None, name: str) -> list[str]:
-    return [f"# {line}" for line in (remarks or {}).get(name, "").splitlines()]
+        If the file is a card already it is updated: its comments, order and layout are kept. Any other file is
+        replaced.
+        """
+        path = Path(path)
+        try:
+            text = self.update_toml(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, SchemaError):  # there is no file, or it is no card
+            text = self.to_toml()
+        write_text(path, text)
 
 
 def _section(card: Mapping[str, Any], name: str, prefix: str = "") -> Mapping[str, Any]:
+    """The mapping under ``name``; ``prefix`` is the path of ``card`` in the file, for error messages."""
     if name not in card:
         raise SchemaError(f"{name}: the card has no [{name}] section{did_you_mean(name, card)}")
     section = card[name]

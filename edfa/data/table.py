@@ -1,4 +1,4 @@
-"""Rows with their schema, split into train, calibration and test by a seed."""
+"""Tables: rows with their schema, split into train, calibration and test by a seed."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,8 +12,8 @@ from edfa.data.encode import Encoder
 from edfa.data.feature import Feature
 from edfa.data.read import read_csv, read_parquet
 from edfa.data.schema import Schema
-from edfa.data.validate import find_classes, tidy, to_pandas
-from edfa.errors import DataError, EmptyTableError
+from edfa.data.validate import find_classes, to_pandas, validate_frame
+from edfa.errors import DataError, EmptyTableError, SettingError
 from edfa.typing import Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Table"]
@@ -24,10 +24,25 @@ PARTS: tuple[Part, ...] = ("train", "calibration", "test")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """People, one row each. Made by ``from_frame``, ``from_csv``, ``from_parquet`` or ``edfa.load``.
+    """People, one row each, with their schema. Made by ``from_frame``, ``from_csv``, ``from_parquet`` or ``edfa.load``.
 
     ``train``, ``calibration`` and ``test`` are Tables too; all share one encoder, fitted on the training part
     alone. The split is stratified by outcome and depends on the seed and nothing else.
+
+    Parameters
+    ----------
+    frame
+        The validated rows: the schema's features in order, and the outcome last.
+    schema
+        The features and the outcome, with its classes.
+    name, seed, shares
+        As in ``from_frame``.
+    part
+        Which part of a split this is; ``"all"`` for a whole table.
+    fitted
+        The encoder of a part; None for a whole table, which takes that of its training part.
+    origin
+        The whole table of a part; None for a whole table.
 
     Examples
     --------
@@ -50,7 +65,7 @@ class Table:
 
     def __post_init__(self) -> None:
         if min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-9 or len(self.shares) != 3 or self.shares[0] == 0:
-            raise DataError(f"shares must be three parts of 1 with a training part, not {self.shares}")
+            raise SettingError(f"shares must be three parts of 1 with a training part, not {self.shares}")
 
     @classmethod
     def from_frame(
@@ -63,13 +78,32 @@ class Table:
         shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
         cap: int | None = None,
     ) -> Self:
-        """From a pandas, polars or pyarrow frame, and a schema or the path of its card.
+        """Make a table from a data frame, validated against a schema.
 
-        ``shares`` are those of train, calibration and test; ``cap`` keeps at most that many rows, drawn in the
-        classes' proportions.
+        Parameters
+        ----------
+        frame
+            A pandas, polars or pyarrow frame, one row a person. Columns that the schema does not name are left out.
+        schema
+            A schema, or the path of its card.
+        name
+            The name of the table, for people.
+        seed
+            Decides the split, and which rows a cap keeps.
+        shares
+            The shares of train, calibration and test, which add up to 1; train's is not 0.
+        cap
+            The largest number of rows; more are thinned out at random, in the classes' proportions. None: no limit.
+
+        Raises
+        ------
+        DataError
+            If the frame does not fit the schema; the subclass and the message say how.
+        SettingError
+            If the shares are not three parts of 1, or the cap is too small for three rows of each class.
         """
         schema = schema if isinstance(schema, Schema) else Schema.read(schema)
-        rows = tidy(to_pandas(frame), schema)
+        rows = validate_frame(to_pandas(frame), schema)
         schema = schema.with_classes(find_classes(rows[schema.target], schema))
         table = cls(rows, schema, name, seed, shares)
         return table if cap is None or cap >= len(rows) else table._capped(cap)
@@ -82,16 +116,30 @@ class Table:
         *,
         encoding: str = "utf-8-sig",
         separator: str = ",",
-        **options: Any,
+        name: str | None = None,
+        seed: int = 0,
+        shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
+        cap: int | None = None,
     ) -> Self:
-        """From a CSV file; options as in ``from_frame``."""
+        """Make a table from a CSV file; the name is the file's unless given, the rest is as in ``from_frame``."""
         frame = read_csv(path, encoding, separator)
-        return cls.from_frame(frame, schema, **{"name": Path(path).stem, **options})
+        name = Path(path).stem if name is None else name
+        return cls.from_frame(frame, schema, name=name, seed=seed, shares=shares, cap=cap)
 
     @classmethod
-    def from_parquet(cls, path: str | Path, schema: Schema | str | Path, **options: Any) -> Self:
-        """From a Parquet file; options as in ``from_frame``."""
-        return cls.from_frame(read_parquet(path), schema, **{"name": Path(path).stem, **options})
+    def from_parquet(
+        cls,
+        path: str | Path,
+        schema: Schema | str | Path,
+        *,
+        name: str | None = None,
+        seed: int = 0,
+        shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
+        cap: int | None = None,
+    ) -> Self:
+        """Make a table from a Parquet file; the name is the file's unless given, the rest is as in ``from_frame``."""
+        name = Path(path).stem if name is None else name
+        return cls.from_frame(read_parquet(path), schema, name=name, seed=seed, shares=shares, cap=cap)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -107,57 +155,59 @@ class Table:
 
     @cached_property
     def X(self) -> Float32Array:  # noqa: N802  (the name every estimator uses)
-        """The features as numbers, without NaN; see ``edfa.data.encode``."""
+        """The encoded features, (people, features), without NaN; see ``edfa.data.encode``."""
         return self.encoder.encode(self.frame)
 
     @cached_property
     def y(self) -> Int64Array:
-        """The outcome as the position of its class in ``schema.classes``."""
+        """The outcomes, (people,), each as the position of its class in ``schema.classes``."""
         return pd.Index(self.schema.classes).get_indexer(pd.Index(self.frame[self.schema.target])).astype(np.int64)
 
     @cached_property
     def encoder(self) -> Encoder:
-        """Fitted on the training part, whichever part this is."""
+        """The encoder, fitted on the training part whichever part this is."""
         return self.fitted or self.train.encoder
 
     @cached_property
     def train(self) -> "Table":
-        """What may be learnt from."""
+        """The part that models, blankets and searchers learn from."""
         return self._take("train")
 
     @property
     def reference(self) -> "Table":
-        """The training part, whichever part this is."""
+        """The training part of the whole table, whichever part this is."""
         return self if self.part == "train" else (self.origin or self).train
 
     @cached_property
     def calibration(self) -> "Table":
-        """What certificates are made on."""
+        """The part that certificates are made on."""
         return self._take("calibration")
 
     @cached_property
     def test(self) -> "Table":
-        """What results are told on."""
+        """The part that results are reported on."""
         return self._take("test")
 
     def split(self, seed: int, shares: tuple[float, float, float] | None = None) -> "Table":
-        """The same rows, split anew."""
+        """The same rows with another split; ``shares`` stay as they are if None."""
         self._check_whole()
         return Table(self.frame, self.schema, self.name, seed, shares or self.shares)
 
     def describe(self) -> pd.DataFrame:
-        """One row a feature: what the card says, and what the rows show."""
+        """A data frame with one row a feature: keys of the card, the share of missing values, and what values occur."""
         card = self.schema.frame()[["kind", "cost", "start", "sensitive", "change", "unit"]]
-        seen = self.frame[list(self.schema.names)]
+        rows = self.frame[list(self.schema.names)]
         return card.assign(
-            missing=seen.isna().mean(), distinct=seen.nunique(), values=[_values(seen[f.name], f) for f in self.schema]
+            missing=rows.isna().mean(), distinct=rows.nunique(), values=[_values(rows[f.name], f) for f in self.schema]
         )
 
     def _check_whole(self) -> None:
+        """Raise DataError if this is a part of a split."""
         if self.part != "all":
             raise DataError(f"this is the {self.part} part of {self.name!r} already; split the whole table")
 
     def _take(self, part: Part) -> "Table":
+        """One part of the split as a Table; EmptyTableError if it has no rows."""
         self._check_whole()
         if not len(rows := self._rows[part]):
             raise EmptyTableError(
@@ -169,32 +219,33 @@ class Table:
 
     @cached_property
     def _rows(self) -> dict[Part, IntArray]:
-        """The row numbers of each part, in their order in the table."""
+        """The row numbers of each part, ascending."""
         random = np.random.default_rng(self.seed)
         parts: list[list[IntArray]] = [[], [], []]
         for code in range(len(self.schema.classes)):
             members = random.permutation(np.flatnonzero(self.y == code))
             ends = np.cumsum(_allocate(len(members), np.array(self.shares)))
-            for rows, chosen in zip(parts, np.split(members, ends[:-1]), strict=True):
-                rows.append(chosen)
+            for rows, members_of_part in zip(parts, np.split(members, ends[:-1]), strict=True):
+                rows.append(members_of_part)
         return {part: np.sort(np.concatenate(rows)) for part, rows in zip(PARTS, parts, strict=True)}
 
     def _capped(self, cap: int) -> Self:
+        """A table of ``cap`` of these rows, drawn at random in the classes' proportions."""
         counts = np.bincount(self.y, minlength=len(self.schema.classes))
         if cap < 3 * len(counts):
-            raise DataError(f"a cap of {cap} rows cannot hold three of each of the {len(counts)} classes")
-        keep = _allocate(cap, counts / counts.sum())
+            raise SettingError(f"a cap of {cap} rows cannot hold three of each of the {len(counts)} classes")
+        sizes = _allocate(cap, counts / counts.sum())
         random = np.random.default_rng(self.seed)
-        drawn = [random.permutation(np.flatnonzero(self.y == c))[:k] for c, k in enumerate(keep)]
-        return replace(self, frame=self.frame.iloc[np.sort(np.concatenate(drawn))].reset_index(drop=True))
+        rows = [random.permutation(np.flatnonzero(self.y == code))[:size] for code, size in enumerate(sizes)]
+        return replace(self, frame=self.frame.iloc[np.sort(np.concatenate(rows))].reset_index(drop=True))
 
 
 def _allocate(total: int, shares: Float64Array) -> Int64Array:
-    """Whole numbers in proportion that add up to the total, none zero whose share is not."""
+    """Whole numbers in proportion to ``shares``, (parts,), that add up to ``total``; 0 only where the share is 0."""
     exact = total * shares
     counts = np.floor(exact).astype(np.int64)
-    rest = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
-    counts[rest] += 1
+    largest_remainders = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
+    counts[largest_remainders] += 1
     for i in np.flatnonzero((counts == 0) & (shares > 0)):
         counts[counts.argmax()] -= 1
         counts[i] += 1
@@ -202,7 +253,7 @@ def _allocate(total: int, shares: Float64Array) -> Int64Array:
 
 
 def _values(column: pd.Series, feature: Feature) -> str:
-    """What a column holds, in a few words."""
+    """The range of a column of numbers, or the most frequent values of one of strings, for people."""
     if not feature.words:
         known = column[~column.isin([float(code) for code in feature.codes])] if feature.codes else column
         return f"{known.min():,.10g} to {known.max():,.10g}"

@@ -1,7 +1,7 @@
-"""A frame as people bring it becomes a frame as the schema describes it, or an error that says why not.
+"""Validation of a data frame against a schema.
 
-After this border a continuous column holds finite numbers or null, a column of words holds strings or null, and the
-outcome holds one of the classes in every row. Null means "not recorded"; "not acquired" does not exist here yet.
+A validated frame has the schema's columns: numbers are finite or null, words are strings or null, and the outcome is
+one of the classes in every row. Null means "not recorded"; "not acquired" does not exist at this stage.
 """
 
 from typing import Any
@@ -12,11 +12,19 @@ import pandas as pd
 from edfa.data.schema import Feature, Schema
 from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, hint
 
-__all__ = ["as_words", "check_columns", "find_classes", "tidy", "tidy_features", "to_pandas", "to_words"]
+__all__ = [
+    "as_words",
+    "check_columns",
+    "find_classes",
+    "to_pandas",
+    "to_words",
+    "validate_features",
+    "validate_frame",
+]
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:
-    """A pandas frame from a pandas, polars or pyarrow one."""
+    """A pandas, polars or pyarrow frame as a pandas frame (a pandas frame is not copied)."""
     if isinstance(frame, pd.DataFrame):
         return frame
     import narwhals as nw
@@ -28,84 +36,95 @@ def to_pandas(frame: Any) -> pd.DataFrame:
         raise DataError(f"a data frame is needed (pandas, polars or pyarrow), not {type(frame).__name__}") from None
 
 
-def tidy(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """The schema's columns in the schema's order, each in the form its kind asks for, the outcome last."""
+def validate_frame(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """A copy of the schema's columns, in its order, converted to the type of each kind; the outcome comes last.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, doubled or holds something its kind does not allow, or there are no rows.
+    """
     check_columns(frame, [*schema.names, schema.target])
-    outcome = _tidy_target(_blank(frame[schema.target], schema), schema)
-    return tidy_features(frame, schema).assign(**{schema.target: outcome.to_numpy()})
+    outcome = _validate_target(_mask_missing(frame[schema.target], schema), schema)
+    return validate_features(frame, schema).assign(**{schema.target: outcome.to_numpy()})
 
 
-def tidy_features(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """The same without the outcome, for people of whom none is known."""
+def validate_features(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Like ``validate_frame``, for a frame without the outcome's column."""
     check_columns(frame, list(schema.names))
-    columns = {f.name: _tidy_feature(_blank(frame[f.name], schema), f) for f in schema.features}
+    columns = {f.name: _validate_feature(_mask_missing(frame[f.name], schema), f) for f in schema.features}
     return pd.DataFrame(columns).reset_index(drop=True)
 
 
-def check_columns(frame: pd.DataFrame, wanted: list[str]) -> None:
-    """Columns are named once, the wanted ones are there, and there is at least one row."""
+def check_columns(frame: pd.DataFrame, required: list[str]) -> None:
+    """Raise DataError unless column names are unique, the required ones are present, and there is a row."""
     names = [str(c) for c in frame.columns]
     if twice := sorted({n for n in names if names.count(n) > 1}):
         raise ColumnError(f"column {twice[0]!r} appears {names.count(twice[0])} times")
-    if absent := [n for n in wanted if n not in set(names)]:
+    if absent := [n for n in required if n not in set(names)]:
         raise ColumnError(f"the table has no column {absent[0]!r}{hint(absent[0], names)}")
     if len(frame) == 0:
         raise EmptyTableError("the table has columns but no rows")
 
 
 def find_classes(outcome: pd.Series, schema: Schema) -> tuple[str, ...]:
-    """The classes in the order of their codes: as the card lists them, else the two that occur, sorted."""
-    found = sorted(outcome.unique())
+    """The classes in the order of their codes: as the card lists them, else the two that occur, sorted.
+
+    TargetError if ``outcome``, (rows,), has a class the card does not know, lacks the favourable one, has more than two
+    that the card does not list, or fewer than three rows of one: each part of a split needs one.
+    """
+    classes = sorted(outcome.unique())
     if schema.classes:
-        if stray := [c for c in found if c not in schema.classes]:
+        if stray := [c for c in classes if c not in schema.classes]:
             raise TargetError(
                 f"target {schema.target!r}: the card knows no class {stray[0]!r}{hint(stray[0], schema.classes)}"
             )
-        found = list(schema.classes)
-    elif len(found) > 2:
-        shown = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
+        classes = list(schema.classes)
+    elif len(classes) > 2:
+        shown = ", ".join(classes[:5]) + (", …" if len(classes) > 5 else "")
         raise TargetError(
-            f"target {schema.target!r} has {len(found)} classes ({shown}) where two are needed; "
+            f"target {schema.target!r} has {len(classes)} classes ({shown}) where two are needed; "
             "merge them in the card, or list them as classes to allow more"
         )
     counts = outcome.value_counts()
     if len(counts) < 2:
         raise TargetError(f"target {schema.target!r} is constant: every row is {counts.index[0]!r}")
-    if schema.favourable not in found:
-        near = hint(schema.favourable, found)
+    if schema.favourable not in classes:
+        near = hint(schema.favourable, classes)
         raise TargetError(f"target {schema.target!r} never is {schema.favourable!r}, the favourable class{near}")
-    if few := [c for c in found if counts.get(c, 0) < 3]:
+    if few := [c for c in classes if counts.get(c, 0) < 3]:
         rows = int(counts.get(few[0], 0))
         raise TargetError(
             f"class {few[0]!r} of {schema.target!r}: three rows are needed, one for each part, not {rows}"
         )
-    return tuple(found)
+    return tuple(classes)
 
 
 def to_words(values: pd.Series) -> pd.Series:
-    """Values as the words a person would use: 1.0 and 1 are both ``"1"``; nulls stay null."""
+    """A column's values as strings, (rows,): 1.0 and 1 are both ``"1"``; nulls stay null."""
     if isinstance(values.dtype, pd.StringDtype):
         return values.astype("str")
-    codes, found = pd.factorize(values)  # a few words for many rows
-    words = pd.array(as_words(found), dtype="str").take(codes, allow_fill=True)
+    codes, distinct = pd.factorize(values)  # convert each distinct value once
+    words = pd.array(as_words(distinct), dtype="str").take(codes, allow_fill=True)
     return pd.Series(words, index=values.index, name=values.name)
 
 
-def as_words(found: Any) -> list[str]:
-    """Each of some different values in words."""
-    if found.dtype.kind == "f" and (found == np.floor(found)).all() and (np.abs(found) < 2**53).all():
-        found = found.astype(np.int64)
-    return [str(value) for value in found.tolist()]
+def as_words(values: Any) -> list[str]:
+    """An array of values without nulls as strings; floats that are all whole are written without a point."""
+    if values.dtype.kind == "f" and (values == np.floor(values)).all() and (np.abs(values) < 2**53).all():
+        values = values.astype(np.int64)
+    return [str(value) for value in values.tolist()]
 
 
-def _blank(values: pd.Series, schema: Schema) -> pd.Series:
-    """The same column with the card's words for "not recorded" turned into nulls."""
+def _mask_missing(values: pd.Series, schema: Schema) -> pd.Series:
+    """A column with the strings that the card lists as missing replaced by nulls."""
     if not schema.missing or pd.api.types.is_numeric_dtype(values.dtype):
         return values
     return values.mask(values.isin(schema.missing))
 
 
-def _tidy_target(values: pd.Series, schema: Schema) -> pd.Series:
+def _validate_target(values: pd.Series, schema: Schema) -> pd.Series:
+    """The outcome as strings, merged as the card says; TargetError for gaps and labels the card does not merge."""
     if gaps := int(values.isna().sum()):
         raise TargetError(
             f"target {schema.target!r} is missing in {gaps} of {len(values)} rows; drop them or find their outcome"
@@ -120,17 +139,19 @@ def _tidy_target(values: pd.Series, schema: Schema) -> pd.Series:
     return words
 
 
-def _tidy_feature(values: pd.Series, feature: Feature) -> pd.Series:
+def _validate_feature(values: pd.Series, feature: Feature) -> pd.Series:
+    """A feature's column as strings or numbers, its levels checked."""
     _check_scalars(values, feature.name)
     if values.isna().all():
         raise ColumnError(f"column {feature.name!r} has no value in any row; leave it out of the card")
-    tidied = to_words(values) if feature.words else _to_numbers(values, feature)
+    converted = to_words(values) if feature.words else _to_numbers(values, feature)
     if feature.levels:
-        _check_levels(tidied, feature)
-    return tidied
+        _check_levels(converted, feature)
+    return converted
 
 
 def _check_scalars(values: pd.Series, name: str) -> None:
+    """Raise ColumnError for dates, and for cells that hold a list or another collection."""
     if isinstance(values.dtype, pd.DatetimeTZDtype) or values.dtype.kind in "mM":
         raise ColumnError(f"column {name!r} holds dates; turn them into a number, such as days until today")
     if values.dtype == object:
@@ -143,6 +164,7 @@ def _check_scalars(values: pd.Series, name: str) -> None:
 
 
 def _to_numbers(values: pd.Series, feature: Feature) -> pd.Series:
+    """A column as int64 or float64; ColumnError for a cell that is no number, or infinite."""
     numbers = values if values.dtype.kind in "iuf" else pd.to_numeric(values, errors="coerce")
     if numbers is not values:
         bad = np.flatnonzero(numbers.isna() & values.notna())
@@ -157,6 +179,7 @@ def _to_numbers(values: pd.Series, feature: Feature) -> pd.Series:
 
 
 def _check_levels(values: pd.Series, feature: Feature) -> None:
+    """Raise ColumnError for a value that is not among the card's levels or codes."""
     known = [str(v) for v in feature.levels] if feature.words else [*feature.levels, *map(float, feature.codes)]
     stray = ~values.isin(known) & values.notna()
     if stray.any():

@@ -46,11 +46,11 @@ class Person:
     def _repr_html_(self) -> str:
         rows = [
             ("can turn the decision", [f"{n} ({a:.0%} of values)" for n, a in self.counterfactual.items()]),
-            ("not yet", [f"{n} ({reason})" for n, reason in self.semifactual.items()]),
+            ("not yet", [f"{n} ({why.replace('_', ' ')})" for n, why in self.semifactual.items()]),
             ("never matters", [n for n in self.alterfactual if n not in self.violations]),
             ("outside the blanket, yet turns it", [f"{n} ({a:.0%})" for n, a in self.violations.items()]),
         ]
-        return html.shown(html.pairs((part, ", ".join(names) or "-") for part, names in rows))
+        return html.fragment(html.definition_table((part, ", ".join(names) or "-") for part, names in rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ class Partition:
         broken = {n: int(k) for n, k in zip(self.names, self.violations.sum(axis=0), strict=True) if k}
         if broken:
             told.append(html.paragraph("Yet it turned decisions:", ", ".join(f"{n} ({k})" for n, k in broken.items())))
-        return html.shown(html.grid(head, rows, f"The partition in {len(self):,} states of people"), *told)
+        return html.fragment(html.table(head, rows, f"The partition in {len(self):,} states of people"), *told)
 
 
 def members(names: tuple[str, ...], blanket: Blanket | None) -> BoolArray:

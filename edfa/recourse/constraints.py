@@ -8,7 +8,7 @@ from typing import Any, Literal
 from edfa.data.feature import Feature
 from edfa.data.schema import Schema
 from edfa.errors import SchemaError
-from edfa.parsing import checked
+from edfa.parsing import parse
 
 __all__ = ["Constraints", "Reading"]
 
@@ -138,4 +138,4 @@ class Constraints:
         """Read what ``to_json`` wrote."""
         values: dict[str, Any] = json.loads(text)
         values.pop("version")
-        return checked(cls, values, "constraints")
+        return parse(cls, values, "constraints")

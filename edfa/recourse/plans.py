@@ -193,4 +193,4 @@ class Plans:
             for p, _ in zip(self, range(SHOWN), strict=False)
         ]
         more = f", of which {SHOWN} are shown" if len(self) > SHOWN else ""
-        return html.shown(html.grid(head, rows, f"{repr(self)[1:-1]}{more}"))
+        return html.fragment(html.table(head, rows, f"{repr(self)[1:-1]}{more}"))

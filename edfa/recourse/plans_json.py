@@ -10,7 +10,7 @@ from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import UnreadableError
-from edfa.parsing import checked
+from edfa.parsing import parse
 from edfa.people import Background, People
 from edfa.recourse.plan import NoPlan
 
@@ -67,7 +67,7 @@ def load(text: str) -> dict[str, Any]:
     to = np.full((len(found["of"]), len(schema)), np.nan, dtype=np.float32)
     for row, changes in zip(to, found["changes"], strict=True):
         row[[int(j) for j in changes]] = list(changes.values())
-    reasons = {entry.pop("row"): checked(NoPlan, entry, "reasons") for entry in content["reasons"]}
+    reasons = {entry.pop("row"): parse(NoPlan, entry, "reasons") for entry in content["reasons"]}
     columns: dict[str, Any] = {name: np.array(found[name], dtype=np.int64) for name in WHOLE}
     columns |= {name: np.array(found[name], dtype=float) for name in REAL}
     columns |= {name: _floats(found[name]) for name in ("low", "high")}

@@ -1,30 +1,37 @@
-"""Small pieces of HTML and SVG: everything is escaped, nothing is fetched, and nothing is said by colour alone."""
+"""Pieces of HTML and SVG for notebooks and reports.
+
+Every piece is ``markupsafe.Markup``: text put into one is escaped, markup is not escaped again. Documents
+(``fragment``, ``page``) are plain strings. Nothing is fetched, and nothing is expressed by colour alone.
+"""
 
 import io
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "Html",
-    "box",
-    "cell",
+    "GREY",
+    "Markup",
+    "bullet_list",
+    "definition_table",
+    "escaped",
     "figure",
-    "grid",
-    "line",
-    "list_of",
+    "fragment",
+    "heading",
     "page",
-    "pairs",
     "paragraph",
-    "shown",
     "svg",
-    "word",
+    "svg_box",
+    "svg_line",
+    "svg_text",
+    "table",
 ]
 
-STYLE = (
+STYLE = Markup(
     ".edfa{font:14px/1.45 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:60rem}"
     ".edfa table{border-collapse:collapse;margin:.4em 0;font-size:inherit;color:inherit}"
     ".edfa caption{text-align:left;font-weight:600;padding:.2em 0}"
@@ -33,101 +40,126 @@ STYLE = (
     ".edfa td.n,.edfa th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
     ".edfa p{margin:.4em 0}.edfa svg{max-width:100%;height:auto}"
 )
-PAGE = (
+PAGE_STYLE = Markup(
     "body{margin:2rem auto;padding:0 1rem;max-width:60rem;background:#fff}"
     "h1{font:600 1.6rem/1.2 system-ui,sans-serif}h2{font:600 1.15rem/1.3 system-ui,sans-serif;margin-top:2rem}"
     "pre{font:13px/1.4 ui-monospace,monospace;background:#f5f5f5;padding:.8em;overflow-x:auto}"
 )
-INK, PALE = "#1b1b1b", "#767676"
-BOX = 160  # the width of a box
-CUT = 22  # letters that fit into a box
+SECURITY_POLICY = Markup("default-src 'none'; style-src 'unsafe-inline'")
+NUMERIC = Markup(' class="n"')  # right-aligned column
+BLACK, GREY = "#1b1b1b", "#767676"
+BOX_WIDTH = 160
+BOX_LETTERS = 22  # how many letters fit into a box
 
 
-class Html(str):
-    """Text that is HTML already; everything else is escaped where it is put."""
-
-    __slots__ = ()
-
-
-def cell(value: object) -> Html:
-    """A value as HTML."""
-    return value if isinstance(value, Html) else Html(escape("" if value is None else str(value)))
+def escaped(value: object) -> Markup:
+    """A value as HTML: markup stays as it is, None becomes empty, anything else is escaped."""
+    return Markup() if value is None else escape(value)
 
 
-def shown(*parts: Html) -> Html:
-    """What an object shows of itself: its parts in one look."""
-    return Html(f'<div class="edfa"><style>{STYLE}</style>{"".join(parts)}</div>')
+def fragment(*parts: Markup) -> str:
+    """The HTML a ``_repr_html_`` returns: the parts in one ``<div>`` with the house style."""
+    return str(Markup('<div class="edfa"><style>{}</style>{}</div>').format(STYLE, _joined(parts)))
 
 
-def paragraph(*texts: object) -> Html:
-    """One paragraph."""
-    return Html(f"<p>{' '.join(map(cell, texts))}</p>")
+def page(title: str, *parts: Markup, language: str = "en") -> str:
+    """A complete HTML document that loads nothing; its security policy forbids scripts and network requests."""
+    head = Markup(
+        '<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{}">'
+        '<meta name="viewport" content="width=device-width"><title>{}</title><style>{}{}</style>'
+    ).format(SECURITY_POLICY, title, PAGE_STYLE, STYLE)
+    body = Markup('<main class="edfa"><h1>{}</h1>{}</main>').format(title, _joined(parts))
+    document = Markup('<!doctype html><html lang="{}"><head>{}</head><body>{}</body></html>\n')
+    return str(document.format(language, head, body))
 
 
-def list_of(items: Iterable[object]) -> Html:
-    """A list; nothing where there is nothing."""
-    inner = "".join(f"<li>{cell(item)}</li>" for item in items)
-    return Html(f"<ul>{inner}</ul>" if inner else "")
+def heading(text: object, level: int) -> Markup:
+    """A heading of level 1 to 6."""
+    return Markup("<h{0}>{1}</h{0}>").format(level, escaped(text))
 
 
-def grid(head: Sequence[str], rows: Iterable[Sequence[object]], caption: object = "") -> Html:
-    """A table with a row of names. ">" before a name right-aligns its column, as numbers are read."""
-    kind = [' class="n"' if name.startswith(">") else "" for name in head]
-    names = "".join(f'<th scope="col"{k}>{cell(n.lstrip(">"))}</th>' for n, k in zip(head, kind, strict=True))
-    body = "".join(
-        f"<tr>{''.join(f'<td{k}>{cell(value)}</td>' for value, k in zip(row, kind, strict=True))}</tr>" for row in rows
+def paragraph(*texts: object) -> Markup:
+    """One paragraph; the texts are separated by a space."""
+    return Markup("<p>{}</p>").format(Markup(" ").join(map(escaped, texts)))
+
+
+def bullet_list(items: Iterable[object]) -> Markup:
+    """A bullet list; without items, nothing."""
+    entries = _joined(Markup("<li>{}</li>").format(escaped(item)) for item in items)
+    return Markup("<ul>{}</ul>").format(entries) if entries else Markup()
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: object = "") -> Markup:
+    """A table with a header row. ">" before a column's name right-aligns the column, for numbers."""
+    classes = [NUMERIC if name.startswith(">") else "" for name in columns]
+    header = _joined(
+        Markup('<th scope="col"{}>{}</th>').format(css_class, name.lstrip(">"))
+        for name, css_class in zip(columns, classes, strict=True)
     )
-    title = f"<caption>{cell(caption)}</caption>" if caption else ""
-    return Html(f"<table>{title}<thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>")
+    body = _joined(_table_row(row, classes) for row in rows)
+    template = Markup("<table>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table>")
+    return template.format(_caption(caption), header, body)
 
 
-def pairs(rows: Iterable[tuple[object, object]], caption: object = "") -> Html:
-    """A table of names and values."""
-    body = "".join(f'<tr><th scope="row">{cell(name)}</th><td>{cell(value)}</td></tr>' for name, value in rows)
-    title = f"<caption>{cell(caption)}</caption>" if caption else ""
-    return Html(f"<table>{title}<tbody>{body}</tbody></table>")
-
-
-def page(title: str, *parts: Html, language: str = "en") -> str:
-    """A whole document that needs nothing else; its policy forbids it to run or fetch anything."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    head = (
-        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f'<meta name="viewport" content="width=device-width"><title>{cell(title)}</title><style>{PAGE}{STYLE}</style>'
+def _table_row(values: Sequence[object], classes: Sequence[str]) -> Markup:
+    cells = (
+        Markup("<td{}>{}</td>").format(css_class, escaped(value))
+        for value, css_class in zip(values, classes, strict=True)
     )
-    body = f'<main class="edfa"><h1>{cell(title)}</h1>{"".join(parts)}</main>'
-    return f'<!doctype html><html lang="{cell(language)}"><head>{head}</head><body>{body}</body></html>\n'
+    return Markup("<tr>{}</tr>").format(_joined(cells))
 
 
-def svg(width: float, height: float, title: object, *parts: str) -> Html:
-    """A drawing that says what it is."""
-    size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
-    look = 'role="img" font-family="system-ui,sans-serif" font-size="11"'
-    return Html(
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {look}><title>{cell(title)}</title>{"".join(parts)}</svg>'
+def definition_table(rows: Iterable[tuple[object, object]], caption: object = "") -> Markup:
+    """A table of two columns, names and their values, without a header row."""
+    template = Markup('<tr><th scope="row">{}</th><td>{}</td></tr>')
+    body = _joined(template.format(escaped(name), escaped(value)) for name, value in rows)
+    return Markup("<table>{}<tbody>{}</tbody></table>").format(_caption(caption), body)
+
+
+def _caption(text: object) -> Markup:
+    return Markup("<caption>{}</caption>").format(text) if text else Markup()
+
+
+def _joined(parts: Iterable[Markup]) -> Markup:
+    return Markup().join(parts)
+
+
+def svg(width: float, height: float, title: object, *parts: Markup) -> Markup:
+    """A drawing of the given size in pixels, with a title for screen readers."""
+    template = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="{0:g}" height="{1:g}" viewBox="0 0 {0:g} {1:g}"'
+        ' role="img" font-family="system-ui,sans-serif" font-size="11"><title>{2}</title>{3}</svg>'
     )
+    return template.format(width, height, escaped(title), _joined(parts))
 
 
-def word(x: float, y: float, text: object, anchor: str = "start", fill: str = INK) -> Html:
+def svg_text(x: float, y: float, text: object, anchor: str = "start", fill: str = BLACK) -> Markup:
     """Text in a drawing."""
-    return Html(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}">{cell(text)}</text>')
+    template = Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="{}">{}</text>')
+    return template.format(x, y, anchor, fill, escaped(text))
 
 
-def line(x1: float, y1: float, x2: float, y2: float, dash: str = "", ink: str = PALE) -> Html:
-    """A straight line in a drawing."""
-    dashed = f' stroke-dasharray="{dash}"' if dash else ""
-    return Html(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{ink}"{dashed}/>')
+def svg_line(x1: float, y1: float, x2: float, y2: float, dash: str = "", stroke: str = GREY) -> Markup:
+    """A straight line in a drawing; ``dash`` is an SVG dash pattern such as "4 3", empty for a solid line."""
+    dashes = Markup(' stroke-dasharray="{}"').format(dash) if dash else ""
+    template = Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}"{}/>')
+    return template.format(x1, y1, x2, y2, stroke, dashes)
 
 
-def box(x: float, y: float, text: str, fill: str = "#fff") -> Html:
-    """A name in a box whose left edge and middle are given; a long name is cut, and whole on hovering."""
-    cut = text if len(text) <= CUT else text[: CUT - 1] + "…"
-    shape = f'<rect x="{x:g}" y="{y - 11:g}" width="{BOX}" height="22" rx="6" fill="{fill}" stroke="{PALE}"/>'
-    return Html(f"<g><title>{cell(text)}</title>{shape}{word(x + BOX / 2, y + 4, cut, 'middle')}</g>")
+def svg_box(x: float, y: float, text: str, fill: str = "#fff") -> Markup:
+    """A name in a box with left edge ``x`` and vertical centre ``y``; a long name is cut, hovering shows it whole."""
+    label = text if len(text) <= BOX_LETTERS else text[: BOX_LETTERS - 1] + "…"
+    template = Markup(
+        '<g><title>{}</title><rect x="{:g}" y="{:g}" width="{}" height="22" rx="6" fill="{}" stroke="{}"/>{}</g>'
+    )
+    return template.format(text, x, y - 11, BOX_WIDTH, fill, GREY, svg_text(x + BOX_WIDTH / 2, y + 4, label, "middle"))
 
 
-def figure(draw: Callable[["Axes"], object], title: object, size: tuple[float, float] = (6.4, 3.2)) -> Html:
-    """What ``draw`` puts on an axis as an inline drawing; its text stays text. The same drawing has the same bytes."""
+def figure(draw: Callable[["Axes"], object], title: object, size: tuple[float, float] = (6.4, 3.2)) -> Markup:
+    """What ``draw`` plots on a matplotlib axis, as inline SVG whose text stays text.
+
+    ``size`` is in inches. The same drawing under the same title gives the same bytes.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -138,6 +170,7 @@ def figure(draw: Callable[["Axes"], object], title: object, size: tuple[float, f
         draw(drawing.add_subplot())
         written = io.StringIO()
         drawing.savefig(written, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    _, start, rest = written.getvalue().partition("<svg ")
-    opening, end, inner = rest.partition(">")
-    return Html(f'{start}role="img" {opening}{end}<title>{cell(title)}</title>{inner}'.rstrip())
+    _, _, document = written.getvalue().partition("<svg ")  # without the XML declaration
+    attributes, _, inner = document.partition(">")
+    trusted = [Markup(part) for part in (attributes, inner.rstrip())]  # noqa: S704 - matplotlib escapes its text
+    return Markup('<svg role="img" {}><title>{}</title>{}').format(trusted[0], escaped(title), trusted[1])

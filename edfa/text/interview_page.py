@@ -1,156 +1,124 @@
-"""One person's interview on a page: decision, standing, next question, plans, what counts, and what was told so far."""
+"""One person's interview as a page: decision, standing, next question, plans, what counts, and the answers so far."""
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from edfa.acquisition.trajectory import draw_steps
-from edfa.advice.answers import Decision, Moment, Question, Standing
-from edfa.blanket.units import Blanket
-from edfa.data.schema import Schema
-from edfa.explanation.partition import Person
-from edfa.recourse.plan import NoPlan, Plan
+from markupsafe import Markup
+
 from edfa.text import html, narrate, phrases
-from edfa.text.html import Html
+from edfa.text.figures import draw_steps
 from edfa.text.phrases import say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Held", "draw_timeline", "sheet", "told"]
+    from edfa.advice.answers import Moment
+    from edfa.advice.interview import Interview
+    from edfa.data.schema import Schema
 
-PLANS = 3  # that are told
+__all__ = ["draw_timeline", "interview_html", "interview_sentences"]
 
-
-class Held(Protocol):
-    """An interview, as far as a sheet needs one."""
-
-    language: str
-    locks: tuple[str, ...]
-
-    @property
-    def fitted(self) -> Any:
-        """What it is held with."""
-
-    @property
-    def decision(self) -> Decision:
-        """What is decided."""
-
-    @property
-    def standing(self) -> Standing:
-        """Whether the person may act."""
-
-    @property
-    def question(self) -> Question | None:
-        """What is asked next."""
-
-    @property
-    def partition(self) -> Person:
-        """What counts."""
-
-    @property
-    def no_plan(self) -> NoPlan | None:
-        """Why there is no plan."""
-
-    @property
-    def certificate(self) -> str | None:
-        """What is promised."""
-
-    @property
-    def timeline(self) -> tuple[Moment, ...]:
-        """What was told."""
-
-    def plans(self, k: int) -> tuple[Plan, ...]:
-        """What could be done."""
+PLANS_SHOWN = 3
+LISTS = ("plans", "partition")  # sections whose sentences are shown as bullet points
 
 
-def told(held: Held, k: int = PLANS) -> dict[str, list[str]]:
-    """All that there is to say, in sentences, by section. Who may act is asked nothing more."""
-    language, schema, asked, none = held.language, _schema(held), held.question, held.no_plan
-    blanket: Blanket = held.fitted.blanket
-    seen = blanket if held.fitted.policy.aligned else None
-    plans = [narrate.plan(plan, schema, language, blanket=seen, locked=held.locks) for plan in held.plans(k)]
-    question = [] if held.standing.may_act else [say("sheet.done", language)]
-    if asked is not None and not held.standing.may_act:
-        question = [narrate.question(asked, schema, language), narrate.answers(asked, schema, language)]
+def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[str, list[str]]:
+    """Everything there is to say now, with at most ``k`` plans, as sentences by section.
+
+    The sections are ``decision``, ``standing``, ``question``, ``plans`` and ``partition``. A person who may act is
+    asked nothing more: ``question`` is then empty.
+    """
+    language, schema, blanket = interview.language, interview.fitted.schema, interview.fitted.blanket
+    question, no_plan, standing = interview.question, interview.no_plan, interview.standing
+    visible = blanket if interview.fitted.policy.aligned else None
+    plans = [
+        narrate.plan(plan, schema, language, blanket=visible, locked=interview.locks) for plan in interview.plans(k)
+    ]
+    asking = [] if standing.may_act else [say("page.done", language)]
+    if question is not None and not standing.may_act:
+        asking = [narrate.question(question, schema, language), narrate.answers(question, schema, language)]
+    guarantee = interview.guarantee
     return {
-        "decision": [narrate.decision(held.decision, schema, language)],
-        "standing": [narrate.standing(held.standing, language), *([held.guarantee] if held.guarantee else [])],
-        "question": question,
-        "plans": plans or ([narrate.no_plan(none, schema, language)] if none else []),
+        "decision": [narrate.decision(interview.decision, schema, language)],
+        "standing": [narrate.standing(standing, language), *([guarantee] if guarantee else [])],
+        "question": asking,
+        "plans": plans or ([narrate.no_plan(no_plan, schema, language)] if no_plan else []),
         "partition": narrate.partition(
-            held.partition,
+            interview.partition,
             schema,
             language,
-            favourable=held.decision.favourable,
+            favourable=interview.decision.favourable,
             blanket=blanket,
-            locked=held.locks,
+            locked=interview.locks,
         ),
     }
 
 
-def _schema(held: Held) -> Schema:
-    found: Schema = held.fitted.schema
-    return found
+def interview_html(interview: "Interview") -> Markup:
+    """The interview as it stands, for the person to read; with a drawing once there is more than one step."""
+    language, timeline = interview.language, say("page.timeline", interview.language)
+    parts: list[Markup] = []
+    for section, sentences in interview_sentences(interview).items():
+        if sentences:
+            as_list = len(sentences) > 1 and section in LISTS
+            parts.append(html.heading(say(f"page.{section}", language), 3))
+            parts.append(html.bullet_list(sentences) if as_list else html.paragraph(*sentences))
+    parts.append(html.heading(timeline, 3))
+    if len(interview.timeline) > 1:
+        parts.append(html.figure(lambda ax: draw_timeline(interview, ax), timeline))
+    return Markup().join([*parts, _timeline_table(interview)])
 
 
-def sheet(held: Held) -> Html:
-    """The interview as it stands, for a person to read."""
-    language = held.language
-    parts: list[str] = [
-        Html(f"<h3>{html.cell(say(f'sheet.{name}', language))}</h3>")
-        + (html.list_of(said) if len(said) > 1 and name in ("plans", "partition") else html.paragraph(*said))
-        for name, said in told(held).items()
-        if said
-    ]
-    title = say("sheet.timeline", language)
-    parts.append(f"<h3>{html.cell(title)}</h3>")
-    if len(held.timeline) > 1:
-        parts.append(html.figure(lambda ax: draw_timeline(held, ax), title))
-    return Html("".join([*parts, _timeline(held)]))
+def _timeline_table(interview: "Interview") -> Markup:
+    """One row per step: the answer, its cost, the cost so far, and the probability after it.
 
-
-def _timeline(held: Held) -> Html:
-    language, schema = held.language, _schema(held)
-    head = [say(f"sheet.{name}", language) for name in ("told", "cost", "spent")]
-    chance = say("sheet.chance", language, wanted=phrases.plain(schema.favourable))
-    names = [">" + say("sheet.step", language), head[0], *(f">{name}" for name in head[1:]), f">{chance}"]
+    The last column, which features the answer made count, is left out if no answer did.
+    """
+    language, schema = interview.language, interview.fitted.schema
+    step, answer, cost, spent, unlocked = (
+        say(f"page.{name}", language) for name in ("step", "answer", "cost", "spent", "unlocked")
+    )
+    columns = [f">{step}", answer, f">{cost}", f">{spent}", f">{_probability_label(schema, language)}", unlocked]
     rows = [
         [
             moment.step,
-            _what(moment, schema, language),
+            _answer_text(moment, schema, language),
             phrases.number(moment.cost, language),
             phrases.number(moment.spent, language),
             phrases.percent(moment.decision.probability, language),
             phrases.listed([phrases.label(schema[name], language) for name in moment.unlocked], language),
         ]
-        for moment in held.timeline
+        for moment in interview.timeline
     ]
-    names.append(say("sheet.unlocked", language))
-    width = len(names) if any(row[-1] for row in rows) else len(names) - 1
-    return html.grid(names[:width], [row[:width] for row in rows])
+    width = len(columns) if any(row[-1] for row in rows) else len(columns) - 1
+    return html.table(columns[:width], [row[:width] for row in rows])
 
 
-def _what(moment: Moment, schema: Schema, language: str) -> str:
-    """What was told in one step, in words."""
-    said = [
+def _answer_text(moment: "Moment", schema: "Schema", language: str) -> str:
+    """The answers of one step: titles and values, or that the person declined."""
+    answers = [
         f"{phrases.plain(schema[name].title)}: "
         + (
-            say("sheet.declined", language)
+            say("page.declined", language)
             if moment.kind == "decline"
-            else phrases.value(schema[name], given, language)
+            else phrases.value(schema[name], answer, language)
         )
-        for name, given in moment.facts.items()
+        for name, answer in moment.facts.items()
     ]
-    return "; ".join(said) or say("sheet.nothing", language)
+    return "; ".join(answers) or say("page.nothing", language)
 
 
-def draw_timeline(held: Held, ax: "Axes") -> "Axes":
-    """The chance of the favourable class after every answer, against what was spent."""
-    schema, language = _schema(held), held.language
-    moments = [moment for moment in held.timeline if moment.kind != "decline"]
-    axes = (say("sheet.spent", language), say("sheet.chance", language, wanted=phrases.plain(schema.favourable)))
-    names = [_name(moment, language) for moment in moments]
-    return draw_steps(ax, [m.spent for m in moments], [m.decision.probability for m in moments], names, axes)
+def draw_timeline(interview: "Interview", ax: "Axes") -> "Axes":
+    """Draw the probability of the favourable class after every answer against the cost so far."""
+    schema, language = interview.fitted.schema, interview.language
+    moments = [moment for moment in interview.timeline if moment.kind != "decline"]
+    axis_labels = (say("page.spent", language), _probability_label(schema, language))
+    names = [_step_name(moment, language) for moment in moments]
+    return draw_steps(ax, [m.spent for m in moments], [m.decision.probability for m in moments], names, axis_labels)
 
 
-def _name(moment: Moment, language: str) -> str:
-    return say("sheet.start", language) if moment.kind == "start" else ", ".join(map(phrases.plain, moment.facts))
+def _probability_label(schema: "Schema", language: str) -> str:
+    return say("page.chance", language, wanted=phrases.plain(schema.favourable))
+
+
+def _step_name(moment: "Moment", language: str) -> str:
+    return say("page.start", language) if moment.kind == "start" else ", ".join(map(phrases.plain, moment.facts))

@@ -1,73 +1,78 @@
-"""What there is to say to a person, in sentences: decision, question, plan, partition, certificate.
+"""What a person is told, in sentences: decision, question, plan, partition, certificate, standing.
 
-Facts in, words out: nothing is computed here and nothing is random, so the same objects give the same sentences. Which
-sentence is chosen depends on what a person can do: what is sensitive, frozen or locked is never told as a step to take.
+Nothing is computed here and nothing is random: the same objects give the same sentences. The choice of a sentence
+depends on what the person can do: a sensitive, frozen or locked feature is never presented as a step to take.
 """
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from edfa.advice.answers import Decision, Question, Standing
-from edfa.blanket.units import Blanket
-from edfa.certification.certificate import Certificate
 from edfa.data.schema import Schema
-from edfa.explanation.partition import BLOCKED, NOT_DECISIVE, NOT_KNOWN, Person
-from edfa.recourse.plan import Change, NoPlan, Plan
 from edfa.text import phrases
-from edfa.text.phrases import MANY, Joint, label, listed, say
+from edfa.text.phrases import MAX_LISTED, Conjunction, label, listed, say
+
+if TYPE_CHECKING:
+    from edfa.advice.answers import Decision, Question, Standing
+    from edfa.blanket.units import Blanket
+    from edfa.certification.certificate import Certificate
+    from edfa.explanation.partition import Person
+    from edfa.recourse.plan import Change, NoPlan, Plan
 
 __all__ = ["answers", "certificate", "decision", "no_plan", "partition", "plan", "question", "standing"]
 
 
-def decision(decision: Decision, schema: Schema, language: str = "en") -> str:
-    """What the model decides, and how sure it is.
+def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
+    """What the model decides, the probability of the favourable class, and the probability that is needed.
 
     >>> from edfa import Feature
+    >>> from edfa.advice.answers import Decision
     >>> schema = Schema((Feature("age", "continuous"),), "class", "good", ("bad", "good"))
     >>> decision(Decision(0.31, "bad", favourable=False), schema)
     'From what is known so far, the decision is “bad”. The probability of “good” is 31%.'
     """
     key = "decision.favourable" if decision.favourable else "decision.refused"
-    names = {"outcome": phrases.plain(decision.outcome), "wanted": phrases.plain(schema.favourable)}
+    classes = {"outcome": phrases.plain(decision.outcome), "wanted": phrases.plain(schema.favourable)}
     if decision.threshold is None:
-        return say(key, language, chance=phrases.percent(decision.probability, language), **names)
+        return say(key, language, chance=phrases.percent(decision.probability, language), **classes)
     chance, needed = phrases.percents(decision.probability, decision.threshold, language)
-    return f"{say(key, language, chance=chance, **names)} {say('decision.threshold', language, needed=needed)}"
+    return f"{say(key, language, chance=chance, **classes)} {say('decision.threshold', language, needed=needed)}"
 
 
-def question(question: Question, schema: Schema, language: str = "en") -> str:
-    """What to tell next, why, what it may unlock, and what it costs."""
+def question(question: "Question", schema: Schema, language: str = "en") -> str:
+    """What is asked next, why, what the answer may unlock, and what it costs."""
     feature = schema[question.feature]
-    told = [say("question.ask", language, label=label(feature, language)), _why(question, schema, language)]
+    sentences = [say("question.ask", language, label=label(feature, language)), _why(question, schema, language)]
     if question.unlocks:
-        told.append(say("question.unlocks", language, labels=_labels(question.unlocks, schema, language)))
+        sentences.append(say("question.unlocks", language, labels=_labels(question.unlocks, schema, language)))
     if feature.sensitive:
-        told.append(say("question.sensitive", language))
+        sentences.append(say("question.sensitive", language))
     if question.cost:
-        price = {"cost": question.cost, "spent": question.spent}
-        told.append(say("question.cost", language, **{k: phrases.number(v, language) for k, v in price.items()}))
+        cost, spent = (phrases.number(amount, language) for amount in (question.cost, question.spent))
+        sentences.append(say("question.cost", language, cost=cost, spent=spent))
     else:
-        told.append(say("question.free", language))
-    return " ".join([*told, say("question.left", language, question.left)])
+        sentences.append(say("question.free", language))
+    return " ".join([*sentences, say("question.left", language, question.left)])
 
 
-def _why(question: Question, schema: Schema, language: str) -> str:
+def _why(question: "Question", schema: Schema, language: str) -> str:
+    """Why this question is asked, as one sentence."""
     if question.why == "survival":
         now, then = question.survival_now, question.survival_then
-        shown = phrases.cases(language, now, then) if now is not None and then is not None and then > now else None
-        if shown is None:
+        cases = phrases.cases(language, now, then) if now is not None and then is not None and then > now else None
+        if cases is None:
             return say("question.lasting", language)
-        return say("question.survival", language, now=shown[0], then=shown[1])
+        return say("question.survival", language, now=cases[0], then=cases[1])
     if question.why == "spouse" and question.unit is not None:
         return say("question.spouse", language, unit=label(schema[question.unit], language))
     return say("question.unattached" if question.why == "spouse" else f"question.{question.why}", language)
 
 
-def answers(question: Question, schema: Schema, language: str = "en") -> str:
-    """What may be answered: one of some levels, or a number between two."""
+def answers(question: "Question", schema: Schema, language: str = "en") -> str:
+    """The possible answers: the levels, or the range of a number; empty if neither is given."""
     feature = schema[question.feature]
     if question.choices:
         values = [phrases.value(feature, choice, language) for choice in question.choices]
-        return say("question.choices", language, values=listed(values, language, "or", many=len(values)))
+        return say("question.choices", language, values=listed(values, language, "or", max_listed=len(values)))
     if question.low is None or question.high is None:
         return ""
     low = phrases.number(question.low, language)
@@ -75,142 +80,150 @@ def answers(question: Question, schema: Schema, language: str = "en") -> str:
 
 
 def plan(
-    plan: Plan,
+    plan: "Plan",
     schema: Schema,
     language: str = "en",
     *,
-    blanket: Blanket | None = None,
+    blanket: "Blanket | None" = None,
     locked: Collection[str] = (),
 ) -> str:
-    """The steps with their intervals and units, what they lead to, and what could still overturn them.
+    """A plan's changes with their ranges and units, the decision they lead to, and what could still overturn it.
 
-    A plan that touches what is not the person's to change is told as an observation, not as advice. Where the model
-    sees a ``blanket`` alone, only what is not known of it is counted.
+    A plan that changes a ``locked`` or not actionable feature is described as an observation, not as advice. If the
+    model sees only the ``blanket``, only its unknown members are counted as what could overturn the plan.
     """
     fixed = [c.feature for c in plan.changes if c.feature in locked or not schema[c.feature].actionable]
     reached = phrases.plain(plan.reached)
     if fixed:
-        said = [_change("plan.what_if", c, schema, language) for c in plan.changes]
-        named = {"labels": _labels(fixed, schema, language), "changes": _all(said, language)}
-        return say("plan.hypothetical", language, reached=reached, **named)
-    said = [
+        changes = [_change("plan.what_if", change, schema, language) for change in plan.changes]
+        labels = _labels(fixed, schema, language)
+        return say("plan.hypothetical", language, reached=reached, labels=labels, changes=_list_all(changes, language))
+    changes = [
         _change("plan.change" if c.low is None or c.low == c.high else "plan.change_within", c, schema, language)
         for c in plan.changes
     ]
     before, after = phrases.percents(plan.probability_before, plan.probability_after, language)
-    lead = "plan.lead" if plan.survival is None else "plan.lasting"  # one that is chosen to last need not be minimal
-    told = [say(lead, language, len(said), changes=_all(said, language))]
-    told.append(say("plan.outcome", language, reached=reached, before=before, after=after))
-    return " ".join([*told, *_reserve(plan, language, blanket)])
+    lead = "plan.lead" if plan.survival is None else "plan.lasting"  # a plan chosen to last need not be minimal
+    sentences = [
+        say(lead, language, len(changes), changes=_list_all(changes, language)),
+        say("plan.outcome", language, reached=reached, before=before, after=after),
+    ]
+    return " ".join([*sentences, *_reservations(plan, language, blanket)])
 
 
-def _change(key: str, change: Change, schema: Schema, language: str) -> str:
+def _change(key: str, change: "Change", schema: Schema, language: str) -> str:
+    """One change under the sentence ``key``, with its values and their units."""
     feature = schema[change.feature]
-    ends = {name: phrases.value(feature, getattr(change, name), language) for name in ("before", "after", "high")}
-    low = phrases.number(change.low, language) if _is_number(change) else phrases.value(feature, change.low, language)
-    return say(key, language, label=label(feature, language), low=low, **ends)
+    values = {name: phrases.value(feature, getattr(change, name), language) for name in ("before", "after", "high")}
+    is_number = isinstance(change.low, int | float)  # "8 to 14 months": the unit follows the upper end alone
+    low = phrases.number(change.low, language) if is_number else phrases.value(feature, change.low, language)
+    return say(key, language, label=label(feature, language), low=low, **values)
 
 
-def _is_number(change: Change) -> bool:
-    return isinstance(change.low, int | float)
-
-
-def _reserve(plan: Plan, language: str, blanket: Blanket | None) -> list[str]:
-    """What speaks against relying on it."""
-    told = [] if plan.valid else [say("plan.stale", language)]
+def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> list[str]:
+    """Sentences about what speaks against relying on the plan."""
+    sentences = [] if plan.valid else [say("plan.stale", language)]
     if plan.inlier is False:
-        told.append(say("plan.rare", language))
+        sentences.append(say("plan.rare", language))
     unknown = [name for name in plan.unknown if blanket is None or name in blanket]
-    lasts = plan.survival if unknown else None
-    for key, share in (("plan.rough", plan.invalidation), ("plan.survival", lasts)):
-        shown = None if share is None else phrases.cases(language, share)
-        told += [say(key, language, cases=shown[0])] if shown else []
-    return [*told, say("plan.unknown", language, len(unknown))] if unknown else told
+    survival = plan.survival if unknown else None
+    for key, share in (("plan.rough", plan.invalidation), ("plan.survival", survival)):
+        cases = None if share is None else phrases.cases(language, share)
+        sentences += [say(key, language, cases=cases[0])] if cases else []
+    return [*sentences, say("plan.unknown", language, len(unknown))] if unknown else sentences
 
 
-def no_plan(no_plan: NoPlan, schema: Schema, language: str = "en") -> str:
-    """Why there is no plan, and what may open one."""
+def no_plan(no_plan: "NoPlan", schema: Schema, language: str = "en") -> str:
+    """Why there is no plan, and what may lead to one."""
     labels = _labels(no_plan.unlock, schema, language, "or")
     return say(f"no_plan.{no_plan.reason}", language, labels=labels)
 
 
 def partition(
-    person: Person,
+    person: "Person",
     schema: Schema,
     language: str = "en",
     *,
     favourable: bool = False,
-    blanket: Blanket | None = None,
+    blanket: "Blanket | None" = None,
     locked: Collection[str] = (),
 ) -> list[str]:
-    """What can turn the decision, what cannot yet and why, what never matters; in the order of the card.
+    """What can turn the decision, what cannot yet and why, and what never matters; features in the card's order.
 
-    Nobody whose decision is ``favourable`` is told that it is in their hands to turn it.
+    A person whose decision is ``favourable`` is never told that it is in their hands to turn it.
     """
-    told, holds = [], []
+    sentences, not_decisive = [], []
     for feature in schema:
-        name, shown = feature.name, label(feature, language)
+        name, quoted = feature.name, label(feature, language)
         if name in person.counterfactual:
-            mine = feature.actionable and name not in locked
-            key = "partition.weighs" if not mine else "partition.against" if favourable else "partition.turns"
+            can_change = feature.actionable and name not in locked
+            key = "partition.weighs" if not can_change else "partition.against" if favourable else "partition.turns"
             share = phrases.percent(person.counterfactual[name], language)
-            told.append(say(key, language, share=share, label=shown))
+            sentences.append(say(key, language, share=share, label=quoted))
         elif name in person.violations:
-            told.append(say("partition.violation", language, label=shown))
-        elif person.semifactual.get(name) == BLOCKED:
-            told.append(_blocked(name, schema, language, blanket))
-        elif person.semifactual.get(name) == NOT_DECISIVE:
-            holds.append(name)
-    unknown = [name for name, reason in person.semifactual.items() if reason == NOT_KNOWN]
-    never = [name for name in person.alterfactual if name not in person.violations]
-    for key, names in (("holds", holds), ("not_known", unknown), ("no_matter", never)):
+            sentences.append(say("partition.violation", language, label=quoted))
+        elif person.semifactual.get(name) == "blocked":
+            sentences.append(_blocked(name, schema, language, blanket))
+        elif person.semifactual.get(name) == "not_decisive":
+            not_decisive.append(name)
+    unknown = [name for name, reason in person.semifactual.items() if reason == "not_known"]
+    irrelevant = [name for name in person.alterfactual if name not in person.violations]
+    for key, names in (("holds", not_decisive), ("not_known", unknown), ("no_matter", irrelevant)):
         if names:
-            count, labels = (
-                None if key == "not_known" else len(names),
-                _labels(names, schema, language, many=len(names)),
-            )
-            told.append(say(f"partition.{key}", language, count, labels=labels))
-    return told
+            count = None if key == "not_known" else len(names)
+            labels = _labels(names, schema, language, max_listed=len(names))
+            sentences.append(say(f"partition.{key}", language, count, labels=labels))
+    return sentences
 
 
-def _blocked(name: str, schema: Schema, language: str, blanket: Blanket | None) -> str:
-    heads = [head for head, behind in blanket.units.items() if name in behind] if blanket else []
-    shown = {"label": label(schema[name], language), "heads": _labels(heads, schema, language, "or")}
-    return say("partition.blocked" if heads else "partition.blocked_alone", language, **shown)
+def _blocked(name: str, schema: Schema, language: str, blanket: "Blanket | None") -> str:
+    """That a spouse makes no difference as long as its children are not known."""
+    children = [child for child, spouses in blanket.units.items() if name in spouses] if blanket else []
+    quoted = {"label": label(schema[name], language), "heads": _labels(children, schema, language, "or")}
+    return say("partition.blocked" if children else "partition.blocked_alone", language, **quoted)
 
 
-def certificate(certificate: Certificate, language: str = "en") -> str:
-    """The promise in a person's words; nothing where nothing is certified."""
+def certificate(certificate: "Certificate", language: str = "en") -> str:
+    """The guarantee in a person's words; empty if nothing is certified."""
     if not certificate.certified:
         return ""
     c = certificate
     group = "" if c.group is None else say("certificate.within", language, group=phrases.quoted(c.group, language))
-    share, delta = (phrases.number(round(100 * x, 10), language) for x in (c.alpha, c.delta))
+    alpha, delta = (
+        say("percent", language, number=phrases.number(round(100 * level, 10), language))
+        for level in (c.alpha, c.delta)
+    )
     parts = {
         "whom": say(f"certificate.{c.target}", language),
         "later": say(f"certificate.{c.reference}", language),
-        "share": say("percent", language, number=share),
+        "share": alpha,
     }
     key = f"certificate.{c.undefined if c.undefined in ('zero', 'one') else 'drop'}"
-    delta = say("percent", language, number=delta)
-    everybody = say("certificate.everybody", language)
-    sure = say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)
+    promise = say(key, language, within=group, **parts)
     # A promise to all can be kept although many who act early are let down; they must not take it for their own.
-    told = [say(key, language, within=group, **parts), *([] if c.target == "early" else [everybody]), sure]
-    return " ".join(told)
+    limits = [] if c.target == "early" else [say("certificate.everybody", language)]
+    return " ".join([promise, *limits, say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)])
 
 
-def standing(standing: Standing, language: str = "en") -> str:
-    """Whether a person may act now, and why not."""
+def standing(standing: "Standing", language: str = "en") -> str:
+    """Whether a person may act now, and if not, why not."""
     # Whoever declines is asked in another order from there on; one of the two is enough to say.
-    off = [reason for reason in standing.deviations if reason != "order" or "declined" not in standing.deviations]
-    reasons = listed([say(f"off.{reason}", language) for reason in off], language)
+    deviations = [d for d in standing.deviations if d != "order" or "declined" not in standing.deviations]
+    reasons = listed([say(f"deviations.{name}", language) for name in deviations], language)
     return say(f"standing.{standing.status}", language, reasons=reasons, since=standing.since)
 
 
-def _labels(names: Collection[str], schema: Schema, language: str, joint: Joint = "and", many: int = MANY) -> str:
-    return listed([label(schema[name], language) for name in names], language, joint, many)
+def _labels(
+    names: Collection[str],
+    schema: Schema,
+    language: str,
+    conjunction: Conjunction = "and",
+    max_listed: int = MAX_LISTED,
+) -> str:
+    """The titles of features, quoted, as a list in words."""
+    return listed([label(schema[name], language) for name in names], language, conjunction, max_listed)
 
 
-def _all(said: list[str], language: str) -> str:
-    return listed(said, language, many=len(said))
+def _list_all(words: list[str], language: str) -> str:
+    """A list in words that leaves nothing out."""
+    return listed(words, language, max_listed=len(words))

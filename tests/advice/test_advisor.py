@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,16 +13,16 @@ from advisors import begin, german, part_way, surviving, walk, words
 import edfa
 from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
-from edfa.advice.evaluation import run
-from edfa.advice.policy_path import Courses
+from edfa.advice.evaluation import roll_out
+from edfa.advice.standing import follow_policy
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors.base import UnfittedError
 from edfa.recourse import find_recourse
 
-LASTING = {"policy": "survival", "searcher": "survival", "signal": "survival"}
+SURVIVAL = {"policy": "survival", "searcher": "survival", "signal": "survival"}
 SETS = {
     "german": ({}, {"threshold": "balanced"}),
-    "german lasting": ({}, {"threshold": "balanced", **LASTING}),
+    "german lasting": ({}, {"threshold": "balanced", **SURVIVAL}),
     "adult": ({"cap": 4_000}, {}),
     "heloc": ({"cap": 3_000}, {}),
 }
@@ -71,7 +72,7 @@ def _held(advisor, table, person):
     for step, interview in enumerate(walk(begin(advisor, person), person)):
         question = interview.question
         asked += [question.feature] if question else []
-        known = set(interview.told.facts)
+        known = set(interview.log.facts)
         for plan in interview.plans():
             changed = {change.feature for change in plan.changes}
             assert changed <= known
@@ -85,7 +86,7 @@ def _held(advisor, table, person):
 
 def _stops_as_certified(advisor, table, stopped):
     """An interview says "act" first exactly where the certified rule stops these people's runs early."""
-    records = run(advisor.fitted, table.test.X[: len(stopped)]).records
+    records = roll_out(advisor.fitted, table.test.X[: len(stopped)]).records
     stops = advisor.certificate.stop(records)
     early = [None if act is None or act == last else act for act, last in stopped]
     last = [last for _, last in stopped]
@@ -129,7 +130,7 @@ def test_a_batch_says_what_interviews_say(advisor):
     frame = edfa.data.Encoder.decode(table.encoder, everybody).astype(object).where(~np.isnan(rows), None)
     told = advise(advisor.fitted, frame)
     assert told["error"].isna().all()
-    assert set(told["status"]) >= {"granted", "ask", "act", "off course"}
+    assert set(told["status"]) >= {"granted", "ask", "act", "off_path"}
     for row, person in list(zip(told.to_dict("records"), frame.to_dict("records"), strict=True))[::2]:
         interview = advisor.interview({k: v for k, v in person.items() if v is not None and v == v})
         assert row["outcome"] == interview.decision.outcome
@@ -141,13 +142,13 @@ def test_a_batch_says_what_interviews_say(advisor):
         assert [{c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])] == [
             {c.feature: c.after for c in plan.changes} for plan in interview.plans()
         ]
-        if row["status"] == "no plan":
+        if row["status"] == "no_plan":
             assert row["reason"] == interview.no_plan.reason
 
 
 @pytest.mark.parametrize("searcher", ["nearest", "survival"])
 def test_who_could_have_acted_before_is_found_at_whatever_step(searcher):
-    """On courses of several questions, against looking at every state on the way."""
+    """On paths of several questions, against looking at every state on the way."""
     table = edfa.load("german")
     units = {"checking_status": (), "duration": ("credit_amount",), "savings_status": ("age",), "purpose": ()}
     made = edfa.Advisor(
@@ -156,18 +157,20 @@ def test_who_could_have_acted_before_is_found_at_whatever_step(searcher):
         searcher=searcher,
         threshold="balanced",
     ).fit(table)
-    fitted = replace(made.fitted, certificate=None)  # so that no state is left out beforehand
-    facts = np.where(fitted.heeded, table.test.X, np.float32(np.nan))
-    course = Courses.of(fitted, facts)
-    assert np.bincount(course.who).max() > 2
-    each = Assessment.of(fitted, course.states)
+    assess = partial(Assessment.of, made.fitted)
+    facts = np.where(made.fitted.relevant, table.test.X, np.float32(np.nan))
+    path = follow_policy(assess(facts), np.arange(len(facts)), assess)
+    assert path.on_path.all()
+    assert np.bincount(path.person).max() > 2
+    earlier = np.append(path.person[1:] == path.person[:-1], False)
+    each, person = assess(path.X[earlier]), path.person[earlier]
     signal = each.signal(3)
     found = set()
     for tau in np.unique(signal[~np.isnan(signal)])[[0, 1, 5, -2]]:
         stops = np.zeros(len(facts), dtype=bool)
-        stops[course.who[each.refused & (signal <= tau)]] = True
+        stops[person[each.refused & (signal <= tau)]] = True
         asked = np.arange(len(facts)) % 3 > 0
-        assert np.array_equal(course.passed(float(tau), 3, asked), stops & asked)
+        assert np.array_equal(path.passed(float(tau), 3, asked, assess), stops & asked)
         found.add(int(stops.sum()))
     assert len(found) > 2
 
@@ -179,8 +182,8 @@ def test_whether_the_rule_stops_is_worked_out_once(monkeypatch):
         "edfa.advice.assessment.find_recourse", lambda *a, **k: calls.append(a) or find_recourse(*a, **k)
     )
     fitted, rows = surviving().fitted, edfa.load("german").test.X[:30]
-    facts = np.where(fitted.heeded, rows, np.float32(np.nan))
-    facts[::2, ~fitted.start] = np.nan
+    facts = np.where(fitted.relevant, rows, np.float32(np.nan))
+    facts[::2, ~fitted.background.start] = np.nan
     look, seen = Assessment.of(fitted, facts), Assessment.of(fitted, facts)
     stops = [look.stops(0.5, 3) for _ in range(3)]
     assert len(calls) == 1
@@ -232,10 +235,12 @@ def test_objects_do_as_well_as_names():
     searcher = edfa.recourse.NICE(table.train)
     advisor = edfa.Advisor(policy=edfa.EDFA(blanket, rank="cost"), searcher=searcher, threshold="balanced").fit(table)
     assert advisor.fitted.blanket == blanket
-    assert advisor.fitted.searcher is searcher
+    assert isinstance(advisor.fitted.searcher, edfa.recourse.NICE)
+    assert advisor.fitted.searcher.train_ is table.train
     interview = begin(advisor, words(table)[0])
     assert interview.question.unit == "duration"  # its spouse is known from the start
-    assert interview.question.unlocks in ((), ("credit_amount",))
+    waits = interview.partition.semifactual.get("credit_amount") == "not_decisive"
+    assert interview.question.unlocks == (("credit_amount",) if waits else ())
 
 
 def test_certifying_again_needs_complete_people_and_no_outcome():
@@ -249,3 +254,66 @@ def test_certifying_again_needs_complete_people_and_no_outcome():
     early = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced", target="early").fit(table)
     assert early.certificate.target == "early"
     assert early.certificate.anchor is not None
+
+
+def test_a_searcher_of_other_people_is_fitted_anew_on_the_training_part():
+    """Whoever passes a searcher that has seen calibration people gets its settings, not its people."""
+    table = edfa.load("german")
+    settings = {"predictor": edfa.SubsetXGB(n_estimators=20), "threshold": "balanced"}
+    peeked = edfa.Advisor(searcher=edfa.Nearest(table.calibration, neighbours=7), **settings).fit(table)
+    honest = edfa.Advisor(searcher=edfa.Nearest(table.train, neighbours=7), **settings).fit(table)
+    assert peeked.fitted.searcher.train_ is table.train
+    assert peeked.fitted.searcher.neighbours == 7
+    assert peeked.fingerprint == honest.fingerprint
+    assert peeked.certificate == honest.certificate
+
+
+def test_a_policy_of_other_people_is_fitted_anew_on_the_training_part():
+    table = edfa.load("german")
+    model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
+    blanket = edfa.Blanket("class", {"checking_status": (), "duration": ("credit_amount",)})
+    policy = edfa.SurvivalPolicy(blanket, edfa.SurvivalSearch(table.calibration), people=32, desired_class=1)
+    advisor = edfa.Advisor(policy=policy.fit(table.calibration, model), threshold="balanced").fit(table)
+    assert advisor.fitted.policy is not policy
+    assert advisor.fitted.policy.searcher_.train_ is table.train
+
+
+def test_settings_stay_as_they_were_given():
+    """What is not given is resolved when fitting, not written over the parameter."""
+    advisor = edfa.Advisor()
+    assert (advisor.policy, advisor.signal, advisor.searcher) == (None, None, "survival")
+    nearest = replace(advisor, searcher="nearest")
+    assert (nearest.policy, nearest.signal) == (None, None)
+    fitted = replace(nearest, predictor=edfa.SubsetXGB(n_estimators=10)).fit(edfa.load("german")).fitted
+    assert isinstance(fitted.policy, edfa.EDFA)
+    assert fitted.signal == "uncertainty"
+    with pytest.raises(SettingError, match="signal 'survival'"):
+        edfa.Advisor(searcher="nearest", signal="survival")
+
+
+def test_any_change_of_a_setting_changes_the_fingerprint():
+    table = edfa.load("german")
+    settings = {"predictor": edfa.SubsetXGB(n_estimators=10), "threshold": "balanced", "searcher": edfa.Nearest()}
+    changes = {
+        "nothing": {},
+        "searcher": {"searcher": edfa.Nearest(neighbours=9)},
+        "model": {"predictor": edfa.SubsetXGB(n_estimators=11)},
+        "policy": {"policy": "random-blanket"},
+        "signal": {"signal": "plan"},
+        "threshold": {"threshold": None},
+    }
+    words = {name: edfa.Advisor(**settings | change).fit(table).fingerprint for name, change in changes.items()}
+    assert edfa.Advisor(**settings).fit(table).fingerprint == words["nothing"]
+    assert len(set(words.values())) == len(words)
+
+
+def test_advisors_and_receipts_show_themselves():
+    new = edfa.Advisor()
+    assert "searcher='survival'" in repr(new)
+    assert "Not fitted yet" in new._repr_html_()
+    fitted = german()
+    assert fitted.fingerprint in fitted._repr_html_()
+    assert fitted.certificate.sentence.split(",")[0] in fitted._repr_html_()
+    receipt = fitted.interview({"age": 35}).receipt(time="then")
+    assert repr(receipt) == "<Receipt of then: good, 0 plans, not signed>"
+    assert "<div" in receipt._repr_html_()

@@ -1,4 +1,6 @@
-"""What advisors are built on: shared sweeps, courses that end where nobody answers, strict batches, single cells."""
+"""What advisors are built on: shared sweeps, paths that end where nobody answers, strict batches, single cells."""
+
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
+from edfa.advice.assessment import Assessment
+from edfa.advice.standing import follow_policy
 from edfa.data.partial import encode_partial
 from edfa.errors import ColumnError, DataError, FactError, UnknownNameError
 from edfa.explanation.necessity import sweep
-from edfa.people import Explained
+from edfa.recourse import SEARCHERS
 
 
 @pytest.fixture(scope="module")
@@ -22,15 +26,15 @@ def people():
 
 def test_a_part_of_a_sweep_is_the_sweep_of_the_part(people):
     fitted = german().fitted
-    whole = sweep(people, fitted.predictor, fitted.searcher.support, fitted.visible)
+    whole = sweep(people, fitted.predictor, fitted.searcher.support_, fitted.background.visible)
     rows = np.flatnonzero(np.arange(len(people)) % 3 > 0)
-    some = fitted.visible & (np.arange(people.shape[1]) != fitted.schema.index("duration"))
-    for features in (fitted.visible, some, some & False):
+    some = fitted.background.visible & (np.arange(people.shape[1]) != fitted.schema.index("duration"))
+    for features in (fitted.background.visible, some, some & False):
         taken, made = (
             whole.take(rows, features),
-            sweep(people[rows], fitted.predictor, fitted.searcher.support, features),
+            sweep(people[rows], fitted.predictor, fitted.searcher.support_, features),
         )
-        assert np.array_equal(taken.alpha, made.alpha, equal_nan=True)
+        assert np.array_equal(taken.necessity, made.necessity, equal_nan=True)
         assert np.array_equal(taken.decision, made.decision)
         assert np.array_equal(taken.probabilities, made.probabilities)
         for ours, theirs in zip(taken.groups, made.groups, strict=True):
@@ -38,33 +42,38 @@ def test_a_part_of_a_sweep_is_the_sweep_of_the_part(people):
             assert np.array_equal(ours.facts, theirs.facts)
             assert np.array_equal(ours.probabilities, theirs.probabilities)
     with pytest.raises(DataError, match="was not swept"):
-        made.take(np.arange(len(rows)), fitted.visible)
+        made.take(np.arange(len(rows)), fitted.background.visible)
 
 
 @pytest.mark.parametrize("searcher", ["nearest", "nice", "dice"])
 def test_people_who_were_swept_get_the_same_plans(searcher, people):
     fitted = german().fitted
-    looking = edfa.recourse.searcher(searcher)(fitted.train)
-    persons = edfa.People(people, edfa.Background.of(fitted.train, fitted.predictor, fitted.blanket))
-    swept = sweep(people, fitted.predictor, looking.support, fitted.visible)
+    looking = SEARCHERS[searcher](fitted.train)
+    background = edfa.Background.of(fitted.train, fitted.model, fitted.blanket, aligned=True, support=looking.support_)
+    persons = edfa.People(people, background)
     for desired_class in (None, 1):
         plain = edfa.find_recourse(persons, looking, desired_class=desired_class)
-        shared = edfa.find_recourse(Explained(persons, swept), looking, desired_class=desired_class)
+        shared = edfa.find_recourse(persons.with_sweep(), looking, desired_class=desired_class)
         assert len(plain) > 0
         assert plain.frame().equals(shared.frame())
         assert dict(plain.reasons) == dict(shared.reasons)
 
 
-def test_a_course_ends_where_nobody_answers():
+def test_a_path_ends_where_nobody_answers():
     table, fitted = edfa.load("german"), german().fitted
     whole = edfa.acquire(table.test, fitted.policy, fitted.model, "inf")
     cut = table.test.X.copy()
     for i in range(len(cut)):
         cut[i, fitted.schema.index(whole.order(i)[1])] = np.nan
-    run = fitted.course(cut)
+    relevant = np.where(fitted.relevant, cut, np.float32(np.nan))
+    assess = partial(Assessment.of, fitted)
+    path = follow_policy(assess(relevant), np.arange(len(cut)), assess)
+    assert not path.missing_start.any()
     for i in range(len(cut)):
-        assert run.order(i) == whole.order(i)[:1]
-        assert run.declined[i, fitted.schema.index(whole.order(i)[1])]
+        known = ~np.isnan(path.X[path.person == i])
+        assert known.sum(axis=1).tolist() == [fitted.background.start.sum(), fitted.background.start.sum() + 1]
+        assert known[1, fitted.schema.index(whole.order(i)[0])]
+        assert path.other_order[i] == (len(whole.order(i)) > 2)
     with pytest.raises(UnknownNameError, match="on_declined"):
         edfa.acquire(table.test, fitted.policy, fitted.model, on_declined="halt")
 

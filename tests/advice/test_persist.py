@@ -119,7 +119,7 @@ def test_what_cannot_be_told_cannot_be_saved(tmp_path):
     table = edfa.load("german")
     blanket = german().fitted.blanket
     advisor = edfa.Advisor(policy=Own(blanket), predictor=edfa.SubsetXGB(n_estimators=10)).fit(table)
-    with pytest.raises(SettingError, match="Own of your own cannot be saved"):
+    with pytest.raises(SettingError, match="Own is not a registered policy"):
         advisor.save(tmp_path / "advisor")
     assert not (tmp_path / "advisor").exists()
 

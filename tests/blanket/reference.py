@@ -27,21 +27,19 @@ class Verdict(NamedTuple):
 def g2(codes, levels, x, y, given):
     """G2 with the degrees of freedom of what is present, reliable from five rows a cell."""
     # Open: a column that is also conditioned on counts twice among the cells, as the product over X, T and S reads.
-    cells = math.prod(levels[c] for c in (x, y, *given))
+    columns = (*given, x, y)
+    cells = math.prod(levels[c] for c in columns)
     if len(codes) / cells < 5:
         return Verdict(1.0, 0.0, False)
-    stratum = np.zeros(len(codes), dtype=int)
-    for z in given:
-        _, stratum = np.unique(stratum * levels[z] + codes[:, z], return_inverse=True)
-    statistic, dof = 0.0, 0
-    for s in np.unique(stratum):
-        part = codes[stratum == s]
-        counts = np.zeros((levels[x], levels[y]))
-        np.add.at(counts, (part[:, x], part[:, y]), 1)
-        rows, columns = counts.sum(axis=1), counts.sum(axis=0)
-        dof += (np.count_nonzero(rows) - 1) * (np.count_nonzero(columns) - 1)
-        entropies = xlogy(rows, rows).sum() + xlogy(columns, columns).sum() - xlogy(len(part), len(part))
-        statistic += 2 * (xlogy(counts, counts).sum() - entropies)
+    cell = np.zeros(len(codes), dtype=int)
+    for c in columns:
+        cell = cell * levels[c] + codes[:, c]
+    counts = np.bincount(cell, minlength=cells).reshape(-1, levels[x], levels[y]).astype(float)
+    counts = counts[counts.any(axis=(1, 2))]  # strata that occur
+    rows, columns, totals = counts.sum(axis=2), counts.sum(axis=1), counts.sum(axis=(1, 2))
+    dof = int(((np.count_nonzero(rows, axis=1) - 1) * (np.count_nonzero(columns, axis=1) - 1)).sum())
+    entropies = xlogy(rows, rows).sum() + xlogy(columns, columns).sum() - xlogy(totals, totals).sum()
+    statistic = 2 * (xlogy(counts, counts).sum() - entropies)
     if dof == 0:
         return Verdict(1.0, 0.0, True)
     statistic = max(float(statistic), 0.0)
@@ -118,9 +116,9 @@ def _hiton_pc(test, p, target, alpha, k):
         for x in reversed(tuple(pc)):
             # Open: whoever this pass has removed conditions no later test of the same pass.
             sets = (z for z in _subsets(set(pc) - {x}, 0, k) if x == y or y in z)
-            found = _separator(test, x, target, sets, alpha)
-            if found is not None:
-                sep[x] = found
+            separator = _separator(test, x, target, sets, alpha)
+            if separator is not None:
+                sep[x] = separator
                 pc.remove(x)
                 if x == y:
                     break
@@ -148,9 +146,9 @@ def bamb(test, p, target, alpha, k):
     sep = {x: () for x in range(p) if x != target}  # Open: as long as nothing has separated x, its set is empty
     pc, spouses = [], {}
     for a in _screen(test, p, target, alpha):
-        found = _separator(test, a, target, _subsets(pc, 1, k), alpha)  # 1a
-        if found is not None:
-            sep[a] = found
+        separator = _separator(test, a, target, _subsets(pc, 1, k), alpha)  # 1a
+        if separator is not None:
+            sep[a] = separator
             continue
         pc.append(a)
         candidates = _bamb_candidates(test, target, alpha, a, pc, sep)  # 1c
@@ -159,9 +157,9 @@ def bamb(test, p, target, alpha, k):
         if a not in pc:
             continue
         for y in reversed([y for y in pc if y != a]):  # 1b, late
-            found = _separator(test, y, target, (z for z in _subsets(set(pc) - {y}, 1, k) if a in z), alpha)
-            if found is not None:
-                sep[y] = found
+            separator = _separator(test, y, target, (z for z in _subsets(set(pc) - {y}, 1, k) if a in z), alpha)
+            if separator is not None:
+                sep[y] = separator
                 pc.remove(y)
                 del spouses[y]
     # Open: the last line of the algorithm holds here, too: a member of PC is listed as nobody's spouse.

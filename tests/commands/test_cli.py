@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+import edfa
 from edfa import Schema
 
 
@@ -32,6 +33,11 @@ def test_schema_prints_without_out(tmp_path):
     run("data", "german", "--out", tmp_path / "g.parquet")
     done = run("schema", tmp_path / "g.parquet", "--target", "class", "--favourable", "bad")
     assert Schema.from_toml(done.stdout).favourable == "bad"
+
+
+def test_the_version_is_that_of_the_package():
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"edfa {edfa.__version__}\n")
 
 
 def test_data_lists_the_sets():
@@ -77,14 +83,14 @@ def test_blanket_speaks_json_and_compares(tmp_path):
     run("data", "german", "--out", tmp_path / "g.csv")
     run("schema", tmp_path / "g.csv", "--target", "class", "--out", tmp_path / "c.toml")
     done = run("blanket", tmp_path / "g.csv", "--schema", tmp_path / "c.toml", "--json", "--method", "bamb")
-    (told,) = json.loads(done.stdout)
-    assert told["target"] == "class"
-    assert told["method"] == "bamb"
+    (blanket,) = json.loads(done.stdout)
+    assert blanket["target"] == "class"
+    assert blanket["method"] == "bamb"
     bare = run("blanket", tmp_path / "g.csv", "--target", "housing", "--json")
     assert json.loads(bare.stdout)[0]["target"] == "housing"
-    side = run("blanket", "german", "--compare")
+    comparison = run("blanket", "german", "--compare")
     for method in ("hiton-mb", "bamb", "eamb", "iamb"):
-        assert method in side.stdout
-    lost = run("blanket", tmp_path / "g.csv")
-    assert lost.returncode == 2
-    assert "--target NAME, or --schema CARD" in lost.stderr
+        assert method in comparison.stdout
+    without_target = run("blanket", tmp_path / "g.csv")
+    assert without_target.returncode == 2
+    assert "--target NAME, or --schema CARD" in without_target.stderr

@@ -59,9 +59,9 @@ def test_help_is_quick_and_names_every_command_and_exit_code(run):
     for word in ("demo", "schema", "blanket", "fit", "interview", "advise", "certify", "monitor", "Exit codes"):
         assert word in done.stdout
     for command in ("schema", "data", "blanket", "demo", "fit", "interview", "advise", "certify", "monitor", "verify"):
-        told = run(command, "--help").stdout
-        assert "--json" in told
-        assert "--quiet" in told
+        text = run(command, "--help").stdout
+        assert "--json" in text
+        assert "--quiet" in text
 
 
 def test_fit_saves_a_certified_advisor_and_replaces_none_unasked(tmp_path, run):
@@ -71,11 +71,11 @@ def test_fit_saves_a_certified_advisor_and_replaces_none_unasked(tmp_path, run):
     arguments = ("fit", tmp_path / "g.csv", "--schema", tmp_path / "card.toml", "--out", out, "--threshold", "balanced")
     done = run(*arguments, "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    result = json.loads(done.stdout)
     loaded = Advisor.load(out)
-    assert told["advisor"] == loaded.fingerprint
-    assert told["certificate"]["status"] == loaded.certificate.status
-    assert told["evaluation"]["people"] == 200
+    assert result["advisor"] == loaded.fingerprint
+    assert result["certificate"]["status"] == loaded.certificate.status
+    assert result["evaluation"]["people"] == 200
     again = run(*arguments, "--quiet")
     assert again.returncode == 2
     assert "--force" in again.stderr
@@ -91,15 +91,15 @@ import edfa.advice.advisor, edfa.cli
 def never(*arguments, **options):
     print("calibrating", flush=True)
     time.sleep(60)
-edfa.advice.advisor.run = never
+edfa.advice.advisor.roll_out = never
 edfa.cli.app(["fit", "german", "--out", sys.argv[1], "--quiet", *sys.argv[2:]])
 """
 
 
-@pytest.mark.parametrize("there", [False, True])
-def test_fit_that_is_killed_leaves_nothing_or_what_was_there(there, tmp_path, folder):
+@pytest.mark.parametrize("exists", [False, True])
+def test_fit_that_is_killed_leaves_nothing_or_what_was_there(exists, tmp_path, folder):
     out = tmp_path / "advisor"
-    if there:
+    if exists:
         shutil.copytree(folder, out)
     command = [sys.executable, "-c", SLOWLY, out, "--force"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -107,8 +107,8 @@ def test_fit_that_is_killed_leaves_nothing_or_what_was_there(there, tmp_path, fo
     process.kill()
     assert process.wait() == -signal.SIGKILL
     process.stdout.close()
-    assert [p.name for p in tmp_path.iterdir()] == (["advisor"] if there else [])
-    if there:
+    assert [p.name for p in tmp_path.iterdir()] == (["advisor"] if exists else [])
+    if exists:
         assert Advisor.load(out).fingerprint == german().fingerprint
 
 
@@ -117,10 +117,10 @@ def test_an_interview_from_a_file_with_a_receipt_that_holds(folder, answers, tmp
     extra = ("--receipt", tmp_path / "r.json", "--key", tmp_path / "key", "--keep", tmp_path / "i.json")
     done = run("interview", folder, "--answers", answers, *extra)
     assert done.returncode == 0, done.stderr
-    held = german().interview({k: ANSWERS[k] for k in german().schema.start})
-    held.answer(checking_status="<0").answer(duration=48)
-    assert held.certificate in done.stdout
-    assert json.loads((tmp_path / "r.json").read_text())["decision"]["outcome"] == held.decision.outcome
+    interview = german().interview({k: ANSWERS[k] for k in german().schema.start})
+    interview.answer(checking_status="<0").answer(duration=48)
+    assert interview.guarantee in done.stdout
+    assert json.loads((tmp_path / "r.json").read_text())["decision"]["outcome"] == interview.decision.outcome
     verified = run("verify", folder, tmp_path / "r.json", "--key", tmp_path / "key")
     assert verified.returncode == 0
     assert "The signature is right" in verified.stdout
@@ -133,14 +133,14 @@ def test_an_interview_from_a_file_with_a_receipt_that_holds(folder, answers, tmp
     assert json.loads(resumed.stdout)["decision"] == json.loads((tmp_path / "r.json").read_text())["decision"]
 
 
-def test_answers_that_are_not_asked_for_are_not_told(folder, tmp_path, run):
+def test_answers_that_are_not_asked_for_are_not_used(folder, tmp_path, run):
     (tmp_path / "a.toml").write_text('age = 35\nhousing = "own"\nchecking_status = "<0"\n')
-    told = json.loads(run("interview", folder, "--answers", tmp_path / "a.toml", "--json").stdout)
-    assert set(told["facts"]) == {"age", "checking_status"}
-    assert told["next"]["feature"] == "duration"
+    receipt = json.loads(run("interview", folder, "--answers", tmp_path / "a.toml", "--json").stdout)
+    assert set(receipt["facts"]) == {"age", "checking_status"}
+    assert receipt["next"]["feature"] == "duration"
     (tmp_path / "b.json").write_text('{"checking_status": null, "duration": 24}')
-    told = json.loads(run("interview", folder, "--answers", tmp_path / "b.json", "--json").stdout)
-    assert told["declined"] == ["checking_status"]
+    receipt = json.loads(run("interview", folder, "--answers", tmp_path / "b.json", "--json").stdout)
+    assert receipt["declined"] == ["checking_status"]
 
 
 def test_an_interview_in_the_terminal(folder, run):
@@ -148,7 +148,7 @@ def test_an_interview_in_the_terminal(folder, run):
     done = run("interview", folder, typed="\n".join(typed) + "\n")
     assert done.returncode == 0, done.stderr
     assert "no level 'a lot'" in done.stdout
-    assert german().interview(ANSWERS).certificate in done.stdout
+    assert german().interview(ANSWERS).guarantee in done.stdout
     stopped = run("interview", folder, typed="radio/tv\n:stop\n")
     assert stopped.returncode == 0
     assert run("interview", folder, typed="").returncode == 0  # the end of the input is a stop
@@ -161,10 +161,10 @@ def test_advise_writes_what_interviews_say(folder, tmp_path, run):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"out": str(tmp_path / "out.jsonl"), "people": 30, "errors": 0, "resumed": 0}
     for line, person in zip((tmp_path / "out.jsonl").read_text().splitlines(), people, strict=True):
-        row, held = json.loads(line), german().interview(person)
-        assert row["outcome"] == held.decision.outcome
-        assert row["status"] == held.standing.status
-        assert len(row["plans"]) == len(held.plans(k=2))
+        row, interview = json.loads(line), german().interview(person)
+        assert row["outcome"] == interview.decision.outcome
+        assert row["status"] == interview.standing.status
+        assert len(row["plans"]) == len(interview.plans(k=2))
 
 
 def test_certify_and_monitor_end_with_a_no(tmp_path, run):
@@ -181,9 +181,9 @@ def test_certify_and_monitor_end_with_a_no(tmp_path, run):
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["audits"] == 4
     assert json.loads(run("monitor", tmp_path / "advisor", "--json").stdout)["audits"] == 4
-    watched = json.loads(run("monitor", tmp_path / "advisor", rows, "--json").stdout)
-    assert watched["audits"] > 50
-    assert watched["lost"] == 1 + german().certificate.risk * german().certificate.n
+    state = json.loads(run("monitor", tmp_path / "advisor", rows, "--json").stdout)
+    assert state["audits"] > 50
+    assert state["lost"] == 1 + german().certificate.risk * german().certificate.n
     (tmp_path / "bad.csv").write_text("loss\n" + "1\n" * 400)
     alarmed = run("monitor", tmp_path / "advisor", tmp_path / "bad.csv")
     assert alarmed.returncode == 3
@@ -208,11 +208,11 @@ def test_certify_and_monitor_end_with_a_no(tmp_path, run):
 )
 def test_an_error_is_one_line_unless_debug(arguments, message, folder, tmp_path, run, monkeypatch):
     (tmp_path / "bad.json").write_text(json.dumps({"checking_status": "<0", "duration": 7000}))
-    given = [a.format(folder=folder, bad=tmp_path / "bad.json") for a in arguments]
+    command = [a.format(folder=folder, bad=tmp_path / "bad.json") for a in arguments]
     monkeypatch.chdir(tmp_path)
-    done = run(*given)
+    done = run(*command)
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     with pytest.raises(edfa.errors.EdfaError):  # which Python shows with its traceback
-        app([*given, "--debug"])
+        app([*command, "--debug"])

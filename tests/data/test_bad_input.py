@@ -6,7 +6,7 @@ import pytest
 
 from edfa import Feature, Schema, Table
 from edfa.data.read import read_frame
-from edfa.errors import ColumnError, DataError, EmptyTableError, SchemaError, TargetError, UnreadableError
+from edfa.errors import ColumnError, DataError, EmptyTableError, SchemaError, SettingError, TargetError, UnreadableError
 
 SCHEMA = Schema((Feature("age", "continuous"), Feature("home", "categorical")), "class", "good")
 
@@ -145,7 +145,7 @@ def test_another_encoding_and_separator_can_be_named(tmp_path):
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5, 0.5), (1.2, -0.1, -0.1), (0.0, 0.5, 0.5), (0.5, 0.5)])
 def test_shares_that_are_none(shares):
-    with pytest.raises(DataError, match="shares must be three parts of 1"):
+    with pytest.raises(SettingError, match="shares must be three parts of 1"):
         Table.from_frame(people(), SCHEMA, shares=shares)
 
 
@@ -158,7 +158,7 @@ def test_a_part_without_rows_says_why():
 
 
 def test_a_cap_too_small_for_the_classes():
-    with pytest.raises(DataError, match="a cap of 5 rows cannot hold three of each of the 2 classes"):
+    with pytest.raises(SettingError, match="a cap of 5 rows cannot hold three of each of the 2 classes"):
         Table.from_frame(people(), SCHEMA, cap=5)
 
 

@@ -123,8 +123,8 @@ def test_directions_make_sense(name):
 
 
 def test_the_favourable_class():
-    found = {n: load_schema(n).favourable for n in NAMES}
-    assert found == {
+    favourable = {n: load_schema(n).favourable for n in NAMES}
+    assert favourable == {
         "german": "good",
         "adult": ">50K",
         "heloc": "Good",
@@ -158,7 +158,7 @@ def test_the_real_data_fit_their_cards(name, load_real):
 
 
 def test_special_codes_are_states_on_purpose(load_real):
-    """HELOC's -9, -8, -7 and GMSC's 96, 98: said in the card, no part of the scale, each a number of its own."""
+    """HELOC's -9, -8, -7 and GMSC's 96, 98: listed in the card, no part of the scale, each a number of its own."""
     heloc, gmsc = load_real("heloc"), load_real("gmsc")
     late = [n for n in gmsc.schema.names if "Late" in n or "PastDue" in n]
     assert len(late) == 3
@@ -168,7 +168,7 @@ def test_special_codes_are_states_on_purpose(load_real):
         occurring = [code for code in codes if (values == code).any()]
         assert set(map(float, table.schema[name].codes)) >= set(occurring)
         numbers = [set(encoded[values == code]) for code in occurring]
-        assert all(len(found) == 1 for found in numbers)
+        assert all(len(distinct) == 1 for distinct in numbers)
         assert len(set.union(*numbers)) == len(occurring)
         assert max(set.union(*numbers)) < encoded[~values.isin(codes)].min()
     assert any("-9" in note for note in heloc.schema.notes)

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from edfa.data import clean, summarise
-from edfa.errors import ColumnError, DataError
+from edfa.errors import ColumnError, DataError, SettingError
 
 
 def diabetes_like(n=2000):
@@ -56,7 +56,7 @@ def test_amounts_are_no_identifiers():
 def test_cleaning_refuses_nonsense():
     with pytest.raises(ColumnError, match="did you mean 'readmitted'"):
         clean(diabetes_like(50), keep=["readmited"])
-    with pytest.raises(DataError, match="max_missing is a share"):
+    with pytest.raises(SettingError, match="max_missing is a share"):
         clean(diabetes_like(50), max_missing=40)
 
 

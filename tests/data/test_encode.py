@@ -138,9 +138,9 @@ def test_an_answer_that_cannot_be_understood(facts, error, message):
 def test_a_gap_is_an_answer_where_training_had_gaps():
     encoder = edfa.load("adult").encoder
     row = encoder.encode_person({"occupation": None, "education-num": 9.0})
-    place = encoder.names.index("occupation")
-    assert np.isfinite(row[place])
-    assert encoder.decode_cells("occupation", row[place]) == [None]
+    column = encoder.names.index("occupation")
+    assert np.isfinite(row[column])
+    assert encoder.decode_cells("occupation", row[column]) == [None]
 
 
 def test_one_person_and_a_batch_agree():

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edfa.data.graph import Graph
-from edfa.errors import SchemaError, UnknownNameError
+from edfa.errors import SettingError, UnknownNameError
 
 ASIA = Graph(
     {
@@ -82,7 +82,7 @@ def test_the_blanket_shields_and_is_minimal(seed):
 
 
 def test_graphs_that_are_none():
-    with pytest.raises(SchemaError, match="no cycle"):
+    with pytest.raises(SettingError, match="no cycle"):
         Graph({"a": ("b",), "b": ("a",)})
     with pytest.raises(UnknownNameError, match="no parent of 'a' named 'bb'; did you mean 'b'"):
         Graph({"a": ("bb",), "b": ()})

@@ -3,7 +3,7 @@ import pytest
 
 import edfa
 from edfa import Schema, Table
-from edfa.data.infer_schema import draft
+from edfa.data.infer_schema import infer_card, infer_schema
 from edfa.errors import ColumnError, TargetError
 
 PEOPLE = pd.DataFrame(
@@ -20,7 +20,7 @@ PEOPLE = pd.DataFrame(
 
 
 def test_a_draft_is_a_card_that_works_as_it_is():
-    card = draft(PEOPLE, "outcome")
+    card = infer_card(PEOPLE, "outcome")
     schema = Schema.from_toml(card)
     table = Table.from_frame(PEOPLE, schema)
     assert table.train.X.shape == (24, 5)
@@ -29,7 +29,7 @@ def test_a_draft_is_a_card_that_works_as_it_is():
 
 
 def test_guesses_are_marked_for_a_person_to_check():
-    card = draft(PEOPLE, "outcome")
+    card = infer_card(PEOPLE, "outcome")
     schema = Schema.from_toml(card)
     assert schema.favourable == "approved"
     assert "guessed: which of approved, rejected is good for the person?" in card
@@ -45,23 +45,36 @@ def test_guesses_are_marked_for_a_person_to_check():
 
 
 def test_the_favourable_class_can_be_said():
-    assert Schema.from_toml(draft(PEOPLE, "outcome", favourable="rejected")).favourable == "rejected"
+    assert Schema.from_toml(infer_card(PEOPLE, "outcome", favourable="rejected")).favourable == "rejected"
     with pytest.raises(TargetError, match="never is 'aproved'; did you mean 'approved'"):
-        draft(PEOPLE, "outcome", favourable="aproved")
+        infer_card(PEOPLE, "outcome", favourable="aproved")
 
 
 @pytest.mark.parametrize("name", ["german", "adult", "taiwan"])
 def test_a_draft_of_real_data_finds_the_kinds(name):
     table = edfa.load(name)
-    guessed = Schema.from_toml(draft(table.frame, table.schema.target))
+    guessed = Schema.from_toml(infer_card(table.frame, table.schema.target))
     for feature in guessed:
-        told = table.schema[feature.name]
-        assert feature.kind == told.kind or told.kind == "ordinal", feature.name
+        kind = table.schema[feature.name].kind
+        assert feature.kind == kind or kind == "ordinal", feature.name
     assert len(Table.from_frame(table.frame, guessed).train) == len(table.train)
 
 
 def test_a_draft_needs_an_outcome():
     with pytest.raises(ColumnError, match="did you mean 'outcome'"):
-        draft(PEOPLE, "outcom")
+        infer_card(PEOPLE, "outcom")
     with pytest.raises(TargetError, match="constant"):
-        draft(PEOPLE.assign(outcome=1), "outcome")
+        infer_card(PEOPLE.assign(outcome=1), "outcome")
+
+
+def test_the_schema_alone_is_the_cards():
+    assert infer_schema(PEOPLE, "outcome", title="people") == Schema.from_toml(
+        infer_card(PEOPLE, "outcome", title="people")
+    )
+
+
+def test_strange_characters_in_the_data_do_not_spoil_the_card():
+    odd = PEOPLE.assign(gender=["f\x01\u2028\n[x]", "m\x7f\r"] * 20).rename(columns={"customer_id": "customer_id\x00"})
+    card = infer_card(odd, "outcome")
+    assert Schema.from_toml(card) == infer_schema(odd, "outcome")
+    assert "Left out: customer_id\\x00" in card

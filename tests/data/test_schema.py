@@ -1,10 +1,15 @@
 import math
+import re
+from dataclasses import replace
+from importlib.resources import files
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edfa import Feature, Schema
+from edfa.data.catalog import NAMES, load_schema
 from edfa.errors import SchemaError, UnknownNameError, UnreadableError
 
 CARD = """
@@ -174,3 +179,190 @@ def test_html_escapes_what_a_card_says():
     schema = Schema((Feature("<script>", "continuous", label="<b>"),), "y", "good")
     assert "<script>" not in schema._repr_html_()
     assert "&lt;b&gt;" in schema._repr_html_()
+
+
+COMMENTED = """\
+# Prices are the ones of the May meeting.
+title = "A card"  # shown on the page
+
+# Who decides: the credit desk.
+
+[target]
+name = "class"
+favourable = 1  # repaid in time
+classes = [
+    0,  # defaulted
+    1,  # repaid
+]
+
+# asked on the form
+[features.age]
+sensitive = true  # by law
+kind = "continuous"
+cost = 2.0  # agreed in May
+range = [18, inf]
+# to be discussed: months instead?
+
+# --- The bureau ---
+
+# from the report, page 2
+[features.score]
+kind = "continuous"
+start = true  # bought in advance
+[features.score.codes]
+-9 = "no record"  # most of the young
+-8 = "closed"  # rare
+
+# in words
+[features.savings]
+kind = "ordinal"
+levels = [
+    "none",
+    # less than a wage
+    "some",
+    "much",  # more than a wage
+]  # as on the form
+"""
+COMMENTS = re.compile("#.*")
+
+
+def changed(schema, **changes):
+    """The schema with some keys of some features changed."""
+    return replace(schema, features=tuple(replace(f, **changes.get(f.name, {})) for f in schema))
+
+
+def test_a_card_with_comments_keeps_them_when_values_change():
+    schema = Schema.from_toml(COMMENTED)
+    assert schema.update_toml(COMMENTED) == COMMENTED
+    new = changed(
+        schema,
+        age={"cost": 3, "unit": "years", "change": "up"},
+        score={"start": False, "codes": {"-9": "nothing", "-7": "new"}},
+        savings={"levels": ("none", "little", "some", "much"), "cost": 5},
+    )
+    new = replace(
+        new, title="Another", favourable="0", source="the desk", features=(*new.features, Feature("job", "categorical"))
+    )
+    text = new.update_toml(COMMENTED)
+    assert Schema.from_toml(text) == new
+    gone = {"# rare"}  # the comment beside the code -8, which is taken out
+    assert set(COMMENTS.findall(text)) == set(COMMENTS.findall(COMMENTED)) - gone
+    assert (
+        text.index("sensitive = true  # by law")
+        < text.index("cost = 3  # agreed in May")
+        < text.index("[features.score]")
+    )
+    assert "start = false  # bought in advance" in text
+    assert 'title = "Another"  # shown on the page' in text
+    assert text.endswith('\n\n[features.job]\nkind = "categorical"\ncost = 1\n')
+    assert "    0,  # defaulted" in text, "a list that did not change is not touched"
+
+
+def test_a_feature_that_is_gone_takes_its_own_comments_only():
+    schema = Schema.from_toml(COMMENTED)
+    for gone, comments in {
+        "age": {"# asked on the form", "# by law", "# agreed in May", "# to be discussed: months instead?"},
+        "score": {"# from the report, page 2", "# bought in advance", "# most of the young", "# rare"},
+        "savings": {"# in words", "# less than a wage", "# more than a wage", "# as on the form"},
+    }.items():
+        new = replace(schema, features=tuple(f for f in schema if f.name != gone))
+        text = new.update_toml(COMMENTED)
+        assert Schema.from_toml(text) == new
+        assert set(COMMENTS.findall(COMMENTED)) - set(COMMENTS.findall(text)) == comments
+
+
+def test_comments_move_with_their_feature():
+    schema = Schema.from_toml(COMMENTED)
+    new = replace(schema, features=schema.features[::-1])
+    text = new.update_toml(COMMENTED)
+    assert Schema.from_toml(text) == new
+    assert set(COMMENTS.findall(text)) == set(COMMENTS.findall(COMMENTED))
+    for above, header in (("asked on the form", "age"), ("from the report, page 2", "score"), ("in words", "savings")):
+        assert f"# {above}\n[features.{header}]" in text
+
+
+COMPACT = """\
+title = \"\"\"
+# no comment
+[features.none]
+# nor this \"\"\"
+target = { name = "y", favourable = "good" }  # the outcome
+
+# one line each
+[features]
+age = { kind = "continuous", cost = 2 }  # years
+home.kind = "categorical"  # rent or own
+home.cost = 3
+"""
+
+
+def test_other_layouts_of_a_card_are_kept():
+    schema = Schema.from_toml(COMPACT)
+    new = changed(schema, age={"cost": 4}, home={"cost": 5})
+    text = replace(new, favourable="bad").update_toml(COMPACT)
+    assert Schema.from_toml(text) == replace(new, favourable="bad")
+    expected = COMPACT.replace("cost = 2", "cost = 4").replace("home.cost = 3", "home.cost = 5")
+    assert text == expected.replace('"good"', '"bad"')
+    for names in (("home", "age"), ("home",), ("age", "new", "home"), ("age", "home", "new")):
+        other = replace(schema, features=tuple(schema[n] if n != "new" else Feature(n, "continuous") for n in names))
+        assert Schema.from_toml(other.update_toml(COMPACT)) == other
+    dotted = 'features.age.kind = "continuous"\n[target]\nname = "y"\nfavourable = "good"'
+    other = replace(Schema.from_toml(dotted), features=(Feature("age", "ordinal"), Feature("home", "categorical")))
+    assert Schema.from_toml(other.update_toml(dotted)) == other
+
+
+def test_what_cannot_be_updated_is_an_error():
+    schema = Schema.from_toml(CARD)
+    with pytest.raises(SchemaError, match="not a TOML file"):
+        schema.update_toml("[target")
+    with pytest.raises(SchemaError, match=r"features.age.kind: is missing"):
+        schema.update_toml(CARD.replace('kind = "continuous"', ""))
+    scattered = (
+        '[target]\nname = "y"\nfavourable = "good"\n[features]\na.kind = "continuous"\n[features.a.codes]\n-9 = "x"\n'
+    )
+    with pytest.raises(SchemaError, match="the layout of this card cannot be kept"):
+        changed(Schema.from_toml(scattered), a={"cost": 9}).update_toml(scattered)
+
+
+@given(schemas(), schemas(), st.data())
+@settings(deadline=None)
+def test_any_card_can_become_any_other(old, new, data):
+    assert Schema.from_toml(new.update_toml(old.to_toml())) == new
+    kept = data.draw(st.lists(st.sampled_from(old.features), unique_by=lambda f: f.name))
+    added = [f for f in new.features if f.name not in (*old.names, old.target)]
+    mixed = data.draw(st.permutations([*kept, *added]).filter(len)) if kept or added else list(old.features)
+    comments = {name: f"about {i}" for i, name in enumerate(old.names)}
+    target = replace(old, features=tuple(mixed))
+    text = target.update_toml(old.to_toml(comments))
+    assert Schema.from_toml(text) == target
+    assert all((f"# about {i}\n" in text) == (name in target.names) for i, name in enumerate(old.names))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_papers_cards_keep_their_comments(name):
+    text = (files("edfa.data") / "cards" / f"{name}.toml").read_text(encoding="utf-8")
+    schema = load_schema(name)
+    assert schema.update_toml(text) == text
+    dearer = replace(schema, features=tuple(replace(f, cost=f.cost + 1, label="new") for f in schema))
+    updated = dearer.update_toml(text)
+    assert Schema.from_toml(updated) == dearer
+    assert COMMENTS.findall(updated) == COMMENTS.findall(text)
+
+
+def test_writing_a_card_back_keeps_its_comments(tmp_path):
+    path = tmp_path / "card.toml"
+    path.write_text(COMMENTED, encoding="utf-8")
+    schema = changed(Schema.read(path), age={"cost": 7})
+    schema.write(path)
+    assert Schema.read(path) == schema
+    assert path.read_text(encoding="utf-8") == COMMENTED.replace("cost = 2.0", "cost = 7")
+    assert [p.name for p in tmp_path.iterdir()] == ["card.toml"]
+    path.write_text("no card", encoding="utf-8")
+    schema.write(path)
+    assert Schema.read(path) == schema
+
+
+def test_numbers_of_numpy_can_be_written():
+    feature = Feature("age", "continuous", cost=np.float64(2.5), range=(np.float32(0), np.float64(90)))  # type: ignore[arg-type]
+    schema = Schema((feature, Feature("n", "ordinal", levels=tuple(np.arange(3)))), "y", "good")
+    assert Schema.from_toml(schema.to_toml()) == schema

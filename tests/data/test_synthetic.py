@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edfa.data.cube import Cube
 from edfa.data.mechanisms import random_mechanisms
 from edfa.data.synthetic import credit_story, random_network
-from edfa.errors import DataError, FactError, SchemaError
+from edfa.errors import DataError, FactError, SettingError
 
 
 def enumerate_posterior(network, row):
@@ -19,10 +20,10 @@ def enumerate_posterior(network, row):
         world = dict(zip(sizes, codes, strict=True))
         if any(not np.isnan(v) and world[n] != v for n, v in known.items()):
             continue
-        chance = 1.0
+        probability = 1.0
         for node, table in network.tables.items():
-            chance *= table[tuple(world[p] for p in network.graph.parents[node])][world[node]]
-        totals[world[network.target]] += chance
+            probability *= table[tuple(world[p] for p in network.graph.parents[node])][world[node]]
+        totals[world[network.target]] += probability
     return totals / totals.sum()
 
 
@@ -37,17 +38,17 @@ def test_posteriors_are_those_of_enumeration(seed):
     np.testing.assert_allclose(network.posterior(rows), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("shown", [0, 5])
-def test_samples_follow_the_posterior(shown):
-    network = random_network(10, seed=4, shown=shown)
+@pytest.mark.parametrize("numeric", [0, 5])
+def test_samples_follow_the_posterior(numeric):
+    network = random_network(10, seed=4, numeric=numeric)
     table = network.table(20_000)
-    chances = network.posterior(network.codes(table.frame))[:, 1]
-    # calibrated: among people given a chance of p, a share p has the outcome
+    probabilities = network.posterior(network.codes(table.frame))[:, 1]
+    # calibrated: among people with a probability of p, a share p has the outcome
     for low in np.arange(0, 1, 0.1):
-        inside = (chances >= low) & (chances < low + 0.1)
+        inside = (probabilities >= low) & (probabilities < low + 0.1)
         if inside.sum() > 50:
-            spread = np.sqrt((chances[inside] * (1 - chances[inside])).sum()) / inside.sum()
-            assert abs(table.y[inside].mean() - chances[inside].mean()) < 4.5 * spread + 1e-9
+            spread = np.sqrt((probabilities[inside] * (1 - probabilities[inside])).sum()) / inside.sum()
+            assert abs(table.y[inside].mean() - probabilities[inside].mean()) < 4.5 * spread + 1e-9
 
 
 def test_only_the_blanket_matters():
@@ -64,8 +65,8 @@ def test_only_the_blanket_matters():
     np.testing.assert_allclose(network.posterior(rows), network.posterior(less), atol=1e-12)
 
 
-def test_a_shown_column_tells_its_level_and_nothing_else():
-    network = random_network(8, seed=1, shown=7)
+def test_a_numeric_column_tells_its_level_and_nothing_else():
+    network = random_network(8, seed=1, numeric=7)
     rows = network.sample(200)[list(network.features)].to_numpy(float)
     np.testing.assert_array_equal(network.posterior(rows), network.posterior(np.rint(rows)))
     assert all(f.kind == "continuous" for f in network.schema())
@@ -74,22 +75,22 @@ def test_a_shown_column_tells_its_level_and_nothing_else():
 def test_the_spouse_wakes_up_when_its_child_is_known():
     """Proposition 1 on the credit story, exactly."""
     story = credit_story()
-    place = {name: i for i, name in enumerate(story.features)}
+    position = {name: i for i, name in enumerate(story.features)}
 
-    def chance(**facts):
-        row = np.full((1, len(place)), np.nan)
+    def probability(**facts):
+        row = np.full((1, len(position)), np.nan)
         for name, value in facts.items():
-            row[0, place[name]] = value
+            row[0, position[name]] = value
         return story.posterior(row)[0, 1]
 
     assert story.graph.units("repays") == {"savings": (), "late_payment": ("wage_came_late",)}
     for savings in (0, 1):
-        before = [chance(savings=savings, wage_came_late=w) for w in (0, 1)]
+        before = [probability(savings=savings, wage_came_late=w) for w in (0, 1)]
         assert before[0] == pytest.approx(before[1], abs=1e-15)
-    after = [chance(savings=1, late_payment=1, wage_came_late=w) for w in (0, 1)]
+    after = [probability(savings=1, late_payment=1, wage_came_late=w) for w in (0, 1)]
     assert after[0] < 0.5 < after[1], "a late wage explains the late payment, and turns the decision"
-    assert chance(savings=1, employment=0) == pytest.approx(chance(savings=1, employment=1))
-    assert chance(telephone=0) == pytest.approx(chance(telephone=1))
+    assert probability(savings=1, employment=0) == pytest.approx(probability(savings=1, employment=1))
+    assert probability(telephone=0) == pytest.approx(probability(telephone=1))
 
 
 def test_any_node_can_be_asked_for():
@@ -110,7 +111,7 @@ def test_wrong_evidence_is_refused():
         story.posterior(np.zeros((1, 6)))
     with pytest.raises(FactError, match="employment: 7 is no level of 2"):
         story.posterior(np.array([[7, 0, 0, 0, 0]]))
-    with pytest.raises(SchemaError, match="the table of 'savings' must be probabilities"):
+    with pytest.raises(SettingError, match="the table of 'savings' must be probabilities"):
         type(story)(story.graph, story.levels, {**story.tables, "savings": np.ones((2, 2))}, "repays")
 
 
@@ -121,10 +122,10 @@ def test_mechanisms_give_mixed_tables_with_calibrated_posteriors(interactions):
     kinds = [f.kind for f in world.schema()]
     assert kinds.count("continuous") == 6
     assert kinds.count("categorical") == 5
-    chances = world.posterior(frame)
+    probabilities = world.posterior(frame)
     classes = world.schema().classes
     for code, label in enumerate(classes):
-        p, hit = chances[:, code], (frame[world.target] == label).to_numpy()
+        p, hit = probabilities[:, code], (frame[world.target] == label).to_numpy()
         for low in np.arange(0, 1, 0.1):
             inside = (p >= low) & (p < low + 0.1)
             if inside.sum() > 50:
@@ -132,7 +133,9 @@ def test_mechanisms_give_mixed_tables_with_calibrated_posteriors(interactions):
                 assert abs(hit[inside].mean() - p[inside].mean()) < 4.5 * spread + 1e-9
     # and the posterior is worth more than the prior: the blanket does inform
     prior = frame[world.target].value_counts(normalize=True).max()
-    assert (chances.argmax(axis=1) == frame[world.target].map({c: i for i, c in enumerate(classes)})).mean() > prior
+    assert (
+        probabilities.argmax(axis=1) == frame[world.target].map({c: i for i, c in enumerate(classes)})
+    ).mean() > prior
 
 
 def test_a_mechanisms_posterior_needs_the_blanket_and_reads_nothing_else():
@@ -149,5 +152,25 @@ def test_a_mechanisms_posterior_needs_the_blanket_and_reads_nothing_else():
 def test_a_mechanisms_target_is_categorical():
     world = random_mechanisms(10, seed=2)
     numbers = next(f.name for f in world.schema() if f.kind == "continuous")
-    with pytest.raises(DataError, match="the target must be categorical"):
+    with pytest.raises(SettingError, match="the target must be categorical"):
         random_mechanisms(10, seed=2, target=numbers)
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "message"),
+    [
+        (random_network, {"nodes": 1}, "at least one feature, not 1 nodes"),
+        (random_network, {"max_levels": 1}, "max_levels is between 2 and 16, not 1"),
+        (random_network, {"max_levels": 17}, "max_levels is between 2 and 16, not 17"),
+        (random_network, {"max_parents": -1}, "max_parents is zero or more, not -1"),
+        (random_network, {"strength": 0.0}, "strength is a number above 0"),
+        (random_network, {"nodes": 5, "numeric": 5}, "numeric is a number of features, 0 to 4, not 5"),
+        (random_mechanisms, {"nodes": 0}, "at least one feature, not 0 nodes"),
+        (random_mechanisms, {"max_levels": 40}, "max_levels is between 2 and 16, not 40"),
+        (random_mechanisms, {"interactions": 1.5}, "interactions is a share between 0 and 1"),
+        (Cube, {"sigma": 0.0}, "sigma is a standard deviation above 0"),
+    ],
+)
+def test_settings_of_generators_outside_their_range(make, settings, message):
+    with pytest.raises(SettingError, match=message):
+        make(**settings)

@@ -31,9 +31,9 @@ def test_the_split_is_stratified_complete_and_disjoint(good, bad, seed):
     assert sorted(x for part in parts for x in part.frame["x"]) == list(range(good + bad))
     for part, share in zip(parts, table.shares, strict=True):
         for label, count in (("good", good), ("bad", bad)):
-            found = (part.frame["y"] == label).sum()
-            assert found >= 1
-            assert abs(found - share * count) <= 1 or count < 5
+            rows = (part.frame["y"] == label).sum()
+            assert rows >= 1
+            assert abs(rows - share * count) <= 1 or count < 5
 
 
 def test_the_split_depends_on_the_seed_and_nothing_else():

@@ -35,11 +35,11 @@ def test_every_reason_by_hand():
     """No savings, paid late: the wage explains it only once the late payment is known."""
     before = parts(savings=0, wage_came_late=1, telephone=1).person(0)
     assert set(before.counterfactual) == {"savings"}
-    assert dict(before.semifactual) == {"late_payment": "not known", "wage_came_late": "blocked"}
+    assert dict(before.semifactual) == {"late_payment": "not_known", "wage_came_late": "blocked"}
     assert before.alterfactual == ("employment", "telephone")
     assert not before.violations
     alone = parts(savings=1, wage_came_late=0, late_payment=0).person(0)
-    assert alone.semifactual["savings"] == "not decisive", "late or not decides: savings alone turn nothing"
+    assert alone.semifactual["savings"] == "not_decisive", "late or not decides: savings alone turn nothing"
 
 
 def test_a_child_unlocks_its_spouse_and_the_transition_is_latent_recourse():

@@ -145,11 +145,11 @@ def test_reasons(german):
     favourable = model.predict(rows) == 1
     there = find_recourse(people(rows[favourable][:5]), searcher, desired_class=1)
     assert len(there) == 0
-    assert {r.reason for r in there.reasons.values()} == {"already there"}
+    assert {r.reason for r in there.reasons.values()} == {"already_there"}
     nothing = np.full((1, 20), np.nan, dtype=np.float32)
     told = find_recourse(people(nothing), searcher).reasons[0]
     assert (told.reason, told.unlock) == (
-        "more information needed",
+        "more_information_needed",
         ("checking_status", "duration", "credit_history", "housing"),
     )
     spouse = nothing.copy()
@@ -158,10 +158,10 @@ def test_reasons(german):
     whole = People(rows, Background.of(table.reference, model))
     locked = find_recourse(whole, searcher, constraints=Constraints(only=("residence_since",)))
     seen = {r.reason for r in locked.reasons.values()}
-    assert "only locked features flip" in seen
-    assert "nothing flips" in seen
+    assert "only_locked_features_flip" in seen
+    assert "nothing_flips" in seen
     narrow = Constraints(only=("credit_amount",), ranges={"credit_amount": (15_000, 15_001)})
-    assert "range too narrow" in {r.reason for r in find_recourse(whole, searcher, constraints=narrow).reasons.values()}
+    assert "range_too_narrow" in {r.reason for r in find_recourse(whole, searcher, constraints=narrow).reasons.values()}
 
 
 def test_reasons_are_true_in_a_world_that_can_be_listed():
@@ -179,7 +179,7 @@ def test_reasons_are_true_in_a_world_that_can_be_listed():
     for row, told in plans.reasons.items():
         free = turns(row, 0, range(3)) or turns(row, 2, range(2))
         desired_class = (
-            "range too narrow" if free else "only locked features flip" if turns(row, 1, range(3)) else "nothing flips"
+            "range_too_narrow" if free else "only_locked_features_flip" if turns(row, 1, range(3)) else "nothing_flips"
         )
         assert told.reason == desired_class
 

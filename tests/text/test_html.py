@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import Markup
 from webpage import checked
 
 import edfa
@@ -32,13 +33,15 @@ def hostile():
     one = edfa.acquire(table.test.frame.iloc[:1], edfa.EDFA(blanket), model, budget="inf", reference=table.train)
     plans = edfa.find_recourse(several, edfa.Nearest(table.train))
     certificate = replace(edfa.certify(plans, alpha=0.5), group=EVIL, warnings=(SCRIPT,))
-    held = edfa.Advisor(blanket=blanket, predictor=edfa.SubsetXGB(n_estimators=10)).fit(table).interview({EVIL: 0.0})
+    interview = (
+        edfa.Advisor(blanket=blanket, predictor=edfa.SubsetXGB(n_estimators=10)).fit(table).interview({EVIL: 0.0})
+    )
     broken = Partition((EVIL, SCRIPT), edfa.Blanket("y", {EVIL: ()}), np.ones((2, 2), bool), np.full((2, 2), 0.5))
     return {
         "table": table,
         "schema": schema,
         "blanket": edfa.discover(table.train),
-        "made": blanket,
+        "named": blanket,
         "several": several,
         "one": one,
         "partition": several.partition,
@@ -46,13 +49,13 @@ def hostile():
         "person": broken.person(0),
         "plans": plans,
         "certificate": certificate,
-        "interview": held.answer(level=EVIL).decline(SCRIPT),
+        "interview": interview.answer(level=EVIL).decline(SCRIPT),
         "none": replace(certificate, status="risk_limited", tau=None),
     }
 
 
 @pytest.mark.parametrize(
-    "name", "table schema blanket made several one partition broken person plans certificate interview none".split()
+    "name", "table schema blanket named several one partition broken person plans certificate interview none".split()
 )
 def test_names_are_text_and_the_html_is_whole(hostile, name):
     text = hostile[name]._repr_html_()
@@ -61,14 +64,29 @@ def test_names_are_text_and_the_html_is_whole(hostile, name):
 
 
 def test_a_page_is_a_whole_document_that_may_not_run_anything():
-    page = html.page(SCRIPT, html.paragraph(EVIL, html.Html("<b>bold</b>")), html.list_of([EVIL]), language="de")
+    page = html.page(SCRIPT, html.paragraph(EVIL, Markup("<b>bold</b>")), html.bullet_list([EVIL]), language="de")
     assert page.startswith('<!doctype html><html lang="de">')
     assert "default-src 'none'" in page
-    told = checked(page.partition(">")[2])
-    assert told.count(EVIL) == 2
-    assert SCRIPT in told
+    text = checked(page.partition(">")[2])
+    assert text.count(EVIL) == 2
+    assert SCRIPT in text
     assert "<b>bold</b>" in page
-    assert html.list_of([]) == ""
+    assert html.bullet_list([]) == ""
+
+
+def test_text_is_escaped_and_markup_is_not_escaped_again():
+    assert html.escaped('<b> & "quotes"') == Markup("&lt;b&gt; &amp; &#34;quotes&#34;")
+    assert html.escaped(Markup("<b>")) == Markup("<b>")
+    assert html.escaped(None) == ""
+    assert html.fragment("<b>").endswith("&lt;b&gt;</div>"), "a part that is no markup is text"
+    assert html.svg_box(0, 0, EVIL).count("&lt;img") == 2, "whole in the title, cut in the box"
+    assert "…" in html.svg_box(0, 0, EVIL)
+
+
+def test_documents_are_plain_text_so_that_adding_to_them_escapes_nothing():
+    for document in (html.fragment(html.paragraph("a")), html.page("title", html.paragraph("a"))):
+        assert type(document) is str
+        assert ("<b>" + document).startswith("<b>")
 
 
 def test_a_figure_has_the_same_bytes_and_its_text_as_text():
@@ -104,8 +122,10 @@ def test_the_timeline_of_a_person_is_their_steps(hostile):
 
     one = hostile["one"]
     ax = one.draw(Figure().add_subplot())
-    wanted = one.schema.classes.index(one.schema.favourable)
-    assert np.array_equal(ax.get_lines()[0].get_xydata(), np.column_stack([one.spent, one.chances[:, wanted]]))
+    favourable = one.schema.classes.index(one.schema.favourable)
+    assert np.array_equal(
+        ax.get_lines()[0].get_xydata(), np.column_stack([one.spent, one.probabilities[:, favourable]])
+    )
     assert [text.get_text() for text in ax.texts] == ["start", *one.order(0)]
 
 
@@ -122,12 +142,12 @@ def test_a_partition_counts_everybody_in_every_part(hostile):
 @pytest.mark.browser
 def test_hostile_objects_show_as_text_and_ask_nothing_of_the_network(chromium, hostile):
     page = chromium.new_page()
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
     page.set_content("<title>safe</title>" + "".join(one._repr_html_() for one in hostile.values()))
     assert page.title() == "safe"
     assert EVIL in page.locator("table").first.inner_text()
-    assert asked == []
+    assert requests == []
     page.close()
 
 

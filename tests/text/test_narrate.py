@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 
 import edfa
 from edfa import Blanket, Feature, Schema
-from edfa.advice import sheet
-from edfa.advice.answers import OFF, Decision, Question, Standing, Status
-from edfa.advice.answers import Reason as Why
+from edfa.advice.answers import DEVIATIONS, Decision, Question, QuestionReason, Standing, Status
 from edfa.certification.certificate import Certificate
 from edfa.certification.records import Reference
 from edfa.certification.risk_curve import Target, Undefined
@@ -29,6 +27,7 @@ from edfa.explanation.support import Support
 from edfa.recourse.plan import Change, NoPlan, Plan
 from edfa.recourse.plan import Reason as NoPlanReason
 from edfa.text import narrate, phrases
+from edfa.text.interview_page import interview_html, interview_sentences
 
 LANGUAGES = phrases.LANGUAGES
 SCHEMA = edfa.load("german").schema
@@ -46,15 +45,15 @@ def small_advisor():
 
 
 def interviews(advisor, language):
-    """One that begins, one that kept something back, and one at its end."""
+    """An interview that begins, one in which something was declined, and one at its end."""
     facts = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400, "duration": 36}
     yield advisor.interview({}, language=language)
     yield advisor.interview(facts, language=language).decline("employment").answer(housing="own")
-    asked = {"checking_status": "<0", "employment": "<1", "credit_history": "existing paid", "foreign_worker": "yes"}
-    done = advisor.interview(facts, language=language)
-    while done.question:
-        done.answer({done.question.feature: asked[done.question.feature]})
-    yield done
+    rest = {"checking_status": "<0", "employment": "<1", "credit_history": "existing paid", "foreign_worker": "yes"}
+    complete = advisor.interview(facts, language=language)
+    while complete.question:
+        complete.answer({complete.question.feature: rest[complete.question.feature]})
+    yield complete
 
 
 def places(entry):
@@ -92,12 +91,12 @@ def everything(language):
     """Every function over every choice it has."""
     for favourable, threshold in product((True, False), (None, 0.5)):
         yield narrate.decision(Decision(0.4996, "bad", favourable, threshold), SCHEMA, language)
-    for why, left in product(get_args(Why), (1, 4)):
-        asked = Question(
+    for why, left in product(get_args(QuestionReason), (1, 4)):
+        question = Question(
             "duration", 2.0, 4.0, why, "checking_status", ("savings_status",), 0.31, 0.58, left, low=4, high=72
         )
-        yield narrate.question(asked, SCHEMA, language)
-        yield narrate.answers(asked, SCHEMA, language)
+        yield narrate.question(question, SCHEMA, language)
+        yield narrate.answers(question, SCHEMA, language)
     yield narrate.question(Question("age", 0.0, 0.0, "survival"), SCHEMA, language)
     yield narrate.answers(Question("employment", 1, 0, "head", choices=SCHEMA["employment"].levels), SCHEMA, language)
     one = Change("duration", 24, 12, 8, 14)
@@ -112,20 +111,22 @@ def everything(language):
     yield narrate.plan(plan_of(two, Change("age", 30, None)), SCHEMA, language)
     for reason in get_args(NoPlanReason):
         yield narrate.no_plan(NoPlan(0, 0, 0, reason, ("age", "housing")), SCHEMA, language)
-    parts = {"housing": "not known", "job": "blocked", "employment": "not decisive", "existing_credits": "not decisive"}
+    parts = {"housing": "not_known", "job": "blocked", "employment": "not_decisive", "existing_credits": "not_decisive"}
     person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
     yield from narrate.partition(person, SCHEMA, language)
     two = replace(person, alterfactual=("own_telephone", "residence_since"))
     yield from narrate.partition(two, SCHEMA, language, blanket=Blanket("class", {"duration": ("job",)}))
-    for made in certificates():
-        yield narrate.certificate(made, language)
-        yield made.words(language)
+    for certificate in certificates():
+        yield narrate.certificate(certificate, language)
+        yield certificate.words(language)
     for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
         yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
-    yield from (narrate.standing(Standing(status, since=2, off=OFF), language) for status in get_args(Status))
-    yield narrate.standing(Standing("off course", off=("order",)), language)
+    yield from (
+        narrate.standing(Standing(status, since=2, deviations=DEVIATIONS), language) for status in get_args(Status)
+    )
+    yield narrate.standing(Standing("off_path", deviations=("order",)), language)
     yield from narrate.partition(
-        Person({"duration": 0.3}, {"job": "not decisive"}, (), {}), SCHEMA, language, favourable=True
+        Person({"duration": 0.3}, {"job": "not_decisive"}, (), {}), SCHEMA, language, favourable=True
     )
     for unit, amount in product(("years", "months", "weeks", "days", "hours", "people"), (1, 2)):
         yield phrases.value(Feature("x", "continuous", unit=unit), amount, language) + "."
@@ -135,7 +136,7 @@ def everything(language):
         yield phrases.cases(language, *shares)[0] + "."
     yield from (phrases.percent(p, language) + "." for p in (1e-9, 1 - 1e-9))
     yield phrases.listed(list("abcdef"), language) + "." + phrases.listed(list("abcdefg"), language, "or", 7) + "."
-    yield phrases.listed(list("abcdef"), language, many=6) + "."
+    yield phrases.listed(list("abcdef"), language, max_listed=6) + "."
     yield from german_statements(language)
 
 
@@ -146,13 +147,13 @@ def german_statements(language):
     blanket = Blanket("class", dict.fromkeys(names, ()) | {"housing": ("job",)})
     rows = np.where([n not in ("housing", "savings_status") for n in table.schema.names], table.test.X[:60], np.nan)
     rows = rows.astype(np.float32)
-    shown, support = (
+    aligned, support = (
         edfa.predictors.align(model, [table.schema.index(n) for n in blanket.features]),
         Support.of(table.train.X),
     )
-    partition = explain(rows, shown, support, table.schema.names, blanket)
-    for told in statements(sweep(rows, shown, support), partition, table.schema, table.encoder, language):
-        yield from (one.text for one in told)
+    partition = explain(rows, aligned, support, table.schema.names, blanket)
+    for person in statements(sweep(rows, aligned, support), partition, table.schema, table.encoder, language):
+        yield from (statement.text for statement in person)
 
 
 def certificates():
@@ -162,35 +163,35 @@ def certificates():
         yield replace(CERTIFICATE, target=target, undefined=undefined, reference=reference, group=group)
 
 
-class Noting(dict):
-    """A table that notes what is asked of it."""
+class Recording(dict):
+    """A table of sentences that records which keys are read."""
 
     def __init__(self, entries):
         super().__init__(entries)
-        self.asked = set()
+        self.read = set()
 
     def __getitem__(self, key):
-        self.asked.add(key)
+        self.read.add(key)
         return super().__getitem__(key)
 
     def get(self, key, default=None):
-        self.asked.add(key)
+        self.read.add(key)
         return super().get(key, default)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_everything_that_can_be_said_is_whole_and_nothing_in_the_table_is_never_said(language, monkeypatch):
-    noting = {name: Noting(phrases.table(name)) for name in LANGUAGES}
-    monkeypatch.setattr(phrases, "table", noting.__getitem__)
-    told = [text for text in everything(language) if text]
-    for held in interviews(small_advisor(), language):
-        told += [text for section in sheet.told(held).values() for text in section]
-        sheet.sheet(held)
-    for text in told:
+    recording = {name: Recording(phrases.table(name)) for name in LANGUAGES}
+    monkeypatch.setattr(phrases, "table", recording.__getitem__)
+    sentences = [text for text in everything(language) if text]
+    for interview in interviews(small_advisor(), language):
+        sentences += [text for section in interview_sentences(interview).values() for text in section]
+        interview_html(interview)
+    for text in sentences:
         assert text.endswith("."), text
         assert not re.search(r"[{}]|\bNone\b(?! of)|\bnan\b|  |\n|\.\.", text), text
-    assert len(told) > 200
-    assert noting[language].keys() - noting[language].asked == set()
+    assert len(sentences) > 200
+    assert recording[language].keys() - recording[language].read == set()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -203,20 +204,20 @@ def test_the_same_objects_give_the_same_sentences(language):
 
 
 def test_a_decision():
-    told = narrate.decision(Decision(0.4996, "bad", False, 0.5), SCHEMA)
-    assert "“bad”" in told
-    assert "49.96%" in told, "rounded it would be the 50% that are needed"
-    assert "At least 50% is needed" in told
+    text = narrate.decision(Decision(0.4996, "bad", False, 0.5), SCHEMA)
+    assert "“bad”" in text
+    assert "49.96%" in text, "rounded it would be the 50% that are needed"
+    assert "At least 50% is needed" in text
     assert narrate.decision(Decision(0.8, "good", True), SCHEMA).startswith("Good news")
     assert "80\u00a0%" in narrate.decision(Decision(0.8, "good", True), SCHEMA, "de")
 
 
 def test_a_question_with_its_reason_and_price():
-    told = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.31, survival_then=0.58), SCHEMA)
-    assert "“duration of the loan”" in told
-    assert "hold in 6 of 10 cases instead of 3 of 10." in told
-    assert "This question costs 2; 4 has been spent so far." in told
-    assert "last question" in told
+    text = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.31, survival_then=0.58), SCHEMA)
+    assert "“duration of the loan”" in text
+    assert "hold in 6 of 10 cases instead of 3 of 10." in text
+    assert "This question costs 2; 4 has been spent so far." in text
+    assert "last question" in text
     worse = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.6, survival_then=0.5), SCHEMA)
     assert "instead of" not in worse
     spouse = Question("savings_status", 2.0, 0.0, "spouse", "checking_status", ("employment",), left=3)
@@ -228,14 +229,14 @@ def test_a_question_with_its_reason_and_price():
 
 
 def test_a_plan_with_intervals_and_units():
-    told = plan_of(Change("duration", 24, 12.5, 8, 14), Change("employment", "<1", "1<=X<4"), unknown=("age", "job"))
-    assert narrate.plan(told, SCHEMA) == (
+    plan = plan_of(Change("duration", 24, 12.5, 8, 14), Change("employment", "<1", "1<=X<4"), unknown=("age", "job"))
+    assert narrate.plan(plan, SCHEMA) == (
         "These 2 steps together would be enough, and each of them is needed: “duration of the loan” from 24 months to "
         "12.5 months (anything from 8 to 14 months does) and “years in the present job” from below 1 year to 1 to "
         "below 4 years. The decision would then be “good”; its probability would be 61% instead of 43%. 2 facts about "
         "you are not known yet; they could still overturn this."
     )
-    german = narrate.plan(told, SCHEMA, "de")
+    german = narrate.plan(plan, SCHEMA, "de")
     assert "neu: 12,5 Monate (bisher 24 Monate; es genügt jeder Wert: 8 bis 14 Monate)" in german
     assert "2 Angaben zu Ihnen sind noch nicht bekannt" in german
 
@@ -269,25 +270,25 @@ def test_a_certificate_promises_alpha_and_delta_and_says_to_whom():
         "200 people; the chance that it misled us is at most 5%."
     )
     assert "It counts everybody" not in narrate.certificate(replace(CERTIFICATE, target="early"))
-    fine = narrate.certificate(replace(CERTIFICATE, alpha=0.125, delta=0.001), "de")
-    assert "höchstens 12,5\u00a0%" in fine
-    assert "beträgt höchstens 0,1\u00a0%" in fine
+    german = narrate.certificate(replace(CERTIFICATE, alpha=0.125, delta=0.001), "de")
+    assert "höchstens 12,5\u00a0%" in german
+    assert "beträgt höchstens 0,1\u00a0%" in german
     assert len({narrate.certificate(c) for c in certificates()}) == 3 * 3 * 2 * 2, "drop and alpha say the same"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("reason", get_args(NoPlanReason))
 def test_each_reason_for_no_plan_has_a_sentence_of_its_own(reason, language):
-    told = {r: narrate.no_plan(NoPlan(0, 0, 0, r, ("housing",)), SCHEMA, language) for r in get_args(NoPlanReason)}
-    assert len(set(told.values())) == len(told)
-    assert ("housing" in told[reason]) == (reason == "more information needed")
+    texts = {r: narrate.no_plan(NoPlan(0, 0, 0, r, ("housing",)), SCHEMA, language) for r in get_args(NoPlanReason)}
+    assert len(set(texts.values())) == len(texts)
+    assert ("housing" in texts[reason]) == (reason == "more_information_needed")
 
 
 def test_a_partition_by_what_a_person_can_do():
-    parts = {"housing": "not known", "job": "blocked", "employment": "not decisive"}
+    parts = {"housing": "not_known", "job": "blocked", "employment": "not_decisive"}
     person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
-    told = narrate.partition(person, SCHEMA, blanket=Blanket("class", {"duration": (), "housing": ("job",)}))
-    assert told == [
+    sentences = narrate.partition(person, SCHEMA, blanket=Blanket("class", {"duration": (), "housing": ("job",)}))
+    assert sentences == [
         "“duration of the loan” can turn the decision by itself, and it is in your hands: 30% of the people we learnt "
         "from have a value that would.",
         "“purpose of the loan” turns the decision although it should not matter; the model leans on it.",
@@ -329,47 +330,47 @@ def test_statements_call_for_nothing_that_the_card_forbids(language):
     model = edfa.SubsetXGB(n_estimators=40).fit(table.train.X, table.train.y)
     rows, support = table.test.X[:60], Support.of(table.train.X)
     partition = explain(rows, model, support, table.schema.names)
-    told = statements(sweep(rows, model, support), partition, table.schema, table.encoder, language)
+    people = statements(sweep(rows, model, support), partition, table.schema, table.encoder, language)
     calls = {True: 0, False: 0}
-    for i, sentences in enumerate(told):
+    for i, person in enumerate(people):
         own = table.encoder.decode(rows[i : i + 1]).iloc[0]
-        for one in (s for s in sentences if s.kind == "counterfactual"):
-            feature, to = table.schema[one.feature], one.values[0]
+        for statement in (s for s in person if s.kind == "counterfactual"):
+            feature, to = table.schema[statement.feature], statement.values[0]
             forbidden = not feature.actionable
             if feature.kind != "categorical":
-                place = feature.levels.index if feature.levels else float
-                forbidden |= feature.change == ("down" if place(to) > place(own[one.feature]) else "up")
-            calls[bool(ACTION[language].search(one.text))] += 1
-            assert bool(ACTION[language].search(one.text)) != forbidden, one.text
+                rank = feature.levels.index if feature.levels else float
+                forbidden |= feature.change == ("down" if rank(to) > rank(own[statement.feature]) else "up")
+            calls[bool(ACTION[language].search(statement.text))] += 1
+            assert bool(ACTION[language].search(statement.text)) != forbidden, statement.text
     assert min(calls.values()) > 10
 
 
-def test_a_sheet_says_what_the_interview_found():
-    first, kept, done = interviews(small_advisor(), "en")
-    assert "Nothing is promised" in " ".join(sheet.told(kept)["standing"]) or not kept.plans()
-    assert done.standing.may_act
-    assert sheet.told(done)["question"] == []
-    assert sheet.told(small_advisor().interview(done.told.facts, locks=["housing"]))["question"] == [
+def test_a_page_says_what_the_interview_says():
+    first, declined, complete = interviews(small_advisor(), "en")
+    assert "Nothing is promised" in " ".join(interview_sentences(declined)["standing"]) or not declined.plans()
+    assert complete.standing.may_act
+    assert interview_sentences(complete)["question"] == []
+    assert interview_sentences(small_advisor().interview(complete.log.facts, locks=["housing"]))["question"] == [
         "There are no more questions."
     ]
-    assert len(sheet.told(done)["plans"]) == len(done.plans()) > 0
-    assert not [text for text in sheet.told(done)["plans"] if "not known yet" in text], (
+    assert len(interview_sentences(complete)["plans"]) == len(complete.plans()) > 0
+    assert not [text for text in interview_sentences(complete)["plans"] if "not known yet" in text], (
         "all that the model sees is known"
     )
-    assert [text for plan in done.plans() for text in [narrate.plan(plan, SCHEMA)] if "not known yet" in text]
-    page = sheet.sheet(kept)
+    assert [text for plan in complete.plans() for text in [narrate.plan(plan, SCHEMA)] if "not known yet" in text]
+    page = interview_html(declined)
     assert "years in the present job: kept to yourself" in page
     assert "housing: “own”" in page
     assert "<svg" in page
-    assert "<svg" not in sheet.sheet(first), "one moment is no line"
-    locked = small_advisor().interview(done.told.facts, locks=[f.name for f in SCHEMA if f.actionable])
-    assert not ACTION["en"].search(" ".join(text for part in sheet.told(locked).values() for text in part))
+    assert "<svg" not in interview_html(first), "one moment is no line"
+    locked = small_advisor().interview(complete.log.facts, locks=[f.name for f in SCHEMA if f.actionable])
+    assert not ACTION["en"].search(" ".join(text for part in interview_sentences(locked).values() for text in part))
 
 
 def test_nobody_is_told_to_turn_a_good_decision():
-    told = Person({"duration": 0.3, "age": 0.5}, {}, (), {})
-    assert ACTION["en"].search(" ".join(narrate.partition(told, SCHEMA)))
-    assert not ACTION["en"].search(" ".join(narrate.partition(told, SCHEMA, favourable=True)))
+    person = Person({"duration": 0.3, "age": 0.5}, {}, (), {})
+    assert ACTION["en"].search(" ".join(narrate.partition(person, SCHEMA)))
+    assert not ACTION["en"].search(" ".join(narrate.partition(person, SCHEMA, favourable=True)))
 
 
 # Odd names, units and numbers
@@ -419,20 +420,22 @@ def test_odd_names_stay_whole_in_one_printable_line(schema, language, data):
     values = {f.name: data.draw(st.floats(-1e6, 1e6) if f.kind == "continuous" else NAMES) for f in schema}
     changes = tuple(Change(f.name, values[f.name], values[f.name], *(1.0, 2.0)[: 2 * (not f.words)]) for f in schema)
     person = Person({first: 0.3}, {second: "blocked"}, schema.names[2:], {})
-    told = [
+    texts = [
         narrate.decision(Decision(0.3, schema.favourable, True), schema, language),
         narrate.question(Question(first, 1.0, 0.5, "spouse", second, (second,)), schema, language),
         narrate.plan(plan_of(*changes), schema, language),
-        narrate.no_plan(NoPlan(0, 0, 0, "more information needed", (first, second)), schema, language),
+        narrate.no_plan(NoPlan(0, 0, 0, "more_information_needed", (first, second)), schema, language),
         *narrate.partition(person, schema, language, blanket=Blanket("the target", {first: (second,)})),
     ]
-    for text in told:
+    for text in texts:
         assert all(c.isprintable() or c in phrases.JOINERS or c == "\u00a0" for c in text)
-    for text in told[1:4]:
+    for text in texts[1:4]:
         assert visible(phrases.plain(schema[first].title)) in visible(text)
     for feature, change in zip(schema, changes, strict=True):
         if feature.words:
-            assert visible(phrases.plain(change.after)) in visible(told[2]) or phrases.ENDS.keys() & set(change.after)
+            assert visible(phrases.plain(change.after)) in visible(texts[2]) or phrases.BOUNDS.keys() & set(
+                change.after
+            )
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(), st.sampled_from(LANGUAGES))
@@ -446,9 +449,9 @@ def test_a_number_loses_no_digit(number, language):
 @given(st.floats(0, 1), st.sampled_from(LANGUAGES), st.integers(0, 3))
 def test_a_percentage_is_right_and_never_too_sure(share, language, digits):
     shown = phrases.percent(share, language, digits).replace(",", ".")
-    told = float(re.search(r"\d+(\.\d+)?", shown).group())
-    assert abs(told - 100 * share) <= 10**-digits * (1 + 1e-9)
-    assert (told in (0, 100)) <= (share in (0, 1))
+    percentage = float(re.search(r"\d+(\.\d+)?", shown).group())
+    assert abs(percentage - 100 * share) <= 10**-digits * (1 + 1e-9)
+    assert (percentage in (0, 100)) <= (share in (0, 1))
 
 
 @given(st.floats(0, 1), st.floats(0, 1))

@@ -7,10 +7,9 @@ import pytest
 
 import edfa
 from edfa import Feature, Schema, Table, discover
-from edfa.blanket.cluster import DaskRows
-from edfa.blanket.opening import open_source
-from edfa.blanket.parquet import ParquetRows
-from edfa.blanket.tables import g2, x2mm
+from edfa.blanket.contingency_tests import g2, x2mm
+from edfa.blanket.sources import DaskRows, ParquetRows
+from edfa.blanket.sources.open import open_source
 from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, UnreadableError
 
 
@@ -69,9 +68,9 @@ def test_columns_cells_and_correlations_are_the_same(name, tmp_path, load_real):
         np.testing.assert_allclose(other.correlation().matrix, memory.correlation().matrix, atol=1e-10)
         for x, y, *given in questions:
             for bins in (5, 8):
-                mine, theirs = (s.cells(x, y, tuple(given), bins) for s in (memory, other))
+                mine, theirs = (s.contingency_table(x, y, tuple(given), bins) for s in (memory, other))
                 assert theirs.n == mine.n
-                assert theirs.space == pytest.approx(mine.space)
+                assert theirs.possible_cells == pytest.approx(mine.possible_cells)
                 for test in (g2, x2mm):
                     left, right = test(mine), test(theirs)
                     numbers = [left.p, left.statistic, left.dof, left.effect]
@@ -87,18 +86,18 @@ def test_the_same_blanket_from_everywhere(name, tmp_path, load_real):
     memory, parquet, cluster = sources(table.frame, table.schema, tmp_path)
     expected = discover(table)
     for source in (memory, parquet, cluster):
-        found = discover(source, target=table.schema.target)
-        assert found.units == expected.units
-        assert found.n == expected.n
+        blanket = discover(source, target=table.schema.target)
+        assert blanket.units == expected.units
+        assert blanket.n == expected.n
 
 
 def test_several_files_are_one_table(tmp_path):
     table = edfa.load("german")
     for i in range(4):
         table.frame.iloc[i::4].to_parquet(tmp_path / f"part-{i}.parquet")
-    found = discover(ParquetRows(tmp_path / "part-*.parquet", table.schema))
-    assert found.n == 1000
-    assert found.units == discover(table).units
+    blanket = discover(ParquetRows(tmp_path / "part-*.parquet", table.schema))
+    assert blanket.n == 1000
+    assert blanket.units == discover(table).units
 
 
 def test_too_little_memory_is_said(tmp_path):

@@ -1,48 +1,55 @@
-"""How far to trust a blanket: how often its members return in half of the rows, and what other methods find."""
+"""How far to trust a blanket: how often its members recur in half of the rows, and what other methods find."""
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from edfa.blanket.counts import Rows
-from edfa.blanket.discover import METHODS, Method, Search, Settings, describe
-from edfa.blanket.opening import open_source
-from edfa.blanket.search import Progress
+from edfa.blanket.discovery import METHODS, Method, Search, describe
+from edfa.blanket.hiton import Symmetry
+from edfa.blanket.independence import TestName
+from edfa.blanket.separation import Progress
+from edfa.blanket.sources.memory import MemoryRows
+from edfa.blanket.sources.open import open_source
 from edfa.blanket.units import Blanket
-from edfa.errors import DataError
+from edfa.errors import DataError, SettingError
 
 __all__ = ["Comparison", "Stability", "compare", "stability"]
 
 
 @dataclass(frozen=True)
 class Stability:
-    """In what share of half-samples each feature was a member, and each spouse stood behind each child."""
+    """How often the members of a blanket recur in half-samples.
+
+    ``members``: the share of half-samples in which each feature was a member; ``pairs``: the share in which each
+    (child, spouse) was a pair; ``runs``: the number of half-samples.
+    """
 
     members: Mapping[str, float]
     pairs: Mapping[tuple[str, str], float]
     runs: int
 
     def frame(self) -> pd.DataFrame:
-        """One row a member or pair, the steadiest first."""
+        """One row for each member, then each pair, the most frequent first; ``spouse`` is empty for members."""
         rows = [(name, "", share) for name, share in self.members.items()]
         rows += [(child, spouse, share) for (child, spouse), share in self.pairs.items()]
         return pd.DataFrame(rows, columns=["member", "spouse", "share"])
 
     def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
+        """As JSON text; ``from_json`` reads it back as an equal object."""
         pairs = [[child, spouse, share] for (child, spouse), share in self.pairs.items()]
         return json.dumps({"version": 1, "runs": self.runs, "members": dict(self.members), "pairs": pairs})
 
     @classmethod
     def from_json(cls, text: str) -> "Stability":
-        """Read what ``to_json`` wrote."""
-        told = json.loads(text)
-        return cls(told["members"], {(child, spouse): share for child, spouse, share in told["pairs"]}, told["runs"])
+        """The object that ``to_json`` wrote."""
+        values = json.loads(text)
+        pairs = {(child, spouse): share for child, spouse, share in values["pairs"]}
+        return cls(values["members"], pairs, values["runs"])
 
     def _repr_html_(self) -> str:
         return str(self.frame().to_html(index=False))
@@ -55,15 +62,25 @@ def stability(
     *,
     target: str | None = None,
     seed: int = 0,
+    test: TestName = "auto",
+    alpha: float = 0.01,
+    max_condition: int = 3,
+    min_effect: float = 0.001,
+    symmetry: Symmetry = "none",
+    recover: float = 0.25,
+    parity: bool = False,
     progress: Progress | None = None,
-    **settings: Unpack[Settings],
 ) -> Stability:
-    """Search ``B`` half-samples of the rows; the levels and quantiles are those of all rows."""
+    """Search the blanket in ``B`` random halves of the rows.
+
+    Levels and quantiles are those of all rows. ``progress`` is called with the number of halves done and ``B``; the
+    other arguments are those of ``discover``.
+    """
     if B < 1:
-        raise DataError(f"at least one half-sample is needed, not {B}")
-    search = Search(method, **settings)
-    source, chosen, _ = open_source(table, target, None, keep_order=search.parity)
-    if not isinstance(source, Rows):
+        raise SettingError(f"at least one half-sample is needed, not {B}")
+    search = Search(method, test, alpha, max_condition, min_effect, symmetry, recover, parity)
+    source, target, _ = open_source(table, target, None, keep_order=parity)
+    if not isinstance(source, MemoryRows):
         raise DataError("half-samples are drawn from a table in memory")
     random = np.random.default_rng(seed)
     members: Counter[str] = Counter()
@@ -71,8 +88,7 @@ def stability(
     for run in range(B):
         half = source.take(np.sort(random.permutation(source.n)[: source.n // 2]))
         tester = search.tester(half)
-        found = search.find(tester, tester.names.index(chosen))
-        blanket = describe(tester, search, found, chosen)
+        blanket = describe(tester, search, search.find(tester, tester.names.index(target)), target)
         members.update(blanket.features)
         pairs.update((child, s) for child, spouses in blanket.units.items() for s in spouses)
         if progress:
@@ -82,24 +98,24 @@ def stability(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Blankets of one target by several methods."""
+    """Blankets of one target, by the method that found them."""
 
     blankets: Mapping[str, Blanket]
 
     def frame(self) -> pd.DataFrame:
-        """One row a feature, one column a method: ``pc`` (parent or child), or behind which child."""
+        """One row for each feature, one column for each method: ``pc`` (parent or child), or behind which child."""
         features = dict.fromkeys(f for b in self.blankets.values() for f in b.features)
         rows = [[_role(b, f) for b in self.blankets.values()] for f in features]
         return pd.DataFrame(rows, index=pd.Index(list(features), name="feature"), columns=list(self.blankets))
 
     def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
+        """As JSON text; ``from_json`` reads it back as an equal object."""
         return json.dumps({method: json.loads(blanket.to_json()) for method, blanket in self.blankets.items()})
 
     @classmethod
     def from_json(cls, text: str) -> "Comparison":
-        """Read what ``to_json`` wrote."""
-        return cls({method: Blanket.from_json(json.dumps(told)) for method, told in json.loads(text).items()})
+        """The object that ``to_json`` wrote."""
+        return cls({method: Blanket.from_json(json.dumps(values)) for method, values in json.loads(text).items()})
 
     def __str__(self) -> str:
         return str(self.frame().to_string())
@@ -109,6 +125,7 @@ class Comparison:
 
 
 def _role(blanket: Blanket, feature: str) -> str:
+    """The part a feature has in a blanket, in words; empty if it has none."""
     if feature in blanket.units:
         return "pc"
     children = [c for c, spouses in blanket.units.items() if feature in spouses]
@@ -122,19 +139,30 @@ def compare(
     methods: Sequence[Method] = METHODS,
     *,
     target: str | None = None,
+    test: TestName = "auto",
+    alpha: float = 0.01,
+    max_condition: int = 3,
+    min_effect: float = 0.001,
+    symmetry: Symmetry = "none",
+    recover: float = 0.25,
+    parity: bool = False,
     progress: Progress | None = None,
-    **settings: Unpack[Settings],
 ) -> Comparison:
-    """Several methods side by side; one tester with its caches serves them all."""
-    searches = [Search(method, **settings) for method in methods]
+    """Search the blanket of one target by several methods, which share their tests.
+
+    ``progress`` is called with the number of methods done and of all methods; the other arguments are those of
+    ``discover``.
+    """
+    settings = (test, alpha, max_condition, min_effect, symmetry, recover, parity)
+    searches = [Search(method, *settings) for method in methods]
     if not searches:
-        raise DataError("name at least one method to compare")
-    source, chosen, left_out = open_source(table, target, None, keep_order=searches[0].parity)
+        raise SettingError("name at least one method to compare")
+    source, target, left_out = open_source(table, target, None, keep_order=parity)
     tester = searches[0].tester(source)
     blankets: dict[str, Blanket] = {}
     for done, search in enumerate(searches):
-        found = search.find(tester, tester.names.index(chosen))
-        blankets[search.method] = describe(tester, search, found, chosen, left_out)
+        blanket = search.find(tester, tester.names.index(target))
+        blankets[search.method] = describe(tester, search, blanket, target, left_out)
         if progress:
             progress(done + 1, len(searches))
     return Comparison(blankets)

@@ -2,18 +2,18 @@
 
 from typing import TypeVar
 
-__all__ = ["Recent"]
+__all__ = ["BoundedCache"]
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Recent(dict[K, V]):
-    """At most ``limit`` entries; the one set first goes first.
+class BoundedCache(dict[K, V]):
+    """A dictionary of at most ``limit`` entries; adding one more removes the entry that was added first.
 
-    >>> kept = Recent(2)
-    >>> kept["a"] = kept["b"] = kept["c"] = 1
-    >>> list(kept)
+    >>> cache = BoundedCache(2)
+    >>> cache["a"] = cache["b"] = cache["c"] = 1
+    >>> list(cache)
     ['b', 'c']
     """
 

@@ -1,0 +1,15 @@
+from . import sources as sources
+from .discovery import METHODS as METHODS
+from .discovery import Method as Method
+from .discovery import Search as Search
+from .discovery import discover as discover
+from .independence import TESTS as TESTS
+from .independence import CIResult as CIResult
+from .independence import DataTester as DataTester
+from .independence import Tester as Tester
+from .robustness import Comparison as Comparison
+from .robustness import Stability as Stability
+from .robustness import compare as compare
+from .robustness import stability as stability
+from .units import Blanket as Blanket
+from .units import Evidence as Evidence

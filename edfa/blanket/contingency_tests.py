@@ -1,0 +1,112 @@
+"""Tests on counts: ``g2`` for well-filled tables, ``x2mm`` for sparse and wide ones, ``cmh`` for thin strata."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc, gammaincc
+
+from edfa.blanket.contingency_tables import ContingencyTable, sum_k_log_k
+from edfa.typing import Float64Array, IntArray
+
+__all__ = ["ROWS_PER_CELL", "CIResult", "cmh", "g2", "x2mm"]
+
+ROWS_PER_CELL = 5
+MAX_PRODUCTS = 1 << 21  # products of margins that cmh holds at a time
+
+
+@dataclass(frozen=True)
+class CIResult:
+    """The result of one test of conditional independence.
+
+    ``p``: p-value; ``dof``: degrees of freedom; ``effect``: conditional mutual information in nats, corrected for its
+    bias; ``reliable``: whether there are enough rows to tell; ``test``: name of the test that decided.
+    """
+
+    p: float
+    statistic: float
+    dof: float
+    effect: float
+    reliable: bool = True
+    test: str = ""
+
+
+def g2(table: ContingencyTable) -> CIResult:
+    """Likelihood ratio 2 Σ N ln(N n_z / n_zx n_zy); degrees of freedom count the levels present in each stratum."""
+    left, right = table.margins()
+    totals, n = left.totals, left.totals.n
+    statistic = max(2 * (sum_k_log_k(table.counts, n) - left.k_log_k - right.k_log_k + totals.k_log_k), 0.0)
+    # Σ (rows - 1)(columns - 1) over the strata that occur, multiplied out
+    dof = float(left.levels_present @ right.levels_present - left.nonzero - right.nonzero + totals.occupied)
+    p = float(chdtrc(dof, statistic)) if dof else 1.0
+    effect = max(0.0, statistic - dof) / (2 * n) if n else 0.0
+    return CIResult(p, statistic, dof, effect, n >= ROWS_PER_CELL * table.possible_cells, "g2")
+
+
+def x2mm(table: ContingencyTable) -> CIResult:
+    """Pearson's statistic, compared with the gamma distribution of its exact mean and variance given all margins."""
+    zx, zy = table.margin_counts()
+    total, n = int(zx.sum()), zx.sum(axis=1)
+    r, c = np.count_nonzero(zx, axis=1), np.count_nonzero(zy, axis=1)
+    usable = (n >= 4) & (r > 1) & (c > 1)
+    if not usable.any():
+        return CIResult(1.0, 0.0, 0.0, 0.0, test="x2mm")
+    z, x, y, counts = table.nonzero()
+    terms = counts.astype(float) ** 2 / (zx[z, x] * zy[z, y])
+    pearson = n * np.bincount(z, weights=terms, minlength=len(n)) - n
+    n, r, c, pearson = n[usable], r[usable], c[usable], pearson[usable]
+    v1, w1 = _dawson_terms(zx[usable], n, r)
+    v2, w2 = _dawson_terms(zy[usable], n, c)
+    mean = float((n * (r - 1) * (c - 1) / (n - 1)).sum())
+    variance = float((2 * n / (n - 3) * (v1 - w1) * (v2 - w2) + n**2 / (n - 1) * w1 * w2).sum())
+    statistic = float(max(pearson.sum(), 0.0))
+    effect = max(0.0, statistic - mean) / (2 * total)
+    if variance <= 1e-12 * mean**2:
+        return CIResult(1.0, statistic, mean, effect, test="x2mm")
+    p = float(gammaincc(mean**2 / variance, statistic * mean / variance))
+    return CIResult(p, statistic, mean, effect, test="x2mm")
+
+
+def _dawson_terms(margin: Float64Array, n: Float64Array, present: IntArray) -> tuple[Float64Array, Float64Array]:
+    """Dawson's v and w, ``(strata,)``, of a margin ``(strata, levels)``, given each stratum's rows and levels."""
+    inverse = np.divide(1.0, margin, out=np.zeros_like(margin), where=margin > 0).sum(axis=1)
+    return (present - 1) * (n - present) / (n - 1), (n * inverse - present**2) / (n - 2)
+
+
+def cmh(table: ContingencyTable) -> CIResult:
+    """Cochran, Mantel and Haenszel's statistic for tables of any size: the evidence of all strata taken together.
+
+    Differences from expectation are summed over the strata before they are squared, so strata of a few rows suffice;
+    a dependence that reverses from stratum to stratum is not seen. Their covariance given the margins is exact.
+    """
+    zx, zy = table.margin_counts()
+    n = np.add.reduce(zx, axis=1)
+    total = int(np.add.reduce(n))
+    difference = table.pooled() - (zx / np.maximum(n, 1)[:, None]).T @ zy
+    several = n > 1
+    covariance = _covariance(zx[several, 1:], zy[several, 1:], n[several])
+    solution, _, rank, _ = np.linalg.lstsq(covariance, difference[1:, 1:].ravel(), rcond=1e-9)
+    statistic = max(float(difference[1:, 1:].ravel() @ solution), 0.0)
+    p = float(chdtrc(rank, statistic)) if rank else 1.0
+    return CIResult(p, statistic, float(rank), max(0.0, statistic - rank) / (2 * total) if total else 0.0, test="cmh")
+
+
+def _covariance(zx: Float64Array, zy: Float64Array, n: Float64Array) -> Float64Array:
+    """Covariance of the cell counts given the margins, summed over the strata.
+
+    ``zx``, ``zy``: margins without the first level, ``(strata, r)`` and ``(strata, c)``; result ``(r * c, r * c)``.
+    """
+    r, c = zx.shape[1], zy.shape[1]
+    covariance = np.zeros((r * r, c * c))
+    step = max(1, MAX_PRODUCTS // max(r * r, c * c))
+    for start in range(0, len(n), step):
+        a, b, m = zx[start : start + step], zy[start : start + step], n[start : start + step, None]
+        covariance += _margin_covariance(a, m).T @ (_margin_covariance(b, m) / (m**2 * (m - 1)))
+    return covariance.reshape(r, r, c, c).swapaxes(1, 2).reshape(r * c, r * c)
+
+
+def _margin_covariance(margin: Float64Array, n: Float64Array) -> Float64Array:
+    """n diag(margin) less the margin's outer product, for each stratum; shape ``(strata, levels²)``."""
+    levels = margin.shape[1]
+    covariance = -(margin[:, :, None] * margin[:, None, :]).reshape(len(margin), levels * levels)
+    covariance[:, :: levels + 1] += n * margin
+    return covariance

@@ -1,0 +1,177 @@
+"""``discover``: from a table to the Markov blanket of its target."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from threadpoolctl import ThreadpoolController
+
+from edfa.blanket.bamb import bamb
+from edfa.blanket.eamb import eamb
+from edfa.blanket.hiton import Symmetry, hiton_mb
+from edfa.blanket.iamb import iamb
+from edfa.blanket.independence import TESTS, DataTester, Tester, TestName
+from edfa.blanket.separation import IndexedBlanket, Progress
+from edfa.blanket.sources.base import TableSource
+from edfa.blanket.sources.open import open_source
+from edfa.blanket.split_units import split_units
+from edfa.blanket.units import Blanket, Evidence
+from edfa.errors import SettingError, UnknownNameError
+
+__all__ = ["METHODS", "Method", "Search", "describe", "discover"]
+
+Method = Literal["hiton-mb", "bamb", "eamb", "iamb"]
+METHODS: tuple[Method, ...] = ("hiton-mb", "bamb", "eamb", "iamb")
+SYMMETRIES: tuple[Symmetry, ...] = ("none", "and", "or")
+
+
+@cache
+def _thread_pools() -> Any:
+    """The thread pools of the linear algebra libraries, looked up once."""
+    return ThreadpoolController()
+
+
+@dataclass(frozen=True)
+class Search:
+    """A method and its settings.
+
+    ``test``: see ``edfa.blanket.independence``. ``significance_level``: largest p-value of a dependence.
+    ``max_condition``: size of the largest subset tried as a separating set. ``min_effect``: smallest effect of a
+    dependence, in nats. ``symmetry``: HITON-MB keeps a child only if the target is among the child's own parents and
+    children too ("and"), or if either finds the other ("or"). ``recover``: share of lost variables that EAMB tests
+    again. ``parity``: the authors' published behaviour, quirks included.
+    """
+
+    method: Method = "hiton-mb"
+    test: TestName = "auto"
+    significance_level: float = 0.01
+    max_condition: int = 3
+    min_effect: float = 0.001
+    symmetry: Symmetry = "none"
+    recover: float = 0.25
+    parity: bool = False
+
+    def __post_init__(self) -> None:
+        choices = (
+            ("method", self.method, METHODS),
+            ("test", self.test, TESTS),
+            ("symmetry", self.symmetry, SYMMETRIES),
+        )
+        for setting, value, known in choices:
+            if value not in known:
+                raise UnknownNameError(setting, value, known)
+        if not 0 < self.significance_level < 1:
+            raise SettingError(f"alpha is a level between 0 and 1, not {self.significance_level}")
+        if not 0 <= self.recover <= 1:
+            raise SettingError(f"recover is a share between 0 and 1, not {self.recover}")
+        if self.max_condition < 1 or self.min_effect < 0:
+            raise SettingError("max_condition is at least 1 and min_effect at least 0")
+
+    def tester(self, source: TableSource) -> DataTester:
+        """A tester of a table with these settings; the authors rank by the statistic and know no smallest effect."""
+        if self.parity:
+            return DataTester(source, self.test, self.significance_level, min_effect=0.0, rank_by="statistic")
+        return DataTester(source, self.test, self.significance_level, self.min_effect)
+
+    def find(self, tester: Tester, target: int, progress: Progress | None = None) -> IndexedBlanket:
+        """Search the blanket of the tester's column ``target``.
+
+        On one thread: the linear systems are small, and more threads only wait for each other.
+        """
+        with _thread_pools().limit(limits=1):
+            return self._find(tester, target, progress)
+
+    def _find(self, tester: Tester, target: int, progress: Progress | None) -> IndexedBlanket:
+        k, parity = self.max_condition, self.parity
+        if self.method == "hiton-mb":
+            return hiton_mb(tester, target, max_condition=k, symmetry=self.symmetry, parity=parity, progress=progress)
+        if self.method == "bamb":
+            return bamb(tester, target, max_condition=k, parity=parity, progress=progress)
+        if self.method == "eamb":
+            members = eamb(tester, target, recover=self.recover, parity=parity)
+        else:
+            members = iamb(tester, target, parity=parity)
+        return split_units(tester, target, members, k, progress)
+
+
+def discover(
+    table: Any,
+    method: Method = "hiton-mb",
+    *,
+    target: str | None = None,
+    bins: int | None = None,
+    test: TestName = "auto",
+    alpha: float = 0.01,
+    max_condition: int = 3,
+    min_effect: float = 0.001,
+    symmetry: Symmetry = "none",
+    recover: float = 0.25,
+    parity: bool = False,
+    progress: Progress | None = None,
+) -> Blanket:
+    """Find the Markov blanket of a target, in units.
+
+    ``table`` is a Table, any data frame (then ``target`` is needed and kinds are inferred), or a source such as
+    ``ParquetRows``. Any feature can be the target; a continuous one needs ``bins``, the number of quantile bins to cut
+    it into. ``alpha`` is the significance level of each test; the other settings are explained at ``Search``.
+    ``progress`` is called with the number of steps done and of all steps.
+
+    Examples
+    --------
+    >>> from edfa.data.synthetic import credit_story
+    >>> print(discover(credit_story().table(20_000)))
+    repays: 3 features in 2 units
+    ├── late_payment
+    │   └── wage_came_late
+    └── savings
+    """
+    search = Search(method, test, alpha, max_condition, min_effect, symmetry, recover, parity)
+    source, target, left_out = open_source(table, target, bins, keep_order=parity)
+    tester = search.tester(source)
+    blanket = search.find(tester, tester.names.index(target), progress)
+    return describe(tester, search, blanket, target, left_out)
+
+
+def describe(
+    tester: DataTester, search: Search, blanket: IndexedBlanket, target: str, left_out: tuple[str, ...] = ()
+) -> Blanket:
+    """A blanket by names instead of indices, with the weakest test that each member passed as its evidence."""
+    names, target_index = tester.names, tester.names.index(target)
+    children_of: dict[int, list[int]] = {}
+    for child, spouses in blanket.units.items():
+        for spouse in spouses:
+            children_of.setdefault(spouse, []).append(child)
+    members = dict.fromkeys([*blanket.pc, *children_of, *blanket.unattached])
+    return Blanket(
+        target=target,
+        units={names[c]: tuple(names[s] for s in spouses) for c, spouses in blanket.units.items()},
+        unattached=tuple(names[u] for u in blanket.unattached),
+        separating={names[x]: tuple(names[c] for c in s) for x, s in sorted(blanket.separating_sets.items())},
+        evidence={names[m]: _evidence(tester, m, target_index, children_of.get(m, []), blanket) for m in members},
+        method=search.method,
+        test=search.test,
+        alpha=search.significance_level,
+        n=tester.source.n,
+        tests=tester.n_tests,
+        left_out=left_out,
+    )
+
+
+def _evidence(tester: Tester, member: int, target: int, children: list[int], blanket: IndexedBlanket) -> Evidence:
+    """The test that came closest to excluding a member.
+
+    For a spouse, of the tests given its separating set and one of its children; for a parent or child, of all
+    significant tests of it and the target.
+    """
+    if children:
+        separator = blanket.separating_sets.get(member, ())  # the published algorithms record none for some spouses
+        condition_sets = [tuple(sorted({*separator, child})) for child in children]
+        passed = [(tester.test(member, target, conditions), conditions) for conditions in condition_sets]
+    else:
+        pair = (min(member, target), max(member, target))
+        passed = [(r, key[2]) for key, r in tester.results.items() if key[:2] == pair and tester.significant(r)]
+    if not passed:
+        passed = [(tester.test(member, target), ())]
+    weakest, conditions = max(passed, key=lambda item: (item[0].p, -item[0].effect))
+    names = tuple(tester.names[c] for c in conditions)
+    return Evidence(weakest.p, weakest.statistic, weakest.effect, weakest.test, names)

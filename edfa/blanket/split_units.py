@@ -1,0 +1,53 @@
+"""Units of a flat blanket: which members are parents or children, and behind which child each spouse stands.
+
+EAMB and IAMB return a flat set; this pass, and nothing in the authors' code, gives their units.
+"""
+
+from edfa.blanket.hiton import hiton_pc
+from edfa.blanket.independence import Tester
+from edfa.blanket.separation import IndexedBlanket, Progress, find_separator, subsets
+
+__all__ = ["split_units"]
+
+
+def split_units(
+    tester: Tester, target: int, members: list[int], max_condition: int = 3, progress: Progress | None = None
+) -> IndexedBlanket:
+    """Split a flat blanket into units.
+
+    Members that a subset of the others separates from the target are spouses; the rest are parents and children. A
+    spouse stands behind every child that it is adjacent to and that makes it dependent on the target; if it is adjacent
+    to none of these, behind the one that makes it most dependent; if there is none, it is unattached.
+    """
+    blanket = IndexedBlanket([])
+    for done, x in enumerate(members):
+        if progress:
+            progress(done + 1, len(members))
+        separator = find_separator(tester, x, target, subsets([v for v in members if v != x], 0, max_condition))
+        if separator is None:
+            blanket.pc.append(x)
+        else:
+            blanket.separating_sets[x] = separator
+    blanket.units = {child: [] for child in blanket.pc}
+    for spouse in sorted(set(members) - set(blanket.pc)):
+        children = _children_of(tester, target, blanket, spouse, max_condition)
+        for child in children:
+            blanket.units[child].append(spouse)
+        if not children:
+            blanket.unattached.append(spouse)
+    return blanket
+
+
+def _children_of(tester: Tester, target: int, blanket: IndexedBlanket, spouse: int, max_condition: int) -> list[int]:
+    """The members of PC behind which a spouse stands."""
+    separator = blanket.separating_sets[spouse]
+    strengths = {
+        child: tester.strength(tester.test(spouse, target, (*separator, child)))
+        for child in blanket.pc
+        if child not in separator
+    }
+    colliders = [child for child, strength in strengths.items() if strength]
+    adjacent = [child for child in colliders if spouse in hiton_pc(tester, child, max_condition).pc]
+    if colliders and not adjacent:
+        return [max(colliders, key=lambda child: (strengths[child], -child))]
+    return adjacent

@@ -1,0 +1,287 @@
+"""Cards as text: the TOML that a person reads and edits.
+
+A new card is rendered from a schema. An existing one is updated in place, so that a person's comments, their order of
+keys and their layout stay: tomlkit edits the sections whose values changed, the others are not touched.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import fields
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tomlkit
+from tomlkit.items import Array
+
+from edfa.data.feature import Feature
+
+if TYPE_CHECKING:
+    from edfa.data.schema import Schema
+
+__all__ = ["comment", "render_card", "update_card"]
+
+SectionPath = tuple[str, ...]
+"""The keys that lead to a section: ``()`` the top of the card, ``("target",)``, ``("features", "age")``."""
+
+
+def render_card(schema: "Schema", remarks: Mapping[str, str]) -> str:
+    """The text of a new card; ``remarks`` are comments by the name of the feature or target they are about."""
+    top = tomlkit.document()
+    for key, value in _top_values(schema).items():
+        if value:
+            top.add(key, _item(value))
+    target = {key: value for key, value in _target_values(schema).items() if value}
+    sections = [top.as_string(), _render_section(("target",), target, remarks.get(schema.target, ""))]
+    sections += [_render_feature(feature, remarks.get(feature.name, "")) for feature in schema.features]
+    return "\n".join(section for section in sections if section)
+
+
+def update_card(text: str, old: "Schema", new: "Schema") -> str:
+    """The card ``text``, which describes ``old``, changed to describe ``new``.
+
+    Values that changed are written over in place, new features become sections at their position in ``new``. A feature
+    that is gone takes along its section and the comments directly above it, nothing else.
+    """
+    sections = _split(text)
+    before = list(sections)
+    _edit(sections, (), _top_values(old), _top_values(new))
+    _edit(sections, ("target",), _target_values(old), _target_values(new))
+    shared = _edit_shared(sections, old, new)
+    _drop_removed(sections, new)
+    features = {}
+    for feature in (f for f in new.features if f.name not in shared):
+        path = ("features", feature.name)
+        if path in sections:
+            _edit(sections, path, _feature_values(old[feature.name]), _feature_values(feature))
+            features[path] = sections[path]
+        else:
+            features[path] = _render_feature(feature)
+    position = next((i for i, path in enumerate(sections) if _is_feature(path)), len(sections))
+    others = [(path, section) for path, section in sections.items() if path not in features]
+    return _join([*others[:position], *features.items(), *others[position:]], before)
+
+
+def comment(text: str) -> str:
+    """``text`` as lines of TOML comment; characters that TOML forbids there are written as escapes.
+
+    >>> comment("first line\\nsecond line")
+    '# first line\\n# second line\\n'
+    """
+    safe = "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return "".join(f"# {line}\n" for line in safe.split("\n")) if text else ""
+
+
+def _top_values(schema: "Schema") -> dict[str, Any]:
+    """What stands above the first section of a card."""
+    return {"title": schema.title, "source": schema.source, "notes": schema.notes, "missing": schema.missing}
+
+
+def _target_values(schema: "Schema") -> dict[str, Any]:
+    """What the ``[target]`` section says."""
+    return {
+        "name": schema.target,
+        "favourable": schema.favourable,
+        "classes": schema.classes,
+        "merge": schema.merge,
+    }
+
+
+def _feature_values(feature: Feature) -> dict[str, Any]:
+    """Every key of a feature's section, those at their default too."""
+    return {f.name: getattr(feature, f.name) for f in fields(Feature) if f.name != "name"}
+
+
+def _render_feature(feature: Feature, remark: str = "") -> str:
+    """A feature's section: kind, cost and levels always, other keys where they differ from the default."""
+    default = _feature_values(Feature(feature.name, feature.kind, levels=feature.levels))
+    always = ("kind", "cost", "levels") if feature.levels else ("kind", "cost")
+    values = {k: v for k, v in _feature_values(feature).items() if k in always or v != default[k]}
+    return _render_section(("features", feature.name), values, remark)
+
+
+def _render_section(path: SectionPath, values: Mapping[str, Any], remark: str) -> str:
+    """``remark`` as comments, the header of a section, and its keys."""
+    section = tomlkit.table()
+    for key, value in values.items():
+        section.add(key, _item(value))
+    for name in reversed(path[1:]):
+        parent = tomlkit.table(is_super_table=True)
+        parent.add(name, section)
+        section = parent
+    return comment(remark) + tomlkit.document().add(path[0], section).as_string()
+
+
+def _item(value: Any) -> Any:
+    """A value as tomlkit writes it: whole numbers without a point, mappings on one line."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Mapping):
+        table = tomlkit.inline_table()
+        for key, entry in value.items():
+            table.add(key, _item(entry))
+        return table
+    if isinstance(value, list | tuple):
+        return tomlkit.item([_item(entry) for entry in value])
+    return tomlkit.item(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _split(text: str) -> dict[SectionPath, str]:
+    """A card's text by section, in order; the comments directly above a header belong to its section."""
+    sections: dict[SectionPath, str] = {(): ""}
+    current: SectionPath = ()
+    lines: list[str] = []
+    for line in re.split(r"(?<=\n)", text):
+        header = _header(line)
+        path = header[:2] if header[:1] == ("features",) else header[:1]  # [features.age.codes] is part of age's
+        if header and path != current and _parses(lines):
+            above = len(lines)
+            while above and lines[above - 1].lstrip().startswith("#") and _parses(lines[: above - 1]):
+                above -= 1
+            sections[current] += "".join(lines[:above])
+            current, lines = path, lines[above:]
+            sections.setdefault(current, "")
+        lines.append(line)
+    sections[current] += "".join(lines)
+    return sections
+
+
+def _header(line: str) -> SectionPath:
+    """The path of a section's header line, empty if the line is none. Inside a list a line may look like one."""
+    if not line.lstrip().startswith("["):
+        return ()
+    try:
+        table = tomllib.loads(line)
+    except tomllib.TOMLDecodeError:
+        return ()
+    path = []
+    while isinstance(table, dict) and table:
+        ((name, table),) = table.items()
+        path.append(name)
+    return tuple(path)
+
+
+def _parses(lines: Sequence[str]) -> bool:
+    """Whether lines are whole statements, so that what follows is not inside a list or a text of several lines."""
+    try:
+        tomllib.loads("".join(lines))
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _cut(section: str) -> tuple[str, str]:
+    """A section up to its last key (and comments right below it), and the blank lines and loose comments after it."""
+    lines = re.split(r"(?<=\n)", section)
+    end = len(lines)
+    while end and not lines[end - 1].partition("#")[0].strip():
+        end -= 1
+    while not _parses(lines[:end]):  # that was the end of a text of several lines, no comment
+        end += 1
+    if end == 0:  # comments alone
+        return section.rstrip(), "\n"
+    while end < len(lines) and lines[end].strip():
+        end += 1
+    return "".join(lines[:end]), "".join(lines[end:])
+
+
+def _edit(sections: dict[SectionPath, str], path: SectionPath, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Write the values that changed into the section of ``path``, or into the one above that has it inside."""
+    changed = {key: value for key, value in new.items() if value != old[key]}
+    if not changed:
+        return
+    home = path
+    while home not in sections:
+        home = home[:-1]
+    body, rest = _cut(sections[home])
+    document = tomlkit.parse(body if body.endswith("\n") or not body else body + "\n")
+    table: Any = document
+    for name in path:
+        table = table[name]
+    for key, value in changed.items():
+        _set(table, key, value)
+    sections[home] = document.as_string() + rest
+
+
+def _set(table: Any, key: str, value: Any) -> None:
+    """One key of a section. ``None`` removes it; of lists and mappings only the entries that differ are touched."""
+    present = table.get(key)
+    if value is None:
+        table.pop(key, None)
+    elif isinstance(present, Array) and len(value):
+        _set_entries(present, [_item(entry) for entry in value])
+    elif isinstance(present, MutableMapping):
+        for name in [name for name in present if name not in value]:
+            del present[name]
+        for name, entry in value.items():
+            if present.get(name) != entry:
+                present[name] = _item(entry)
+    else:
+        table[key] = _item(value)
+
+
+def _set_entries(array: Array, values: list[Any]) -> None:
+    """Turn the list ``array`` into ``values`` by deleting and inserting; comments beside other entries stay."""
+    steps = SequenceMatcher(None, list(array), values, autojunk=False).get_opcodes()
+    for step, start, end, first, last in reversed(steps):  # from the end, so that positions before it stay
+        if step == "equal":
+            continue
+        for i in reversed(range(start, end)):
+            del array[i]
+        for value in reversed(values[first:last]):
+            array.insert(start, value)
+
+
+def _is_feature(path: SectionPath) -> bool:
+    """Whether a section describes one feature."""
+    return len(path) == 2
+
+
+def _drop_removed(sections: dict[SectionPath, str], new: "Schema") -> None:
+    """Take out the sections of features that are gone; loose comments after them stay, for what follows."""
+    last: SectionPath = ()
+    for path in list(sections):
+        if _is_feature(path) and path[1] not in new.names:
+            rest = _cut(sections.pop(path))[1]
+            if "#" in rest:
+                sections[last] = sections[last].rstrip() + "\n" + rest
+        else:
+            last = path
+
+
+def _edit_shared(sections: dict[SectionPath, str], old: "Schema", new: "Schema") -> list[str]:
+    """Edit features that have no section of their own, such as ``age = { kind = "continuous" }`` under ``[features]``.
+
+    Returns the names of those that stay there: all that are left if they come first in ``new``, else none. The others
+    are taken out, for the caller to write them as sections.
+    """
+    inside = [name for name in old.names if ("features", name) not in sections]
+    if not inside:
+        return []
+    home: SectionPath = ("features",) if ("features",) in sections else ()
+    stay = [name for name in inside if name in new.names] if home else []
+    stay = stay if stay == list(new.names[: len(stay)]) else []
+    for name in stay:
+        _edit(sections, ("features", name), _feature_values(old[name]), _feature_values(new[name]))
+    document: Any = tomlkit.parse(sections[home])
+    for name in inside:
+        if name not in stay:
+            del document["features"][name]
+    if not home:  # dotted keys or one mapping at the top of the card: sections cannot stand beside these
+        del document["features"]
+    sections[home] = document.as_string()
+    return stay
+
+
+def _join(sections: list[tuple[SectionPath, str]], before: list[SectionPath]) -> str:
+    """Sections as one text, with a blank line between two that did not follow each other before."""
+    followed = set(pairwise(before))
+    last, text = sections[0]
+    for path, section in sections[1:]:
+        if text.strip() and (last, path) not in followed:
+            text = text.rstrip() + "\n\n"
+        text += section
+        last = path
+    return text if last == before[-1] else text.rstrip() + "\n"

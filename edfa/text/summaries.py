@@ -1,0 +1,124 @@
+"""What a plan, a receipt and an advisor show of themselves in a notebook: complete HTML fragments, all text escaped."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from edfa.text import html, phrases
+
+if TYPE_CHECKING:
+    from edfa.advice.receipt import Receipt
+    from edfa.data.schema import Schema
+    from edfa.recourse.plan import Change, Plan
+
+__all__ = ["advisor_html", "plan_html", "receipt_html"]
+
+
+def plan_html(plan: "Plan", schema: "Schema | None" = None) -> str:
+    """A plan's changes in one table, what is known about the plan in another.
+
+    With a ``schema``, features are shown by their titles and values with their units.
+    """
+    columns = ["feature", "from", "to", "also enough"]
+    changes = [_change_row(change, schema) for change in plan.changes]
+    facts: list[tuple[str, object]] = [
+        ("decision then", plan.reached),
+        ("probability", _rise(plan.probability_before, plan.probability_after)),
+        ("effort", f"{plan.effort:.2f}"),
+        ("holds with what is known now", "yes" if plan.valid else "no"),
+    ]
+    if plan.inlier is not None:
+        facts.append(("people like the result in training", "yes" if plan.inlier else "hardly any"))
+    if plan.invalidation is not None:
+        facts.append(("fails if met only roughly", f"{plan.invalidation:.0%}"))
+    if plan.survival is not None:
+        error = "" if plan.survival_error is None else f" ± {plan.survival_error:.1%}"
+        facts.append(("holds once everything is known", f"{plan.survival:.0%}{error}"))
+    if plan.unknown:
+        facts.append(("not known yet", ", ".join(plan.unknown)))
+    return html.fragment(html.table(columns, changes, f"Plan {plan.id}"), html.definition_table(facts))
+
+
+def _change_row(change: "Change", schema: "Schema | None") -> list[object]:
+    """Feature, value today, value to reach, and the range of values that are as good (empty if there is none)."""
+    if schema is None:
+        name, before, after, low, high = change.feature, change.before, change.after, change.low, change.high
+    else:
+        feature = schema[change.feature]
+        name = feature.title
+        before, after, low, high = (
+            phrases.value(feature, value, "en") for value in (change.before, change.after, change.low, change.high)
+        )
+    has_range = change.low is not None and change.low != change.high
+    return [name, before, after, f"{low} to {high}" if has_range else ""]
+
+
+def receipt_html(receipt: "Receipt") -> str:
+    """A receipt: whether it is signed, what was decided and by whom, what was known, and the plans offered."""
+    decision, standing, no_plan = receipt.decision, receipt.standing, receipt.no_plan or {}
+    facts: list[tuple[str, object]] = [
+        ("time", receipt.time),
+        ("advisor", receipt.advisor),
+        ("decision", decision.get("outcome")),
+        ("probability of the favourable class", _percent(decision.get("probability"))),
+        ("may the person act", _words(standing.get("status"))),
+        ("guarantee", receipt.certificate),
+        ("next question", receipt.question),
+        ("spent", f"{receipt.spent:g}"),
+        ("declined", ", ".join(receipt.declined)),
+        ("must not change", ", ".join(receipt.locks)),
+        ("why there is no plan", _words(no_plan.get("reason"))),
+        ("plan the person follows", receipt.chosen),
+    ]
+    known = html.table(["feature", "answer"], receipt.facts.items(), "What was known")
+    plans = html.table(["plan", "changes", "decision then", ">probability"], map(_plan_row, receipt.plans), "Plans")
+    return html.fragment(
+        html.paragraph(receipt.sentence),
+        html.definition_table((name, value) for name, value in facts if value),
+        known if receipt.facts else Markup(),
+        plans if receipt.plans else Markup(),
+    )
+
+
+def _plan_row(plan: Mapping[str, Any]) -> list[object]:
+    """A receipt's plan, which is data and may come from a file: id, changes, decision, probability."""
+    changes = [f"{c.get('feature')}: {c.get('before')} → {c.get('after')}" for c in plan.get("changes", ())]
+    probability = _rise(plan.get("probability_before"), plan.get("probability_after"))
+    return [plan.get("id"), "; ".join(changes), plan.get("reached"), probability]
+
+
+def advisor_html(
+    settings: Mapping[str, object],
+    *,
+    fingerprint: str = "",
+    certificate: str = "",
+    evaluation: str = "",
+    blanket: str = "",
+) -> str:
+    """An advisor's settings and, once it is fitted, its fingerprint, its guarantee, its results and its blanket.
+
+    All but the settings are texts: the certificate's sentence, the evaluation and the blanket as ``str`` gives them.
+    Without a ``fingerprint`` the advisor is shown as not fitted.
+    """
+    results = [("fingerprint", fingerprint), ("certificate", certificate), ("on the test part", evaluation)]
+    fitted = html.definition_table([(name, text) for name, text in results if text], "Fitted")
+    return html.fragment(
+        html.definition_table(settings.items(), "Advisor"),
+        fitted if fingerprint else html.paragraph("Not fitted yet: call fit(table)."),
+        Markup("<pre>{}</pre>").format(blanket) if blanket else Markup(),
+    )
+
+
+def _rise(before: Any, after: Any) -> str:
+    return f"{_percent(before)} → {_percent(after)}"
+
+
+def _percent(share: Any) -> str:
+    """A share as a percentage; "?" for anything else, which a receipt from a file may have."""
+    return f"{share:.0%}" if isinstance(share, int | float) else "?"
+
+
+def _words(status: str | None) -> str:
+    """A status such as ``no_plan`` as words."""
+    return (status or "").replace("_", " ")

@@ -1,0 +1,137 @@
+"""What plans, receipts and advisors show of themselves: escaped, whole, and with every fact in it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from webpage import checked
+
+import edfa
+from edfa.advice.receipt import Receipt
+from edfa.recourse.plan import Change, Plan
+from edfa.text.summaries import advisor_html, plan_html, receipt_html
+
+EVIL = "<img src=x onerror=document.title='owned'>"
+PLAN = Plan(
+    id="a1b2",
+    person=0,
+    seed=0,
+    step=1,
+    number=0,
+    changes=(Change("duration", 24, 12.5, 8, 14), Change("employment", "<1", "1<=X<4")),
+    reached="good",
+    probability_before=0.43,
+    probability_after=0.61,
+    l0=2,
+    l2=1.0,
+    heom=1.0,
+    effort=1.25,
+    valid=True,
+    donor=None,
+    inlier=None,
+    inlier_base=None,
+    invalidation=None,
+    survival=None,
+    survival_error=None,
+    unknown=(),
+)
+
+
+@pytest.fixture(scope="module")
+def receipt():
+    """A receipt with everything in it that a receipt may have."""
+    change = {"feature": EVIL, "before": "<1", "after": EVIL, "low": None, "high": None}
+    plan = {"id": EVIL, "changes": [change], "reached": EVIL, "probability_before": 0.2, "probability_after": 0.7}
+    return Receipt(
+        time="2026-01-01T00:00:00+00:00",
+        advisor=EVIL,
+        versions={},
+        language="en",
+        facts={EVIL: EVIL, "age": 35},
+        unknown=("housing",),
+        declined=(EVIL,),
+        spent=2.5,
+        events=(),
+        costs={},
+        locks=(EVIL,),
+        decision={"outcome": EVIL, "probability": 0.31, "favourable": False, "threshold": None},
+        question=EVIL,
+        plans=(plan,),
+        no_plan={"reason": "nothing_flips"},
+        k=3,
+        constraints=None,
+        chosen=EVIL,
+        standing={"status": "not_certified"},
+        certificate=EVIL,
+    )
+
+
+def test_a_plan_shows_its_changes_and_what_is_known_about_it():
+    text = checked(plan_html(PLAN))
+    assert "duration" in text
+    assert "8 to 14" in text
+    assert "43% → 61%" in text
+    assert "1.25" in text
+    assert "everything is known" not in text, "its survival is not known"
+    measured = replace(
+        PLAN, survival=0.9, survival_error=0.05, invalidation=0.2, inlier=False, valid=False, unknown=("age", "job")
+    )
+    more = checked(plan_html(measured))
+    for part in ("90% ± 5.0%", "20%", "hardly any", "no", "age, job"):
+        assert part in more
+
+
+def test_a_plan_with_its_schema_has_titles_and_units():
+    text = checked(plan_html(PLAN, edfa.load("german").schema))
+    assert "duration of the loan" in text
+    assert "12.5 months" in text
+    assert "8 months to 14 months" in text
+    assert "below 1 year" in text
+
+
+def test_a_plan_is_escaped():
+    hostile = replace(PLAN, id=EVIL, reached=EVIL, changes=(Change(EVIL, EVIL, EVIL, EVIL, "b"),), unknown=(EVIL,))
+    shown = plan_html(hostile)
+    assert EVIL not in shown
+    assert checked(shown).count(EVIL) == 7
+
+
+def test_a_receipt_shows_all_of_it_escaped(receipt):
+    shown = receipt_html(receipt)
+    assert EVIL not in shown
+    text = checked(shown)
+    assert text.count(EVIL) == 13
+    for part in ("not signed", "31%", "not certified", "2.5", "35", "nothing flips", "20% → 70%"):
+        assert part in text
+    assert "Signed with HMAC" in checked(receipt_html(receipt.sign(b"a key of the operator")))
+
+
+def test_a_receipt_from_a_file_shows_itself_whatever_its_parts_lack(receipt):
+    parts = json.loads(receipt.to_json()) | {"decision": {}, "standing": {}, "plans": [{}], "no_plan": None}
+    assert "What was known" in checked(receipt_html(Receipt.from_json(json.dumps(parts))))
+    empty = replace(receipt, plans=(), facts={}, chosen=None)
+    assert "<caption>" not in receipt_html(empty)
+
+
+def test_an_advisor_before_and_after_it_is_fitted():
+    settings = {"blanket": EVIL, "alpha": 0.2}
+    assert "Not fitted yet" in checked(advisor_html(settings))
+    shown = advisor_html(settings, fingerprint=EVIL, certificate=EVIL, evaluation=EVIL, blanket=f"y\n└── {EVIL}")
+    assert EVIL not in shown
+    text = checked(shown)
+    assert text.count(EVIL) == 5
+    assert "└──" in text
+    assert "Not fitted yet" not in text
+
+
+def test_a_real_interview_s_receipt_and_plans_show_themselves():
+    model = edfa.SubsetXGB(n_estimators=10)
+    advisor = edfa.Advisor(predictor=model, threshold="balanced", searcher="nearest").fit(edfa.load("german"))
+    interview = advisor.interview({"age": 35, "checking_status": "<0", "duration": 48})
+    text = checked(receipt_html(interview.receipt()))
+    assert interview.decision.outcome in text
+    assert advisor.fingerprint in text
+    assert interview.plans()
+    for plan in interview.plans():
+        assert plan.id in text
+        assert plan.id in checked(plan_html(plan, advisor.schema))
