@@ -55,7 +55,12 @@ class Plain:
     """XGBoost as anyone would call it, same settings and same early stopping, on all features."""
 
     def __init__(self, like: SubsetXGB, case: dict[str, Any]) -> None:
-        settings = {"max_depth": like.depth, "learning_rate": like.rate, "n_estimators": like.trees, "n_jobs": 1}
+        settings = {
+            "max_depth": like.max_depth,
+            "learning_rate": like.learning_rate,
+            "n_estimators": like.n_estimators,
+            "n_jobs": 1,
+        }
         stop = {"early_stopping_rounds": 20, "eval_metric": "logloss", "subsample": 0.9, "random_state": like.seed}
         train, held = inner_split(case["y_train"].astype(np.int64), like.seed)
         self.model = xgb.XGBClassifier(**settings, **stop)
@@ -123,7 +128,7 @@ def speed() -> tuple[str, dict[str, float]]:
     with torch.no_grad():
         everything = torch.arange(20)
         packed, unpacked = best(
-            lambda: network.predict_proba(few), lambda: network._model(places, everything, known).softmax(dim=1)
+            lambda: network.predict_proba(few), lambda: network.network_(places, everything, known).softmax(dim=1)
         )
     ratios = {"SubsetXGB": ours / bare, "packed": unpacked / packed}
     rows = [

@@ -150,7 +150,9 @@ def inside(case: Case, job: Callable[[], Any]) -> float:
 
 
 def search(case: Case, searcher: Any, people: People | None = None) -> Plans:
-    return find_recourse(people or case.people, searcher, constraints=case.constraints, desired_class=case.desired_class)
+    return find_recourse(
+        people or case.people, searcher, constraints=case.constraints, desired_class=case.desired_class
+    )
 
 
 def told(case: Case, plans: Plans) -> list[Any]:
@@ -166,7 +168,9 @@ def agreement(case: Case, folder: Path) -> str:
     train, same = replace(case.data.train, schema=schema), {}
     for reward in ("none", "sparsity", "proximity"):
         found = json.loads((folder / f"nice-{reward}.json").read_text())["rows"]
-        mine = find_recourse(people, NICE(train, reward, donors=len(train), literal=True), desired_class=case.desired_class)
+        mine = find_recourse(
+            people, NICE(train, reward, donors=len(train), literal=True), desired_class=case.desired_class
+        )
         theirs = np.array([rows[0] if rows else np.full(len(schema), np.nan) for rows in found])
         ours = np.full_like(theirs, np.nan)
         ours[mine.of] = mine.rows()

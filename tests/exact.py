@@ -19,7 +19,7 @@ class ExactModel(Predictor):
         model.varies_ = np.ones(features, dtype=bool)
         return model
 
-    def _fit(self, matrix, codes):
+    def _fit(self, matrix, codes, progress):
         raise NotImplementedError
 
     def _answer(self, mask, known):

@@ -4,7 +4,6 @@ Gadgil, Covert, Lee (2024), Estimating conditional mutual information for dynami
 """
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from edfa.acquisition.learned import Learned, Lessons, entropy, take
+from edfa.acquisition.learned import LearnedPolicy, TrainingData, acquire_one, entropy
 from edfa.errors import UnknownNameError
 from edfa.people import People
-from edfa.predictors.base import inner_split
+from edfa.predictors.base import Progress, inner_split
 from edfa.predictors.mlp import MaskedNet
 from edfa.predictors.tokens import one_thread
 from edfa.typing import Float64Array
@@ -28,18 +27,32 @@ STAGES = (0.3, 0.1, 0.03)
 
 
 @dataclass(eq=False)
-class DIME(Learned):
+class DIME(LearnedPolicy):
     """Discriminative mutual information: ask for what the value network says will tell most per cost.
 
     Parameters
     ----------
+    seed
+        Decides the held-out rows, the first weights, the masks and the random choices in training.
+    width
+        Length of the networks' hidden layers.
     steps
-        Features asked of a row in training.
+        Number of features asked of a row in training.
     pretrain, epochs
-        Passes over the rows with random masks, then at most so many in each of three stages of learning together.
+        Number of passes over the rows that train the predictor alone on random masks, then of passes in each of the
+        three stages that train both networks.
+    batch_size, learning_rate
+        Rows in a step of training, and Adam's learning rate.
     stop, limit
-        ``"budget"``: as long as there is money. ``"penalised"``: while the best value per cost is at least ``limit``.
-        ``"confidence"``: until the likeliest class has a chance of ``limit``.
+        ``"budget"``: ask as long as there is money. ``"penalised"``: while the best value per cost is at least
+        ``limit``. ``"confidence"``: until the likeliest class has a probability of ``limit``.
+    device
+        Where it is trained, in torch's words; ``"auto"``: on a GPU if there is one.
+
+    Attributes
+    ----------
+    predictor_, value_
+        The network that predicts classes, and the one that values features.
 
     Examples
     --------
@@ -56,29 +69,32 @@ class DIME(Learned):
     steps: int = 12
     pretrain: int = 30
     epochs: int = 6
-    batch: int = 256
-    rate: float = 1e-3
+    batch_size: int = 256
+    learning_rate: float = 1e-3
     stop: Literal["budget", "penalised", "confidence"] = "budget"
     limit: float = 0.0
     device: str = "auto"
-    progress: Callable[[int, int], None] | None = None
     networks = ("predictor_", "value_")
 
     def __post_init__(self) -> None:
-        self._check_settings(width=self.width, steps=self.steps, epochs=self.epochs, batch=self.batch, rate=self.rate)
+        self._check_settings(width=self.width, steps=self.steps, epochs=self.epochs)
+        self._check_settings(batch_size=self.batch_size, learning_rate=self.learning_rate)
         if self.stop not in ("budget", "penalised", "confidence"):
             raise UnknownNameError("stop", self.stop, ("budget", "penalised", "confidence"))
 
     def score(self, people: People) -> Float64Array:
-        """The value network's answer, at most the entropy that is left."""
-        places, mask = self._look(people)
+        """The value network's estimate for each open feature (people, features), at most the entropy that is left.
+
+        NaN where a feature is not to be asked, or the person is to be asked nothing more.
+        """
+        positions, mask = self._inputs(people)
         with one_thread(), torch.no_grad():
-            logits = self.predictor_(places, self._columns(places), mask)
-            values = self._values(places, mask, logits).double().numpy()
-            sure = logits.softmax(dim=1).max(dim=1).values.numpy()
+            logits = self.predictor_(positions, self._columns(positions), mask)
+            values = self._values(positions, mask, logits).double().numpy()
+            confidence = logits.softmax(dim=1).max(dim=1).values.numpy()
         scores = np.where(people.askable, values, np.nan)
         if self.stop == "confidence":
-            scores[sure >= self.limit] = np.nan
+            scores[confidence >= self.limit] = np.nan
         if self.stop == "penalised":
             worth = np.where(people.askable, values / np.maximum(people.costs, 1e-12), -np.inf)
             scores[worth.max(axis=1) < self.limit] = np.nan
@@ -89,33 +105,37 @@ class DIME(Learned):
         self.predictor_ = MaskedNet(knots, len(self.prior_), self.width).to(device)
         self.value_ = MaskedNet(knots, len(knots), self.width).to(device)
 
-    def _columns(self, places: Tensor) -> Tensor:
-        return torch.arange(places.shape[1], device=places.device)
+    def _columns(self, positions: Tensor) -> Tensor:
+        return torch.arange(positions.shape[1], device=positions.device)
 
-    def _values(self, places: Tensor, mask: Tensor, logits: Tensor) -> Tensor:
-        """Between zero and the entropy: no feature can tell more."""
-        return torch.sigmoid(self.value_(places, self._columns(places), mask)) * entropy(logits)[:, None]
+    def _values(self, positions: Tensor, mask: Tensor, logits: Tensor) -> Tensor:
+        """Values of features (rows, features), between zero and the entropy: no feature can tell more."""
+        return torch.sigmoid(self.value_(positions, self._columns(positions), mask)) * entropy(logits)[:, None]
 
-    def _learn(self, lessons: Lessons) -> None:
-        train, check = inner_split(lessons.classes.cpu().numpy(), self.seed)
-        rows, held = (torch.from_numpy(part).to(lessons.device) for part in (train, check if len(check) else train))
-        total, done = self.pretrain + len(STAGES) * self.epochs, 0
-        optimiser = torch.optim.Adam(self.predictor_.parameters(), lr=self.rate)
+    def _learn(self, data: TrainingData, progress: Progress | None) -> None:
+        self._build(data.device)
+        train, check = inner_split(data.classes.cpu().numpy(), self.seed)
+        rows, held_out = (torch.from_numpy(part).to(data.device) for part in (train, check if len(check) else train))
+        report = progress or (lambda done, total: None)
+        total = self.pretrain + len(STAGES) * self.epochs
+        optimiser = torch.optim.Adam(self.predictor_.parameters(), lr=self.learning_rate)
         self.predictor_.train()
-        for _ in range(self.pretrain):
-            for part in torch.split(rows[torch.randperm(len(rows), device=rows.device)], self.batch):
-                self._step(optimiser, [lessons.masked_loss(self.predictor_, part)])
-            done = self._tell(done, total)
-        best, kept = self._held_loss(lessons, held), copy.deepcopy(self._weights())
-        for share in STAGES:
-            optimiser = torch.optim.Adam([*self.predictor_.parameters(), *self.value_.parameters()], lr=self.rate)
-            for _ in range(self.epochs):
-                for part in torch.split(rows[torch.randperm(len(rows), device=rows.device)], self.batch):
-                    self._step(optimiser, self._episode(lessons, part, share))
-                done = self._tell(done, total)
-                now = self._held_loss(lessons, held)
-                best, kept = (now, copy.deepcopy(self._weights())) if now < best else (best, kept)
-            for network, weights in zip(self._parts().values(), kept, strict=True):
+        for epoch in range(self.pretrain):
+            for batch in torch.split(rows[torch.randperm(len(rows), device=rows.device)], self.batch_size):
+                self._step(optimiser, [data.masked_loss(self.predictor_, batch)])
+            report(epoch + 1, total)
+        best_loss, best_weights = self._held_out_loss(data, held_out), copy.deepcopy(self._weights())
+        for stage, random_share in enumerate(STAGES):
+            parameters = [*self.predictor_.parameters(), *self.value_.parameters()]
+            optimiser = torch.optim.Adam(parameters, lr=self.learning_rate)
+            for epoch in range(self.epochs):
+                for batch in torch.split(rows[torch.randperm(len(rows), device=rows.device)], self.batch_size):
+                    self._step(optimiser, self._episode(data, batch, random_share))
+                report(self.pretrain + stage * self.epochs + epoch + 1, total)
+                loss = self._held_out_loss(data, held_out)
+                if loss < best_loss:
+                    best_loss, best_weights = loss, copy.deepcopy(self._weights())
+            for network, weights in zip(self._networks().values(), best_weights, strict=True):
                 network.load_state_dict(weights)
 
     def _step(self, optimiser: torch.optim.Optimizer, losses: list[Tensor]) -> None:
@@ -123,50 +143,49 @@ class DIME(Learned):
         torch.autograd.backward(torch.stack(losses).sum())
         optimiser.step()
 
-    def _tell(self, done: int, total: int) -> int:
-        if self.progress:
-            self.progress(done + 1, total)
-        return done + 1
-
     def _weights(self) -> list[dict[str, Tensor]]:
-        return [network.state_dict() for network in self._parts().values()]
+        return [network.state_dict() for network in self._networks().values()]
 
-    def _episode(self, lessons: Lessons, rows: Tensor, share: float) -> list[Tensor]:
-        """One round of questions; each teaches the predictor, and the value network what the answer was worth."""
+    def _episode(self, data: TrainingData, rows: Tensor, random_share: float) -> list[Tensor]:
+        """The losses of one round of questions to these rows, a share of them random.
+
+        Each answer teaches the predictor, and the value network what that answer was worth.
+        """
         self.predictor_.train()
         self.value_.train()
-        places, classes = lessons.places[rows], lessons.classes[rows]
-        columns, mask = self._columns(places), lessons.first_masks(len(rows))
-        logits = self.predictor_(places, columns, mask)
+        positions, classes = data.positions[rows], data.classes[rows]
+        columns, mask = self._columns(positions), data.start_masks(len(rows))
+        logits = self.predictor_(positions, columns, mask)
         loss = cross_entropy(logits, classes, reduction="none")
-        count = min(self.steps, int((~lessons.start).sum()))
+        count = min(self.steps, int((~data.start).sum()))
         losses = [loss.mean() / (count + 1)]
         for _ in range(count):
-            values = self._values(places, mask, logits.detach())
-            chosen = self._pick(values / lessons.costs, mask, share)
-            mask = take(mask, chosen)
-            before, logits = loss.detach(), self.predictor_(places, columns, mask)
+            values = self._values(positions, mask, logits.detach())
+            feature = self._choose(values / data.costs, mask, random_share)
+            mask = acquire_one(mask, feature)
+            before, logits = loss.detach(), self.predictor_(positions, columns, mask)
             loss = cross_entropy(logits, classes, reduction="none")
-            told = values.gather(1, chosen[:, None])[:, 0]
-            losses.append((((told - (before - loss.detach())) ** 2).mean() + loss.mean()) / (count + 1))
+            estimate = values.gather(1, feature[:, None])[:, 0]
+            losses.append((((estimate - (before - loss.detach())) ** 2).mean() + loss.mean()) / (count + 1))
         return losses
 
-    def _pick(self, worth: Tensor, mask: Tensor, share: float) -> Tensor:
-        """The best that is not known, or with the share's chance any."""
-        best = worth.detach().masked_fill(mask, -torch.inf).argmax(dim=1)
-        any_one = torch.rand_like(worth).masked_fill(mask, -1).argmax(dim=1)
-        return torch.where(torch.rand(len(best), device=best.device) < share, any_one, best)
+    def _choose(self, value_per_cost: Tensor, mask: Tensor, random_share: float) -> Tensor:
+        """The unknown feature with the best value per cost, or with probability ``random_share`` any: (rows,)."""
+        best = value_per_cost.detach().masked_fill(mask, -torch.inf).argmax(dim=1)
+        any_one = torch.rand_like(value_per_cost).masked_fill(mask, -1).argmax(dim=1)
+        return torch.where(torch.rand(len(best), device=best.device) < random_share, any_one, best)
 
     @torch.no_grad()
-    def _held_loss(self, lessons: Lessons, rows: Tensor) -> float:
-        """The mean loss over the steps of rows that were held out, without random choices."""
+    def _held_out_loss(self, data: TrainingData, rows: Tensor) -> float:
+        """The predictor's mean loss over the steps of these rows, without random choices."""
         self.predictor_.eval()
         self.value_.eval()
-        places, classes = lessons.places[rows], lessons.classes[rows]
-        columns, mask, losses = self._columns(places), lessons.first_masks(len(rows)), []
-        for step in range(min(self.steps, int((~lessons.start).sum())) + 1):
-            logits = self.predictor_(places, columns, mask)
+        positions, classes = data.positions[rows], data.classes[rows]
+        columns, mask, losses = self._columns(positions), data.start_masks(len(rows)), []
+        for step in range(min(self.steps, int((~data.start).sum())) + 1):
+            logits = self.predictor_(positions, columns, mask)
             losses.append(float(cross_entropy(logits, classes)))
             if step < self.steps and not bool(mask.all()):
-                mask = take(mask, self._pick(self._values(places, mask, logits) / lessons.costs, mask, 0.0))
+                values = self._values(positions, mask, logits)
+                mask = acquire_one(mask, self._choose(values / data.costs, mask, 0.0))
         return float(np.mean(losses))

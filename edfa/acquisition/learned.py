@@ -1,11 +1,11 @@
-"""What the learned policies share: training rows as tensors, and folders without pickle."""
+"""What the policies that train networks share: training rows as tensors, learnt state, folders without pickle."""
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -13,52 +13,81 @@ from safetensors.numpy import load, save
 from torch import Tensor, nn
 
 from edfa.acquisition.base import Policy
+from edfa.artifacts import read_parts, write_parts
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, SchemaError
+from edfa.errors import DataError, SettingError, UnreadableError
 from edfa.people import People
-from edfa.predictors.base import Predictor, UnfittedError
-from edfa.predictors.store import read_parts, write_parts
-from edfa.predictors.tokens import find_knots, one_thread, place
+from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings
+from edfa.predictors.neural import weights_of
+from edfa.predictors.tokens import find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, Float32Array, Int64Array
 
-__all__ = ["Learned", "Lessons", "entropy", "take"]
+__all__ = ["LearnedPolicy", "TrainingData", "acquire_one", "entropy"]
 
 
 @dataclass(frozen=True, eq=False)
-class Lessons:
-    """The rows a policy learns from, where it learns: places between knots, classes, start set, prices."""
+class TrainingData:
+    """The rows a policy learns from, with their tensors on the device that trains.
+
+    Parameters
+    ----------
+    rows
+        (rows, features) the encoded rows.
+    positions
+        (rows, features) the rows as positions among knots.
+    classes
+        (rows,) class codes.
+    start
+        (features,) which features are known from the start.
+    costs
+        (features,) their prices; 1 for what is free.
+    """
 
     rows: Float32Array
-    places: Tensor
+    positions: Tensor
     classes: Tensor
     start: Tensor
     costs: Tensor
 
     @property
     def device(self) -> torch.device:
-        """Where."""
-        return self.places.device
+        """Where the tensors are."""
+        return self.positions.device
 
     def masked_loss(self, network: nn.Module, rows: Tensor) -> Tensor:
-        """Of a predictor under random masks with a uniform number of known features; the start set is always known."""
-        places = self.places[rows]
-        mask = (torch.rand_like(places) >= torch.rand_like(places[:, :1])) | self.start
-        columns = torch.arange(places.shape[1], device=places.device)
-        return nn.functional.cross_entropy(network(places, columns, mask), self.classes[rows])
+        """The cross-entropy of these rows under random masks with a uniform number of known features.
 
-    def first_masks(self, count: int) -> Tensor:
-        """Nothing known but the start set."""
+        The start set is always known.
+        """
+        positions = self.positions[rows]
+        mask = (torch.rand_like(positions) >= torch.rand_like(positions[:, :1])) | self.start
+        columns = torch.arange(positions.shape[1], device=positions.device)
+        return nn.functional.cross_entropy(network(positions, columns, mask), self.classes[rows])
+
+    def start_masks(self, count: int) -> Tensor:
+        """Masks (count, features) of people of whom the start set is known and nothing else."""
         return self.start.expand(count, -1).clone()
 
 
-class Learned(Policy):
-    """A policy with ``networks``. Subclasses are dataclasses of settings, ``_build`` the networks and ``_learn``."""
+class LearnedPolicy(Policy):
+    """A policy that trains networks. A subclass is a dataclass of settings, with ``_build`` and ``_learn``.
+
+    What was learnt is in attributes that end with an underscore. ``get_params()`` and ``learnt_state()`` decide every
+    score.
+
+    Attributes
+    ----------
+    knots_
+        For each feature, the values between which its tokens are interpolated.
+    prior_
+        (classes,) the share of each class among the training rows.
+    """
 
     networks: ClassVar[tuple[str, ...]] = ()
+    """Names of the attributes that hold the networks."""
     seed: int
     device: str
-    progress: Callable[[int, int], None] | None
 
     def fit(
         self,
@@ -66,13 +95,19 @@ class Learned(Policy):
         predictor: Predictor | None = None,
         *,
         n_jobs: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> Self:
-        """Learn from (training) people, with the card's prices and start set."""
-        return self.fit_rows(train.X, train.y, train.schema)
+        """Learn from training people, with the prices and the start set of their card.
 
-    def fit_rows(self, rows: Float32Array, classes: Int64Array, schema: Schema) -> Self:
-        """The same from encoded rows and class codes."""
+        ``progress`` is called with the number of steps done and of all steps. ``predictor`` and ``n_jobs`` change
+        nothing.
+        """
+        return self.fit_rows(train.X, train.y, train.schema, progress=progress)
+
+    def fit_rows(
+        self, rows: Float32Array, classes: Int64Array, schema: Schema, *, progress: Progress | None = None
+    ) -> Self:
+        """Learn from encoded rows (rows, features) and class codes (rows,)."""
         if len(rows) < 2 or len(rows) != len(classes):
             raise DataError(f"one class a row is needed, and two rows: {len(rows)} rows, {len(classes)} classes")
         if rows.shape[1] != len(schema):
@@ -80,94 +115,106 @@ class Learned(Policy):
         self.knots_ = find_knots(np.asarray(rows, dtype=np.float32))
         self.prior_ = np.bincount(classes, minlength=len(schema.classes)) / len(classes)
         costs = np.where(schema.costs > 0, schema.costs, 1.0).astype(np.float32)
-        where = "cuda" if self.device == "auto" and torch.cuda.is_available() else self.device
-        device = torch.device("cpu" if where == "auto" else where)
-        arrays = (place(rows, self.knots_), classes, np.array([f.start for f in schema]), costs)
-        lessons = Lessons(rows, *(torch.from_numpy(np.asarray(array)).to(device) for array in arrays))
+        name = "cuda" if self.device == "auto" and torch.cuda.is_available() else self.device
+        device = torch.device("cpu" if name == "auto" else name)
+        arrays = (knot_positions(rows, self.knots_), classes, np.array([f.start for f in schema]), costs)
+        data = TrainingData(rows, *(torch.from_numpy(np.asarray(array)).to(device) for array in arrays))
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            self._build(device)
-            self._learn(lessons)
-        for network in self._parts().values():
+            self._learn(data, progress)
+        for network in self._networks().values():
             network.to("cpu").eval()
         return self
 
+    def learnt_state(self) -> Mapping[str, Any]:
+        """Everything learnt that decides scores: knots, prior, other arrays, and each network's weights by name.
+
+        Values are arrays or mappings of these. Empty before ``fit``.
+        """
+        if not hasattr(self, "knots_"):
+            return {}
+        weights = {name: weights_of(network) for name, network in self._networks().items()}
+        return {"knots_": as_mappings(self.knots_), "prior_": self.prior_, **self._arrays(), **weights}
+
     @abstractmethod
     def _build(self, device: torch.device) -> None:
-        """Fresh networks from ``knots_`` and ``prior_``."""
+        """Set networks with fresh weights, from ``knots_``, ``prior_`` and what ``_restore`` sets."""
 
     @abstractmethod
-    def _learn(self, lessons: Lessons) -> None:
-        """Train them."""
+    def _learn(self, data: TrainingData, progress: Progress | None) -> None:
+        """Build the networks and train them."""
 
-    def _parts(self) -> dict[str, nn.Module]:
+    def _networks(self) -> dict[str, nn.Module]:
         return {name: getattr(self, name) for name in self.networks}
 
     def _arrays(self) -> dict[str, AnyArray]:
-        """What else is to be saved."""
+        """What else was learnt and is to be saved, by name."""
         return {}
 
-    def _restore(self, arrays: dict[str, AnyArray]) -> None:
-        """Take it up again."""
+    def _restore(self, arrays: Mapping[str, AnyArray]) -> None:
+        """Set from saved arrays what ``_arrays`` gave."""
 
-    def _look(self, people: People) -> tuple[Tensor, Tensor]:
-        """Places and mask of what is known."""
-        if not hasattr(self, "knots_"):
-            raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(table.train) first")
+    def _inputs(self, people: People) -> tuple[Tensor, Tensor]:
+        """Knot positions and mask (people, features) of what is known of these people."""
+        self._check_fitted()
         if people.X.shape[1] != len(self.knots_):
             raise DataError(
                 f"this {type(self).__name__} learnt from {len(self.knots_)} features, not {people.X.shape[1]}"
             )
-        return torch.from_numpy(place(people.X, self.knots_)), torch.from_numpy(people.known)
+        return torch.from_numpy(knot_positions(people.X, self.knots_)), torch.from_numpy(people.known)
 
     def to_folder(self, folder: str | Path) -> None:
-        """Write settings and weights; no pickle."""
-        if not hasattr(self, "knots_"):
-            raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(table.train) first")
+        """Write settings as JSON and what was learnt as safetensors; no pickle."""
+        self._check_fitted()
         arrays: dict[str, AnyArray] = {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
         arrays |= self._arrays() | {"prior": self.prior_}
-        for name, network in self._parts().items():
-            arrays |= {f"{name}.{key}": value.cpu().numpy() for key, value in network.state_dict().items()}
-        settings = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "progress"}
-        ordered = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        parts = {"policy.safetensors": save(ordered)}
-        write_parts(folder, type(self).__name__, json.loads(json.dumps(settings)), parts)
+        for name, network in self._networks().items():
+            arrays |= {f"{name}.{key}": weights for key, weights in weights_of(network).items()}
+        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        parts = {"policy.safetensors": save(contiguous)}
+        write_parts(folder, type(self).__name__, json.loads(json.dumps(self.get_params(deep=False))), parts)
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Self:
         """Read what ``to_folder`` wrote; the part is checked against its hash."""
         settings, parts = read_parts(folder, cls.__name__)
+        if unknown := sorted(set(settings) - set(cls._get_param_names())):
+            raise UnreadableError(f"{folder} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}")
         arrays = load(parts["policy.safetensors"])
-        made = cls(**settings)
-        made.knots_ = [arrays[f"k.{i}"] for i in range(sum(name.startswith("k.") for name in arrays))]
-        made.prior_ = arrays["prior"]
-        made._restore(arrays)
-        made._build(torch.device("cpu"))
-        for name, network in made._parts().items():
-            mine = {key.removeprefix(f"{name}."): v for key, v in arrays.items() if key.startswith(f"{name}.")}
-            network.load_state_dict({key: torch.from_numpy(value) for key, value in mine.items()})
+        policy = cls(**settings)
+        policy.knots_ = [arrays[f"k.{i}"] for i in range(sum(name.startswith("k.") for name in arrays))]
+        policy.prior_ = arrays["prior"]
+        policy._restore(arrays)
+        policy._build(torch.device("cpu"))
+        for name, network in policy._networks().items():
+            weights = {key.removeprefix(f"{name}."): a for key, a in arrays.items() if key.startswith(f"{name}.")}
+            network.load_state_dict({key: torch.from_numpy(array) for key, array in weights.items()})
             network.eval()
-        return made
+        return policy
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "knots_"):
+            raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(table.train) first")
 
     def save_state(self, folder: Path) -> None:
-        """Write settings and weights."""
+        """Write what ``to_folder`` writes."""
         self.to_folder(folder)
 
     def load_state(self, folder: Path, train: Table) -> Self:
-        """Read the weights that ``save_state`` wrote."""
+        """The policy that ``save_state`` wrote, with its settings; ``train`` is not needed."""
         return type(self).from_folder(folder)
 
     def _check_settings(self, **above_zero: float) -> None:
         if bad := [name for name, value in above_zero.items() if not value > 0]:
-            raise SchemaError(f"{bad[0]} must be above zero, not {above_zero[bad[0]]}")
+            raise SettingError(f"{bad[0]} must be above zero, not {above_zero[bad[0]]}")
 
 
-def take(mask: Tensor, chosen: Tensor) -> Tensor:
-    """The mask with one more feature a row."""
-    return mask.scatter(1, chosen[:, None], True)
+def acquire_one(mask: Tensor, feature: Tensor) -> Tensor:
+    """``mask`` (rows, features) with one more known feature in each row: ``feature`` (rows,)."""
+    return mask.scatter(1, feature[:, None], True)
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """Of the classes, in nats."""
+    """The entropy (rows,) of the classes that ``logits`` (rows, classes) describe, in nats."""
     logs = logits.log_softmax(dim=1)
     return -(logs.exp() * logs).sum(dim=1)

@@ -16,7 +16,7 @@ from edfa.acquisition.base import Policy
 from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.evaluation import AdvisorEvaluation
 from edfa.advice.receipt import versions
-from edfa.artifacts import digest, parts, put_back, swapped
+from edfa.artifacts import list_files, replace_folder, restore_interrupted, sha256_of
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.data.encode import Encoder
@@ -55,22 +55,22 @@ def save(
         "policy": _describe(fitted.policy),
         "searcher": _describe(fitted.searcher),
     }
-    with swapped(place) as partial:
+    with replace_folder(place) as partial:
         _write_parts(fitted, evaluation, partial)
-        manifest["sha256"] = {part: digest(partial / part) for part in parts(partial)}
+        manifest["sha256"] = {part: sha256_of(partial / part) for part in list_files(partial)}
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def load(folder: str | Path) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEvaluation | None]:
     """Read what ``save`` wrote; a part that was changed, is missing or is too new is an error."""
     place = Path(folder)
-    put_back(place)
+    restore_interrupted(place)
     manifest = _manifest(place)
     for part, expected in manifest["sha256"].items():
         path = place / part
         if not path.resolve().is_relative_to(place.resolve()) or not path.is_file():
             raise UnreadableError(f"{place}: the part {part} is missing")
-        if digest(path) != expected:
+        if sha256_of(path) != expected:
             raise UnreadableError(f"{place}: the part {part} has been changed since it was written")
     try:
         fitted = _assemble(place, manifest)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from edfa.artifacts import digest
+from edfa.artifacts import sha256_of
 from edfa.data.openml import fetch
 from edfa.data.read import read_parquet
 from edfa.data.schema import Schema
@@ -87,7 +87,7 @@ def _frame(name: str, schema: Schema) -> pd.DataFrame:
     """The rows of a data set, from wherever ``where`` says."""
     if name in BUNDLED:
         path = Path(str(files("edfa.data") / "bundled" / f"{name}.parquet"))
-        if digest(path) != BUNDLED[name]:
+        if sha256_of(path) != BUNDLED[name]:
             raise UnreadableError(f"{path.name} inside the package is damaged; install edfa again")
         return read_parquet(path)
     if local := _local(name):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from edfa.artifacts import digest, write_text
+from edfa.artifacts import sha256_of, write_text
 from edfa.data.read import read_parquet
 from edfa.data.schema import Schema
 from edfa.data.validate import to_words, validate_frame
@@ -60,14 +60,14 @@ def fetch(name: str, schema: Schema) -> pd.DataFrame:
     """
     path = cache_folder() / f"{name}.parquet"
     checksum = path.with_suffix(".sha256")
-    if path.is_file() and checksum.is_file() and digest(path) == checksum.read_text(encoding="utf-8").strip():
+    if path.is_file() and checksum.is_file() and sha256_of(path) == checksum.read_text(encoding="utf-8").strip():
         return read_parquet(path)
     frame = _translate(_download(SOURCES[name].data_id), SOURCES[name], schema)
     validate_frame(frame, schema)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.tmp")
     frame.to_parquet(partial, index=False)
-    write_text(checksum, digest(partial))
+    write_text(checksum, sha256_of(partial))
     partial.replace(path)
     return frame
 

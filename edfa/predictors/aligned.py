@@ -1,20 +1,32 @@
 """A predictor that sees the blanket and nothing else (Assumption 3), so that "it does not matter" is true."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from edfa.errors import SchemaError
-from edfa.predictors.base import Predictor
+from edfa.errors import SettingError
+from edfa.predictors.base import Predictor, Progress, as_mappings
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Aligned", "align"]
 
 
 class Aligned(Predictor):
-    """Another predictor, shown only ``columns`` of what is known.
+    """Another predictor that is shown only some columns of what is known.
+
+    Parameters
+    ----------
+    predictor
+        The other predictor; ``fit`` fits a clone of it to all columns.
+    columns
+        Positions of the columns that it is shown in predictions.
+
+    Attributes
+    ----------
+    predictor_
+        The fitted predictor. Its threshold, at the time of the fit, is this model's too.
 
     Examples
     --------
@@ -31,18 +43,32 @@ class Aligned(Predictor):
         self.predictor = predictor
         self.columns = columns
 
-    def _fit(self, matrix: Float32Array, codes: Int64Array) -> None:
-        self.predictor_: Predictor = clone(self.predictor).fit(matrix, self.classes_[codes])
-        self._look()
+    def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
+        fitted: Predictor = clone(self.predictor).fit(matrix, self.classes_[codes], progress=progress)
+        self._use(fitted)
 
-    def _look(self) -> None:
-        """Take over what the predictor has learnt."""
-        told: Any = self.predictor_
-        self.classes_, self.prior_, self.n_features_in_ = told.classes_, told.prior_, told.n_features_in_
-        self.threshold = told.threshold
-        if any(not 0 <= c < self.n_features_in_ for c in self.columns):
-            raise SchemaError(f"columns must be from 0 to {self.n_features_in_ - 1}, not {self.columns}")
-        self.varies_ = told.varies_ & np.isin(np.arange(self.n_features_in_), self.columns)
+    def _use(self, fitted: Predictor) -> None:
+        """Answer by a fitted predictor from here on."""
+        self.predictor_ = fitted
+        self.classes_, self.prior_, self.n_features_in_ = fitted.classes_, fitted.prior_, fitted.n_features_in_
+        self.threshold = fitted.threshold
+        if any(not 0 <= column < self.n_features_in_ for column in self.columns):
+            raise SettingError(f"columns must be from 0 to {self.n_features_in_ - 1}, not {self.columns}")
+        self.varies_ = fitted.varies_ & np.isin(np.arange(self.n_features_in_), self.columns)
+
+    def learnt_state(self) -> Mapping[str, Any]:
+        """The predictor's class, settings and state, the columns it is shown, and the threshold that decides."""
+        if not hasattr(self, "predictor_"):
+            return {}
+        params = self.predictor_.get_params(deep=False)
+        plain = {name: value for name, value in params.items() if not isinstance(value, Predictor)}
+        predictor = {
+            "class": type(self.predictor_).__name__,
+            "params": as_mappings(plain),
+            "state": self.predictor_.learnt_state(),
+        }
+        own = {"columns": np.array(self.columns, dtype=np.int64), "threshold": self.threshold}
+        return {**super().learnt_state(), **own, "predictor_": predictor}
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         return self.predictor_._answer(mask, known)  # what varies here varies there
@@ -53,14 +79,13 @@ class Aligned(Predictor):
         return self.predictor_.decide_tries(mask, known, column, value)
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
-        """The predictor's own; what it is not shown is one cell."""
+        """The predictor's cells of a feature, given those of the known features that it is shown."""
         return self.predictor_.cells(mask & self.varies_, feature)
 
 
 def align(predictor: Predictor, columns: Iterable[int]) -> Aligned:
-    """A fitted predictor, from here on shown only these columns."""
+    """A view of a fitted predictor that is shown only these columns; the predictor itself is not fitted again."""
     predictor._check_fitted()
-    shown = Aligned(predictor, tuple(sorted(columns)))
-    shown.predictor_ = predictor
-    shown._look()
-    return shown
+    view = Aligned(predictor, tuple(sorted(columns)))
+    view._use(predictor)
+    return view

@@ -1,46 +1,75 @@
-"""A model that answers from any subset: NaN means "not acquired", and no known value at all gives the prior."""
+"""What every model shares: it answers from any subset of features, and NaN means "not acquired"."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from edfa.errors import DataError, EdfaError, EmptyTableError, TargetError
+from edfa.errors import DataError, EdfaError, EmptyTableError, SettingError, TargetError, UnreadableError
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = [
+    "ClassWeight",
     "Predictor",
+    "Progress",
     "UnfittedError",
+    "as_mappings",
     "by_mask",
-    "class_weights",
     "fit_temperature",
     "inner_split",
+    "sample_weights",
     "soften",
 ]
 
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
+Progress = Callable[[int, int], None]
+"""Called with the number of steps done and the number of all steps."""
+ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
+"""As in scikit-learn: every row counts the same, every class counts the same, or a weight for each class."""
 
 
 class UnfittedError(EdfaError, NotFittedError):  # type: ignore[misc]
-    """A model was asked before it was fitted."""
+    """A model was used before it was fitted."""
 
 
 class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """What every model shares: checks, the prior, decisions. Subclasses learn in ``_fit`` and answer in ``_answer``.
+    """A classifier that answers from any subset of features; with nothing known it answers the prior.
 
-    ``threshold`` decides a two-class case: the second class from that probability on, instead of the likelier one.
+    It keeps scikit-learn's contract: ``__init__`` stores settings and nothing else, ``fit`` learns, and what was learnt
+    is in attributes that end with an underscore. A subclass learns in ``_fit``, answers in ``_answer`` and names in
+    ``learnt_attributes`` what it has learnt. ``get_params()`` and ``learnt_state()`` together decide every answer:
+    fingerprints of advisors are made of these two.
+
+    Parameters
+    ----------
+    threshold
+        With two classes: decide for the second class from this probability on. None: decide for the likelier class.
     """
 
     threshold: float | None = None
+    learnt_attributes: ClassVar[tuple[str, ...]] = ("classes_", "prior_", "varies_")
+    """Names of the attributes that ``learnt_state`` returns. A subclass adds its own to these."""
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
-        """Learn from encoded rows and their classes."""
+    def fit(self, X: Any, y: Any, *, progress: Progress | None = None) -> Self:  # noqa: N803
+        """Learn from encoded rows.
+
+        Parameters
+        ----------
+        X
+            (rows, features); NaN where a value is not known.
+        y
+            (rows,) the class of each row: numbers or words.
+        progress
+            Called with the number of steps done and of all steps: a step is an epoch, or the whole fit.
+        """
         matrix, classes = self._check_rows(X), self._check_classes(y)
         if len(classes) != len(matrix):
             raise DataError(f"one class a row is needed: {len(matrix)} rows, {len(classes)} classes")
@@ -52,91 +81,135 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.n_features_in_ = matrix.shape[1]
         self.prior_ = np.bincount(codes) / len(codes)
         self.varies_: BoolArray = np.nanmin(matrix, axis=0) < np.nanmax(matrix, axis=0)
-        self._fit(matrix, codes.astype(np.int64))
+        self._fit(matrix, codes.astype(np.int64), progress)
         return self
 
+    def learnt_state(self) -> Mapping[str, Any]:
+        """Everything learnt that, with ``get_params()``, decides what the model answers.
+
+        Two models that answer differently differ in one of the two. By default these are the attributes named in
+        ``learnt_attributes``. Values are plain values, numpy arrays, bytes or mappings of these; a list or tuple
+        becomes a mapping from positions. Caches are no part of it. Empty before ``fit``.
+        """
+        if not hasattr(self, "classes_"):
+            return {}
+        return {name: as_mappings(getattr(self, name)) for name in self.learnt_attributes}
+
     def predict_proba(self, X: Any) -> Float64Array:  # noqa: N803
-        """The chance of each class, a row a person, from what is known of them."""
+        """Probabilities (people, classes) from what is known of each person in ``X`` (people, features)."""
         self._check_fitted()
         matrix = self._check_rows(X, self.n_features_in_)
-        chances = np.empty((len(matrix), len(self.classes_)))
-        for mask, rows in by_mask(matrix):
-            told = mask & self.varies_
-            chances[rows] = (
-                self._answer(told, matrix.take(rows, axis=0).take(np.flatnonzero(told), axis=1))
-                if told.any()
+        probabilities = np.empty((len(matrix), len(self.classes_)))
+        for mask, people in by_mask(matrix):
+            used = mask & self.varies_
+            probabilities[people] = (
+                self._answer(used, matrix.take(people, axis=0).take(np.flatnonzero(used), axis=1))
+                if used.any()
                 else self.prior_
             )
-        return chances
+        return probabilities
 
     def predict_known(self, mask: BoolArray, known: Float32Array) -> Float64Array:
-        """Chances of people of whom the same features are known: ``known`` has just those columns, in order.
+        """Probabilities (people, classes) of people of whom the same features are known.
 
-        What ``predict_proba`` says of the same people, without its checks: for callers that ask about many at once.
+        ``mask`` (features,) marks the known features and ``known`` (people, known features) holds their values. The
+        answers are those of ``predict_proba``, without its checks, for callers that ask about many people at once.
         """
-        told = mask & self.varies_  # a column that never varied has taught nothing
-        if not told.any():
+        used = mask & self.varies_  # a column that never varied has taught nothing
+        if not used.any():
             return np.tile(self.prior_, (len(known), 1))
-        return self._answer(told, known if (told == mask).all() else known[:, told[mask]])
+        return self._answer(used, known if (used == mask).all() else known[:, used[mask]])
 
-    def decide(self, chances: Float64Array) -> IntArray:
-        """The position in ``classes_`` of the likelier class, or by ``threshold`` where one is set."""
+    def decide(self, probabilities: Float64Array) -> IntArray:
+        """The position in ``classes_`` of the decision for each row of ``probabilities`` (people, classes)."""
         if self.threshold is None:
-            return np.asarray(chances.argmax(axis=1))
-        if chances.shape[1] != 2:
-            raise DataError(f"a threshold decides between two classes, not {chances.shape[1]}")
-        return np.asarray((chances[:, 1] >= self.threshold).astype(np.intp))
+            return np.asarray(probabilities.argmax(axis=1))
+        if probabilities.shape[1] != 2:
+            raise DataError(f"a threshold decides between two classes, not {probabilities.shape[1]}")
+        return np.asarray((probabilities[:, 1] >= self.threshold).astype(np.intp))
 
     def decide_tries(
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
     ) -> IntArray | None:
-        """What is decided about each person with one known column given one value, for every such try in turn.
+        """Decisions about each person with one known value replaced, for each of several candidate values.
 
-        Just what ``predict_known`` and ``decide`` say of all these rows, from a model that knows a shorter way; none
-        where there is no way but to ask about each.
+        The decisions are those of ``predict_known`` and ``decide`` for all these rows, found in a faster way.
+
+        Parameters
+        ----------
+        mask, known
+            As in ``predict_known``.
+        column, value
+            (candidates,) which column of ``known`` is replaced, and by which value.
+
+        Returns
+        -------
+        (people, candidates) positions in ``classes_``; None if the model has no faster way than predicting every row.
         """
-        told = mask & self.varies_
-        seen = told[mask]
-        if not told.any():
+        used = mask & self.varies_
+        used_columns = used[mask]
+        if not used.any():
             return None
-        tried = np.flatnonzero(seen[column])
-        some = self._decide_tries(told, known[:, seen], (np.cumsum(seen) - 1)[column[tried]], value[tried])
-        if some is None or len(tried) == len(column):
-            return some
-        found = np.repeat(self.decide(self.predict_known(mask, known))[:, None], len(column), axis=1)
-        found[:, tried] = some
-        return found
+        candidates = np.flatnonzero(used_columns[column])
+        positions = (np.cumsum(used_columns) - 1)[column[candidates]]
+        decided = self._decide_tries(used, known[:, used_columns], positions, value[candidates])
+        if decided is None or len(candidates) == len(column):
+            return decided
+        decisions = np.repeat(self.decide(self.predict_known(mask, known))[:, None], len(column), axis=1)
+        decisions[:, candidates] = decided
+        return decisions
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
-        """Where the model for ``mask`` can tell values of a feature apart; none when every value may count.
+        """The thresholds, ascending, between which values of a feature make no difference to the model.
 
-        Thresholds in order: x belongs to the cell ``searchsorted(thresholds, x, side="right")``, and two values of one
-        cell are the same to the model.
+        ``mask`` (features,) marks what is known. A value x lies in the cell ``searchsorted(thresholds, x,
+        side="right")``; two values of one cell get the same answer. None if every value may make a difference.
         """
         return None
 
     def predict(self, X: Any) -> AnyArray:  # noqa: N803
-        """The likelier class, or by ``threshold`` where one is set."""
-        decided = self.decide(self.predict_proba(X))
-        return np.asarray(self.classes_[decided])
+        """The class (people,) that ``decide`` chooses for each person of ``X`` (people, features)."""
+        decisions = self.decide(self.predict_proba(X))
+        return np.asarray(self.classes_[decisions])
 
     @abstractmethod
-    def _fit(self, matrix: Float32Array, codes: Int64Array) -> None:
-        """Learn from a checked matrix and class codes."""
+    def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
+        """Learn from a checked matrix (rows, features) and the position of each row's class in ``classes_`` (rows,)."""
 
     @abstractmethod
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
-        """Chances of people of whom the same features are known; ``known`` has just those columns."""
+        """Probabilities (people, classes) from ``known`` (people, known features); every feature in ``mask`` varies."""
 
     def _decide_tries(
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
     ) -> IntArray | None:
-        """The shorter way, where there is one; everything that is known varies."""
+        """As ``decide_tries``, where every feature in ``mask`` varies; a subclass with a faster way overrides it."""
         return None
+
+    def _settings(self) -> dict[str, Any]:
+        """``get_params()`` in a form that JSON keeps: a mapping, whose keys may be numbers, becomes a list of pairs."""
+        params = self.get_params(deep=False)
+        return {name: list(v.items()) if isinstance(v, Mapping) else v for name, v in params.items()}
+
+    @classmethod
+    def _from_settings(cls, settings: Mapping[str, Any], folder: str | Path) -> Self:
+        """An unfitted model with the settings that ``_settings`` gave and ``folder`` holds."""
+        if unknown := sorted(set(settings) - set(cls._get_param_names())):
+            raise UnreadableError(f"{folder} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}")
+        params = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+        if isinstance(params.get("class_weight"), tuple):
+            params["class_weight"] = dict(params["class_weight"])
+        return cls(**params)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "classes_"):
             raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(X, y) first")
+
+    def _check_savable(self) -> None:
+        """Raise if the model is not fitted or its classes are words, which the formats on disk do not hold."""
+        self._check_fitted()
+        if np.asarray(self.classes_).dtype.kind not in "iufb":
+            raise DataError("classes must be numbers to be saved; use a Table's y")
 
     def _check_classes(self, y: Any) -> AnyArray:
         if y is None:
@@ -150,7 +223,10 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise TargetError(f"y does not name classes: {error}") from None
 
     def _check_rows(self, X: Any, columns: int | None = None) -> Float32Array:  # noqa: N803
-        """A float32 matrix without infinities, of the right width. Some words are those scikit-learn's users know."""
+        """``X`` as a float32 matrix without infinities and, if given, with this number of ``columns``.
+
+        Some messages use scikit-learn's words: its own checks look for them.
+        """
         if hasattr(X, "toarray"):
             raise DataError("a sparse matrix cannot tell a zero from what is not known; pass X.toarray()")
         try:
@@ -181,7 +257,10 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def by_mask(matrix: Float32Array) -> Iterator[tuple[BoolArray, IntArray]]:
-    """Rows that know the same features, together: each set of known features with its rows, in order."""
+    """Group the rows of ``matrix`` (people, features) that know the same features.
+
+    Yields each mask of known features (features,) with the positions of its rows, in ascending order.
+    """
     known = ~np.isnan(matrix)
     if len(known) == 1:
         yield known[0], np.zeros(1, dtype=np.intp)
@@ -195,15 +274,17 @@ def by_mask(matrix: Float32Array) -> Iterator[tuple[BoolArray, IntArray]]:
         yield known[rows[0]], rows
 
 
-def soften(chances: Float64Array, temperature: float) -> Float64Array:
-    """Chances drawn towards each other by a temperature above one, apart by one below."""
-    logs = np.log(np.clip(chances, 1e-12, None)) / temperature
+def soften(probabilities: Float64Array, temperature: float) -> Float64Array:
+    """Probabilities (people, classes) made less certain by a temperature above one, more certain by one below."""
+    logs = np.log(np.clip(probabilities, 1e-12, None)) / temperature
     powers = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def fit_temperature(chances: Float64Array, codes: Int64Array) -> float:
-    """The temperature that makes held-out outcomes likeliest (Guo et al. 2017).
+def fit_temperature(probabilities: Float64Array, codes: Int64Array) -> float:
+    """The temperature that maximises the likelihood of held-out outcomes (Guo et al. 2017).
+
+    ``probabilities`` are (rows, classes), ``codes`` (rows,) the true class of each row.
 
     >>> overconfident = np.array([[0.99, 0.01]] * 10)
     >>> 3 < fit_temperature(overconfident, np.array([0] * 8 + [1] * 2)) < 4
@@ -211,26 +292,49 @@ def fit_temperature(chances: Float64Array, codes: Int64Array) -> float:
     """
     rows = np.arange(len(codes))
 
-    def surprise(log_temperature: float) -> float:
-        told = soften(chances, float(np.exp(log_temperature)))[rows, codes]
-        return float(-np.log(np.clip(told, 1e-12, None)).mean())
+    def log_loss(log_temperature: float) -> float:
+        of_truth = soften(probabilities, float(np.exp(log_temperature)))[rows, codes]
+        return float(-np.log(np.clip(of_truth, 1e-12, None)).mean())
 
-    return float(np.exp(minimize_scalar(surprise, bounds=(-2.0, 2.0), method="bounded").x))
+    return float(np.exp(minimize_scalar(log_loss, bounds=(-2.0, 2.0), method="bounded").x))
 
 
-def class_weights(codes: Int64Array, classes: int, balanced: bool) -> Float32Array | None:
-    """A weight a row that makes all classes count the same, or none."""
-    if not balanced:
+def sample_weights(class_weight: ClassWeight, classes: AnyArray) -> Float32Array | None:
+    """The weight of each row (rows,) given the class of each row; None if all rows count the same.
+
+    >>> sample_weights("balanced", np.array(["yes", "no", "no", "no"]))
+    array([2.       , 0.6666667, 0.6666667, 0.6666667], dtype=float32)
+    """
+    if class_weight is None:
         return None
-    share = np.bincount(codes, minlength=classes) / len(codes)
-    return np.asarray(1 / (classes * share))[codes].astype(np.float32)
+    try:
+        return np.asarray(compute_sample_weight(class_weight, classes), dtype=np.float32)
+    except (TypeError, ValueError):
+        message = f"class_weight: 'balanced', a weight for every class, or None; not {class_weight!r}"
+        raise SettingError(message) from None
 
 
 def inner_split(codes: Int64Array, seed: int) -> tuple[IntArray, IntArray]:
-    """A fifth of each class to stop by; with few rows none."""
+    """Split rows into those to learn from and a fifth of each class to stop early by.
+
+    ``codes`` (rows,) are the classes. Returns two arrays of row positions; with few rows the second is empty.
+    """
     if len(codes) < MIN_INNER or np.bincount(codes).min() < 5:
         return np.arange(len(codes)), np.zeros(0, dtype=np.intp)
     random = np.random.default_rng(seed)
-    check = [random.permutation(np.flatnonzero(codes == c)) for c in range(int(codes.max()) + 1)]
-    held = np.sort(np.concatenate([rows[: max(1, len(rows) // 5)] for rows in check]))
-    return np.setdiff1d(np.arange(len(codes)), held), held
+    shuffled = [random.permutation(np.flatnonzero(codes == c)) for c in range(int(codes.max()) + 1)]
+    held_out = np.sort(np.concatenate([rows[: max(1, len(rows) // 5)] for rows in shuffled]))
+    return np.setdiff1d(np.arange(len(codes)), held_out), held_out
+
+
+def as_mappings(value: Any) -> Any:
+    """``value`` with lists and tuples, at any depth, as mappings from positions: the form of ``learnt_state``.
+
+    >>> as_mappings({"knots": [1, (2, 3)]})
+    {'knots': {'0': 1, '1': {'0': 2, '1': 3}}}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): as_mappings(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return {str(position): as_mappings(inner) for position, inner in enumerate(value)}
+    return value

@@ -3,7 +3,7 @@
 Equal in quality to neighbours and faster where all features are scored; it costs one small training.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,19 +11,29 @@ import torch
 from torch import Tensor, nn
 
 from edfa.errors import DataError
+from edfa.predictors.base import Progress
 from edfa.predictors.conditional import Draw
 from edfa.predictors.tokens import one_thread
 from edfa.typing import Float32Array, Float64Array, Int64Array
 
-__all__ = ["MOST", "Bins", "bin_network"]
+__all__ = ["MAX_BINS", "Bins", "bin_network"]
 
-MOST = 16  # bins of a column that has more values than that
+MAX_BINS = 16  # a column with more values than this is cut into this many bins
 WIDTH = 192
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
     """P(X_i | x_A) in bins, for any set of known features.
+
+    Parameters
+    ----------
+    cuts
+        For each column, the values at which the second and later bins begin.
+    typical
+        For each column, the median of each bin, which stands for it.
+    network
+        From the bins of known values, one-hot, to logits of all bins of all columns.
 
     Examples
     --------
@@ -47,25 +57,28 @@ class Bins:
         *,
         seed: int = 0,
         epochs: int = 30,
-        batch: int = 256,
-        progress: Callable[[int, int], None] | None = None,
+        batch_size: int = 256,
+        progress: Progress | None = None,
     ) -> "Bins":
-        """Learn from complete training rows, under masks with a uniform number of known features."""
+        """Learn from complete training rows (rows, features), under masks with a uniform number of known features."""
         if not len(rows) or np.isnan(rows).any():
             raise DataError("bins are learnt from complete training rows; there must be some, without NaN")
-        found = [_bins(column) for column in np.asarray(rows, dtype=np.float32).T]
-        cuts, typical = tuple(c for c, _ in found), tuple(t for _, t in found)
+        cuts_and_medians = [_bins(column) for column in np.asarray(rows, dtype=np.float32).T]
+        cuts, typical = tuple(c for c, _ in cuts_and_medians), tuple(t for _, t in cuts_and_medians)
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            made = cls(cuts, typical, bin_network(typical))
-            made._learn(made.codes(rows), epochs, batch, progress)
-        return made
+            bins = cls(cuts, typical, bin_network(typical))
+            bins._learn(bins.codes(rows), epochs, batch_size, progress)
+        return bins
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
-        """The bins of a feature, each by its median, with their chances."""
+        """A function from a feature to the medians of its bins and their probabilities given ``X`` (people, features).
+
+        Both are (people, bins).
+        """
         known = ~np.isnan(X)
         with one_thread(), torch.no_grad():
-            logits = self.network(self.light(torch.from_numpy(self.codes(X)), torch.from_numpy(known)))
+            logits = self.network(self.one_hot(torch.from_numpy(self.codes(X)), torch.from_numpy(known)))
             parts = [part.double().softmax(dim=1).numpy() for part in torch.split(logits, self._sizes, dim=1)]
 
         def draw(feature: int) -> tuple[Float32Array, Float64Array]:
@@ -78,39 +91,40 @@ class Bins:
         return [len(t) for t in self.typical]
 
     def codes(self, rows: Float32Array) -> Int64Array:
-        """The bin of each value; that of NaN is not read."""
+        """The bin of each value of ``rows`` (rows, features); that of NaN has no meaning."""
         return np.stack([np.searchsorted(c, v, side="right") for c, v in zip(self.cuts, rows.T, strict=True)], axis=1)
 
-    def light(self, codes: Tensor, known: Tensor) -> Tensor:
-        """One place a bin, lit where a known value lies."""
+    def one_hot(self, codes: Tensor, known: Tensor) -> Tensor:
+        """One column for each bin of each feature (rows, all bins): 1 where a known value lies in it, else 0."""
         sizes = torch.tensor(self._sizes, device=codes.device)
-        places = torch.minimum(codes, sizes - 1) + torch.cumsum(sizes, 0) - sizes
-        lit = torch.zeros(len(codes), sum(self._sizes), device=codes.device)
-        return lit.scatter_(1, places, known.float())
+        columns = torch.minimum(codes, sizes - 1) + torch.cumsum(sizes, 0) - sizes
+        encoded = torch.zeros(len(codes), sum(self._sizes), device=codes.device)
+        return encoded.scatter_(1, columns, known.float())
 
-    def _learn(self, codes: Int64Array, epochs: int, batch: int, progress: Callable[[int, int], None] | None) -> None:
+    def _learn(self, codes: Int64Array, epochs: int, batch_size: int, progress: Progress | None) -> None:
+        """Train the network to tell the bins of hidden values from those of known ones."""
         rows, sizes = torch.from_numpy(codes), self._sizes
         optimiser = torch.optim.Adam(self.network.parameters(), lr=2e-3)
-        slower = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
         for epoch in range(epochs):
-            for part in torch.split(rows[torch.randperm(len(rows))], batch):
-                known = torch.rand(part.shape) >= torch.rand(len(part), 1)
-                logits = torch.split(self.network(self.light(part, known)), sizes, dim=1)
-                each = [
-                    nn.functional.cross_entropy(p, t, reduction="none") for p, t in zip(logits, part.T, strict=True)
+            for batch in torch.split(rows[torch.randperm(len(rows))], batch_size):
+                known = torch.rand(batch.shape) >= torch.rand(len(batch), 1)
+                logits = torch.split(self.network(self.one_hot(batch, known)), sizes, dim=1)
+                losses = [
+                    nn.functional.cross_entropy(p, t, reduction="none") for p, t in zip(logits, batch.T, strict=True)
                 ]
                 optimiser.zero_grad()
                 hidden = (~known).float()
-                loss = (torch.stack(each, dim=1) * hidden).sum() / hidden.sum().clamp(min=1)
+                loss = (torch.stack(losses, dim=1) * hidden).sum() / hidden.sum().clamp(min=1)
                 torch.autograd.backward(loss)
                 optimiser.step()
-            slower.step()
+            schedule.step()
             if progress:
                 progress(epoch + 1, epochs)
 
 
 def bin_network(typical: Sequence[Float32Array]) -> nn.Sequential:
-    """A fresh network from and to the bins of all columns."""
+    """A network with fresh weights from and to the bins of all columns; ``typical`` has one value for each bin."""
     width = sum(len(t) for t in typical)
     return nn.Sequential(
         nn.Linear(width, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, width)
@@ -118,10 +132,10 @@ def bin_network(typical: Sequence[Float32Array]) -> nn.Sequential:
 
 
 def _bins(column: Float32Array) -> tuple[Float32Array, Float32Array]:
-    """Between which values a column is cut, and the median of each bin."""
+    """The cuts between the bins of a column (rows,), and the median of each bin."""
     values = np.unique(column)
-    if len(values) > MOST:
-        values = np.unique(np.quantile(column, np.arange(MOST) / MOST, method="lower"))
+    if len(values) > MAX_BINS:
+        values = np.unique(np.quantile(column, np.arange(MAX_BINS) / MAX_BINS, method="lower"))
     cuts = values[1:].astype(np.float32)
     bins = np.searchsorted(cuts, column, side="right")
     order = np.sort(column)

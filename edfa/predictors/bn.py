@@ -1,29 +1,39 @@
-"""BayesNet: a Bayesian network over the features that matter and the outcome; exact chances for any evidence.
+"""BayesNet: a Bayesian network over the features that matter and the outcome; exact probabilities for any evidence.
 
 The paper could afford it on Adult alone. Learnt over a blanket (``features``) instead of all columns it is feasible
 on every set. pyAgrum finds the structure (``edfa[bn]``); tables and inference are this project's own, in batches.
 """
 
 import warnings
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from safetensors.numpy import load, save
 from sklearn.tree import DecisionTreeClassifier
 
+from edfa.artifacts import read_parts, write_parts
 from edfa.data.graph import Graph
 from edfa.data.synthetic import Network
-from edfa.errors import MissingExtraError, SchemaError
-from edfa.predictors.base import Predictor, by_mask, class_weights, fit_temperature, inner_split, soften
-from edfa.predictors.store import read_parts, write_parts
+from edfa.errors import MissingExtraError, SchemaError, SettingError
+from edfa.predictors.base import (
+    ClassWeight,
+    Predictor,
+    Progress,
+    by_mask,
+    fit_temperature,
+    inner_split,
+    sample_weights,
+    soften,
+)
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["BayesNet"]
 
-MAX_LEVELS = 16  # a column of at most so many values is taken as it is; a longer one is cut into bins
+MAX_LEVELS = 16  # a column of at most this many values keeps them; one of more is cut into bins
 TARGET = "y"
 
 
@@ -33,17 +43,33 @@ class BayesNet(Predictor):
     Parameters
     ----------
     features
-        The columns the network is over, such as a blanket's; all of them when left out. Others are ignored.
+        Positions of the columns the network is over, such as a blanket's; None: all. Other columns are ignored.
     bins
-        Into at most how many bins a column of many values is cut, where the outcome changes most.
+        Largest number of bins into which a column of many values is cut, where the outcome changes most.
     max_parents
-        How many parents a node may have.
+        Largest number of parents of a node.
     smoothing
-        Imaginary rows spread over each row of a table, so that nothing is impossible.
-    balanced
-        Whether all classes count the same in the tables; the structure is learnt from the rows as they are.
+        Number of imaginary rows spread over each row of a table, so that nothing is impossible.
+    class_weight
+        None: every row counts the same in the tables; ``"balanced"``: every class counts the same; a mapping: the
+        weight of each class. The structure is learnt from the rows as they are.
     calibrate
-        Whether chances of the outcome are softened by a temperature fitted on an inner split.
+        Whether probabilities of the outcome are softened by a temperature fitted on held-out rows.
+    threshold
+        With two classes: the probability from which on the second one is decided for; None: the likelier class.
+
+    Attributes
+    ----------
+    columns_
+        Positions of the network's columns, ascending.
+    edges_
+        For each of these, the thresholds between its bins: bin b holds values from edge b - 1 up to below edge b.
+    typical_
+        For each of these, one value that stands for each bin: its median.
+    network_
+        Structure and tables; node ``x7`` is column 7, node ``y`` the outcome.
+    temperature_
+        What softens probabilities of the outcome; 1 without ``calibrate``.
 
     Examples
     --------
@@ -54,6 +80,14 @@ class BayesNet(Predictor):
     0.6
     """
 
+    learnt_attributes: ClassVar[tuple[str, ...]] = (
+        *Predictor.learnt_attributes,
+        "columns_",
+        "edges_",
+        "typical_",
+        "temperature_",
+    )
+
     def __init__(
         self,
         features: tuple[int, ...] | None = None,
@@ -61,7 +95,7 @@ class BayesNet(Predictor):
         bins: int = 8,
         max_parents: int = 3,
         smoothing: float = 1.0,
-        balanced: bool = False,
+        class_weight: ClassWeight = None,
         calibrate: bool = False,
         threshold: float | None = None,
     ) -> None:
@@ -69,36 +103,45 @@ class BayesNet(Predictor):
         self.bins = bins
         self.max_parents = max_parents
         self.smoothing = smoothing
-        self.balanced = balanced
+        self.class_weight = class_weight
         self.calibrate = calibrate
         self.threshold = threshold
 
-    def _fit(self, matrix: Float32Array, codes: Int64Array) -> None:
-        chosen = range(matrix.shape[1]) if self.features is None else self.features
-        if not len(chosen) or any(not 0 <= i < matrix.shape[1] for i in chosen):
-            raise SchemaError(f"features must name columns from 0 to {matrix.shape[1] - 1}, not {self.features}")
+    def learnt_state(self) -> Mapping[str, Any]:
+        """Classes, prior, bins and temperature, and under ``network_`` each node's parents and table."""
+        if not hasattr(self, "network_"):
+            return {}
+        parents = {name: " ".join(above) for name, above in self.network_.graph.parents.items()}
+        return {**super().learnt_state(), "network_": {"parents": parents, "tables": dict(self.network_.tables)}}
+
+    def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
+        features = range(matrix.shape[1]) if self.features is None else self.features
+        if not len(features) or any(not 0 <= i < matrix.shape[1] for i in features):
+            raise SettingError(f"features must name columns from 0 to {matrix.shape[1] - 1}, not {self.features}")
         if self.bins < 2 or self.max_parents < 1 or not self.smoothing > 0:
-            raise SchemaError("bins is at least 2, max_parents at least 1 and smoothing above 0")
-        self._columns = np.array(sorted(chosen))
-        self._edges = [_edges(matrix[:, j], codes, self.bins) for j in self._columns]
-        self._typical = [_typical(matrix[:, j], edges) for j, edges in zip(self._columns, self._edges, strict=True)]
-        known = ~np.isnan(matrix[:, self._columns]).any(axis=1)
-        levels = self._levels(matrix[np.ix_(np.flatnonzero(known), self._columns)], np.arange(len(self._columns)))
-        frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self._columns]).assign(**{TARGET: codes[known]})
-        everybody = np.arange(len(frame))
-        train, held = inner_split(codes[known], 0) if self.calibrate else (everybody, everybody[:0])
-        self._temperature = 1.0
-        self._build(self._learn_structure(frame.iloc[train]), frame.iloc[train])
-        if len(held):
-            told = self.network_.posterior(levels[held])
-            self._temperature = fit_temperature(told, codes[known][held])
+            raise SettingError("bins is at least 2, max_parents at least 1 and smoothing above 0")
+        self.columns_ = np.array(sorted(features))
+        self.edges_ = [_edges(matrix[:, j], codes, self.bins) for j in self.columns_]
+        self.typical_ = [_typical(matrix[:, j], edges) for j, edges in zip(self.columns_, self.edges_, strict=True)]
+        complete = ~np.isnan(matrix[:, self.columns_]).any(axis=1)
+        levels = self._levels(matrix[np.ix_(np.flatnonzero(complete), self.columns_)], np.arange(len(self.columns_)))
+        frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self.columns_]).assign(**{TARGET: codes[complete]})
+        all_rows = np.arange(len(frame))
+        train, held_out = inner_split(codes[complete], 0) if self.calibrate else (all_rows, all_rows[:0])
+        self.temperature_ = 1.0
+        self._fit_tables(self._learn_structure(frame.iloc[train]), frame.iloc[train])
+        if len(held_out):
+            self.temperature_ = fit_temperature(self.network_.posterior(levels[held_out]), codes[complete][held_out])
+        if progress:
+            progress(1, 1)
 
     def _levels(self, known: Float32Array, which: IntArray) -> Int64Array:
-        """The bin of each value; ``which`` of the network's columns they are."""
-        parts = [np.searchsorted(self._edges[i], known[:, k], side="right") for k, i in enumerate(which)]
-        return np.stack(parts, axis=1).astype(np.int64) if parts else np.zeros((len(known), 0), dtype=np.int64)
+        """The bin of each value of ``known`` (people, k); ``which`` (k,) are positions among the network's columns."""
+        bins = [np.searchsorted(self.edges_[i], known[:, k], side="right") for k, i in enumerate(which)]
+        return np.stack(bins, axis=1).astype(np.int64) if bins else np.zeros((len(known), 0), dtype=np.int64)
 
     def _learn_structure(self, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+        """The parents of each node, from rows in bins."""
         learner = _pyagrum().BNLearner(frame.astype(str))
         learner.useScoreBIC()
         learner.useSmoothingPrior(self.smoothing)
@@ -109,17 +152,17 @@ class BayesNet(Predictor):
         parents: dict[str, list[str]] = {str(name): [] for name in frame.columns}
         for tail, head in network.arcs():
             parents[network.variable(head).name()].append(network.variable(tail).name())
-        return {name: tuple(sorted(found)) for name, found in parents.items()}
+        return {name: tuple(sorted(above)) for name, above in parents.items()}
 
-    def _build(self, parents: dict[str, tuple[str, ...]], frame: pd.DataFrame) -> None:
-        """Tables from counts, given the structure."""
-        sizes = {f"x{j}": len(self._edges[i]) + 1 for i, j in enumerate(self._columns)} | {TARGET: len(self.classes_)}
-        tables, weights = {}, class_weights(frame[TARGET].to_numpy(), len(self.classes_), self.balanced)
+    def _fit_tables(self, parents: dict[str, tuple[str, ...]], frame: pd.DataFrame) -> None:
+        """Set ``network_``: tables from smoothed counts, given the structure and rows in bins."""
+        sizes = {f"x{j}": len(self.edges_[i]) + 1 for i, j in enumerate(self.columns_)} | {TARGET: len(self.classes_)}
+        tables, weights = {}, sample_weights(self.class_weight, self.classes_[frame[TARGET].to_numpy()])
         for name, above in parents.items():
             shape = tuple(sizes[v] for v in (*above, name))
-            place = np.ravel_multi_index([frame[v].to_numpy() for v in (*above, name)], shape)
-            seen = np.bincount(place, weights, minlength=int(np.prod(shape))).reshape(shape)
-            counts = seen + self.smoothing / shape[-1]
+            cell = np.ravel_multi_index([frame[v].to_numpy() for v in (*above, name)], shape)
+            rows = np.bincount(cell, weights, minlength=int(np.prod(shape))).reshape(shape)
+            counts = rows + self.smoothing / shape[-1]
             tables[name] = counts / counts.sum(axis=-1, keepdims=True)
         self._assemble(parents, tables)
 
@@ -128,64 +171,67 @@ class BayesNet(Predictor):
         self.network_ = Network(Graph(parents), levels, tables, TARGET)
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
-        """The same for people whose facts fall into the same bins, so each combination is worked out once."""
-        told = self._ask(mask, known, TARGET)
-        return soften(told, self._temperature) if self.calibrate else told
+        probabilities = self._posterior(mask, known, TARGET)
+        return soften(probabilities, self.temperature_) if self.calibrate else probabilities
 
     def conditional(self, X: Float32Array, feature: int) -> tuple[Float32Array, Float64Array]:  # noqa: N803
-        """What a feature may be given what is known: one value a level (its bin's median), and their exact chances."""
+        """The distribution of a feature given what else is known of each person in ``X`` (people, features).
+
+        Returns one value for each bin of the feature, its median (bins,), and their exact probabilities (people, bins).
+        """
         self._check_fitted()
-        if feature not in self._columns:
-            raise SchemaError(f"column {feature} is not in the network, which is over {self._columns.tolist()}")
+        if feature not in self.columns_:
+            raise SchemaError(f"column {feature} is not in the network, which is over {self.columns_.tolist()}")
         matrix = self._check_rows(X, self.n_features_in_).copy()
         matrix[:, feature] = np.nan
-        values = self._typical[int(np.searchsorted(self._columns, feature))]
-        chances = np.empty((len(matrix), len(values)))
-        for mask, rows in by_mask(matrix):
-            chances[rows] = self._ask(mask, matrix[np.ix_(rows, np.flatnonzero(mask))], f"x{feature}")
-        return values, chances
+        values = self.typical_[int(np.searchsorted(self.columns_, feature))]
+        probabilities = np.empty((len(matrix), len(values)))
+        for mask, people in by_mask(matrix):
+            known = matrix[np.ix_(people, np.flatnonzero(mask))]
+            probabilities[people] = self._posterior(mask, known, f"x{feature}")
+        return values, probabilities
 
-    def _ask(self, mask: BoolArray, known: Float32Array, node: str) -> Float64Array:
+    def _posterior(self, mask: BoolArray, known: Float32Array, node: str) -> Float64Array:
+        """Probabilities of a node's levels (people, levels); each combination of bins is worked out once."""
         columns = np.flatnonzero(mask)
-        inside = np.flatnonzero(np.isin(columns, self._columns))
-        which = np.searchsorted(self._columns, columns[inside])
-        levels, place = np.unique(self._levels(known[:, inside], which), axis=0, return_inverse=True)
-        evidence = np.full((len(levels), len(self._columns)), np.nan)
+        inside = np.flatnonzero(np.isin(columns, self.columns_))
+        which = np.searchsorted(self.columns_, columns[inside])
+        levels, row = np.unique(self._levels(known[:, inside], which), axis=0, return_inverse=True)
+        evidence = np.full((len(levels), len(self.columns_)), np.nan)
         evidence[:, which] = levels
-        return self.network_.posterior(evidence, node)[place.ravel()]
+        return self.network_.posterior(evidence, node)[row.ravel()]
 
     def to_folder(self, folder: str | Path) -> None:
-        """Write structure, tables and bins; no pickle."""
-        self._check_fitted()
+        """Write structure, tables and bins, as JSON and safetensors; no pickle."""
+        self._check_savable()
         arrays: dict[str, AnyArray] = {f"t.{name}": table for name, table in self.network_.tables.items()}
-        arrays |= {f"e.{i}": edges for i, edges in enumerate(self._edges)}
-        arrays |= {f"v.{i}": values for i, values in enumerate(self._typical)}
-        arrays |= {"varies": self.varies_.astype(np.uint8), "temperature": np.array([self._temperature])}
-        arrays |= {"columns": self._columns, "classes": np.asarray(self.classes_), "prior": self.prior_}
+        arrays |= {f"e.{i}": edges for i, edges in enumerate(self.edges_)}
+        arrays |= {f"v.{i}": values for i, values in enumerate(self.typical_)}
+        arrays |= {"varies": self.varies_.astype(np.uint8), "temperature": np.array([self.temperature_])}
+        arrays |= {"columns": self.columns_, "classes": np.asarray(self.classes_), "prior": self.prior_}
         parents = {name: list(above) for name, above in self.network_.graph.parents.items()}
-        settings = {"params": self.get_params(), "parents": parents, "width": self.n_features_in_}
+        settings = {"params": self._settings(), "parents": parents, "width": self.n_features_in_}
         write_parts(folder, "BayesNet", settings, {"network.safetensors": save(arrays)})
 
     @classmethod
-    def from_folder(cls, folder: str | Path) -> "BayesNet":
+    def from_folder(cls, folder: str | Path) -> Self:
         """Read what ``to_folder`` wrote; the part is checked against its hash."""
         settings, parts = read_parts(folder, "BayesNet")
         arrays = load(parts["network.safetensors"])
-        params: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings["params"].items()}
-        model = cls(**params)
+        model = cls._from_settings(settings["params"], folder)
         model.classes_, model.prior_, model.n_features_in_ = arrays["classes"], arrays["prior"], settings["width"]
         model.varies_ = arrays["varies"].astype(bool)
-        model._temperature = float(arrays["temperature"][0])
-        model._columns = arrays["columns"]
-        model._edges = [arrays[f"e.{i}"] for i in range(len(model._columns))]
-        model._typical = [arrays[f"v.{i}"] for i in range(len(model._columns))]
+        model.temperature_ = float(arrays["temperature"][0])
+        model.columns_ = arrays["columns"]
+        model.edges_ = [arrays[f"e.{i}"] for i in range(len(model.columns_))]
+        model.typical_ = [arrays[f"v.{i}"] for i in range(len(model.columns_))]
         parents = {name: tuple(above) for name, above in settings["parents"].items()}
         model._assemble(parents, {name: arrays[f"t.{name}"] for name in parents})
         return model
 
 
 def _pyagrum() -> Any:
-    """The library, imported late. Its extension warns while it loads, and crashes where warnings are errors."""
+    """pyAgrum, imported late. Its extension warns while it loads, and crashes where warnings are errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -195,20 +241,21 @@ def _pyagrum() -> Any:
 
 
 def _edges(column: Float32Array, codes: Int64Array, bins: int) -> Float32Array:
-    """Between which values a column is cut: between all of a few, where a small tree for the outcome cuts many."""
+    """The thresholds between bins of a column (rows,): between all values of a few, else where a small tree splits."""
     known = ~np.isnan(column)
     values = np.unique(column[known])
     if len(values) <= MAX_LEVELS:
         return values[1:]
     leaf = max(1, min(50, int(known.sum()) // (2 * bins)))
     tree = DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=bins, min_samples_leaf=leaf, random_state=0)
-    cuts = tree.fit(column[known, None], codes[known]).tree_
-    return np.unique(cuts.threshold[cuts.feature >= 0]).astype(np.float32)
+    nodes = tree.fit(column[known, None], codes[known]).tree_
+    return np.unique(nodes.threshold[nodes.feature >= 0]).astype(np.float32)
 
 
 def _typical(column: Float32Array, edges: Float32Array) -> Float32Array:
-    """The median value of each bin; between its edges where it is empty."""
+    """The median value of each bin of a column (rows,); of an empty bin, its lower edge."""
     known = np.sort(column[~np.isnan(column)])
     bins = np.searchsorted(edges, known, side="right")
-    found = [known[bins == b] for b in range(len(edges) + 1)]
-    return np.array([v[len(v) // 2] if len(v) else edges[max(b - 1, 0)] for b, v in enumerate(found)], dtype=np.float32)
+    members = [known[bins == b] for b in range(len(edges) + 1)]
+    medians = [v[len(v) // 2] if len(v) else edges[max(b - 1, 0)] for b, v in enumerate(members)]
+    return np.array(medians, dtype=np.float32)

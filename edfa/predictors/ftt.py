@@ -3,7 +3,6 @@
 Gorishniy, Rubachev, Khrulkov, Babenko (2021), Revisiting deep learning models for tabular data.
 """
 
-from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu, scaled_dot_product_attention
 
 from edfa.errors import UnknownNameError
+from edfa.predictors.base import ClassWeight
 from edfa.predictors.neural import Neural
 from edfa.predictors.tokens import Tokens
 
@@ -35,20 +35,27 @@ class _Block(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens: Tensor, allowed: Tensor | None, summary_only: bool) -> Tensor:
-        """``allowed`` (rows, 1, 1, tokens) says which keys may be looked at; the last block only needs the summary."""
-        seen = self.before(tokens)
-        asking = seen[:, :1] if summary_only else seen
-        q, k, v = (self._split(f(x)) for f, x in ((self.query, asking), (self.key, seen), (self.value, seen)))
-        mixed = scaled_dot_product_attention(q, k, v, attn_mask=allowed).transpose(1, 2).flatten(2)
-        tokens = (tokens[:, :1] if summary_only else tokens) + self.dropout(self.out(mixed))
+        """Tokens (rows, tokens, width) to tokens, or with ``summary_only`` to the first one of each row alone.
+
+        ``allowed`` (rows, 1, 1, tokens) says which keys may be attended to; None: all.
+        """
+        normalised = self.before(tokens)
+        queries = normalised[:, :1] if summary_only else normalised
+        inputs = ((self.query, queries), (self.key, normalised), (self.value, normalised))
+        q, k, v = (self._split(layer(x)) for layer, x in inputs)
+        attended = scaled_dot_product_attention(q, k, v, attn_mask=allowed).transpose(1, 2).flatten(2)
+        tokens = (tokens[:, :1] if summary_only else tokens) + self.dropout(self.out(attended))
         gate, value = self.wide(self.between(tokens)).chunk(2, dim=-1)
         return torch.as_tensor(tokens + self.dropout(self.narrow(relu(gate) * value)))
 
     def _split(self, x: Tensor) -> Tensor:
+        """(rows, tokens, width) to (rows, heads, tokens, width of a head)."""
         return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
 
 class _Network(nn.Module):
+    """Feature tokens and a summary token through blocks of attention; logits from the summary."""
+
     def __init__(self, knots: list[int], classes: int, size: tuple[int, int, int], dropout: float) -> None:
         super().__init__()
         width, blocks, heads = size
@@ -57,9 +64,12 @@ class _Network(nn.Module):
         self.blocks = nn.ModuleList(_Block(width, heads, dropout, first=i == 0) for i in range(blocks))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
 
-    def forward(self, places: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
-        """What is not known leaves the attention as a key; the summary token is always there."""
-        tokens = torch.cat([self.summary.expand(len(places), -1, -1), self.tokens(places, columns)], dim=1)
+    def forward(self, positions: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
+        """Logits (rows, classes) from knot positions (rows, k) of the k ``columns``.
+
+        ``mask`` (rows, k) says which of them are known; None: all. Nothing attends to what is not known.
+        """
+        tokens = torch.cat([self.summary.expand(len(positions), -1, -1), self.tokens(positions, columns)], dim=1)
         allowed = None
         if mask is not None:
             always = torch.ones(len(mask), 1, dtype=torch.bool, device=mask.device)
@@ -72,7 +82,11 @@ class _Network(nn.Module):
 class FTTransformer(Neural):
     """A feature-token transformer, trained on random masks.
 
-    ``size``: ``"small"`` (width 32, 2 blocks: minutes on a CPU), ``"base"`` (64), ``"paper"`` (192, 3 blocks: a GPU).
+    Parameters
+    ----------
+    size
+        ``"small"`` (width 32, 2 blocks: minutes on a CPU), ``"base"`` (64), ``"paper"`` (192, 3 blocks: a GPU). The
+        other settings are those of ``Neural``.
 
     Examples
     --------
@@ -90,31 +104,29 @@ class FTTransformer(Neural):
         seed: int = 0,
         dropout: float = 0.1,
         epochs: int = 60,
-        batch: int = 256,
-        rate: float = 1e-3,
+        batch_size: int = 256,
+        learning_rate: float = 1e-3,
         patience: int = 8,
         start: tuple[int, ...] = (),
-        balanced: bool = False,
+        class_weight: ClassWeight = None,
         calibrate: bool = False,
         threshold: float | None = None,
         device: str = "auto",
-        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.size = size
         self.seed = seed
         self.dropout = dropout
         self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
         self.patience = patience
         self.start = start
-        self.balanced = balanced
+        self.class_weight = class_weight
         self.calibrate = calibrate
         self.threshold = threshold
         self.device = device
-        self.progress = progress
 
-    def _network(self, knots: list[int], classes: int) -> nn.Module:
+    def _new_network(self, knots: list[int], classes: int) -> nn.Module:
         if self.size not in SIZES:
             raise UnknownNameError("size", self.size, SIZES)
         return _Network(knots, classes, SIZES[self.size], self.dropout)

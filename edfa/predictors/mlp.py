@@ -1,10 +1,9 @@
 """MaskedMLP: the small neural model, better and cheaper than a transformer where rows are few."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
+from edfa.predictors.base import ClassWeight
 from edfa.predictors.neural import Neural
 from edfa.predictors.tokens import Tokens
 
@@ -12,7 +11,19 @@ __all__ = ["MaskedMLP", "MaskedNet"]
 
 
 class MaskedNet(nn.Module):
-    """Two layers over the tokens of what is known and the mask."""
+    """Two hidden layers over the tokens of what is known and the mask.
+
+    Parameters
+    ----------
+    knots
+        Number of knots of each column.
+    outputs
+        Number of outputs.
+    width, token
+        Length of the hidden layers and of the tokens.
+    dropout
+        The share of activations left out in training.
+    """
 
     def __init__(self, knots: list[int], outputs: int, width: int, token: int = 8, dropout: float = 0.1) -> None:
         super().__init__()
@@ -28,19 +39,28 @@ class MaskedNet(nn.Module):
             nn.Linear(width, outputs),
         )
 
-    def forward(self, places: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
-        """Tokens of what is known in their places, zeros elsewhere, and the mask itself."""
+    def forward(self, positions: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
+        """Outputs (rows, outputs) from knot positions (rows, k) of the k ``columns``.
+
+        ``mask`` (rows, k) says which of them are known; None: all. The layers see tokens of what is known, zeros
+        elsewhere, and the mask itself.
+        """
         features, token = self.shape
-        known = torch.ones_like(places) if mask is None else mask.to(places.dtype)
-        full = places.new_zeros(len(places), features, token)
-        full[:, columns] = self.tokens(places, columns) * known[..., None]
-        seen = places.new_zeros(len(places), features)
-        seen[:, columns] = known
-        return torch.as_tensor(self.layers(torch.cat([full.flatten(1), seen], dim=1)))
+        known = torch.ones_like(positions) if mask is None else mask.to(positions.dtype)
+        tokens = positions.new_zeros(len(positions), features, token)
+        tokens[:, columns] = self.tokens(positions, columns) * known[..., None]
+        full_mask = positions.new_zeros(len(positions), features)
+        full_mask[:, columns] = known
+        return torch.as_tensor(self.layers(torch.cat([tokens.flatten(1), full_mask], dim=1)))
 
 
 class MaskedMLP(Neural):
     """A multilayer perceptron over tokens, trained on random masks.
+
+    Parameters
+    ----------
+    width, token
+        Length of the hidden layers and of the tokens. The other settings are those of ``Neural``.
 
     Examples
     --------
@@ -59,30 +79,28 @@ class MaskedMLP(Neural):
         token: int = 8,
         dropout: float = 0.1,
         epochs: int = 200,
-        batch: int = 256,
-        rate: float = 1e-3,
+        batch_size: int = 256,
+        learning_rate: float = 1e-3,
         patience: int = 12,
         start: tuple[int, ...] = (),
-        balanced: bool = False,
+        class_weight: ClassWeight = None,
         calibrate: bool = False,
         threshold: float | None = None,
         device: str = "auto",
-        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.seed = seed
         self.width = width
         self.token = token
         self.dropout = dropout
         self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
         self.patience = patience
         self.start = start
-        self.balanced = balanced
+        self.class_weight = class_weight
         self.calibrate = calibrate
         self.threshold = threshold
         self.device = device
-        self.progress = progress
 
-    def _network(self, knots: list[int], classes: int) -> nn.Module:
+    def _new_network(self, knots: list[int], classes: int) -> nn.Module:
         return MaskedNet(knots, classes, self.width, self.token, self.dropout)

@@ -6,167 +6,220 @@ the states a person passes through are then all seen in training, small sets as 
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from safetensors.numpy import load, save
 from torch import Tensor, nn
 
-from edfa.errors import SchemaError
-from edfa.predictors.base import Predictor, class_weights, fit_temperature, inner_split, soften
-from edfa.predictors.store import read_parts, write_parts
-from edfa.predictors.tokens import Tokens, find_knots, one_thread, place
-from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from edfa.artifacts import read_parts, write_parts
+from edfa.errors import SettingError
+from edfa.predictors.base import ClassWeight, Predictor, Progress, fit_temperature, inner_split, sample_weights, soften
+from edfa.predictors.tokens import Tokens, find_knots, knot_positions, one_thread
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Neural", "Tokens", "one_thread"]
+__all__ = ["Neural", "Tokens", "one_thread", "weights_of"]
 
-CHECKS = 4  # fixed masks that each row of the inner split is checked under
+CHECK_MASKS = 4  # fixed masks under which each held-out row is checked
 
 
 class Neural(Predictor):
-    """A network over tokens. Subclasses build it in ``_network``; it maps (places, columns, mask) to logits."""
+    """A network over tokens. A subclass builds it in ``_new_network``.
 
+    Parameters
+    ----------
+    seed
+        Decides the held-out rows, the first weights and the masks.
+    epochs, batch_size, learning_rate
+        Largest number of passes over the rows, rows in a step, and AdamW's learning rate.
+    patience
+        Number of epochs without improvement on held-out rows after which training stops.
+    start
+        Positions of the columns that are known from the start, and so in every training mask.
+    dropout
+        The share of activations left out in training.
+    class_weight
+        None: every row counts the same; ``"balanced"``: every class counts the same; a mapping: the weight of each
+        class.
+    calibrate
+        Whether probabilities are softened by a temperature fitted on the held-out rows.
+    threshold
+        With two classes: the probability from which on the second one is decided for; None: the likelier class.
+    device
+        Where it is trained, in torch's words; ``"auto"``: on a GPU if there is one. Predictions are made on the CPU.
+
+    Attributes
+    ----------
+    knots_
+        For each column, the values between which its tokens are interpolated.
+    network_
+        A module that maps knot positions (people, columns), column positions and a mask to logits (people, classes).
+    temperature_
+        What logits are divided by; 1 without ``calibrate``.
+    """
+
+    learnt_attributes: ClassVar[tuple[str, ...]] = (*Predictor.learnt_attributes, "knots_", "temperature_")
     seed: int
     epochs: int
-    batch: int
-    rate: float
+    batch_size: int
+    learning_rate: float
     patience: int
     start: tuple[int, ...]
-    balanced: bool
+    class_weight: ClassWeight
     calibrate: bool
     device: str
-    progress: Callable[[int, int], None] | None
 
     @abstractmethod
-    def _network(self, knots: list[int], classes: int) -> nn.Module:
-        """A fresh network."""
+    def _new_network(self, knots: list[int], classes: int) -> nn.Module:
+        """A network with fresh weights for columns with these numbers of knots."""
 
-    def _fit(self, matrix: Float32Array, codes: Int64Array) -> None:
-        if self.epochs < 1 or self.batch < 1 or not self.rate > 0 or self.patience < 1:
-            raise SchemaError("epochs, batch and patience are at least 1 and rate is above 0")
-        self._knots = find_knots(matrix)
-        where = self._where()
+    def learnt_state(self) -> Mapping[str, Any]:
+        """Classes, prior, knots and temperature, and under ``network_`` the weights as arrays."""
+        return {**super().learnt_state(), "network_": weights_of(self.network_)} if hasattr(self, "network_") else {}
+
+    def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
+        if self.epochs < 1 or self.batch_size < 1 or not self.learning_rate > 0 or self.patience < 1:
+            raise SettingError("epochs, batch_size and patience are at least 1 and learning_rate is above 0")
+        self.knots_ = find_knots(matrix)
+        device = self._torch_device()
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            self._model = self._network([len(k) for k in self._knots], len(self.classes_)).to(where)
-            places = self._encode(matrix, np.arange(matrix.shape[1]))
-            weights = class_weights(codes, len(self.classes_), self.balanced)
+            self.network_ = self._new_network([len(k) for k in self.knots_], len(self.classes_)).to(device)
+            positions = self._encode(matrix, np.arange(matrix.shape[1]))
+            weights = sample_weights(self.class_weight, self.classes_[codes])
             weights = np.ones(len(codes), dtype=np.float32) if weights is None else weights
-            arrays = (places, ~np.isnan(matrix) & self.varies_, codes, weights)
-            lessons = _Lessons(*(torch.from_numpy(array).to(where) for array in arrays))
-            self._train(lessons, *(torch.from_numpy(rows).to(where) for rows in inner_split(codes, self.seed)))
-        self._model.to("cpu").eval()
+            arrays = (positions, ~np.isnan(matrix) & self.varies_, codes, weights)
+            data = _TrainingData(*(torch.from_numpy(array).to(device) for array in arrays))
+            train, held_out = (torch.from_numpy(rows).to(device) for rows in inner_split(codes, self.seed))
+            self._train(data, train, held_out, progress)
+        self.network_.to("cpu").eval()
 
     def _encode(self, known: Float32Array, columns: IntArray) -> Float32Array:
-        return place(known, [self._knots[j] for j in columns])
+        """Knot positions (people, columns) of values of these columns."""
+        return knot_positions(known, [self.knots_[j] for j in columns])
 
-    def _where(self) -> torch.device:
+    def _torch_device(self) -> torch.device:
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
-    def _train(self, lessons: "_Lessons", train: Tensor, check: Tensor) -> None:
-        """Epoch after epoch on fresh masks, until fixed masks of the rows held out get no better."""
-        random = torch.Generator(lessons.known.device).manual_seed(self.seed)
-        checks = [self._draw(lessons.known[check], random) for _ in range(CHECKS)] if len(check) else []
-        optimiser = torch.optim.AdamW(self._model.parameters(), lr=self.rate, weight_decay=1e-5)
-        slower = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.3, patience=self.patience // 3)
-        best, waited, kept = float("inf"), 0, self._state()
+    def _train(self, data: "_TrainingData", train: Tensor, held_out: Tensor, progress: Progress | None) -> None:
+        """Train on fresh masks, epoch after epoch, until the loss of the held-out rows under fixed masks stops falling.
+
+        ``train`` and ``held_out`` are positions of rows; with none held out, train for all epochs.
+        """
+        random = torch.Generator(data.known.device).manual_seed(self.seed)
+        checks = [self._draw_masks(data.known[held_out], random) for _ in range(CHECK_MASKS)] if len(held_out) else []
+        optimiser = torch.optim.AdamW(self.network_.parameters(), lr=self.learning_rate, weight_decay=1e-5)
+        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.3, patience=self.patience // 3)
+        best_loss, waited, best_weights = float("inf"), 0, self._copy_weights()
         for epoch in range(self.epochs):
-            self._model.train()
+            self.network_.train()
             order = torch.randperm(len(train), generator=random, device=train.device)
-            for rows in torch.split(train[order], self.batch):
+            for rows in torch.split(train[order], self.batch_size):
                 optimiser.zero_grad()
-                torch.autograd.backward(lessons.loss(self._model, rows, self._draw(lessons.known[rows], random)))
+                torch.autograd.backward(data.loss(self.network_, rows, self._draw_masks(data.known[rows], random)))
                 optimiser.step()
-            self._model.eval()
-            if self.progress:
-                self.progress(epoch + 1, self.epochs)
+            self.network_.eval()
+            if progress:
+                progress(epoch + 1, self.epochs)
             if not checks:
                 continue
             with torch.no_grad():
-                now = float(np.mean([float(lessons.loss(self._model, check, mask)) for mask in checks]))
-            slower.step(now)
-            best, waited, kept = (now, 0, self._state()) if now < best - 1e-5 else (best, waited + 1, kept)
+                loss = float(np.mean([float(data.loss(self.network_, held_out, mask)) for mask in checks]))
+            schedule.step(loss)
+            if loss < best_loss - 1e-5:
+                best_loss, waited, best_weights = loss, 0, self._copy_weights()
+            else:
+                waited += 1
             if waited >= self.patience:
                 break
         if checks:
-            self._model.load_state_dict(kept)
-        self._temperature = 1.0
-        if checks and self.calibrate:
-            with torch.no_grad():
-                told = [lessons.logits(self._model, check, mask).double().softmax(dim=1) for mask in checks]
-            codes = np.tile(lessons.targets[check].cpu().numpy(), CHECKS)
-            self._temperature = fit_temperature(torch.cat(told).cpu().numpy(), codes)
+            self.network_.load_state_dict(best_weights)
+        self.temperature_ = self._fit_temperature(data, held_out, checks) if checks and self.calibrate else 1.0
 
-    def _draw(self, known: Tensor, random: torch.Generator) -> Tensor:
-        """Masks with a uniform number of known features; the start set is always on."""
-        rate = torch.rand((len(known), 1), generator=random, device=known.device)
-        mask = torch.rand(known.shape, generator=random, device=known.device) >= rate
+    @torch.no_grad()
+    def _fit_temperature(self, data: "_TrainingData", held_out: Tensor, masks: list[Tensor]) -> float:
+        """The temperature that suits the held-out rows best under these masks, all together."""
+        probabilities = [data.logits(self.network_, held_out, mask).double().softmax(dim=1) for mask in masks]
+        codes = np.tile(data.codes[held_out].cpu().numpy(), len(masks))
+        return fit_temperature(torch.cat(probabilities).cpu().numpy(), codes)
+
+    def _draw_masks(self, known: Tensor, random: torch.Generator) -> Tensor:
+        """Random masks (rows, columns) with a uniform number of known features, within what is ``known``.
+
+        The start set is always shown.
+        """
+        share_hidden = torch.rand((len(known), 1), generator=random, device=known.device)
+        mask = torch.rand(known.shape, generator=random, device=known.device) >= share_hidden
         mask[:, list(self.start)] = True
         return mask & known
 
-    def _state(self) -> dict[str, Tensor]:
-        return {name: tensor.detach().clone() for name, tensor in self._model.state_dict().items()}
+    def _copy_weights(self) -> dict[str, Tensor]:
+        return {name: tensor.detach().clone() for name, tensor in self.network_.state_dict().items()}
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         """Packed: everybody here knows the same features, so only those columns go in."""
         columns = np.flatnonzero(mask)
-        values = torch.from_numpy(self._encode(known, columns))
+        positions = torch.from_numpy(self._encode(known, columns))
         with one_thread(), torch.no_grad():
-            parts = [self._model(part, torch.from_numpy(columns), None) for part in torch.split(values, 4096)]
-            chances = torch.cat(parts).double().softmax(dim=1)
-        return soften(chances.numpy(), self._temperature)
+            logits = [self.network_(part, torch.from_numpy(columns), None) for part in torch.split(positions, 4096)]
+            probabilities = torch.cat(logits).double().softmax(dim=1)
+        return soften(probabilities.numpy(), self.temperature_)
 
     def differentiable(self, mask: BoolArray) -> Callable[[Tensor], Tensor]:
-        """Logits as a function of the values known (float64, just those columns), through which gradients flow."""
-        network, columns = deepcopy(self._model).double().requires_grad_(False), torch.from_numpy(np.flatnonzero(mask))
-        knots = [torch.from_numpy(self._knots[j]).double() for j in columns]
+        """A function from known values (people, known features), float64, to logits, through which gradients flow."""
+        network = deepcopy(self.network_).double().requires_grad_(False)
+        columns = torch.from_numpy(np.flatnonzero(mask))
+        knots = [torch.from_numpy(self.knots_[j]).double() for j in columns]
 
         def logits(known: Tensor) -> Tensor:
-            places = torch.stack([_between(k, known[:, i]) for i, k in enumerate(knots)], dim=1)
-            return torch.as_tensor(network(places, columns, None) / self._temperature)
+            positions = torch.stack([_interpolate(k, known[:, i]) for i, k in enumerate(knots)], dim=1)
+            return torch.as_tensor(network(positions, columns, None) / self.temperature_)
 
         return logits
 
     def to_folder(self, folder: str | Path) -> None:
-        """Write the network's weights and what is known of the columns; no pickle."""
-        self._check_fitted()
-        classes = np.asarray(self.classes_)
-        if classes.dtype.kind not in "iufb":
-            raise SchemaError("classes must be numbers to be saved; use a Table's y")
-        arrays = {f"w.{name}": tensor.numpy() for name, tensor in self._model.state_dict().items()}
-        arrays |= {"prior": self.prior_, "classes": classes, "temperature": np.array([self._temperature])}
-        arrays |= {f"k.{i}": knots for i, knots in enumerate(self._knots)}
-        settings = {k: v for k, v in self.get_params().items() if k != "progress"}
-        ordered = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        write_parts(folder, type(self).__name__, json.loads(json.dumps(settings)), {"model.safetensors": save(ordered)})
+        """Write the network's weights, the knots and what else was learnt, as safetensors; no pickle."""
+        self._check_savable()
+        arrays = {f"w.{name}": weights for name, weights in weights_of(self.network_).items()}
+        arrays |= {"prior": self.prior_, "classes": np.asarray(self.classes_)}
+        arrays |= {"temperature": np.array([self.temperature_])}
+        arrays |= {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
+        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        parts = {"model.safetensors": save(contiguous)}
+        write_parts(folder, type(self).__name__, json.loads(json.dumps(self._settings())), parts)
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Self:
         """Read what ``to_folder`` wrote; the part is checked against its hash."""
         settings, parts = read_parts(folder, cls.__name__)
         arrays = load(parts["model.safetensors"])
-        model = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
+        model = cls._from_settings(settings, folder)
         model.classes_, model.prior_ = arrays["classes"], arrays["prior"]
-        model._temperature = float(arrays["temperature"][0])
+        model.temperature_ = float(arrays["temperature"][0])
         model.n_features_in_ = sum(name.startswith("k.") for name in arrays)
-        model._knots = [arrays[f"k.{i}"] for i in range(model.n_features_in_)]
-        model.varies_ = np.array([len(knots) > 1 for knots in model._knots])
-        model._model = model._network([len(k) for k in model._knots], len(model.classes_))
+        model.knots_ = [arrays[f"k.{i}"] for i in range(model.n_features_in_)]
+        model.varies_ = np.array([len(knots) > 1 for knots in model.knots_])
+        model.network_ = model._new_network([len(k) for k in model.knots_], len(model.classes_))
         weights = {name[2:]: torch.from_numpy(array) for name, array in arrays.items() if name.startswith("w.")}
-        model._model.load_state_dict(weights)
-        model._model.eval()
+        model.network_.load_state_dict(weights)
+        model.network_.eval()
         return model
 
 
-def _between(knots: Tensor, values: Tensor) -> Tensor:
-    """Where values lie between knots, as ``np.interp`` has it."""
+def weights_of(network: nn.Module) -> dict[str, AnyArray]:
+    """The weights of a network by name, as arrays."""
+    return {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
+
+
+def _interpolate(knots: Tensor, values: Tensor) -> Tensor:
+    """Positions of ``values`` (people,) among ``knots``, as ``knot_positions`` has them."""
     if len(knots) < 2:
         return torch.zeros_like(values)
     right = torch.searchsorted(knots, values.detach().contiguous()).clamp(1, len(knots) - 1)
@@ -175,19 +228,23 @@ def _between(knots: Tensor, values: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _Lessons:
-    """The rows a network learns from, where it learns."""
+class _TrainingData:
+    """The training rows as tensors, on the device that trains.
 
-    places: Tensor
+    Knot positions and what is known (rows, columns); class codes and weights (rows,).
+    """
+
+    positions: Tensor
     known: Tensor
-    targets: Tensor
+    codes: Tensor
     weight: Tensor
 
-    def logits(self, model: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
+    def logits(self, network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
         columns = torch.arange(self.known.shape[1], device=self.known.device)
         with torch.autocast(self.known.device.type, dtype=torch.bfloat16, enabled=self.known.is_cuda):
-            return torch.as_tensor(model(self.places[rows], columns, mask).float())
+            return torch.as_tensor(network(self.positions[rows], columns, mask).float())
 
-    def loss(self, model: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
-        told = nn.functional.cross_entropy(self.logits(model, rows, mask), self.targets[rows], reduction="none")
-        return (told * self.weight[rows]).mean()
+    def loss(self, network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
+        """The weighted mean cross-entropy of these rows under these masks."""
+        losses = nn.functional.cross_entropy(self.logits(network, rows, mask), self.codes[rows], reduction="none")
+        return (losses * self.weight[rows]).mean()

@@ -9,32 +9,43 @@ from torch import Tensor, nn
 
 from edfa.typing import Float32Array
 
-__all__ = ["Tokens", "find_knots", "one_thread", "place"]
+__all__ = ["Tokens", "find_knots", "knot_positions", "one_thread"]
 
-MAX_LEVELS = 1000  # a column of at most so many whole numbers, seen often enough, has a knot for each of them
+MAX_LEVELS = 1000  # a column of at most this many whole numbers, seen often enough, has a knot at each of them
 MIN_SEEN = 10  # how often such a number must be seen on average
-KNOTS = 32  # of any other column
+KNOTS = 32  # number of knots of any other column
 
 
 def find_knots(matrix: Float32Array) -> list[Float32Array]:
-    """The knots of each column: all values where they are codes, seen often enough; else some of them."""
+    """The knots of each column of ``matrix`` (rows, columns), ascending: all its values if they are frequent codes.
+
+    Otherwise at most 32 of its values.
+    """
     knots: list[Float32Array] = []
     for column in matrix.T:
         known = column[~np.isnan(column)]
-        found = np.unique(known)
-        often = len(found) <= MAX_LEVELS and len(known) >= MIN_SEEN * len(found)
-        if not (often and (found == np.round(found)).all()) and len(found) > KNOTS:
+        values = np.unique(known)
+        frequent = len(values) <= MAX_LEVELS and len(known) >= MIN_SEEN * len(values)
+        if not (frequent and (values == np.round(values)).all()) and len(values) > KNOTS:
             # Half of them where the rows are, half where the values are: a column that is mostly zero has both.
             ranks = np.linspace(0, 1, KNOTS // 2)
-            found = np.union1d(*(np.quantile(values, ranks, method="nearest") for values in (known, found)))
-        knots.append(found.astype(np.float32))
+            values = np.union1d(*(np.quantile(of, ranks, method="nearest") for of in (known, values)))
+        knots.append(values.astype(np.float32))
     return knots
 
 
-def place(rows: Float32Array, knots: Sequence[Float32Array]) -> Float32Array:
-    """Where each value lies between the knots of its column; beyond them, at the last one; NaN at the first."""
-    places = [np.interp(column, k, np.arange(len(k))) for column, k in zip(rows.T, knots, strict=True)]
-    return np.nan_to_num(np.stack(places, axis=1).astype(np.float32), copy=False)
+def knot_positions(rows: Float32Array, knots: Sequence[Float32Array]) -> Float32Array:
+    """The position of each value of ``rows`` (rows, columns) among the knots of its column.
+
+    1.5 is halfway from the second knot to the third. Values beyond the knots are at the first or last one, NaN is at
+    the first.
+
+    >>> knot_positions(np.array([[2.5], [9.0]], dtype=np.float32), [np.array([0, 1, 4], dtype=np.float32)])
+    array([[1.5],
+           [2. ]], dtype=float32)
+    """
+    positions = [np.interp(column, k, np.arange(len(k))) for column, k in zip(rows.T, knots, strict=True)]
+    return np.nan_to_num(np.stack(positions, axis=1).astype(np.float32), copy=False)
 
 
 class Tokens(nn.Module):
@@ -42,6 +53,13 @@ class Tokens(nn.Module):
 
     Knots are all values of a column of few, quantiles of one of many. They start on a line, so that neighbours are
     alike until the data says otherwise; a code of a level has nothing between it and the next, and moves on its own.
+
+    Parameters
+    ----------
+    knots
+        Number of knots of each column.
+    width
+        Length of the vectors.
     """
 
     def __init__(self, knots: list[int], width: int) -> None:
@@ -55,11 +73,11 @@ class Tokens(nn.Module):
         own = torch.empty(sum(knots), width).uniform_(-scale, scale) / 2
         self.vectors = nn.Parameter(rank[:, None] * direction[column] + bias[column] + own)
 
-    def forward(self, places: Tensor, columns: Tensor) -> Tensor:
-        """Places between knots (rows, k) of k columns to tokens (rows, k, width)."""
+    def forward(self, positions: Tensor, columns: Tensor) -> Tensor:
+        """Tokens (rows, k, width) of knot positions (rows, k); ``columns`` (k,) says of which columns they are."""
         first, last = self.get_buffer("first")[columns], self.get_buffer("last")[columns]
-        below = places.long()
-        share = (places - below)[..., None]
+        below = positions.long()
+        share = (positions - below)[..., None]
         low = torch.nn.functional.embedding(first + below, self.vectors)
         high = torch.nn.functional.embedding(first + torch.minimum(below + 1, last), self.vectors)
         return torch.lerp(low, high, share.to(low.dtype))
@@ -67,7 +85,7 @@ class Tokens(nn.Module):
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread a process: on shared cores, more of them wait for each other."""
+    """Let torch use one thread in the block: on shared cores, more of them wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

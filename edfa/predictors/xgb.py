@@ -1,4 +1,4 @@
-"""SubsetXGB: one XGBoost for each set of known features, fitted when first needed and kept.
+"""SubsetXGB: one XGBoost for each set of known features, trained when first needed and cached.
 
 The paper's tree model. A model of its own for every subset is the best calibrated on small subsets; policies that visit
 thousands of subsets use ``mode="nan"``, one model that has learnt from masked copies of the rows.
@@ -6,29 +6,29 @@ thousands of subsets use ``mode="nan"``, one model that has learnt from masked c
 
 import hashlib
 import json
-import os
 import threading
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import xgboost as xgb
 from safetensors.numpy import load, save
 
-from edfa.errors import SchemaError, UnknownNameError
-from edfa.predictors.base import Predictor, class_weights, fit_temperature, inner_split, soften
+from edfa.artifacts import atomic_file, read_parts, write_parts
+from edfa.errors import SettingError, UnknownNameError
+from edfa.predictors.base import ClassWeight, Predictor, Progress, fit_temperature, inner_split, sample_weights, soften
 from edfa.predictors.forest import Forest
-from edfa.predictors.store import read_parts, write_parts
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["SubsetXGB"]
 
 Mode = Literal["per_subset", "nan"]
-DERIVED = ("_lock", "_making", "_forests", "_checked")  # is not sent to another process
-COPIES = 10
-CHECKED = 64  # people whose leaves are compared with what the trees say, before they are relied on
+NOT_PICKLED = ("_lock", "_training_locks", "_forests", "_forest_agrees")
+COPIES = 10  # masked copies of each row that mode="nan" learns from
+MAX_MODELS = 512  # models held in memory
+CHECKED_ROWS = 64  # training rows on which a forest is compared with its booster before it is relied on
 
 
 class SubsetXGB(Predictor):
@@ -37,15 +37,30 @@ class SubsetXGB(Predictor):
     Parameters
     ----------
     mode
-        ``"per_subset"``: one model a subset; ``"nan"``: one model for all, trained on masked copies.
+        ``"per_subset"``: one model for each subset; ``"nan"``: one model for all, trained on masked copies of the rows.
+    seed
+        Decides the rows held out for early stopping and XGBoost's own draws.
     n_estimators, max_depth, learning_rate
-        At most so many trees of that depth at that learning rate; an inner split stops earlier.
-    balanced
-        Whether all classes count the same.
+        Largest number of trees, their depth and the learning rate. Rows held out for the purpose stop training earlier.
+    class_weight
+        None: every row counts the same; ``"balanced"``: every class counts the same; a mapping: the weight of each
+        class.
     calibrate
-        Whether each model's chances are softened by a temperature fitted on its inner split.
-    keep
-        How many models are held in memory; ``folder`` also keeps them on disk, for other processes and later runs.
+        Whether each model's probabilities are softened by a temperature fitted on the held-out rows.
+    threshold
+        With two classes: the probability from which on the second one is decided for; None: the likelier class.
+
+    Attributes
+    ----------
+    rows_, codes_
+        The training rows (rows, features) and the positions of their classes in ``classes_`` (rows,), from which the
+        model for a subset is trained when it is first needed.
+    inner_split_
+        Positions of the rows that are learnt from, and of those held out.
+    training_hash_
+        SHA-256 of ``rows_`` and ``codes_``.
+    xgboost_version_
+        The XGBoost that trains the models.
 
     Examples
     --------
@@ -57,6 +72,10 @@ class SubsetXGB(Predictor):
     array([[0.3, 0.7]])
     """
 
+    learnt_attributes: ClassVar[tuple[str, ...]] = (*Predictor.learnt_attributes, "training_hash_", "xgboost_version_")
+    _max_models = MAX_MODELS
+    _cache_folder: Path | None = None
+
     def __init__(
         self,
         mode: Mode = "per_subset",
@@ -65,36 +84,67 @@ class SubsetXGB(Predictor):
         n_estimators: int = 300,
         max_depth: int = 4,
         learning_rate: float = 0.1,
-        balanced: bool = False,
+        class_weight: ClassWeight = None,
         calibrate: bool = False,
         threshold: float | None = None,
-        keep: int = 512,
-        folder: str | None = None,
     ) -> None:
         self.mode = mode
         self.seed = seed
         self.n_estimators = n_estimators
         self.max_depth = max_depth
         self.learning_rate = learning_rate
-        self.balanced = balanced
+        self.class_weight = class_weight
         self.calibrate = calibrate
         self.threshold = threshold
-        self.keep = keep
-        self.folder = folder
 
-    def _fit(self, matrix: Float32Array, codes: Int64Array) -> None:
+    def cache_in(self, folder: str | Path | None = None, max_models: int = MAX_MODELS) -> Self:
+        """Choose where trained models are cached, before or after ``fit``; no answer depends on it.
+
+        Parameters
+        ----------
+        folder
+            Where models are also written, for other processes and later runs; None: in memory alone. Models of other
+            rows, settings and versions of XGBoost may share the folder.
+        max_models
+            Number of models held in memory; the one that was not used for the longest time is dropped first.
+
+        Examples
+        --------
+        >>> rows, classes = np.arange(40.0).reshape(20, 2), [0, 1] * 10
+        >>> model = SubsetXGB(n_estimators=5).cache_in(max_models=2).fit(rows, classes)
+        >>> model.predict_proba([[1, 2], [1, np.nan], [np.nan, 2]]).shape
+        (3, 2)
+        """
+        if max_models < 1:
+            raise SettingError(f"max_models: at least 1, not {max_models}")
+        self._cache_folder = None if folder is None else Path(folder)
+        self._max_models = max_models
+        if hasattr(self, "_boosters"):
+            with self._lock:
+                self._drop_oldest()
+        return self
+
+    def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
         if self.mode not in ("per_subset", "nan"):
             raise UnknownNameError("mode", self.mode, ("per_subset", "nan"))
-        if self.n_estimators < 1 or self.max_depth < 1 or not self.learning_rate > 0 or self.keep < 1:
-            raise SchemaError("n_estimators, max_depth and keep are at least 1 and learning_rate is above 0")
-        self._matrix, self._codes = matrix, codes
-        self._inner = inner_split(codes, self.seed)
+        if self.n_estimators < 1 or self.max_depth < 1 or not self.learning_rate > 0:
+            raise SettingError("n_estimators and max_depth are at least 1 and learning_rate is above 0")
+        sample_weights(self.class_weight, self.classes_[codes])  # an error now rather than at the first question
+        self.rows_, self.codes_ = matrix, codes
+        self.inner_split_ = inner_split(codes, self.seed)
+        self.xgboost_version_: str = xgb.__version__
+        self.training_hash_ = _hash(matrix, codes)
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
+        self._reset_derived()
+        if progress:
+            progress(1, 1)
+
+    def _reset_derived(self) -> None:
+        """Locks, and what is worked out from boosters and never sent to another process."""
         self._forests: WeakKeyDictionary[xgb.Booster, Forest] = WeakKeyDictionary()
-        self._checked: WeakKeyDictionary[xgb.Booster, bool] = WeakKeyDictionary()
+        self._forest_agrees: WeakKeyDictionary[xgb.Booster, bool] = WeakKeyDictionary()
         self._lock = threading.RLock()
-        self._making: dict[bytes, threading.Lock] = {}
-        self.fingerprint_ = self._fingerprint()
+        self._training_locks: dict[bytes, threading.Lock] = {}
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         booster = self.booster(mask)
@@ -102,12 +152,12 @@ class SubsetXGB(Predictor):
             full = np.full((len(known), len(mask)), np.nan, dtype=np.float32)
             full[:, mask] = known
             known = full
-        chances = _chances(booster.inplace_predict(np.ascontiguousarray(known)))
+        probabilities = _two_dimensional(booster.inplace_predict(np.ascontiguousarray(known)))
         temperature = booster.attr("temperature")
-        return soften(chances, float(temperature)) if temperature else chances
+        return soften(probabilities, float(temperature)) if temperature else probabilities
 
     def booster(self, mask: BoolArray) -> xgb.Booster:
-        """The model for a set of known features: from memory, from disk, or fitted now."""
+        """The model for the known features ``mask`` (features,): from memory, from disk, or trained now."""
         self._check_fitted()
         mask = mask & self.varies_
         key = np.packbits(np.ones_like(mask) if self.mode == "nan" else mask).tobytes()
@@ -115,87 +165,89 @@ class SubsetXGB(Predictor):
             if key in self._boosters:
                 self._boosters.move_to_end(key)
                 return self._boosters[key]
-            making = self._making.setdefault(key, threading.Lock())
-        with making:  # who needs the same model waits for it; others do not
+            training = self._training_locks.setdefault(key, threading.Lock())
+        with training:  # who needs the same model waits for it; others do not
             with self._lock:
                 if (booster := self._boosters.get(key)) is not None:
                     return booster
             booster = self._read(key) or self._write(key, self._train(mask))
             with self._lock:
                 self._boosters[key] = booster
-                if len(self._boosters) > self.keep:
-                    self._boosters.popitem(last=False)
-                self._making.pop(key, None)
+                self._drop_oldest()
+                self._training_locks.pop(key, None)
             return booster
 
-    def cells(self, mask: BoolArray, feature: int) -> Float32Array:
-        """The thresholds at which the model for ``mask`` can tell two values of a feature apart, in order.
+    def _drop_oldest(self) -> None:
+        while len(self._boosters) > self._max_models:
+            self._boosters.popitem(last=False)
 
-        Two values between the same two neighbours are the same to it: a value x belongs to the cell
+    def cells(self, mask: BoolArray, feature: int) -> Float32Array:
+        """The trees' split thresholds of a feature in the model for ``mask`` (features,), in ascending order.
+
+        Values between two neighbouring thresholds get the same answer: a value x lies in the cell
         ``searchsorted(thresholds, x, side="right")``.
         """
         mask = mask & self.varies_
         if not mask[feature]:
             return np.zeros(0, dtype=np.float32)
         column = feature if self.mode == "nan" else int(np.count_nonzero(mask[:feature]))
-        return self._forest(self.booster(mask)).cuts[column]
+        return self._forest(self.booster(mask)).thresholds[column]
 
     def _decide_tries(
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
     ) -> IntArray | None:
-        """From the leaves; the trees are asked about what is too near to the border."""
-        sure = self.threshold is None or 0 < self.threshold < 1
-        if self.mode == "nan" or len(self.classes_) > 2 or not sure:
+        """From sums over leaves; what lies too near to the threshold is predicted by the booster itself."""
+        decidable = self.threshold is None or 0 < self.threshold < 1
+        if self.mode == "nan" or len(self.classes_) > 2 or not decidable:
             return None
-        booster, border = self.booster(mask), 0.5 if self.threshold is None else self.threshold
+        booster, threshold = self.booster(mask), 0.5 if self.threshold is None else self.threshold
         forest = self._forest(booster)
-        if not self._faithful(booster, forest, mask):
+        if not self._agrees(booster, forest, mask):
             return None
-        odds = float(booster.attr("temperature") or 1) * np.log(border / (1 - border))
-        past = forest.lean(known, column, value) - np.float32(odds)
-        found = (past > 0).astype(np.intp)
-        # Chances are rounded too, the more in terms of log odds the nearer they are to 0 or 1.
-        rounding = 16 * np.finfo(np.float32).eps * (2 + 2 * np.cosh(odds))
-        person, tried = np.nonzero(np.abs(past) <= forest.slack + rounding)
+        log_odds = float(booster.attr("temperature") or 1) * np.log(threshold / (1 - threshold))
+        excess = forest.margins(known, column, value) - np.float32(log_odds)
+        decisions = (excess > 0).astype(np.intp)
+        # Probabilities are rounded too, the more in terms of log odds the nearer they are to 0 or 1.
+        rounding = 16 * np.finfo(np.float32).eps * (2 + 2 * np.cosh(log_odds))
+        person, candidate = np.nonzero(np.abs(excess) <= forest.tolerance + rounding)
         rows = known[person]
-        rows[np.arange(len(person)), column[tried]] = value[tried]
-        found[person, tried] = self.decide(self._answer(mask, rows)) if len(person) else 0
-        return found
+        rows[np.arange(len(person)), column[candidate]] = value[candidate]
+        decisions[person, candidate] = self.decide(self._answer(mask, rows)) if len(person) else 0
+        return decisions
 
     def _forest(self, booster: xgb.Booster) -> Forest:
-        """The leaves of a model, read once."""
+        """The leaves of a booster, read once."""
         with self._lock:
-            if (found := self._forests.get(booster)) is None:
-                found = self._forests[booster] = Forest.of(booster.save_raw("json"))
-        return found
+            if (forest := self._forests.get(booster)) is None:
+                forest = self._forests[booster] = Forest.of(booster.save_raw("json"))
+        return forest
 
-    def _faithful(self, booster: xgb.Booster, forest: Forest, mask: BoolArray) -> bool:
-        """Whether the leaves tell of some training people what the trees do: XGBoost may change what it writes."""
+    def _agrees(self, booster: xgb.Booster, forest: Forest, mask: BoolArray) -> bool:
+        """Whether the forest gives some training rows the booster's margins: XGBoost may change what it writes."""
         with self._lock:
-            if (found := self._checked.get(booster)) is None:
-                rows = np.ascontiguousarray(self._matrix[:CHECKED, mask])
+            if (agrees := self._forest_agrees.get(booster)) is None:
+                rows = np.ascontiguousarray(self.rows_[:CHECKED_ROWS, mask])
                 rows[:, 0] = rows[0, 0]
-                told = forest.lean(rows, np.zeros(1, dtype=np.intp), rows[0, :1])[:, 0]
-                apart = np.abs(told - booster.inplace_predict(rows, predict_type="margin"))
-                found = self._checked[booster] = bool(apart.max() <= forest.slack)
-        return found
+                margins = forest.margins(rows, np.zeros(1, dtype=np.intp), rows[0, :1])[:, 0]
+                difference = np.abs(margins - booster.inplace_predict(rows, predict_type="margin"))
+                agrees = self._forest_agrees[booster] = bool(difference.max() <= forest.tolerance)
+        return agrees
 
     def to_folder(self, folder: str | Path) -> None:
-        """Write what was learnt: the training rows and every model fitted so far, as UBJSON."""
-        self._check_fitted()
-        classes: AnyArray = np.asarray(self.classes_)
-        if classes.dtype.kind not in "iufb":
-            raise SchemaError("classes must be numbers to be saved; use a Table's y")
-        arrays: dict[str, AnyArray] = {"matrix": self._matrix, "codes": self._codes, "classes": classes}
-        parts = {f"{key.hex()}.ubj": bytes(b.save_raw("ubj")) for key, b in self._boosters.items()}
-        write_parts(folder, "SubsetXGB", self.get_params(), {"train.safetensors": save(arrays)} | parts)
+        """Write the training rows and every model trained so far, as safetensors and UBJSON; no pickle."""
+        self._check_savable()
+        arrays: dict[str, AnyArray] = {"rows": self.rows_, "codes": self.codes_, "classes": np.asarray(self.classes_)}
+        with self._lock:
+            boosters = list(self._boosters.items())
+        parts = {f"{key.hex()}.ubj": bytes(booster.save_raw("ubj")) for key, booster in boosters}
+        write_parts(folder, "SubsetXGB", self._settings(), {"train.safetensors": save(arrays)} | parts)
 
     @classmethod
-    def from_folder(cls, folder: str | Path) -> "SubsetXGB":
+    def from_folder(cls, folder: str | Path) -> Self:
         """Read what ``to_folder`` wrote; every part is checked against its hash."""
         settings, parts = read_parts(folder, "SubsetXGB")
         arrays = load(parts.pop("train.safetensors"))
-        model = cls(**settings).fit(arrays["matrix"], arrays["classes"][arrays["codes"]])
+        model = cls._from_settings(settings, folder).fit(arrays["rows"], arrays["classes"][arrays["codes"]])
         for name, content in parts.items():
             booster = xgb.Booster({"nthread": 1})
             booster.load_model(bytearray(content))
@@ -203,16 +255,15 @@ class SubsetXGB(Predictor):
         return model
 
     def __getstate__(self) -> dict[str, Any]:
-        """For sending to another process: everything but the lock and what is derived."""
-        return {k: v for k, v in super().__getstate__().items() if k not in DERIVED}
+        """The state to pickle: everything but locks and what is derived from boosters."""
+        return {name: value for name, value in super().__getstate__().items() if name not in NOT_PICKLED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._forests, self._checked = WeakKeyDictionary(), WeakKeyDictionary()
-        self._lock, self._making = threading.RLock(), {}
+        self._reset_derived()
 
     def _train(self, mask: BoolArray) -> xgb.Booster:
-        train, check = self._inner
+        train, held_out = self.inner_split_
         parameters: dict[str, Any] = {
             "tree_method": "hist",
             "max_depth": self.max_depth,
@@ -226,43 +277,41 @@ class SubsetXGB(Predictor):
         parameters |= {"objective": "binary:logistic", "eval_metric": "logloss"}
         if classes > 2:
             parameters |= {"objective": "multi:softprob", "eval_metric": "mlogloss", "num_class": classes}
-        learnt = self._data(train, mask)
-        if not len(check):
-            return xgb.train(parameters, learnt, num_boost_round=min(self.n_estimators, 50), verbose_eval=False)
+        data = self._data(train, mask)
+        if not len(held_out):
+            return xgb.train(parameters, data, num_boost_round=min(self.n_estimators, 50), verbose_eval=False)
         booster = xgb.train(
             parameters,
-            learnt,
+            data,
             num_boost_round=self.n_estimators,
-            evals=[(self._data(check, mask), "check")],
+            evals=[(self._data(held_out, mask), "check")],
             early_stopping_rounds=20,
             verbose_eval=False,
         )
         best = booster[: booster.best_iteration + 1]
         if self.calibrate:
-            held = self._data(check, mask)
-            found = fit_temperature(_chances(best.predict(held)), held.get_label().astype(np.int64))
-            best.set_attr(temperature=repr(found))
+            check = self._data(held_out, mask)
+            probabilities = _two_dimensional(best.predict(check))
+            best.set_attr(temperature=repr(fit_temperature(probabilities, check.get_label().astype(np.int64))))
         return best
 
     def _data(self, rows: IntArray, mask: BoolArray) -> xgb.DMatrix:
-        matrix, codes = self._matrix[rows], self._codes[rows]
+        """Training rows at these positions: the columns in ``mask``, or masked copies with all columns."""
+        matrix, codes = self.rows_[rows], self.codes_[rows]
         if self.mode == "nan":
             matrix, codes = _masked_copies(matrix, codes, self.seed)
         else:
             matrix = matrix[:, mask]
-        weights = class_weights(codes, len(self.classes_), self.balanced)
+        weights = sample_weights(self.class_weight, self.classes_[codes])
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
 
-    def _fingerprint(self) -> str:
-        """What a model on disk must have been made from."""
-        told = hashlib.sha256(np.ascontiguousarray(self._matrix).tobytes())
-        told.update(self._codes.tobytes())
-        settings = {k: v for k, v in self.get_params().items() if k not in ("threshold", "keep", "folder")}
-        told.update(json.dumps([settings, xgb.__version__]).encode())
-        return told.hexdigest()[:16]
-
     def _path(self, key: bytes) -> Path | None:
-        return Path(self.folder) / self.fingerprint_ / f"{key.hex()}.ubj" if self.folder else None
+        """Where the model of a subset is cached on disk: in a folder named after all that it is trained from."""
+        if self._cache_folder is None:
+            return None
+        settings = {name: value for name, value in self._settings().items() if name != "threshold"}
+        source = json.dumps([settings, self.training_hash_, self.xgboost_version_])
+        return self._cache_folder / hashlib.sha256(source.encode()).hexdigest()[:16] / f"{key.hex()}.ubj"
 
     def _read(self, key: bytes) -> xgb.Booster | None:
         path = self._path(key)
@@ -272,33 +321,40 @@ class SubsetXGB(Predictor):
         try:
             booster.load_model(path)
         except xgb.core.XGBoostError:
-            return None  # cut off or of another version: it is fitted anew and written over
+            return None  # cut off or of another version: it is trained anew and written over
         return booster
 
     def _write(self, key: bytes, booster: xgb.Booster) -> xgb.Booster:
         if path := self._path(key):
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.ubj")
-            booster.save_model(partial)
-            partial.replace(path)
+            with atomic_file(path) as partial:
+                booster.save_model(partial)
         return booster
 
 
-def _chances(told: Any) -> Float64Array:
-    """One column a class, adding up to one."""
-    found = np.asarray(told)
-    if found.ndim == 2:
-        return np.asarray(found / found.sum(axis=1, keepdims=True, dtype=float))
-    chances = np.empty((len(found), 2))
-    chances[:, 1] = found
-    np.subtract(1, chances[:, 1], out=chances[:, 0])
-    return chances
+def _two_dimensional(predictions: Any) -> Float64Array:
+    """XGBoost's predictions as probabilities (people, classes) that add up to one."""
+    predicted = np.asarray(predictions)
+    if predicted.ndim == 2:
+        return np.asarray(predicted / predicted.sum(axis=1, keepdims=True, dtype=float))
+    probabilities = np.empty((len(predicted), 2))
+    probabilities[:, 1] = predicted
+    np.subtract(1, probabilities[:, 1], out=probabilities[:, 0])
+    return probabilities
+
+
+def _hash(*arrays: AnyArray) -> str:
+    """SHA-256 of the arrays' bytes, in hexadecimal."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _masked_copies(matrix: Float32Array, codes: Int64Array, seed: int) -> tuple[Float32Array, Int64Array]:
-    """Each row several times, with a uniform number of its features known."""
+    """Each row several times, with a uniform number of its features known and NaN elsewhere."""
     random = np.random.default_rng(seed)
     copies = np.tile(matrix, (COPIES, 1))
-    rate = random.random((len(copies), 1))
-    copies[random.random(copies.shape) < rate] = np.nan
+    share_hidden = random.random((len(copies), 1))
+    copies[random.random(copies.shape) < share_hidden] = np.nan
     return copies, np.tile(codes, COPIES)

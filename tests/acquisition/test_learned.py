@@ -5,14 +5,14 @@ import torch
 import edfa
 from edfa import MaskedMLP, acquire
 from edfa.acquisition import POLICIES
-from edfa.acquisition.base import Background, State
 from edfa.acquisition.dime import DIME
 from edfa.acquisition.eddi import EDDI, _Belief
 from edfa.acquisition.fixed import Fixed
-from edfa.acquisition.gsmrl import GSMRL, _settle
+from edfa.acquisition.gsmrl import GSMRL, _with_advantages
 from edfa.acquisition.random import Random
 from edfa.data.cube import Cube
-from edfa.errors import DataError, SchemaError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
+from edfa.people import Background, People
 from edfa.predictors.base import UnfittedError
 from edfa.testing import check_policy
 
@@ -47,22 +47,50 @@ def test_the_same_seed_learns_the_same_and_a_folder_keeps_it(make, tmp_path):
         type(first).from_folder(tmp_path / "policy")
 
 
+def learnt(policy):
+    """All arrays that were learnt, by path."""
+
+    def flat(value, name):
+        if isinstance(value, np.ndarray):
+            return {name: (str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes())}
+        return {path: leaf for key in value for path, leaf in flat(value[key], f"{name}/{key}").items()}
+
+    return flat(policy.learnt_state(), "")
+
+
+@each
+def test_the_learnt_state_tells_one_fit_from_another(make, tmp_path):
+    policy = make()
+    settings = set(vars(policy))
+    assert policy.learnt_state() == {}
+    first = learnt(policy.fit(TABLE.train))
+    assert all(name.endswith("_") for name in vars(policy) if name not in settings and not name.startswith("_"))
+    assert learnt(policy.fit(TABLE.train)) == first, "fitted again it is the same"
+    policy.to_folder(tmp_path / "policy")
+    assert learnt(type(policy).from_folder(tmp_path / "policy")) == first
+    assert learnt(make(seed=1).fit(TABLE.train)) != first
+    assert learnt(make().fit_rows(TABLE.train.X[1:], TABLE.train.y[1:], TABLE.schema)) != first
+    manifest = tmp_path / "policy" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"learning_rate"', '"rate"'))
+    with pytest.raises(UnreadableError, match="has no setting 'rate'"):
+        type(policy).from_folder(tmp_path / "policy")
+
+
 @each
 def test_progress_bad_settings_and_wrong_tables(make):
-    told = []
-    policy = make(progress=lambda done, total: told.append((done, total)))
+    steps, policy = [], make()
     with pytest.raises(UnfittedError, match="has learnt nothing yet"):
         acquire(TABLE.test, policy, MODEL, 8)
     with pytest.raises(UnfittedError, match="has learnt nothing yet"):
         policy.to_folder("nowhere")
-    policy.fit(TABLE.train)
-    assert told[-1][0] == told[-1][1] == len(told)
+    policy.fit(TABLE.train, progress=lambda done, total: steps.append((done, total)))
+    assert steps[-1][0] == steps[-1][1] == len(steps)
     with pytest.raises(DataError, match="one class a row"):
         make().fit_rows(TABLE.train.X, TABLE.train.y[:5], TABLE.schema)
     with pytest.raises(DataError, match="20 features are needed, not of 3"):
         make().fit_rows(TABLE.train.X[:, :3], TABLE.train.y, TABLE.schema)
-    with pytest.raises(SchemaError, match="rate must be above zero"):
-        make(rate=0.0)
+    with pytest.raises(SettingError, match="learning_rate must be above zero"):
+        make(learning_rate=0.0)
 
 
 def test_names_of_settings():
@@ -92,25 +120,26 @@ def test_dime_stops_by_price_or_by_confidence():
 def test_dimes_values_lie_between_zero_and_the_entropy_that_is_left():
     policy = QUICK["dime"]().fit(TABLE.train)
     rows = np.where(np.random.default_rng(0).random((50, 20)) < 0.3, TABLE.test.X[:50], np.float32(np.nan))
-    background = Background(TABLE.schema, MODEL, TABLE.train.X)
-    state = State(background, rows, np.isnan(rows), np.ones(rows.shape), np.arange(50))
-    scores = policy.score(state)
-    assert (scores[state.open] >= 0).all()
-    assert (scores[state.open] <= np.log(2)).all()
+    people = People(rows, Background.of(TABLE.train, MODEL), costs=np.ones(rows.shape))
+    scores = policy.score(people)
+    assert (scores[people.askable] >= 0).all()
+    assert (scores[people.askable] <= np.log(2)).all()
 
 
 def test_gsmrl_may_stop_by_itself():
     """With a price far above any gain, an agent that may stop learns to stop at once."""
-    policy = GSMRL(pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", rate=3e-3).fit(TABLE.train)
-    found = acquire(TABLE.test, policy, MODEL, 8, explain=False)
-    assert len(found) < 1.5 * len(TABLE.test)
+    policy = GSMRL(pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", learning_rate=3e-3).fit(
+        TABLE.train
+    )
+    trajectory = acquire(TABLE.test, policy, MODEL, 8, explain=False)
+    assert len(trajectory) < 1.5 * len(TABLE.test)
 
 
 def test_the_divergence_of_beliefs_is_that_of_gaussians():
     random = torch.Generator().manual_seed(0)
     first, second = (_Belief(*torch.randn(2, 5, 3, generator=random)) for _ in range(2))
     expected = torch.distributions.kl_divergence(
-        *(torch.distributions.Normal(b.mean, (0.5 * b.logs).exp()) for b in (first, second))
+        *(torch.distributions.Normal(b.mean, (0.5 * b.log_variance).exp()) for b in (first, second))
     ).sum(dim=-1)
     torch.testing.assert_close(first.divergence(second), expected)
 
@@ -124,7 +153,7 @@ def test_advantages_are_those_of_the_definition():
     alive = torch.tensor([[True, True], [True, True], [False, True], [False, True]])
     blank = torch.zeros(rows, 1)
     log = [(blank, blank, blank[:, 0], blank[:, 0], reward[t], worth[t], alive[t], ends[t]) for t in range(steps)]
-    found = _settle(log)
+    episodes = _with_advantages(log)
     expected = []
     for t, row in [(t, r) for t in range(steps) for r in range(rows) if alive[t, r]]:
         last = 1 if row == 0 else 3
@@ -133,19 +162,21 @@ def test_advantages_are_those_of_the_definition():
             following = 0.0 if k == last else float(worth[k + 1, row])
             total += mix ** (k - t) * (float(reward[k, row]) + 0.95 * following - float(worth[k, row]))
         expected.append(total + float(worth[t, row]))
-    torch.testing.assert_close(found.worth, torch.tensor(expected))
+    torch.testing.assert_close(episodes.target, torch.tensor(expected))
 
 
 def test_learning_beats_a_random_order_on_cube():
     table = Cube(0.1).table(4000, seed=2, shares=(0.8, 0.05, 0.15))
     model = MaskedMLP(epochs=30).fit(table.train.X, table.train.y)
     learned = {"DIME": DIME(epochs=2, steps=5), "GSMRL": GSMRL(rounds=50, steps=5), "EDDI": EDDI()}
-    told = {}
+    accuracy = {}
     for name, policy in {"random": Random(), **learned}.items():
-        found = acquire(table.test, policy.fit(table.train) if name in learned else policy, model, 3.5, explain=False)
-        told[name] = (found.decision[found.at(3)] == table.test.y).mean()
+        trajectory = acquire(
+            table.test, policy.fit(table.train) if name in learned else policy, model, 3.5, explain=False
+        )
+        accuracy[name] = (trajectory.decision[trajectory.at(3)] == table.test.y).mean()
     for name in learned:
-        assert told[name] > told["random"] + 0.06, told  # two standard errors of a share of 600 people
+        assert accuracy[name] > accuracy["random"] + 0.06, accuracy  # two standard errors of a share of 600 people
 
 
 def test_fixed_asks_in_its_order_and_the_dict_knows_every_policy():
@@ -154,4 +185,4 @@ def test_fixed_asks_in_its_order_and_the_dict_knows_every_policy():
         acquire(TABLE.test, Fixed(("housings",)), MODEL)
     names = {"edfa", "survival", "random", "random-blanket", "greedy", "fixed", "dime", "eddi", "gsmrl"}
     assert set(POLICIES) == names
-    assert POLICIES["dime"]() is DIME
+    assert POLICIES["dime"] is DIME

@@ -16,7 +16,7 @@ from advisors import begin, german, words
 import edfa
 from edfa import Advisor
 from edfa.advice.persist import FORMAT
-from edfa.artifacts import parts, put_back, swapped
+from edfa.artifacts import list_files, replace_folder, restore_interrupted
 from edfa.errors import DataError, SettingError, UnreadableError
 
 
@@ -54,12 +54,12 @@ def test_saving_what_was_loaded_changes_no_byte(saved, tmp_path):
 
 
 def test_no_part_is_code(saved):
-    assert {Path(part).suffix for part in parts(saved)} <= {".json", ".parquet", ".safetensors", ".ubj"}
-    assert not [part for part in parts(saved) if (saved / part).read_bytes()[:1] == b"\x80"]  # as a pickle begins
+    assert {Path(part).suffix for part in list_files(saved)} <= {".json", ".parquet", ".safetensors", ".ubj"}
+    assert not [part for part in list_files(saved) if (saved / part).read_bytes()[:1] == b"\x80"]  # as a pickle begins
 
 
 def test_every_changed_byte_is_noticed(copy):
-    for part in parts(copy):
+    for part in list_files(copy):
         content = (copy / part).read_bytes()
         for place in (0, len(content) // 2, len(content) - 1):
             changed = bytearray(content)
@@ -74,7 +74,7 @@ def test_every_changed_byte_is_noticed(copy):
 
 
 def test_every_missing_part_is_noticed(copy):
-    for part in parts(copy):
+    for part in list_files(copy):
         content = (copy / part).read_bytes()
         (copy / part).unlink()
         with pytest.raises(UnreadableError, match=part if part != "manifest.json" else "is missing or damaged"):
@@ -158,12 +158,12 @@ def test_a_swap_cut_off_anywhere_leaves_the_old_or_the_new(tmp_path):
         child = os.fork()
         if child == 0:
             _die_at(point)
-            with swapped(folder) as partial:
+            with replace_folder(folder) as partial:
                 (partial / "content").write_text("new")
                 (partial / "more").write_text("new")
             os._exit(0)
         ended.append(os.waitpid(child, 0)[1])
-        put_back(folder)
+        restore_interrupted(folder)
         found = (folder / "content").read_text()
         assert found in ("old", "new")
         assert (folder / "more").exists() == (found == "new")

@@ -245,7 +245,7 @@ def test_a_trajectory_of_another_advisor_is_refused():
 def test_the_same_advisor_made_again_is_the_same(tmp_path):
     """Fitted anew, read from a file, used before or not, asked with another seed, of other people."""
     MODEL.to_folder(tmp_path / "model")
-    again = SubsetXGB(n_estimators=40, keep=9).fit(TABLE.train.X, TABLE.train.y)
+    again = SubsetXGB(n_estimators=40).cache_in(max_models=9).fit(TABLE.train.X, TABLE.train.y)
     loaded = SubsetXGB.from_folder(tmp_path / "model")
     for model in (again, loaded):
         mine = find_recourse(

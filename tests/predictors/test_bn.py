@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 import edfa
 from edfa import BayesNet, SubsetXGB
 from edfa.data.synthetic import credit_story, random_network
-from edfa.errors import MissingExtraError, SchemaError
+from edfa.errors import MissingExtraError, SettingError
 from edfa.testing import check_predictor
 
 
@@ -21,7 +21,7 @@ def test_the_contract():
 def test_the_contract_balanced_and_calibrated():
     table = edfa.load("german")
     rows = table.train.X[:, [0, 1, 2, 4]]
-    check_predictor(lambda: BayesNet(balanced=True), rows, table.train.y)
+    check_predictor(lambda: BayesNet(class_weight="balanced"), rows, table.train.y)
     check_predictor(lambda: BayesNet(calibrate=True), rows, table.train.y)
 
 
@@ -29,12 +29,12 @@ def test_balance_moves_towards_the_rare_class_and_calibration_softens():
     table = edfa.load("german")
     plain, even, soft = (
         BayesNet((0, 1, 2, 4), **o).fit(table.train.X, table.train.y)
-        for o in ({}, {"balanced": True}, {"calibrate": True})
+        for o in ({}, {"class_weight": "balanced"}, {"calibrate": True})
     )
-    chances = [model.predict_proba(table.test.X) for model in (plain, even, soft)]
-    assert (chances[1][:, 0] > chances[0][:, 0]).all(), "class 0 is the rarer one"
+    probabilities = [model.predict_proba(table.test.X) for model in (plain, even, soft)]
+    assert (probabilities[1][:, 0] > probabilities[0][:, 0]).all(), "class 0 is the rarer one"
     assert even.network_.posterior(np.full((1, 4), np.nan))[0, 0] == pytest.approx(0.5, abs=0.02)
-    assert soft._temperature != 1.0
+    assert soft.temperature_ != 1.0
 
 
 def test_it_comes_close_to_the_exact_posterior():
@@ -49,12 +49,12 @@ def test_it_comes_close_to_the_exact_posterior():
 def test_tables_are_smoothed_counts():
     network = random_network(5, seed=1)
     table = network.table(500)
-    found = BayesNet(smoothing=2.0).fit(table.train.X, table.train.y).network_
-    for name, above in found.graph.parents.items():
+    learnt = BayesNet(smoothing=2.0).fit(table.train.X, table.train.y).network_
+    for name, above in learnt.graph.parents.items():
         if not above and name != "y":
             codes = table.train.X[:, int(name[1:])].astype(int)
-            expected = (np.bincount(codes) + 2.0 / len(found.levels[name])) / (len(codes) + 2.0)
-            np.testing.assert_allclose(found.tables[name], expected)
+            expected = (np.bincount(codes) + 2.0 / len(learnt.levels[name])) / (len(codes) + 2.0)
+            np.testing.assert_allclose(learnt.tables[name], expected)
 
 
 @pytest.mark.parametrize("name", ["german", "adult", "heloc", "taiwan", "acs_income", "gmsc", "diabetes130"])
@@ -81,9 +81,9 @@ def test_what_is_outside_the_network_is_ignored():
 def test_bad_settings():
     table = edfa.load("german")
     for features in ((), (0, 20), (-1,)):
-        with pytest.raises(SchemaError, match="features must name columns from 0 to 19"):
+        with pytest.raises(SettingError, match="features must name columns from 0 to 19"):
             BayesNet(features).fit(table.train.X, table.train.y)
-    with pytest.raises(SchemaError, match="bins is at least 2"):
+    with pytest.raises(SettingError, match="bins is at least 2"):
         BayesNet(bins=1).fit(table.train.X, table.train.y)
 
 

@@ -1,4 +1,4 @@
-"""What is kept for a model is that model's, and threads and processes may share it."""
+"""What is cached for a model is that model's, and threads and processes may share the cache."""
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
@@ -17,47 +17,47 @@ def model():
 
 
 def test_a_thing_is_made_once_for_the_same_question():
-    kept, one, other = ModelCache(10), model(), model()
-    asked = [(one, BOTH), (one, FIRST), (other, BOTH), (one, BOTH, "more")]
-    made = [kept.get(*question[:2], object, *question[2:]) for question in asked]
+    cache, one, other = ModelCache(10), model(), model()
+    questions = [(one, BOTH, "x"), (one, FIRST, "x"), (other, BOTH, "x"), (one, BOTH, ("x", 1))]
+    made = [cache.get(*question, object) for question in questions]
     assert len({id(thing) for thing in made}) == 4
-    assert [kept.get(*question[:2], object, *question[2:]) for question in asked] == made
+    assert [cache.get(*question, object) for question in questions] == made
 
 
 def test_a_model_that_is_fitted_again_or_decides_otherwise_is_another():
-    kept, one = ModelCache(10), model()
-    first = kept.get(one, BOTH, object)
+    cache, one = ModelCache(10), model()
+    first = cache.get(one, BOTH, "x", object)
     one.threshold = 0.3
-    assert kept.get(one, BOTH, object) is not first
+    assert cache.get(one, BOTH, "x", object) is not first
     one.threshold = None
-    assert kept.get(one, BOTH, object) is first
+    assert cache.get(one, BOTH, "x", object) is first
     one.fit(ROWS, CLASSES)
-    assert kept.get(one, BOTH, object) is not first
+    assert cache.get(one, BOTH, "x", object) is not first
 
 
 def test_the_one_not_asked_for_the_longest_goes():
-    kept, one = ModelCache(2), model()
-    first, second = (kept.get(one, BOTH, object, name) for name in "ab")
-    assert kept.get(one, BOTH, object, "a") is first
-    kept.get(one, BOTH, object, "c")
-    assert len(kept) == 2
-    assert kept.get(one, BOTH, object, "a") is first
-    assert kept.get(one, BOTH, object, "b") is not second
+    cache, one = ModelCache(2), model()
+    first, second = (cache.get(one, BOTH, name, object) for name in "ab")
+    assert cache.get(one, BOTH, "a", object) is first
+    cache.get(one, BOTH, "c", object)
+    assert len(cache) == 2
+    assert cache.get(one, BOTH, "a", object) is first
+    assert cache.get(one, BOTH, "b", object) is not second
 
 
 def test_many_threads_get_what_they_asked_for():
-    kept, one = ModelCache(3), model()
+    cache, one = ModelCache(3), model()
 
     def ask(number):
-        return kept.get(one, BOTH, lambda: number % 7, number % 7)
+        return cache.get(one, BOTH, number % 7, lambda: number % 7)
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(ask, range(2000))) == [number % 7 for number in range(2000)]
-    assert len(kept) == 3
+    assert len(cache) == 3
 
 
 def test_another_process_starts_empty():
-    kept = ModelCache(5)
-    kept.get(model(), BOTH, object)
-    again = copy.deepcopy(kept)  # as it is sent, by __reduce__
-    assert (len(again), again.limit) == (0, 5)
+    cache = ModelCache(5)
+    cache.get(model(), BOTH, "x", object)
+    again = copy.deepcopy(cache)  # as it is sent, by __reduce__
+    assert (len(again), again.max_size) == (0, 5)

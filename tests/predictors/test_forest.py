@@ -40,40 +40,40 @@ def by_the_trees(model, mask, known, column, value):
 def test_the_sum_of_the_leaves_is_that_of_the_trees(seed, columns, trees, depth):
     random = np.random.default_rng(seed)
     rows = random.integers(-3, 4, (200, columns)).astype(np.float32)
-    told = random.random(200) < 1 / (1 + np.exp(-rows.sum(axis=1)))
+    classes = random.random(200) < 1 / (1 + np.exp(-rows.sum(axis=1)))
     settings_ = {"objective": "binary:logistic", "max_depth": depth, "eta": 0.5, "nthread": 1}
-    booster = xgb.train(settings_, xgb.DMatrix(rows, told), trees)
+    booster = xgb.train(settings_, xgb.DMatrix(rows, classes), trees)
     forest, (column, value) = Forest.of(booster.save_raw("json")), tries(rows, 30, seed)
     exact = booster.inplace_predict(changed(rows, column, value), predict_type="margin").reshape(200, 30)
-    assert np.abs(forest.lean(rows, column, value) - exact).max() <= forest.slack < 0.01
+    assert np.abs(forest.margins(rows, column, value) - exact).max() <= forest.tolerance < 0.01
 
 
 @pytest.mark.parametrize(
-    "settings_", [{}, {"threshold": 0.7}, {"threshold": 0.3, "calibrate": True}, {"trees": 2, "threshold": 0.7}]
+    "settings_", [{}, {"threshold": 0.7}, {"threshold": 0.3, "calibrate": True}, {"n_estimators": 2, "threshold": 0.7}]
 )
 def test_decisions_are_those_of_the_trees(settings_):
-    model = SubsetXGB(**{"trees": 60} | settings_).fit(X, Y)
+    model = SubsetXGB(**{"n_estimators": 60} | settings_).fit(X, Y)
     known = TABLE.test.X[:, MASK]
     column, value = tries(X[:, MASK], 80)
-    found = model.decide_tries(MASK, known, column, value)
-    assert np.array_equal(found, by_the_trees(model, MASK, known, column, value))
-    assert 0.02 < found.mean() < 0.999
+    decisions = model.decide_tries(MASK, known, column, value)
+    assert np.array_equal(decisions, by_the_trees(model, MASK, known, column, value))
+    assert 0.02 < decisions.mean() < 0.999
 
 
-def test_a_chance_that_is_the_threshold_is_decided_as_the_trees_do():
+def test_a_probability_that_is_the_threshold_is_decided_as_the_trees_do():
     """Sums in another order differ by a rounding: on the border the trees themselves are asked."""
     model = SubsetXGB(n_estimators=60).fit(X, Y)
     known = TABLE.test.X[:, MASK]
     column, value = tries(X[:, MASK], 40)
-    chances = model.predict_known(MASK, changed(known, column, value))[:, 1]
+    probabilities = model.predict_known(MASK, changed(known, column, value))[:, 1]
     differ = 0
-    for border in np.unique(chances)[::40]:
+    for border in np.unique(probabilities)[::40]:
         model.threshold = float(border)
-        found = model.decide_tries(MASK, known, column, value)
-        assert np.array_equal(found, by_the_trees(model, MASK, known, column, value))
+        decisions = model.decide_tries(MASK, known, column, value)
+        assert np.array_equal(decisions, by_the_trees(model, MASK, known, column, value))
         forest = model._forest(model.booster(MASK))
-        bare = forest.lean(known, column, value) >= np.log(border / (1 - border))
-        differ += int((bare != found).sum())
+        bare = forest.margins(known, column, value) >= np.log(border / (1 - border))
+        differ += int((bare != decisions).sum())
     assert differ > 0  # without the trees some would be wrong
 
 
@@ -84,14 +84,14 @@ def test_what_is_not_shown_or_never_varied_changes_nothing():
     known = TABLE.test.X[:, MASK]
     column = np.repeat(np.arange(4), 20)
     value = X[:20][:, MASK].T.ravel()
-    found = model.decide_tries(MASK, known, column, value)
-    assert np.array_equal(found, by_the_trees(model, MASK, known, column, value))
+    decisions = model.decide_tries(MASK, known, column, value)
+    assert np.array_equal(decisions, by_the_trees(model, MASK, known, column, value))
     now = model.decide(model.predict_known(MASK, known))
-    assert (found[:, np.isin(column, [1, 3])] == now[:, None]).all()
-    assert (found != now[:, None]).any()
+    assert (decisions[:, np.isin(column, [1, 3])] == now[:, None]).all()
+    assert (decisions != now[:, None]).any()
 
 
-def test_where_there_is_no_shorter_way_none_is_told():
+def test_without_a_faster_way_the_answer_is_none():
     known, (column, value) = TABLE.test.X[:, MASK], tries(X[:, MASK], 10)
     three = np.random.default_rng(0).integers(0, 3, len(Y))
     for model in (
@@ -115,4 +115,4 @@ def test_leaves_that_tell_something_else_than_the_trees_are_not_relied_on(monkey
 
 
 def doubled(forest):
-    return Forest(forest.value * 2, forest.low, forest.high, forest.tree, forest.base, forest.cuts)
+    return Forest(forest.value * 2, forest.low, forest.high, forest.tree, forest.base, forest.thresholds)

@@ -5,7 +5,7 @@ import torch
 import edfa
 from edfa import FTTransformer, MaskedMLP
 from edfa.data.synthetic import credit_story
-from edfa.errors import SchemaError, UnknownNameError, UnreadableError
+from edfa.errors import SettingError, UnknownNameError, UnreadableError
 from edfa.testing import check_predictor
 
 TABLE = edfa.load("german")
@@ -22,7 +22,7 @@ def test_the_contract(make):
 @each_model
 def test_the_contract_with_calibration(make):
     check_predictor(lambda: make(calibrate=True), X, Y)
-    assert make(calibrate=True).fit(X, Y)._temperature != 1.0
+    assert make(calibrate=True).fit(X, Y).temperature_ != 1.0
 
 
 @each_model
@@ -48,9 +48,9 @@ def test_packing_gives_what_masking_gives(make):
     mask[[0, 3, 4, 11]] = True
     packed = model.predict_proba(np.where(mask, X[:50], np.nan))
     coded = model._encode(X[:50], np.arange(20))
-    coded[:, ~mask] = np.array([len(knots) - 1 for knots in model._knots])[~mask]
+    coded[:, ~mask] = np.array([len(knots) - 1 for knots in model.knots_])[~mask]
     with torch.no_grad():
-        logits = model._model(torch.from_numpy(coded), torch.arange(20), torch.from_numpy(np.tile(mask, (50, 1))))
+        logits = model.network_(torch.from_numpy(coded), torch.arange(20), torch.from_numpy(np.tile(mask, (50, 1))))
     np.testing.assert_allclose(packed, logits.double().softmax(dim=1).numpy(), atol=1e-6)
 
 
@@ -58,7 +58,7 @@ def test_masks_have_a_uniform_number_of_known_features_and_the_start_set():
     model = MaskedMLP(start=(2, 7))
     known = torch.ones(20_000, 20, dtype=torch.bool)
     known[:, 5] = False
-    mask = model._draw(known, torch.Generator().manual_seed(0))
+    mask = model._draw_masks(known, torch.Generator().manual_seed(0))
     assert mask[:, [2, 7]].all()
     assert not mask[:, 5].any(), "what the training rows do not know cannot be shown"
     counts = np.bincount(mask[:, [0, 1, 3, 4, 6, *range(8, 20)]].sum(dim=1).numpy(), minlength=18) / 20_000
@@ -67,10 +67,10 @@ def test_masks_have_a_uniform_number_of_known_features_and_the_start_set():
 
 @each_model
 def test_progress_and_early_stopping(make):
-    told = []
-    make(epochs=200, patience=1, progress=lambda done, total: told.append((done, total))).fit(X, Y)
-    assert told[0] == (1, 200)
-    assert len(told) < 200, "it stops by itself"
+    steps = []
+    make(epochs=200, patience=1).fit(X, Y, progress=lambda done, total: steps.append((done, total)))
+    assert steps[0] == (1, 200)
+    assert len(steps) < 200, "it stops by itself"
 
 
 def test_a_value_between_two_knots_lies_on_the_line_between_them():
@@ -79,7 +79,7 @@ def test_a_value_between_two_knots_lies_on_the_line_between_them():
     at = model._encode(np.array([[0], [1], [2.5], [4], [-9], [9]], dtype=np.float32), np.arange(1))
     np.testing.assert_allclose(at[:, 0], [0, 1, 1.5, 2, 0, 2])
     with torch.no_grad():
-        tokens = model._model.tokens(torch.from_numpy(at), torch.arange(1))[:, 0]
+        tokens = model.network_.tokens(torch.from_numpy(at), torch.arange(1))[:, 0]
     torch.testing.assert_close(tokens[2], (tokens[1] + tokens[3]) / 2)
     assert not torch.allclose(tokens[1], (tokens[0] + tokens[3]) / 2), "the line bends at a knot"
 
@@ -88,7 +88,7 @@ def test_knots_lie_where_the_rows_are_and_where_the_values_are():
     random = np.random.default_rng(0)
     gains = np.where(random.random(5000) < 0.95, 0.0, random.lognormal(8, 1, 5000))
     model = MaskedMLP(epochs=1).fit(np.column_stack([gains, random.integers(0, 60, 5000)]), np.arange(5000) % 2)
-    mostly_zero, codes = model._knots
+    mostly_zero, codes = model.knots_
     assert len(mostly_zero) >= 15
     assert mostly_zero[-1] == pytest.approx(gains.max())
     np.testing.assert_array_equal(codes, np.arange(60))
@@ -104,7 +104,7 @@ def test_a_level_never_seen_is_answered(make):
 
 @each_model
 def test_bad_settings_and_folders(make, tmp_path):
-    with pytest.raises(SchemaError, match="epochs, batch and patience"):
+    with pytest.raises(SettingError, match="epochs, batch_size and patience"):
         make(epochs=0).fit(X, Y)
     with pytest.raises(UnknownNameError, match="no size named 'smal'; did you mean 'small'"):
         FTTransformer("smal").fit(X, Y)

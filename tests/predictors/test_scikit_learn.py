@@ -12,8 +12,8 @@ OTHERWISE = {
 MODELS = [
     SubsetXGB(n_estimators=10),
     SubsetXGB("nan", n_estimators=10),
-    MaskedMLP(epochs=60, rate=0.01),
-    FTTransformer(epochs=15, rate=0.01),
+    MaskedMLP(epochs=60, learning_rate=0.01),
+    FTTransformer(epochs=15, learning_rate=0.01),
     BayesNet(),
 ]
 

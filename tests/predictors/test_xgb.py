@@ -9,7 +9,7 @@ import xgboost as xgb
 import edfa
 from edfa import SubsetXGB
 from edfa.data.synthetic import credit_story, random_network
-from edfa.errors import DataError, EmptyTableError, SchemaError, TargetError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, EmptyTableError, SettingError, TargetError, UnknownNameError, UnreadableError
 from edfa.predictors.base import UnfittedError, by_mask
 from edfa.testing import check_predictor
 
@@ -18,7 +18,7 @@ X, Y = TABLE.train.X, TABLE.train.y
 
 
 def small(**options):
-    return SubsetXGB(**{"trees": 40, **options})
+    return SubsetXGB(**{"n_estimators": 40, **options})
 
 
 @pytest.mark.parametrize("mode", ["per_subset", "nan"])
@@ -61,32 +61,32 @@ def test_values_in_one_cell_are_the_same_to_the_model():
     sweep = np.sort(np.concatenate([thresholds, np.nextafter(thresholds, np.float32(-np.inf)), X[:, 4]]))
     people = np.tile(row, (len(sweep), 1))
     people[:, 4] = sweep
-    chances = model.predict_proba(people)[:, 1]
+    probabilities = model.predict_proba(people)[:, 1]
     cell = np.searchsorted(thresholds, sweep, side="right")
     for c in np.unique(cell):
-        assert len(set(chances[cell == c])) == 1
+        assert len(set(probabilities[cell == c])) == 1
     assert len(model.cells(mask, 0)) == 0, "a feature that is not known splits nothing"
 
 
-def test_models_are_kept_in_memory_up_to_a_limit_and_on_disk(tmp_path, monkeypatch):
+def test_models_are_cached_in_memory_up_to_a_limit_and_on_disk(tmp_path, monkeypatch):
     fitted = []
     train = SubsetXGB._train
     monkeypatch.setattr(SubsetXGB, "_train", lambda self, mask: fitted.append(1) or train(self, mask))
     rows = np.full((6, 20), np.nan, dtype=np.float32)
     rows[np.arange(6), np.arange(6)] = 0
-    model = small(keep=3, folder=str(tmp_path)).fit(X, Y)
+    model = small().cache_in(tmp_path, max_models=3).fit(X, Y)
     first = model.predict_proba(rows)
     assert len(fitted) == 6
     assert len(model._boosters) == 3
     np.testing.assert_array_equal(model.predict_proba(rows), first)
-    other = small(keep=3, folder=str(tmp_path)).fit(X, Y)
+    other = small().cache_in(tmp_path, max_models=3).fit(X, Y)
     np.testing.assert_array_equal(other.predict_proba(rows), first)
     assert len(fitted) == 6, "the others come from disk"
     for file in tmp_path.rglob("*.ubj"):
         file.write_bytes(file.read_bytes()[:40])
-    np.testing.assert_array_equal(small(folder=str(tmp_path)).fit(X, Y).predict_proba(rows), first)
+    np.testing.assert_array_equal(small().cache_in(tmp_path).fit(X, Y).predict_proba(rows), first)
     assert len(fitted) == 12, "a damaged file is fitted anew"
-    small(folder=str(tmp_path), seed=1).fit(X, Y).predict_proba(rows)
+    small(seed=1).cache_in(tmp_path).fit(X, Y).predict_proba(rows)
     assert len(fitted) == 18, "another seed is another model"
 
 
@@ -94,9 +94,9 @@ def test_threads_share_one_model():
     model = small().fit(X, Y)
     rows = np.where(np.random.default_rng(0).random((60, 20)) < 0.3, X[:60], np.nan)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: model.predict_proba(rows), range(4)))
-    for other in found[1:]:
-        np.testing.assert_array_equal(other, found[0])
+        answers = list(pool.map(lambda _: model.predict_proba(rows), range(4)))
+    for other in answers[1:]:
+        np.testing.assert_array_equal(other, answers[0])
 
 
 def test_who_waits_for_a_model_keeps_nobody_else_waiting(monkeypatch):
@@ -122,19 +122,19 @@ def test_who_waits_for_a_model_keeps_nobody_else_waiting(monkeypatch):
 
 def _answer_in_a_process(folder):
     rows = np.where(np.random.default_rng(0).random((60, 20)) < 0.3, X[:60], np.nan)
-    return small(folder=folder).fit(X, Y).predict_proba(rows)
+    return small().cache_in(folder).fit(X, Y).predict_proba(rows)
 
 
 def test_processes_share_one_folder(tmp_path):
     """Started at once they fit the same models and write the same files: nobody reads half of one."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(3, mp_context=context) as pool:
-        found = list(pool.map(_answer_in_a_process, [str(tmp_path)] * 3))
-    kept = sorted(tmp_path.rglob("*"))
-    assert [path for path in kept if path.suffix == ".ubj"], "models are on disk"
-    assert not [path for path in kept if "-" in path.name], "no partial file is left"
-    for other in [*found[1:], _answer_in_a_process(str(tmp_path))]:
-        np.testing.assert_array_equal(other, found[0])
+        answers = list(pool.map(_answer_in_a_process, [str(tmp_path)] * 3))
+    cached = sorted(tmp_path.rglob("*"))
+    assert [path for path in cached if path.suffix == ".ubj"], "models are on disk"
+    assert not [path for path in cached if path.name.startswith(".")], "no partial file is left"
+    for other in [*answers[1:], _answer_in_a_process(str(tmp_path))]:
+        np.testing.assert_array_equal(other, answers[0])
 
 
 def test_rows_are_grouped_by_what_is_known():
@@ -144,9 +144,9 @@ def test_rows_are_grouped_by_what_is_known():
 
 
 def test_a_threshold_decides():
-    chances = small().fit(X, Y).predict_proba(X)[:, 1]
+    probabilities = small().fit(X, Y).predict_proba(X)[:, 1]
     strict = small(threshold=0.9).fit(X, Y)
-    np.testing.assert_array_equal(strict.predict(X), (chances >= 0.9).astype(int))
+    np.testing.assert_array_equal(strict.predict(X), (probabilities >= 0.9).astype(int))
     three = small(threshold=0.5).fit(X, np.arange(len(X)) % 3)
     with pytest.raises(DataError, match="between two classes, not 3"):
         three.predict(X)
@@ -154,7 +154,10 @@ def test_a_threshold_decides():
 
 def test_balance_moves_towards_the_rare_class():
     rare = (np.random.default_rng(0).random(len(X)) < 0.1).astype(int)
-    plain, even = (small(balanced=b).fit(X, rare).predict_proba(TABLE.test.X)[:, 1].mean() for b in (False, True))
+    plain, even = (
+        small(class_weight=weight).fit(X, rare).predict_proba(TABLE.test.X)[:, 1].mean()
+        for weight in (None, "balanced")
+    )
     assert even > plain + 0.1
 
 
@@ -163,7 +166,7 @@ def test_calibration_softens_what_is_too_sure():
     random = np.random.default_rng(0)
     rows = random.standard_normal((1500, 6)).astype(np.float32)
     noisy = (rows[:, 0] + 2 * random.standard_normal(1500) > 0).astype(int)
-    options = {"trees": 60, "depth": 8, "rate": 0.6}
+    options = {"n_estimators": 60, "max_depth": 8, "learning_rate": 0.6}
 
     def surprise(**more):
         model = SubsetXGB(**options, **more).fit(rows[:900], noisy[:900])
@@ -193,7 +196,7 @@ ENDLESS[2, 1] = np.inf
         (X[:0], Y[:0], {}, EmptyTableError, "no rows"),
         ([["a"]], [1], {}, DataError, "a matrix of numbers"),
         (X, Y, {"mode": "per subset"}, UnknownNameError, "did you mean 'per_subset'"),
-        (X, Y, {"trees": 0}, SchemaError, "at least 1"),
+        (X, Y, {"n_estimators": 0}, SettingError, "at least 1"),
     ],
 )
 def test_bad_training_input(rows, classes, options, error, message):

@@ -17,7 +17,7 @@ def trees(table):
 
 @pytest.fixture(scope="session")
 def network(table):
-    return edfa.MaskedMLP(epochs=12, balanced=True).fit(table.train.X, table.train.y)
+    return edfa.MaskedMLP(epochs=12, class_weight="balanced").fit(table.train.X, table.train.y)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ class Lookup(Predictor):
         self.seed = seed
         self.classes = classes
 
-    def _fit(self, matrix, codes):
+    def _fit(self, matrix, codes, progress):
         self.random_ = np.random.default_rng(self.seed).normal(size=(matrix.shape[1], 6, matrix.shape[1], 6, 3))
 
     def _answer(self, mask, known):

@@ -117,7 +117,7 @@ def test_every_value_of_an_interval_works_and_none_could_be_added():
 class AllTogether(Predictor):
     """The second class only where every known feature is at its highest level."""
 
-    def _fit(self, matrix, codes):
+    def _fit(self, matrix, codes, progress):
         self.top_ = matrix.max(axis=0)
 
     def _answer(self, mask, known):
@@ -194,7 +194,7 @@ def test_a_category_of_many_levels(load_real):
     column = table.schema.index(wide.name)
     levels = np.unique(table.train.X[:, column])
     assert len(levels) > 64
-    model = edfa.MaskedMLP(epochs=12, balanced=True, rate=5e-3).fit(table.train.X, table.train.y)
+    model = edfa.MaskedMLP(epochs=12, class_weight="balanced", learning_rate=5e-3).fit(table.train.X, table.train.y)
     people = People(table.test.X[:40], Background.of(table.train, model))
     plans = find_recourse(people, Nearest(table.train), constraints=Constraints(reading="paper"))
     rows = np.repeat(people.X, len(levels), axis=0)
@@ -218,7 +218,7 @@ class Counting(Predictor):
     def __init__(self, inner):
         self.inner = inner
 
-    def _fit(self, matrix, codes):
+    def _fit(self, matrix, codes, progress):
         self.asked_ = []
 
     def _answer(self, mask, known):
