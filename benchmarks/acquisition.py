@@ -95,10 +95,10 @@ def measure_cube() -> list[list[Any]]:
     rows = []
     for sampler in ("knn", "bins"):
         start = time.perf_counter()
-        found = edfa.acquire(data.test, Greedy(sampler=sampler), model, 10, explain=False)
+        run = edfa.acquire(data.test, Greedy(sampler=sampler), model, 10, explain=False)
         seconds = time.perf_counter() - start
-        told = [(found.decision[found.at(k)] == data.test.y).mean() for k in EXACT]
-        rows.append([sampler, *(f"{t:.3f}" for t in told), f"{seconds / len(found) * 1e3:.1f}"])
+        accuracy = [(run.decision[run.at(k)] == data.test.y).mean() for k in EXACT]
+        rows.append([sampler, *(f"{share:.3f}" for share in accuracy), f"{seconds / len(run) * 1e3:.1f}"])
     return [*rows, ["exact", *(f"{v:.3f}" for v in EXACT.values()), ""]]
 
 

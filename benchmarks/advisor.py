@@ -21,11 +21,11 @@ from edfa.advice.batch_file import advise_file
 STEP, FILE = 8.0, 50.0
 PEOPLE = 10_000
 PARTS = (
-    lambda held, told: held.answer(told),
-    lambda held, told: held.decision,
-    lambda held, told: held.partition,
-    lambda held, told: held.question,
-    lambda held, told: held.plans(),
+    lambda interview, facts: interview.answer(facts),
+    lambda interview, facts: interview.decision,
+    lambda interview, facts: interview.partition,
+    lambda interview, facts: interview.question,
+    lambda interview, facts: interview.plans(),
 )
 clock = time.process_time
 
@@ -50,31 +50,31 @@ def part_way(advisor: Any, rows: Any, frame: pd.DataFrame) -> pd.DataFrame:
 
 def steps(advisor: Any, people: list[dict[str, Any]]) -> Any:
     """Of every answer: the whole step, the bare call on the same row, and the step's parts."""
-    found, model = [], advisor.fitted.model
+    taken, model = [], advisor.fitted.model
     for person in people:
-        held = advisor.interview({name: person[name] for name in advisor.schema.start})
-        while (asked := held.question) is not None:
-            told, times = {asked.feature: person[asked.feature]}, [clock()]
+        interview = advisor.interview({name: person[name] for name in advisor.schema.start})
+        while (asked := interview.question) is not None:
+            facts, times = {asked.feature: person[asked.feature]}, [clock()]
             for part in PARTS:
-                part(held, told)
+                part(interview, facts)
                 times.append(clock())
-            row = held.look.X.copy()
+            row = interview.assessment.X.copy()
             start = clock()
             model.predict_proba(row)
-            found.append([times[-1] - times[0], clock() - start, *np.diff(times), held.decision.refused])
-    return np.array(found)
+            taken.append([times[-1] - times[0], clock() - start, *np.diff(times), interview.decision.refused])
+    return np.array(taken)
 
 
 def measure_steps(name: str, advisor: Any, data: Any) -> list[Any]:
     frame = data.encoder.decode(data.test.X[:100])
     people = [{k: None if v != v else v for k, v in p.items()} for p in frame.to_dict("records")]
     steps(advisor, people)  # every set of known features has been met
-    found = np.concatenate([steps(advisor, people) for _ in range(3)])
-    step, bare, *parts = np.median(found[:, :-1], axis=0)
+    taken = np.concatenate([steps(advisor, people) for _ in range(3)])
+    step, bare, *parts = np.median(taken[:, :-1], axis=0)
     return [
         name,
-        f"{len(found) // 3}",
-        f"{found[:, -1].mean():.0%}",
+        f"{len(taken) // 3}",
+        f"{taken[:, -1].mean():.0%}",
         f"{bare * 1e3:.2f}",
         f"{step * 1e3:.2f}",
         *(f"{part * 1e3:.2f}" for part in parts),
@@ -86,11 +86,11 @@ def one_by_one(advisor: Any, people: list[dict[str, Any]]) -> float:
     """Seconds a person: what a line of advice says, from an interview."""
     start = time.perf_counter()
     for person in people:
-        held = advisor.interview({k: v for k, v in person.items() if v is not None and v == v})
-        question, standing = held.question, held.standing
-        plans = [[(c.feature, c.before, c.after) for c in plan.changes] for plan in held.plans()]
-        reason = held.no_plan.reason if not plans and held.decision.refused else None
-        json.dumps([held.decision.probability, question and question.feature, standing.status, plans, reason])
+        interview = advisor.interview({k: v for k, v in person.items() if v is not None and v == v})
+        question, standing = interview.question, interview.standing
+        plans = [[(c.feature, c.before, c.after) for c in plan.changes] for plan in interview.plans()]
+        reason = interview.no_plan.reason if not plans and interview.decision.refused else None
+        json.dumps([interview.decision.probability, question and question.feature, standing.status, plans, reason])
     return (time.perf_counter() - start) / len(people)
 
 
@@ -121,13 +121,13 @@ def measure_file(name: str, advisor: Any, data: Any, folder: Path) -> tuple[list
     one_by_one(advisor, some), whole(None)
     taken = [(one_by_one(advisor, some), whole(1), whole(None)) for _ in range(5)]
     single, alone, shared = (min(part) for part in zip(*taken, strict=True))
-    told = pd.read_csv(folder / "out.csv")["status"].value_counts()
+    statuses = pd.read_csv(folder / "out.csv")["status"].value_counts()
     row = [
         name,
         f"{len(np.unique(rows, axis=0)):,}",
         f"{single * 1e3:.2f}",
         *(cell for taken in (alone, shared) for cell in (f"{taken:.2f}", f"{single * PEOPLE / taken:.0f}")),
-        ", ".join(f"{word} {count / PEOPLE:.0%}" for word, count in told.items()),
+        ", ".join(f"{word} {count / PEOPLE:.0%}" for word, count in statuses.items()),
     ]
     return row, single * PEOPLE / shared
 
@@ -148,12 +148,12 @@ def measure_memory(advisor: Any, data: Any, folder: Path) -> list[list[Any]]:
 
 
 NEAREST = {"policy": "edfa", "searcher": "nearest", "signal": "uncertainty"}
-LASTING = {"policy": "survival", "searcher": "survival", "signal": "survival"}
+SURVIVAL = {"policy": "survival", "searcher": "survival", "signal": "survival"}
 CASES = (  # set, how it decides, what it uses
     ("german", "balanced", NEAREST),
-    ("german", "balanced", LASTING),
+    ("german", "balanced", SURVIVAL),
     ("adult", None, NEAREST),
-    ("adult", None, LASTING),
+    ("adult", None, SURVIVAL),
 )
 
 
@@ -173,15 +173,15 @@ def main() -> None:
             stepped.append(measure_steps(label, advisor, data))
             row, ratio = measure_file(label, advisor, data, folder)
             filed.append(row)
-            found = misses if chosen is NEAREST else beside
-            found += [f"{label}: a step is {stepped[-1][-1]} bare calls"] if float(stepped[-1][-1]) > STEP else []
-            found += [f"{label}: a file is {ratio:.0f} times one by one"] if ratio < FILE else []
+            notable = misses if chosen is NEAREST else beside
+            notable += [f"{label}: a step is {stepped[-1][-1]} bare calls"] if float(stepped[-1][-1]) > STEP else []
+            notable += [f"{label}: a file is {ratio:.0f} times one by one"] if ratio < FILE else []
             memory = measure_memory(advisor, data, folder) if (name, chosen) == ("adult", NEAREST) else memory
     processors = cpu_count()
     write(
         "advisor",
         "The advisor: what an interview and a file of people cost",
-        "SubsetXGB; policy `edfa` with searcher `nearest` and signal `uncertainty` (the paper's recipe), or policy `surviving` with searcher `lasting` and "
+        "SubsetXGB; policy `edfa` with searcher `nearest` and signal `uncertainty` (the paper's recipe), or policy `survival` with searcher `survival` and "
         "signal `survival` (the default). All in one run.",
         "\n".join(notes),
         "## One interview step\n\nAfter an answer: decision, partition, next question and three plans, all looked at. The bare call is one `predict_proba` of "
@@ -223,7 +223,7 @@ def main() -> None:
         table(["people", "MiB"], memory),
         f"## Bars\n\nSet for the paper's recipe: a step takes at most {STEP:g} bare calls, and a file is {FILE:g} times one by one.",
         "\n".join(f"- missed: {miss}" for miss in misses) or "All met.",
-        "`lasting` asks the model, beyond that, about 32 completions of each person with every plan that may be offered; against the same bars:",
+        "`survival` asks the model, beyond that, about 32 completions of each person with every plan that may be offered; against the same bars:",
         "\n".join(f"- {miss}" for miss in beside) or "All met.",
     )
     if misses:

@@ -89,8 +89,10 @@ def peer(method: str, folder: Path, people: int) -> dict[str, Any]:
         subprocess.run([str(c) for c in command], check=True, env=environment, timeout=DEADLINE)
     except subprocess.TimeoutExpired:
         print(f"{method} on {folder.name}: stopped after {DEADLINE} s")
-    found: dict[str, Any] = json.loads(out.read_text()) if out.is_file() else {"seconds": [], "rows": [], "errors": []}
-    return found
+    results: dict[str, Any] = (
+        json.loads(out.read_text()) if out.is_file() else {"seconds": [], "rows": [], "errors": []}
+    )
+    return results
 
 
 def judge(case: Case, rows: list[list[list[float]]]) -> list[Any]:
@@ -127,11 +129,11 @@ def inside(case: Case, job: Callable[[], Any]) -> float:
     plain = {name: getattr(kind, name) for name in ("predict_known", "decide_tries")}
 
     def timed(name: str) -> Callable[..., Any]:
-        def call(*given: Any) -> Any:
+        def call(*arguments: Any) -> Any:
             start = time.process_time()
-            told = plain[name](*given)
+            answer = plain[name](*arguments)
             taken[0] += time.process_time() - start
-            return told
+            return answer
 
         return call
 
@@ -155,7 +157,7 @@ def search(case: Case, searcher: Any, people: People | None = None) -> Plans:
     )
 
 
-def told(case: Case, plans: Plans) -> list[Any]:
+def quality(case: Case, plans: Plans) -> list[Any]:
     rows = plans.rows()
     return judge(case, [rows[plans.of == i].tolist() for i in range(len(case.people))])
 
@@ -167,11 +169,11 @@ def agreement(case: Case, folder: Path) -> str:
     people = People(case.people.X[:100], Background(schema, case.people.encoder, case.model))
     train, same = replace(case.data.train, schema=schema), {}
     for reward in ("none", "sparsity", "proximity"):
-        found = json.loads((folder / f"nice-{reward}.json").read_text())["rows"]
+        peers = json.loads((folder / f"nice-{reward}.json").read_text())["rows"]
         mine = find_recourse(
             people, NICE(train, reward, donors=len(train), literal=True), desired_class=case.desired_class
         )
-        theirs = np.array([rows[0] if rows else np.full(len(schema), np.nan) for rows in found])
+        theirs = np.array([rows[0] if rows else np.full(len(schema), np.nan) for rows in peers])
         ours = np.full_like(theirs, np.nan)
         ours[mine.of] = mine.rows()
         same[reward] = np.isclose(ours, theirs, atol=1e-4).all(axis=1).mean()
@@ -199,10 +201,8 @@ def unclean(case: Case, name: str, plans: Plans) -> list[str]:
 def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
     folder, count = export(case), len(case.people)
     nearest = Nearest(case.data.train)
-    alone = [
-        People(case.people.X[[i]], *(case.data.schema, case.data.encoder, case.model)) for i in range(min(40, count))
-    ]
-    every = Nearest(case.data.train, dominated=True)
+    alone = [People(case.people.X[[i]], case.people.background) for i in range(min(40, count))]
+    every = Nearest(case.data.train, keep_dominated=True)
     search(case, nearest)
     search(case, every)
     batched = cpu(lambda: search(case, nearest)) / count
@@ -211,8 +211,8 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
     share = inside(case, lambda: search(case, nearest))
     rows, notes, missed = [], [], []
     for method, people in FIELD.items():
-        found = peer(method, folder, min(people, count))
-        taken = float(np.median(found["seconds"])) if found["seconds"] else float("nan")
+        results = peer(method, folder, min(people, count))
+        taken = float(np.median(results["seconds"])) if results["seconds"] else float("nan")
         again = cpu(lambda: search(case, nearest), 3) / count  # in turn with the peer
         batched = min(batched, again)
         farther = min(farther, cpu(lambda: search(case, every), 3) / count)
@@ -221,16 +221,16 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
         rows.append(
             [
                 method,
-                len(found["seconds"]),
+                len(results["seconds"]),
                 f"{taken * 1e3:.2f}",
                 f"{taken / batched:,.0f}",
                 f"{taken / single:,.1f}",
-                *judge(case, found["rows"]),
+                *judge(case, results["rows"]),
             ]
         )
-        if errors := [e for e in found["errors"] if e]:
+        if errors := [e for e in results["errors"] if e]:
             notes.append(
-                f"{method}: {len(errors)} of {len(found['errors'])} people ended in an error, the first: {errors[0][:120]}"
+                f"{method}: {len(errors)} of {len(results['errors'])} people ended in an error, the first: {errors[0][:120]}"
             )
         missed += below(case, method, taken, (batched, farther, single))
     if not share >= 0.5:
@@ -244,7 +244,7 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
             f"{batched * 1e3:.2f}",
             "1",
             f"{batched / single:,.2f}",
-            *told(case, search(case, nearest)),
+            *quality(case, search(case, nearest)),
         ]
     ]
     mine += [
@@ -257,7 +257,7 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
             f"{farther * 1e3:.2f}",
             f"{farther / batched:,.1f}",
             f"{farther / single:,.2f}",
-            *told(case, search(case, every)),
+            *quality(case, search(case, every)),
         ]
     ]
     missed += [line for s in (nearest, every) for line in unclean(case, "Nearest", search(case, s))]
@@ -274,7 +274,14 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
         plans = search(case, searcher)
         taken = cpu(lambda s=searcher: search(case, s), 2) / count
         mine.append(
-            [name, count, f"{taken * 1e3:.2f}", f"{taken / batched:,.1f}", f"{taken / single:,.2f}", *told(case, plans)]
+            [
+                name,
+                count,
+                f"{taken * 1e3:.2f}",
+                f"{taken / batched:,.1f}",
+                f"{taken / single:,.2f}",
+                *quality(case, plans),
+            ]
         )
         missed += unclean(case, name, plans)
     notes.append(f"{share:.0%} of Nearest's batched time is in the model call.")
@@ -302,8 +309,8 @@ def main() -> None:
             "changes",
         ]
         trees = case.model.booster(np.ones(len(case.data.schema), dtype=bool)).num_boosted_rounds()
-        told_ = f"{len(case.data.train):,} training people, {len(case.people)} refused, {len(case.allowed)} of {len(case.data.schema)} features may change, XGBoost of {trees} trees of depth 4."
-        parts += [f"## {name}", told_, table(head, rows), "\n".join(f"- {note}" for note in notes)]
+        summary = f"{len(case.data.train):,} training people, {len(case.people)} refused, {len(case.allowed)} of {len(case.data.schema)} features may change, XGBoost of {trees} trees of depth 4."
+        parts += [f"## {name}", summary, table(head, rows), "\n".join(f"- {note}" for note in notes)]
         missed += some
     write(
         "recourse",
@@ -312,7 +319,7 @@ def main() -> None:
         "some runs, in turn with the peers). dice-ml 0.12 with 4 counterfactuals, NICEx 0.2.3; `forbidden` is the share of "
         "plans that change a feature which may not change: NICEx has no such option. All find plans for refused people, "
         "all features known. Nearest leaves out a minimal plan that moves the same features in the same directions as "
-        "another, and none of them less; `dominated=True` keeps those that a neighbour has.",
+        "another, and none of them less; `keep_dominated=True` keeps those that a neighbour has.",
         *parts,
         "## Bars",
         "\n".join(f"- missed: {m}" for m in missed)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from edfa.acquisition.base import Background, Policy, State, choose
+from edfa.acquisition.base import Policy, choose
 from edfa.acquisition.edfa import EDFA
 from edfa.acquisition.fixed import Fixed
 from edfa.acquisition.greedy import Greedy
@@ -27,7 +27,7 @@ from edfa.blanket.units import Blanket
 from edfa.certification import RecourseCertifier, replay
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.predictors.aligned import align
+from edfa.people import Background, People
 from edfa.predictors.base import Predictor
 from edfa.recourse import Constraints, Nearest, Plans, SurvivalSearch, find_recourse, survive
 
@@ -82,14 +82,12 @@ def population(policy: Policy, blanket: Blanket, table: Table, model: Predictor,
     rows = train.X[np.random.default_rng(seed).permutation(len(train))[:LEARNERS]]
     inside = np.array([f.name in blanket for f in schema])
     known, order = np.array([f.start for f in schema]), []
-    background = Background(schema, align(model, np.flatnonzero(inside).tolist()), train.X)
-    costs = np.tile(schema.costs, (len(rows), 1))
+    background = Background.of(train, model, blanket, aligned=True)
     while (inside & ~known).any():
-        open_ = np.tile(inside & ~known, (len(rows), 1))
-        facts = np.where(known, rows, np.float32(np.nan))
-        scores = policy.score(State(background, facts, open_, costs, np.arange(len(rows)), seed))
-        mean = np.where(inside & ~known, scores.mean(axis=0), np.nan)[None]
-        best = int(choose(mean, costs[:1], policy.per_cost)[0])
+        askable = np.tile(inside & ~known, (len(rows), 1))
+        people = People(np.where(known, rows, np.float32(np.nan)), background, seed=seed, askable=askable)
+        mean = np.where(inside & ~known, policy.score(people).mean(axis=0), np.nan)[None]
+        best = int(choose(mean, people.costs[:1], policy.per_cost)[0])
         order.append(schema.names[best])
         known = known | (np.arange(len(known)) == best)
     return tuple(order)
@@ -102,7 +100,7 @@ class Inside(Fixed):
 
     def __init__(self, order: tuple[str, ...], blanket: Blanket) -> None:
         super().__init__(order)
-        object.__setattr__(self, "blanket", blanket)
+        self.blanket = blanket
 
 
 def orders(name: str, blanket: Blanket, table: Table, model: Predictor, seed: int) -> Policy:
@@ -111,9 +109,11 @@ def orders(name: str, blanket: Blanket, table: Table, model: Predictor, seed: in
     if name == "paper":
         return EDFA(blanket)
     if name == "personal":
-        return SurvivalPolicy(blanket, SurvivalSearch(table.train, completions=16, plans=16), PAPER, personal=True)
+        searcher = SurvivalSearch(n_completions=16, n_candidates=16)
+        return SurvivalPolicy(blanket, searcher, PAPER, personal=True).fit(table.train, model)
     if name == "surviving":
-        return SurvivalPolicy(blanket, SurvivalSearch(table.train), PAPER, people=LEARNERS, seed=seed).fit(model)
+        policy = SurvivalPolicy(blanket, SurvivalSearch(), PAPER, n_people=LEARNERS, seed=seed)
+        return policy.fit(table.train, model)
     policy = Greedy(blanket) if name == "greedy" else DIME(seed=seed, device="cpu").fit(table.train)
     return Inside(population(policy, blanket, table, model, seed), blanket)
 
@@ -133,7 +133,7 @@ def play(name: str, kind: str, seed: int, order: str) -> str:
     blanket, model = discover(table.train), train_model(kind, table, seed)
     (cal, _), (test, truth) = some(table.calibration, seed), some(table.test, seed)
     asked = [name for name in blanket.features if not table.schema[name].start]
-    told: dict[str, Any] = {"blanket": blanket.features, "cells": [], "curves": {}}
+    results: dict[str, Any] = {"blanket": blanket.features, "cells": [], "curves": {}}
     if order != "personal" or len(asked) <= FEW:
         policy = orders(order, blanket, table, model, seed)
         run = acquire(np.concatenate([cal, test]), policy, model, "inf", seed, reference=table.train, explain=False)
@@ -141,37 +141,37 @@ def play(name: str, kind: str, seed: int, order: str) -> str:
             plans = find_recourse(run, searcher, constraints=PAPER)
             plans = survive(plans, table.train) if way == "nearest" else plans
             for signal in ("uncertainty", "survival"):
-                found = certify(plans, signal, len(cal), truth)
-                told["cells"] += [{"order": order, "plans": way, "signal": signal} | cell for cell in found]
-            told["curves"][way] = curve(plans)
-        told["reliability"] = reliable(plans, run.last)
-    told |= {"calibration": len(cal), "test": len(test), "cpu": time.process_time() - start}
-    target.write_text(json.dumps(told), encoding="utf-8")
-    return f"{target.name}: {told['cpu']:.0f} s"
+                cells = certify(plans, signal, len(cal), truth)
+                results["cells"] += [{"order": order, "plans": way, "signal": signal} | cell for cell in cells]
+            results["curves"][way] = curve(plans)
+        results["reliability"] = reliable(plans, run.last)
+    results |= {"calibration": len(cal), "test": len(test), "cpu": time.process_time() - start}
+    target.write_text(json.dumps(results), encoding="utf-8")
+    return f"{target.name}: {results['cpu']:.0f} s"
 
 
 def certify(plans: Plans, signal: str, calibration: int, truth: np.ndarray) -> list[dict[str, Any]]:
     """Certified on the first people, measured on the rest: at the step where each of them may act."""
-    records, found = replay(plans, signal=signal), []
+    records, cells = replay(plans, signal=signal), []
     fit, held = (records.take(part) for part in (records.person < calibration, records.person >= calibration))
     rows = np.flatnonzero(records.person >= calibration)
     for alpha in ALPHAS:
         certifier = RecourseCertifier(alpha, DELTA, bound="hb").calibrate(fit)
-        told = certifier.evaluate(held)
+        result = certifier.evaluate(held)
         stops = certifier.stop(held).frame().query("step >= 0")  # who never has a plan never stops
-        place = {key: row for row, key in enumerate(zip(held.person.tolist(), held.step.tolist(), strict=True))}
-        at = rows[[place[p, s] for p, s in zip(stops["person"], stops["step"], strict=True)]]
+        position = {key: row for row, key in enumerate(zip(held.person.tolist(), held.step.tolist(), strict=True))}
+        at = rows[[position[p, s] for p, s in zip(stops["person"], stops["step"], strict=True)]]
         ends = rows[np.append(held.person[1:] != held.person[:-1], True)]
         who = stops["person"].to_numpy() - calibration
         first = plans.first[at][plans.legal[at]]
         certified = certifier.certificate_.status == "certified"
-        found.append(
+        cells.append(
             {
                 "alpha": alpha,
                 "certified": certified,
-                "cost": float(told.cost) if told and certified else float(records.spent[ends].mean()),
-                "risk": float(told.risk) if told and certified else 0.0,
-                "n": int(told.n) if told else 0,
+                "cost": float(result.cost) if result and certified else float(records.spent[ends].mean()),
+                "risk": float(result.risk) if result and certified else 0.0,
+                "n": int(result.n) if result else 0,
                 "early": float((records.spent[at] < records.spent[ends[who]]).mean()) if certified else 0.0,
                 "right": float((plans.decision[at] == truth[who]).mean()),
                 "right_end": float((plans.decision[ends] == truth).mean()),
@@ -179,29 +179,29 @@ def certify(plans: Plans, signal: str, calibration: int, truth: np.ndarray) -> l
                 "l2": float(plans.l2[first].mean()) if len(first) else float("nan"),
             }
         )
-    return found
+    return cells
 
 
 def curve(plans: Plans) -> list[list[float]]:
     """By step: what was spent, the share of people with a plan, the share of these plans that are lost."""
-    records, found = replay(plans), []
+    records, points = replay(plans), []
     for step in range(int(records.step.max()) + 1):
         at = records.step == step
         lost = records.loss[at & records.legal]
-        found.append(
+        points.append(
             [float(records.spent[at].mean()), len(lost) / at.sum(), float(np.nansum(lost)) / max(1, len(lost))]
         )
-    return found
+    return points
 
 
 def reliable(plans: Plans, last: np.ndarray) -> list[list[float]]:
     """By tenths of the estimate, before the last step: how many, the sum of the estimates, how many did survive."""
-    loss, kept = replay(plans).loss, plans.legal.copy()
-    kept[last] = False
-    told = plans.survival[plans.first[kept]]
-    tenth = np.minimum((told * 10).astype(int), 9)
+    loss, early = replay(plans).loss, plans.legal.copy()
+    early[last] = False
+    survival = plans.survival[plans.first[early]]
+    tenth = np.minimum((survival * 10).astype(int), 9)
     return [
-        [int((tenth == t).sum()), float(told[tenth == t].sum()), float((1 - loss[kept])[tenth == t].sum())]
+        [int((tenth == t).sum()), float(survival[tenth == t].sum()), float((1 - loss[early])[tenth == t].sum())]
         for t in range(10)
     ]
 

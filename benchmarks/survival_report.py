@@ -12,12 +12,11 @@ from survival import ALPHAS, MODELS, ORDERS, PAPER, PEOPLE, SEEDS, SETS, read, t
 
 from edfa.acquisition.survival import SurvivalPolicy
 from edfa.blanket.discovery import discover
+from edfa.explanation.necessity import sweep
 from edfa.people import Background, People
-from edfa.predictors.aligned import align
 from edfa.recourse import SurvivalSearch
 from edfa.recourse._search.ranking import lengths
-from edfa.recourse.find import sweep
-from edfa.recourse.searcher import Task
+from edfa.recourse.searcher import SearchProblem
 
 COMBINATIONS = [
     (order, plans, signal)
@@ -40,33 +39,35 @@ def load(folder: Path) -> dict[Case, dict[str, Any]]:
 
 
 def cells(
-    found: dict[Case, Any], name: str, kind: str, way: tuple[str, str, str], alpha: float
+    results: dict[Case, Any], name: str, kind: str, way: tuple[str, str, str], alpha: float
 ) -> list[dict[str, Any]]:
     """One way of one set and model at one alpha, a cell a seed."""
-    told = [found[case]["cells"] for case in found if case[:2] == (name, kind) and case[3] == way[0]]
-    return [c for part in told for c in part if (c["plans"], c["signal"], c["alpha"]) == (*way[1:], alpha)]
+    parts = [results[case]["cells"] for case in results if case[:2] == (name, kind) and case[3] == way[0]]
+    return [c for part in parts for c in part if (c["plans"], c["signal"], c["alpha"]) == (*way[1:], alpha)]
 
 
-def mean(found: list[dict[str, Any]], key: str) -> float:
-    told = [c[key] for c in found if c[key] is not None and not np.isnan(c[key])]
-    return float(np.mean(told)) if told else float("nan")
+def mean(some: list[dict[str, Any]], key: str) -> float:
+    values = [c[key] for c in some if c[key] is not None and not np.isnan(c[key])]
+    return float(np.mean(values)) if values else float("nan")
 
 
-def cost(found: list[dict[str, Any]]) -> str:
+def cost(some: list[dict[str, Any]]) -> str:
     """The mean cost; how many seeds have no certificate."""
-    if not found:
+    if not some:
         return "none"
-    missing = sum(not c["certified"] for c in found)
-    return f"{mean(found, 'cost'):.1f}" + (f" ({missing} of {len(found)} not certified)" if missing else "")
+    missing = sum(not c["certified"] for c in some)
+    return f"{mean(some, 'cost'):.1f}" + (f" ({missing} of {len(some)} not certified)" if missing else "")
 
 
-def costs(found: dict[Case, Any], kind: str) -> tuple[str, list[str], int]:
+def costs(results: dict[Case, Any], kind: str) -> tuple[str, list[str], int]:
     rows, misses, halved = [], [], 0
     for name in SETS:
-        ends = [c["curves"]["nearest"][-1][0] for case, c in found.items() if case[:2] == (name, kind) and c["curves"]]
-        told = [[cost(cells(found, name, kind, way, alpha)) for alpha in ALPHAS] for way in COMBINATIONS + OTHERS]
-        rows.append([name, f"{np.mean(ends):.1f}", *(" · ".join(pair) for pair in told)])
-        recipe, ours = (mean(cells(found, name, kind, way, 0.2), "cost") for way in (RECIPE, OURS))
+        ends = [
+            c["curves"]["nearest"][-1][0] for case, c in results.items() if case[:2] == (name, kind) and c["curves"]
+        ]
+        shown = [[cost(cells(results, name, kind, way, alpha)) for alpha in ALPHAS] for way in COMBINATIONS + OTHERS]
+        rows.append([name, f"{np.mean(ends):.1f}", *(" · ".join(pair) for pair in shown)])
+        recipe, ours = (mean(cells(results, name, kind, way, 0.2), "cost") for way in (RECIPE, OURS))
         halved += ours <= recipe / 2
         if ours > recipe / 2:
             misses.append(f"- {NAMES[kind]}, {name}: {ours:.2f}, more than half of {recipe:.2f}")
@@ -74,15 +75,15 @@ def costs(found: dict[Case, Any], kind: str) -> tuple[str, list[str], int]:
     return table(head, rows), misses, halved
 
 
-def details(found: dict[Case, Any], kind: str) -> tuple[str, list[str]]:
+def details(results: dict[Case, Any], kind: str) -> tuple[str, list[str]]:
     """What every way does to people on the test part, at each alpha."""
     rows, misses = [], []
     for name, way in product(SETS, COMBINATIONS + OTHERS):
-        told = [cells(found, name, kind, way, alpha) for alpha in ALPHAS]
-        if not any(told):
+        by_alpha = [cells(results, name, kind, way, alpha) for alpha in ALPHAS]
+        if not any(by_alpha):
             continue
-        rows.append([name, ", ".join(way), *(" · ".join(part) for part in zip(*map(_told, told), strict=True))])
-        for alpha, part in zip(ALPHAS, told, strict=True):
+        rows.append([name, ", ".join(way), *(" · ".join(part) for part in zip(*map(_columns, by_alpha), strict=True))])
+        for alpha, part in zip(ALPHAS, by_alpha, strict=True):
             # Bound and noise: a certificate fails with 5 %, and a test share is off by its standard error.
             loud = [c for c in part if c["risk"] > alpha + 3 * np.sqrt(alpha * (1 - alpha) / max(1, c["n"]))]
             misses += [f"{NAMES[kind]}, {name}, {way}: a test risk of {c['risk']:.3f} at {alpha}" for c in loud]
@@ -101,23 +102,23 @@ def details(found: dict[Case, Any], kind: str) -> tuple[str, list[str]]:
     return table(head, rows), misses
 
 
-def _told(found: list[dict[str, Any]]) -> list[str]:
-    risks = [c["risk"] for c in found if c["certified"]]
+def _columns(some: list[dict[str, Any]]) -> list[str]:
+    risks = [c["risk"] for c in some if c["certified"]]
     risk = [f"{np.mean(risks):.3f}", f"{max(risks):.3f}"] if risks else ["none", "none"]
-    size = [f"{mean(found, 'changes'):.2f}", f"{mean(found, 'l2'):.2f}"]
-    right = [f"{mean(found, 'right'):.3f}", f"{mean(found, 'right_end'):.3f}"]
-    return [f"{mean(found, 'cost'):.1f}", f"{mean(found, 'early'):.0%}", *risk, *size, *right]
+    size = [f"{mean(some, 'changes'):.2f}", f"{mean(some, 'l2'):.2f}"]
+    right = [f"{mean(some, 'right'):.3f}", f"{mean(some, 'right_end'):.3f}"]
+    return [f"{mean(some, 'cost'):.1f}", f"{mean(some, 'early'):.0%}", *risk, *size, *right]
 
 
-def reliability(found: dict[Case, Any]) -> tuple[str, list[str]]:
+def reliability(results: dict[Case, Any]) -> tuple[str, list[str]]:
     """Estimated against observed survival of first plans before the last step, by tenths, all seeds together."""
     rows, misses = [], []
     for name in SETS:
         for kind in MODELS:
-            told = [
-                c["reliability"] for case, c in found.items() if case[:2] == (name, kind) and case[3] == "surviving"
+            parts = [
+                c["reliability"] for case, c in results.items() if case[:2] == (name, kind) and case[3] == "surviving"
             ]
-            tenths = np.sum([t for t in told if t], axis=0) if any(told) else np.zeros((10, 3))
+            tenths = np.sum([part for part in parts if part], axis=0) if any(parts) else np.zeros((10, 3))
             count = tenths[:, 0].sum()
             if not count:
                 rows.append([name, NAMES[kind], "no plan before the last step", *[""] * 10])
@@ -130,14 +131,14 @@ def reliability(found: dict[Case, Any]) -> tuple[str, list[str]]:
     return table(["set", "model", "ECE", *(f"{t / 10:.1f}+" for t in range(10))], rows), misses
 
 
-def curves(found: dict[Case, Any]) -> str:
+def curves(results: dict[Case, Any]) -> str:
     """What share of first plans is lost, by what was spent: the paper's recipe, and ours (XGBoost, first seed)."""
     rows = []
     for name in SETS:
         for label, order, way in (("paper", "paper", "nearest"), ("full", "surviving", "lasting")):
-            told = found[name, "xgb", SEEDS[0], order]["curves"][way]
+            points = results[name, "xgb", SEEDS[0], order]["curves"][way]
             rows.append(
-                [name, label, ", ".join(f"{s:.0f}: {lost:.0%}" if has else f"{s:.0f}: none" for s, has, lost in told)]
+                [name, label, ", ".join(f"{s:.0f}: {lost:.0%}" if has else f"{s:.0f}: none" for s, has, lost in points)]
             )
     return table(["set", "recipe", "spent: share of plans lost (none: nobody has a plan)"], rows)
 
@@ -147,42 +148,45 @@ def speed() -> tuple[str, list[str]]:
     data = read("adult", 0)
     blanket = discover(data.train)
     inside = np.array([f.name in blanket for f in data.schema])
-    model = align(train_model("xgb", data, 0), np.flatnonzero(inside).tolist())
     known = inside & (np.cumsum(inside) <= inside.sum() - 2)
     everybody = np.where(known, data.test.X, np.float32(np.nan))
-    places = np.unique(everybody[:, known], axis=0, return_index=True)[1]
-    rows = everybody[np.sort(places)[:STATES]]
-    people, searcher = People(rows, Background.of(data.reference, model, blanket)), SurvivalSearch(data.train)
-    rules = searcher.rules(PAPER, people)
-    task = Task(sweep(people.X, model, searcher.support, rules.free).groups[0], rules, model, None)
-    plans = searcher.search(task)
-    size = lengths(task.rules, task.mask, task.facts[plans.case], plans.to)
+    first = np.unique(everybody[:, known], axis=0, return_index=True)[1]
+    rows = everybody[np.sort(first)[:STATES]]
+    background = Background.of(data.train, train_model("xgb", data, 0), blanket, aligned=True)
+    people, model, searcher = People(rows, background), background.predictor, SurvivalSearch().fit(data.train)
+    actions = searcher.action_set(PAPER, people)
+    group = sweep(people.X, model, searcher.support_, actions.free).groups[0]
+    problem = SearchProblem(group, actions, background, None)
+    plans = searcher.search(problem)
+    size = lengths(actions, problem.mask, problem.facts[plans.case], plans.to)
     keys = (size.l2, size.l0, np.round(size.effort, 9))
     asked: list[Any] = []
     answer = model.predict_known
     model.predict_known = lambda mask, some: asked.append((mask, some)) or answer(mask, some)
-    searcher.survival(task, plans, keys)
+    searcher.survival(problem, plans, keys)
     del model.predict_known
     ranking, bare = best(
-        lambda: searcher.survival(task, plans, keys), lambda: [answer(*call) for call in asked], clock=time.process_time
+        lambda: searcher.survival(problem, plans, keys),
+        lambda: [answer(*call) for call in asked],
+        clock=time.process_time,
     )
     start = time.process_time()
-    SurvivalPolicy(blanket, SurvivalSearch(data.train), PAPER).fit(train_model("xgb", data, 0))
+    SurvivalPolicy(blanket, SurvivalSearch(), PAPER).fit(data.train, train_model("xgb", data, 0))
     order, count = time.process_time() - start, sum(len(some) for _, some in asked)
-    told = (
-        f"Ranking {len(plans):,} plans of {len(task)} people on adult asks about {count:,} rows and takes "
+    text = (
+        f"Ranking {len(plans):,} plans of {len(problem)} people on adult asks about {count:,} rows and takes "
         f"{ranking / bare:.2f} times the bare calls (bar 3). The population's order on adult, with the models of all "
         f"subsets it visits, takes {order:.0f} s on one core (bar 60)."
     )
     misses = [f"ranking takes {ranking / bare:.2f} times the bare calls"] if ranking > 3 * bare else []
-    return told, misses + ([f"the order takes {order:.0f} s"] if order > 60 else [])
+    return text, misses + ([f"the order takes {order:.0f} s"] if order > 60 else [])
 
 
 def report(folder: Path) -> None:
-    found = load(folder)
-    by_model = {kind: costs(found, kind) for kind in MODELS}
-    more = {kind: details(found, kind) for kind in MODELS}
-    reliable, unsure = reliability(found)
+    results = load(folder)
+    by_model = {kind: costs(results, kind) for kind in MODELS}
+    more = {kind: details(results, kind) for kind in MODELS}
+    reliable, unsure = reliability(results)
     pace, slow = speed()
     wins = [
         f"- {NAMES[kind]}: at most half of the recipe's cost on {by_model[kind][2]} of {len(SETS)} sets (target 5)"
@@ -195,7 +199,7 @@ def report(folder: Path) -> None:
         f"Up to {PEOPLE} calibration and {PEOPLE} test people a seed (german 200), seeds {SEEDS}, sets capped at 40,000 "
         "rows; blankets by HITON-MB, models aligned with them; the paper's reading of recourse (any flip, everybody); "
         "HB bound on every threshold, delta = 0.05; GMSC is decided at its base rate. The paper's order is EDFA's, for "
-        "each person; *personal* is Surviving for each person (MaskedMLP, up to 8 open features); the others are one "
+        "each person; *personal* is SurvivalPolicy for each person (MaskedMLP, up to 8 open features); the others are one "
         "order for everybody. *lasting* are survival-ranked plans. The cases were computed on another machine, with "
         "XGBoost 3.4.1; 3.2.0 gives other trees, and with them HELOC's first seed costs 0.69 instead of 0.87."
     ]
@@ -212,7 +216,7 @@ def report(folder: Path) -> None:
         "## Is the estimate honest?\n\nOf each tenth of the estimated survival: mean estimate → share that survived.",
         reliable,
         "## Where plans are lost\n\nXGBoost, first seed.",
-        curves(found),
+        curves(results),
         f"## Speed\n\n{pace}",
         "## Bars\n\nAt alpha = 0.2 the full method costs\n\n" + "\n".join(wins),
         "and not so where a blanket of two or three facts leaves little to spare, or half of the facts are needed for any "

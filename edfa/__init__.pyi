@@ -17,7 +17,7 @@ from .blanket.discovery import discover as discover
 from .blanket.units import Blanket as Blanket
 from .certification.rcps import certify as certify
 from .data.catalog import load as load
-from .data.feature import Feature as Feature
+from .data.schema import Feature as Feature
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
 from .people import Background as Background

@@ -97,11 +97,8 @@ def _settings(part: Any) -> dict[str, Any]:
 
 def _described(part: Any) -> Any:
     """What an object says of itself."""
-    if hasattr(part, "get_params"):
-        state = part.learnt_state() if hasattr(part, "learnt_state") else {}
-        return {"settings": _settings(part), "learnt": state}
-    if hasattr(part, "learnt_state"):
-        return part.learnt_state()
+    if hasattr(part, "get_params") and hasattr(part, "learnt_state"):
+        return {"settings": _settings(part), "learnt": part.learnt_state()}
     if hasattr(part, "to_json"):
         return part.to_json()
     raise SettingError(

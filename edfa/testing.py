@@ -31,8 +31,8 @@ __all__ = ["check_policy", "check_predictor", "check_searcher", "check_settings"
 def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> None:  # noqa: N803
     """Whether ``make()`` is a predictor: an unfitted model that answers from any subset.
 
-    Checked on ``X`` (no NaN) and ``y``: chances add up; nothing known gives the prior; an unknown cell cannot leak;
-    a batch equals one person at a time, whatever its classes; the same seed gives the same bits; permuted columns
+    Checked on ``X`` (no NaN) and ``y``: probabilities add up; nothing known gives the prior; an unknown cell cannot
+    leak; a batch equals one person at a time, whatever its classes; the same seed gives the same bits; permuted columns
     follow; a constant column says nothing; a shorter way to decide decides the same; settings are kept as scikit-learn
     has it, and a fingerprint tells fits apart; saved and loaded are equal to the bit.
     """
@@ -43,29 +43,36 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
     hidden = ~masks[random.integers(0, len(masks), len(rows))]
     partial = np.where(hidden, np.float32(np.nan), rows)
     model = make().fit(matrix, classes)
-    told = model.predict_proba(partial)
-    _say(told.shape == (len(rows), len(model.classes_)), "predict_proba gives one chance a class")
-    _say(np.isfinite(told).all() and (told >= 0).all(), "chances are finite and not negative")
-    _say(np.allclose(told.sum(axis=1), 1), "chances add up to one")
+    probabilities = model.predict_proba(partial)
+    _require(probabilities.shape == (len(rows), len(model.classes_)), "predict_proba gives one probability a class")
+    _require(
+        np.isfinite(probabilities).all() and (probabilities >= 0).all(), "probabilities are finite and not negative"
+    )
+    _require(np.allclose(probabilities.sum(axis=1), 1), "probabilities add up to one")
     _check_prior(model, matrix, classes)
     one_by_one = np.concatenate([model.predict_proba(row[None]) for row in partial])
-    _say(np.allclose(told, one_by_one, atol=1e-6), "a batch gives what one person at a time gives")
-    _say(np.array_equal(told, make().fit(matrix, classes).predict_proba(partial)), "the same seed gives the same bits")
-    _check_poison(model, rows, hidden, told)
+    _require(np.allclose(probabilities, one_by_one, atol=1e-6), "a batch gives what one person at a time gives")
+    _require(
+        np.array_equal(probabilities, make().fit(matrix, classes).predict_proba(partial)),
+        "the same seed gives the same bits",
+    )
+    _check_poison(model, rows, hidden, probabilities)
     of_one_class = model.predict_proba(matrix[classes == classes[0]][:5])
-    _say(of_one_class.shape[1] == len(model.classes_), "people of one class alone are answered for every class")
-    _check_permutation(make, matrix, classes, partial, told)
+    _require(of_one_class.shape[1] == len(model.classes_), "people of one class alone are answered for every class")
+    _check_permutation(make, matrix, classes, partial, probabilities)
     _check_constant(make, matrix, classes)
     _check_tries(model, rows, masks[0])
     check_settings(make())
-    _say(digest(model) == digest(make().fit(matrix, classes)), "the same fit has the same fingerprint")
+    _require(digest(model) == digest(make().fit(matrix, classes)), "the same fit has the same fingerprint")
     half = np.arange(len(matrix)) % 2 == 0
-    _say(digest(model) != digest(make().fit(matrix[half], classes[half])), "another fit has another fingerprint")
+    _require(digest(model) != digest(make().fit(matrix[half], classes[half])), "another fit has another fingerprint")
     if hasattr(model, "to_folder"):
         with TemporaryDirectory() as folder:
             model.to_folder(Path(folder) / "model")
             again = type(model).from_folder(Path(folder) / "model")
-            _say(np.array_equal(told, again.predict_proba(partial)), "saved and loaded are equal to the bit")
+            _require(
+                np.array_equal(probabilities, again.predict_proba(partial)), "saved and loaded are equal to the bit"
+            )
 
 
 def check_settings(part: Any) -> None:
@@ -80,12 +87,12 @@ def check_settings(part: Any) -> None:
         raise AssertionError(f"broken: every setting is stored under its own name ({error})") from None
     copy = clone(part)
     theirs = copy.get_params(deep=False)
-    _say(list(settings) == list(theirs), "a clone has the same settings")
+    _require(list(settings) == list(theirs), "a clone has the same settings")
     for name, value in settings.items():
-        _say(_same_setting(value, theirs[name]), f"a clone has the same {name}")
+        _require(_same_setting(value, theirs[name]), f"a clone has the same {name}")
     learnt = [name for name in vars(copy) if name.endswith("_") and not name.startswith("_") and vars(copy)[name]]
-    _say(not learnt, f"a clone has learnt nothing, not even {learnt[:1]}")
-    _say(type(part).__name__ in repr(part) and len(repr(part)) < 2000, "a part prints its name and settings")
+    _require(not learnt, f"a clone has learnt nothing, not even {learnt[:1]}")
+    _require(type(part).__name__ in repr(part) and len(repr(part)) < 2000, "a part prints its name and settings")
 
 
 def _same_setting(one: Any, other: Any) -> bool:
@@ -94,7 +101,7 @@ def _same_setting(one: Any, other: Any) -> bool:
     return bool(digest(one) == digest(other))
 
 
-def _say(holds: Any, law: str) -> None:
+def _require(holds: Any, law: str) -> None:
     if not holds:
         raise AssertionError(f"broken: {law}")
 
@@ -102,29 +109,34 @@ def _say(holds: Any, law: str) -> None:
 def _check_prior(model: Any, matrix: Float32Array, classes: AnyArray) -> None:
     nothing = np.full((3, matrix.shape[1]), np.nan, dtype=np.float32)
     prior = np.array([(classes == c).mean() for c in model.classes_])
-    _say(np.allclose(model.predict_proba(nothing), prior, atol=1e-6), "nothing known gives the prior")
+    _require(np.allclose(model.predict_proba(nothing), prior, atol=1e-6), "nothing known gives the prior")
 
 
-def _check_poison(model: Any, rows: Float32Array, hidden: BoolArray, told: Float64Array) -> None:
+def _check_poison(model: Any, rows: Float32Array, hidden: BoolArray, probabilities: Float64Array) -> None:
     """Neither the bits of a NaN nor what stands in other people's rows may show."""
     unknown = np.where(hidden, np.float32(np.nan), rows)
     crowd = np.concatenate([unknown, rows[::-1] * np.float32(1e6)])
-    _say(np.allclose(model.predict_proba(crowd)[: len(rows)], told, atol=1e-6), "other rows of a batch do not matter")
+    _require(
+        np.allclose(model.predict_proba(crowd)[: len(rows)], probabilities, atol=1e-6),
+        "other rows of a batch do not matter",
+    )
     bits = unknown.view(np.uint32).copy()
     bits[hidden] = 0x7FC00000 | np.arange(1, hidden.sum() + 1, dtype=np.uint32)
-    _say(np.array_equal(model.predict_proba(bits.view(np.float32)), told), "an unknown cell cannot leak")
+    _require(np.array_equal(model.predict_proba(bits.view(np.float32)), probabilities), "an unknown cell cannot leak")
 
 
 def _check_tries(model: Any, rows: Any, mask: Any) -> None:
     """One column at a time given another person's value."""
     known, column = rows[:, mask], np.arange(int(mask.sum())).repeat(5)
     value = np.resize(rows[:5].T[mask], len(column)).astype(np.float32)
-    if not len(column) or (found := model.decide_tries(mask, known, column, value)) is None:
+    if not len(column) or (decisions := model.decide_tries(mask, known, column, value)) is None:
         return
     changed = np.repeat(known[:, None], len(column), axis=1)
     changed[:, np.arange(len(column)), column] = value
     decided = model.decide(model.predict_known(mask, changed.reshape(-1, known.shape[1])))
-    _say(np.array_equal(found.ravel(), decided), "decide_tries decides what asking about every try does")
+    _require(
+        np.array_equal(decisions.ravel(), decided), "decide_tries decides what asking about every candidate value does"
+    )
 
 
 def _check_permutation(
@@ -132,12 +144,12 @@ def _check_permutation(
     matrix: Float32Array,
     classes: AnyArray,
     partial: Float32Array,
-    told: Float64Array,
+    probabilities: Float64Array,
 ) -> None:
     order = np.arange(matrix.shape[1])[::-1]
     turned = make().fit(matrix[:, order], classes).predict_proba(partial[:, order])
-    near = np.abs(turned - told).mean()
-    _say(near < 0.05, f"permuted columns follow, but for the luck of another start (mean difference {near:.3f})")
+    near = np.abs(turned - probabilities).mean()
+    _require(near < 0.05, f"permuted columns follow, but for the luck of another start (mean difference {near:.3f})")
 
 
 def _check_constant(make: Callable[[], Any], matrix: Float32Array, classes: AnyArray) -> None:
@@ -145,9 +157,9 @@ def _check_constant(make: Callable[[], Any], matrix: Float32Array, classes: AnyA
     flat[:, 0] = 1.0
     only_flat = np.full((1, matrix.shape[1]), np.nan, dtype=np.float32)
     only_flat[0, 0] = 1.0
-    told = make().fit(flat, classes).predict_proba(only_flat)
+    probabilities = make().fit(flat, classes).predict_proba(only_flat)
     prior = np.array([(classes == c).mean() for c in np.unique(classes)])
-    _say(np.allclose(told, prior, atol=1e-6), "a constant column says nothing")
+    _require(np.allclose(probabilities, prior, atol=1e-6), "a constant column says nothing")
 
 
 def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7, seed: int = 0) -> None:
@@ -166,24 +178,24 @@ def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7, s
 
     whole = run(rows)
     orders = [whole.order(i) for i in range(len(rows))]
-    _say(all(len(set(order)) == len(order) for order in orders), "no feature is asked twice")
+    _require(all(len(set(order)) == len(order) for order in orders), "no feature is asked twice")
     start = np.array([f.start for f in schema])
-    _say(not any(schema[name].start for order in orders for name in order), "the start set is never asked for")
+    _require(not any(schema[name].start for order in orders for name in order), "the start set is never asked for")
     limit = budget_amount(budget, np.tile(schema.costs, (len(rows), 1)), start)
-    _say((whole.spent <= limit[whole.who] + 1e-9).all(), "the budget is never exceeded")
-    _say(orders == [run(rows).order(i) for i in range(len(rows))], "the same seed gives the same run")
+    _require((whole.spent <= limit[whole.who] + 1e-9).all(), "the budget is never exceeded")
+    _require(orders == [run(rows).order(i) for i in range(len(rows))], "the same seed gives the same run")
     single = [run(row[None], person=[i]).order(0) for i, row in enumerate(rows)]
-    _say(orders == single, "a batch gives what one person at a time gives")
+    _require(orders == single, "a batch gives what one person at a time gives")
     _check_peeking(run, whole, rows, seed)
     sensitive = [f.name for f in schema if f.sensitive and not f.start]
     barred = run(rows, forbidden=sensitive)
-    _say(not set(sensitive) & {n for _, order in barred for n in order}, "what is forbidden is never asked")
+    _require(not set(sensitive) & {n for _, order in barred for n in order}, "what is forbidden is never asked")
     closed = replace(whole.people(), askable=np.zeros_like(whole.known))
-    _say((policy.next(closed) == -1).all(), "where nothing may be asked, nothing is")
+    _require((policy.next(closed) == -1).all(), "where nothing may be asked, nothing is")
     declines = np.random.default_rng(seed).random(rows.shape) < 0.3
     met = run(rows, declines=declines)
-    _say(not (met.declined & (met.when >= 0)).any(), "what was declined stays unknown")
-    _say(not (declines & ~start & (met.when > 0)).any(), "what is declined is not taken")
+    _require(not (met.declined & (met.when >= 0)).any(), "what was declined stays unknown")
+    _require(not (declines & ~start & (met.when > 0)).any(), "what is declined is not taken")
 
 
 def _check_peeking(run: Callable[..., Any], whole: Any, rows: Float32Array, seed: int) -> None:
@@ -193,9 +205,9 @@ def _check_peeking(run: Callable[..., Any], whole: Any, rows: Float32Array, seed
         known = (whole.when >= 0) & (whole.when <= step)
         poisoned = run(np.where(known, rows, others + np.float32(1)))
         same = [whole.order(i)[: step + 1] == poisoned.order(i)[: step + 1] for i in range(len(rows))]
-        _say(all(same), f"nothing peeks: question {step + 1} depends on what is known by then and on nothing else")
-        told = [o.probabilities[o.at(step)] for o in (whole, poisoned)]
-        _say(np.array_equal(*told), "nor does the model")
+        _require(all(same), f"nothing peeks: question {step + 1} depends on what is known by then and on nothing else")
+        probabilities = [o.probabilities[o.at(step)] for o in (whole, poisoned)]
+        _require(np.array_equal(*probabilities), "nor does the model")
 
 
 def check_searcher(make: Callable[[Any], Any], table: Any, predictor: Any, *, seed: int = 0, limit: float = 20) -> None:
@@ -208,8 +220,8 @@ def check_searcher(make: Callable[[Any], Any], table: Any, predictor: Any, *, se
     """
     random, searcher = np.random.default_rng(seed), make(table.train)
     check_settings(searcher)
-    _say(digest(searcher) == digest(clone(searcher).fit(table.train)), "the same fit has the same fingerprint")
-    _say(digest(searcher) != digest(clone(searcher).fit(table.test)), "another fit has another fingerprint")
+    _require(digest(searcher) == digest(clone(searcher).fit(table.train)), "the same fit has the same fingerprint")
+    _require(digest(searcher) != digest(clone(searcher).fit(table.test)), "another fit has another fingerprint")
     rows = table.test.X[random.permutation(len(table.test))[:24]].copy()
     masks = random.random((4, rows.shape[1])) < 0.6
     masks[0] = True
@@ -221,9 +233,11 @@ def check_searcher(make: Callable[[Any], Any], table: Any, predictor: Any, *, se
         plans = find_recourse(people, searcher, constraints=constraints, seed=seed)
         _check_plans(searcher, plans, constraints or Constraints(), seed)
         again = find_recourse(people, make(table.train), constraints=constraints, seed=seed, n_jobs=3)
-        _say(np.array_equal(plans.to, again.to, equal_nan=True), "the same seed gives the same plans, shared or not")
+        _require(
+            np.array_equal(plans.to, again.to, equal_nan=True), "the same seed gives the same plans, shared or not"
+        )
         _check_alone(searcher, plans, constraints, seed)
-        _say(set(plans.of.tolist()) | set(plans.reasons) == set(range(len(rows))), "who has no plan has a reason")
+        _require(set(plans.of.tolist()) | set(plans.reasons) == set(range(len(rows))), "who has no plan has a reason")
     _check_unknown(searcher, people, seed)
     _check_none(searcher, people, open_, limit)
 
@@ -231,17 +245,17 @@ def check_searcher(make: Callable[[Any], Any], table: Any, predictor: Any, *, se
 def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None:
     """Valid, clean and minimal, each asked anew."""
     people, changed = plans.people, ~np.isnan(plans.to)
-    _say(not (changed & np.isnan(people.X[plans.of])).any(), "only acquired features are changed")
-    _say(changed.any(axis=1).all(), "a plan changes something")
+    _require(not (changed & np.isnan(people.X[plans.of])).any(), "only acquired features are changed")
+    _require(changed.any(axis=1).all(), "a plan changes something")
     decided = people.predictor.predict(plans.rows())
-    _say((decided != plans.decision[plans.of]).all(), "every plan is valid under the predictor")
-    _say((plans.probability_after >= constraints.min_probability).all(), "the probability asked for is reached")
+    _require((decided != plans.decision[plans.of]).all(), "every plan is valid under the predictor")
+    _require((plans.probability_after >= constraints.min_probability).all(), "the probability asked for is reached")
     if constraints.max_changes:
-        _say((changed.sum(axis=1) <= constraints.max_changes).all(), "no plan has more changes than allowed")
+        _require((changed.sum(axis=1) <= constraints.max_changes).all(), "no plan has more changes than allowed")
     actions = searcher.action_set(constraints, people)
     for mask, some in by_mask(people.X[plans.of]):
         facts, to = people.X[plans.of[some]][:, mask], plans.to[some][:, mask]
-        _say(actions.allows(mask, facts, to).all(), "no rule of card or constraints is broken")
+        _require(actions.allows(mask, facts, to).all(), "no rule of card or constraints is broken")
         asked = actions.free if searcher.uses_sweep else mask & False
         group = sweep(people.X[plans.of[some]], people.predictor, searcher.support_, asked).groups[0]
         problem = SearchProblem(group, actions, people.background, None, seed)
@@ -249,14 +263,14 @@ def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None
         plan, smaller = proper_subsets(to)
         fine = actions.seen_together(mask, facts[plan], smaller)
         fine &= searcher.keeps(problem, case[plan], smaller, problem.predict(problem.apply(case[plan], smaller)))
-        _say(not searcher.minimal or not fine.any(), "no proper subset of a plan's changes is good enough")
+        _require(not searcher.minimal or not fine.any(), "no proper subset of a plan's changes is good enough")
 
 
 def _check_alone(searcher: Any, plans: Any, constraints: Any, seed: int) -> None:
     for row in range(0, len(plans.people), 5):
         one = People(plans.people.X[[row]], plans.people.background)
         alone = find_recourse(one, searcher, constraints=constraints, seed=seed)
-        _say(
+        _require(
             np.array_equal(alone.to, plans.to[plans.of == row], equal_nan=True),
             "a batch gives what one person at a time gives",
         )
@@ -267,8 +281,8 @@ def _check_unknown(searcher: Any, people: Any, seed: int) -> None:
     hidden = np.isnan(people.X)
     bits[hidden] = 0x7FC00000 | np.arange(1, hidden.sum() + 1, dtype=np.uint32)
     poisoned = replace(people, X=bits.view(np.float32))
-    told, again = (find_recourse(who, searcher, seed=seed) for who in (people, poisoned))
-    _say(np.array_equal(told.to, again.to, equal_nan=True), "an unknown cell cannot leak")
+    probabilities, again = (find_recourse(who, searcher, seed=seed) for who in (people, poisoned))
+    _require(np.array_equal(probabilities.to, again.to, equal_nan=True), "an unknown cell cannot leak")
 
 
 def _check_none(searcher: Any, people: Any, names: list[str], limit: float) -> None:
@@ -277,5 +291,5 @@ def _check_none(searcher: Any, people: Any, names: list[str], limit: float) -> N
     view = replace(people, background=replace(people.background, model=align(people.predictor, blind)))
     start = time.perf_counter()
     none = find_recourse(view, searcher, constraints=Constraints(only=(names[0],)))
-    _say(len(none) == 0, "a feature that the model does not look at is no recourse")
-    _say(time.perf_counter() - start < limit, f"no recourse is said within {limit:g} seconds")
+    _require(len(none) == 0, "a feature that the model does not look at is no recourse")
+    _require(time.perf_counter() - start < limit, f"no recourse is said within {limit:g} seconds")

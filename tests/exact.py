@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from edfa.data.encode import Encoder
+from edfa.people import Background, People
 from edfa.predictors.base import Predictor
 
 
@@ -33,7 +35,7 @@ def exact_model(network):
 
 
 class ExactSampler:
-    """P(X_i | x_A) of a discrete network: every level with its chance."""
+    """P(X_i | x_A) of a discrete network: every level with its probability."""
 
     def __init__(self, network):
         self.network = network
@@ -52,3 +54,11 @@ def as_blanket(network):
     from edfa import Blanket
 
     return Blanket(network.target, network.graph.units(network.target))
+
+
+def network_people(network, rows, n_train=200, seed=0):
+    """Partly known people of a network, as level codes (people, features), whose model is the exact posterior."""
+    sample, schema = network.sample(n_train, seed), network.schema()
+    training_rows = network.codes(sample).astype(np.float32)
+    background = Background(schema, Encoder.fit(sample, schema), exact_model(network), rows=training_rows)
+    return People(rows, background)

@@ -51,12 +51,12 @@ def test_a_policy_is_its_settings_and_its_order():
     model = edfa.SubsetXGB(n_estimators=10).fit(TABLE.train.X, TABLE.train.y)
 
     def fitted(**settings):
-        policy = edfa.SurvivalPolicy(blanket, edfa.SurvivalSearch(), people=32, **settings)
+        policy = edfa.SurvivalPolicy(blanket, edfa.SurvivalSearch(), n_people=32, **settings)
         return digest(policy.fit(TABLE.train, model))
 
     assert fitted() == fitted()
-    assert fitted() != fitted(draws=5)
-    assert fitted() != digest(edfa.SurvivalPolicy(blanket, edfa.SurvivalSearch(), people=32))
+    assert fitted() != fitted(n_draws=5)
+    assert fitted() != digest(edfa.SurvivalPolicy(blanket, edfa.SurvivalSearch(), n_people=32))
     assert digest(edfa.EDFA(blanket)) != digest(edfa.EDFA(blanket, rank="cost"))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edfa.acquisition import POLICIES
+from edfa.recourse import SEARCHERS
 
 ROOT = Path(__file__).parents[1]
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.S)
@@ -67,7 +68,8 @@ GUIDES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 @pytest.mark.parametrize("guide", GUIDES)
 def test_the_python_blocks_of_a_guide_run_in_order(guide, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("edfa.acquisition.POLICIES", dict(POLICIES))
+    for registry in (POLICIES, SEARCHERS):  # what a guide registers is gone afterwards
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     namespace: dict[str, object] = {}
     text = (ROOT / "docs" / guide).read_text(encoding="utf-8")
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.S):

@@ -1,7 +1,7 @@
-"""What a policy is: a score for every feature that may be asked next, for a batch of people at once."""
+"""The contract of policies: a score for every feature that may be asked next, for a batch of people at once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,33 +10,47 @@ from sklearn.base import BaseEstimator
 
 from edfa.blanket.units import Blanket
 from edfa.data.table import Table
+from edfa.errors import DataError
 from edfa.people import People
-from edfa.predictors.base import Predictor
+from edfa.predictors.base import Predictor, Progress
 from edfa.recourse.searcher import Searcher
 from edfa.typing import Float64Array, IntArray
 
-__all__ = ["Policy", "choose"]
-
-Progress = Callable[[int, int], None]
+__all__ = ["Policy", "Progress", "choose"]
 
 
 class Policy(BaseEstimator, ABC):  # type: ignore[misc]
     """Which feature to ask next, for a batch of people at once; scikit-learn's contract.
 
-    ``__init__`` holds settings, ``fit`` learns (most policies learn nothing), what is learnt ends in an underscore. A
-    subclass gives ``score``. With ``per_cost`` scores are divided by each person's prices. A policy with a ``blanket``
-    asks only for its members; ``aligned`` says that the model is shown nothing else either.
+    ``__init__`` stores settings, each under its own name, and does nothing else; a dataclass may also refuse bad ones
+    in ``__post_init__``. ``fit`` learns from training people (most policies learn nothing) and stores what it learns in
+    attributes that end in an underscore. ``clone`` gives the same settings and nothing that was learnt.
+
+    A subclass gives ``score``. Prices, budget, refusals and ties are not its business: the loop sees to them.
+
+    Attributes
+    ----------
+    blanket
+        The features that may be asked; None: all of them.
+    aligned
+        Whether the model is shown the blanket alone, too.
+    per_cost
+        Whether scores are divided by each person's prices before the best is chosen.
     """
 
     blanket: Blanket | None = None
     aligned: bool = False
     per_cost: bool = True
 
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot be; called by the constructor of dataclasses, and by ``set_params``."""
+
     @abstractmethod
     def score(self, people: People) -> Float64Array:
-        """What each feature is worth, before its price, (people, features); NaN: it is not to be asked now.
+        """What each feature is worth before its price, (people, features); NaN: it is not to be asked now.
 
-        Only ``people.askable`` features can be chosen, whatever the others score.
+        ``people.X`` is NaN where a feature is not known, so that a policy cannot peek. Only features in
+        ``people.askable`` can be chosen, whatever the others score.
         """
 
     def fit(
@@ -47,33 +61,51 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Learn from training people and the fitted model; a policy that learns nothing only checks its blanket."""
+        """Learn from training people and the fitted model; a policy that learns nothing only checks its blanket.
+
+        ``n_jobs`` threads share the work, as scikit-learn counts them. ``progress`` is called as work is done.
+        """
         for name in self.blanket.features if self.blanket else ():
             train.schema.index(name)
         return self
 
     @classmethod
     def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
-        """The policy that an advisor uses when it is named: with the advisor's blanket, searcher and favourable class.
+        """The policy behind a name: an advisor gives its blanket, its searcher and the code of the favourable class.
 
-        ``desired_class`` is a class code. A policy takes of these what it needs.
+        A policy takes of these what it needs.
         """
         return cls()
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """Everything that was learnt and decides what is asked, for fingerprints: plain values and arrays."""
+        """What was learnt and decides what is asked, for fingerprints: plain values, arrays, and parts like these."""
         return {}
 
     def save_state(self, folder: Path) -> None:
         """Write what was learnt into a folder; a policy that learns nothing writes nothing."""
 
     def load_state(self, folder: Path, train: Table) -> Self:
-        """Take up what ``save_state`` wrote; ``train`` are the training people it was learnt from."""
+        """Read what ``save_state`` wrote; ``train`` are the training people it was learnt from."""
+        return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings by name; they are checked as those of the constructor are."""
+        super().set_params(**params)
+        self.__post_init__()
         return self
 
     def masked_score(self, people: People) -> Float64Array:
-        """``score``, with NaN wherever a feature may not be asked."""
-        return np.where(people.askable, self.score(people), np.nan)
+        """``score``, with NaN wherever a feature is known already or may not be asked, (people, features).
+
+        Everything that asks goes through here, so that no policy can ask for a known fact.
+        """
+        scores = np.asarray(self.score(people), dtype=float)
+        if scores.shape != people.X.shape:
+            raise DataError(
+                f"{type(self).__name__}.score gives an array of shape {scores.shape}, not {people.X.shape}: "
+                "a row for each person, a column for each feature"
+            )
+        return np.where(people.askable & ~people.known, scores, np.nan)
 
     def next(self, people: People) -> IntArray:
         """The index of the feature to ask each person for, (people,); -1: nothing more."""
@@ -81,15 +113,17 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def choose(scores: Float64Array, costs: Float64Array, per_cost: bool = True) -> IntArray:
-    """The column of the best score by price in each row; ties go to the cheapest, then the first. -1: all NaN.
+    """The column with the best score in each row, (rows,); -1: all are NaN.
+
+    With ``per_cost``, scores are divided by ``costs``, both (rows, columns). Ties go to the cheapest, then the first.
 
     >>> choose(np.array([[2.0, 1.0, np.nan], [np.nan, np.nan, np.nan]]), np.array([[2.0, 1.0, 1.0]] * 2))
     array([ 1, -1])
     """
-    asked = ~np.isnan(scores)
+    candidates = ~np.isnan(scores)
     with np.errstate(divide="ignore", invalid="ignore"):
         worth = np.where(costs > 0, scores / costs, np.where(scores > 0, np.inf, scores)) if per_cost else scores
-    worth = np.where(asked, worth, -np.inf)
-    tied = asked & (worth == worth.max(axis=1, keepdims=True, initial=-np.inf))
-    best = np.where(tied, costs, np.inf).argmin(axis=1)
-    return np.where(asked.any(axis=1), best, -1)
+    worth = np.where(candidates, worth, -np.inf)
+    tied = candidates & (worth == worth.max(axis=1, keepdims=True, initial=-np.inf))
+    cheapest = np.where(tied, costs, np.inf).argmin(axis=1)
+    return np.where(candidates.any(axis=1), cheapest, -1)

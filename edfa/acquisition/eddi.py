@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edfa.acquisition.information import information
+from edfa.acquisition.information import expected_information
 from edfa.acquisition.learned import LearnedPolicy, TrainingData
 from edfa.errors import UnknownNameError
 from edfa.people import People
@@ -130,7 +130,7 @@ class EDDI(LearnedPolicy):
         """The information reward of every open feature (people, features); NaN elsewhere."""
         positions, mask = self._inputs(people)
         if self.reward == "label":
-            return information(people, people.askable, _VAESampler(self))
+            return expected_information(people, people.askable, _VAESampler(self))
         open_ = torch.from_numpy(people.askable)
         size = max(1, ROWS // (self.samples * positions.shape[1]))
         with one_thread(), torch.no_grad():

@@ -1,11 +1,16 @@
 """Fixed: the same order for everybody."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from edfa.acquisition.base import Policy
+from edfa.blanket.units import Blanket
+from edfa.errors import SettingError
 from edfa.people import People
+from edfa.recourse.searcher import Searcher
 from edfa.typing import Float64Array
 
 __all__ = ["Fixed"]
@@ -13,7 +18,14 @@ __all__ = ["Fixed"]
 
 @dataclass(eq=False, repr=False)
 class Fixed(Policy):
-    """Features in a given order, whatever the answers; what is not in it is not asked.
+    """Features in one order, whatever the answers.
+
+    Parameters
+    ----------
+    order
+        Names of features, the first to be asked first. Others are never asked.
+    per_cost
+        Whether scores are divided by prices, which would change the order.
 
     Examples
     --------
@@ -24,11 +36,16 @@ class Fixed(Policy):
     ('housing', 'duration')
     """
 
-    order: tuple[str, ...]
+    order: Sequence[str]
     per_cost: bool = False
 
+    @classmethod
+    def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
+        """There is none: nobody but the user knows the order."""
+        raise SettingError("policy 'fixed' needs an order; pass edfa.acquisition.Fixed(('housing', 'duration'))")
+
     def score(self, people: People) -> Float64Array:
-        """The earlier, the more."""
+        """Minus the position in the order, (people, features); NaN for features that are not in it."""
         rank = np.full(len(people.schema), np.nan)
         rank[[people.schema.index(name) for name in self.order]] = -np.arange(len(self.order), dtype=float)
         return np.where(people.askable, rank, np.nan)

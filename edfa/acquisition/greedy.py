@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from edfa.acquisition.base import Policy
-from edfa.acquisition.information import Name, information
+from edfa.acquisition.information import InformationPolicy, SamplerName
 from edfa.blanket.units import Blanket
 from edfa.explanation.partition import members
 from edfa.people import People
@@ -15,15 +14,36 @@ __all__ = ["Greedy"]
 
 
 @dataclass(eq=False, repr=False)
-class Greedy(Policy):
-    """Most information first. ``blanket`` confines it, ``aligned`` what the model is shown as well."""
+class Greedy(InformationPolicy):
+    """The feature with the largest I(Y; X_i | x_A) per cost first.
+
+    Parameters
+    ----------
+    blanket
+        Only its members are asked; None: every feature may be.
+    sampler
+        Where the likely values of an unknown feature come from: ``"knn"`` (the nearest training people), ``"bins"`` (a
+        small network), ``"exact"`` (the model itself, a BayesNet), or a sampler.
+    model
+        A predictor to estimate information with, instead of the one that decides.
+    aligned
+        Whether the model is shown the blanket alone.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB("nan", n_estimators=10).fit(table.train.X, table.train.y)
+    >>> edfa.acquire(table.test, Greedy(), model, budget=2, explain=False).order(0)
+    ('checking_status',)
+    """
 
     blanket: Blanket | None = None
-    sampler: Sampler | Name = "knn"
+    sampler: Sampler | SamplerName = "knn"
     model: Predictor | None = None
     aligned: bool = False
 
     def score(self, people: People) -> Float64Array:
-        """I(Y; X_i | x_A) of every open feature."""
+        """The expected information of every feature that may be asked, (people, features), in nats; NaN elsewhere."""
         inside = members(people.schema.names, self.blanket)
-        return information(people, people.askable & inside, self.sampler, self.model)
+        return self._information(people, people.askable & inside)

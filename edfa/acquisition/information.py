@@ -1,13 +1,17 @@
-"""I(Y; X_i | x_A) of each person: how much one more fact is expected to tell about the outcome.
+"""I(Y; X_i | x_A): how much the answer to one more question is expected to tell about the outcome, person by person.
 
-Jensen's form: the entropy of the mean answer less the mean entropy of the answers, over what the fact may turn out to
-be. It is never negative, and zero where the model does not heed the fact.
+The value X_i is not known yet, so its likely values are drawn given what is known, and the model answers with each of
+them. The estimate is the entropy of the mean answer less the mean entropy of the answers, in nats (Jensen's form of
+the mutual information): never negative, and zero if the model does not heed the feature.
 """
 
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.base import clone
 
+from edfa.acquisition.base import Policy, Progress
+from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError
 from edfa.people import People
 from edfa.predictors.base import Predictor, by_mask
@@ -15,36 +19,89 @@ from edfa.predictors.bn import BayesNet
 from edfa.predictors.conditional import Exact, Sampler
 from edfa.typing import BoolArray, Float32Array, Float64Array
 
-__all__ = ["information"]
+__all__ = ["InformationPolicy", "SamplerName", "expected_information"]
 
-Name = Literal["knn", "bins", "exact"]
+SamplerName = Literal["knn", "bins", "exact"]
 
 
-def information(
-    people: People, asked: BoolArray, sampler: Sampler | Name = "knn", model: Predictor | None = None
+def expected_information(
+    people: People, asked: BoolArray, sampler: Sampler | SamplerName = "knn", model: Predictor | None = None
 ) -> Float64Array:
-    """The information of each feature that is ``asked`` about (people, features); NaN elsewhere.
+    """The expected information of each feature that is ``asked`` about, (people, features), in nats; NaN elsewhere.
 
-    ``model`` answers in place of the one in use, where that is too slow or too rough for this.
+    Parameters
+    ----------
+    people
+        What is known of each person, and the model that decides.
+    asked
+        Which features to estimate, (people, features); known ones are left out.
+    sampler
+        Where the likely values of an unknown feature come from. ``"knn"``: from the training people who are nearest on
+        what is known, each counting the same. ``"bins"``: from a small network, trained on the training rows when it is
+        first needed, that gives the probability of each of at most 16 bins. ``"exact"``: from the model itself, which
+        must be a BayesNet. Or any object with ``given``, as ``edfa.predictors.conditional.Sampler`` describes it.
+    model
+        A fitted predictor that answers in place of the one that decides, if that is too slow or too rough for this.
     """
-    predictor, drawer = model or people.background.predictor, _sampler(people, sampler)
+    predictor, source = people.predictor if model is None else model, _find_sampler(people, sampler)
     asked = asked & ~people.known  # what is known has nothing left to tell
-    found = np.full(people.X.shape, np.nan)
-    for mask, who in by_mask(people.X):
-        here = asked[who]
-        if not here.any():
+    information = np.full(people.X.shape, np.nan)
+    for mask, rows in by_mask(people.X):
+        needed = asked[rows]
+        if not needed.any():
             continue
-        facts, case = np.unique(people.X[np.ix_(who, np.flatnonzero(mask))], axis=0, return_inverse=True)
-        rows = np.full((len(facts), people.X.shape[1]), np.nan, dtype=np.float32)
-        rows[:, mask] = facts
-        draw = drawer.given(rows)
-        for feature in np.flatnonzero(here.any(axis=0)):
-            gain = _gain(predictor, mask, facts, int(feature), *draw(int(feature)))
-            found[who, feature] = np.where(here[:, feature], gain[case.ravel()], np.nan)
-    return found
+        # People with the same facts are one case, which is worked out once.
+        facts, case = np.unique(people.X[np.ix_(rows, np.flatnonzero(mask))], axis=0, return_inverse=True)
+        cases = np.full((len(facts), people.X.shape[1]), np.nan, dtype=np.float32)
+        cases[:, mask] = facts
+        draw = source.given(cases)
+        for feature in np.flatnonzero(needed.any(axis=0)):
+            of_case = _information(predictor, mask, facts, int(feature), *draw(int(feature)))
+            information[rows, feature] = np.where(needed[:, feature], of_case[case.ravel()], np.nan)
+    return information
 
 
-def _sampler(people: People, sampler: Sampler | Name) -> Sampler:
+class InformationPolicy(Policy):
+    """A policy that ranks features by expected information, with two settings for the estimate.
+
+    ``sampler`` and ``model`` are those of ``expected_information``; without a ``model`` the one that decides is asked.
+    ``fit`` fits a clone of ``model`` on the training people, ``model_``. A policy that is used without ``fit`` takes
+    ``model`` as it is, fitted by whoever passes it.
+    """
+
+    sampler: Sampler | SamplerName = "knn"
+    model: Predictor | None = None
+
+    def fit(
+        self,
+        train: Table,
+        predictor: Predictor | None = None,
+        *,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Check the blanket, and fit the model that estimates information if there is one of its own."""
+        super().fit(train, predictor)
+        if self.model is not None:
+            self.model_: Predictor = clone(self.model).fit(train.X, train.y)
+        return self
+
+    def learnt_state(self) -> dict[str, Any]:
+        """The model that estimates information, if it is fitted and not the one that decides."""
+        model = self._model
+        return {"model": model} if hasattr(model, "classes_") else {}
+
+    @property
+    def _model(self) -> Predictor | None:
+        return self.model_ if hasattr(self, "model_") else self.model
+
+    def _information(self, people: People, asked: BoolArray) -> Float64Array:
+        """The expected information of the features ``asked`` about, (people, features); NaN elsewhere."""
+        return expected_information(people, asked, self.sampler, self._model)
+
+
+def _find_sampler(people: People, sampler: Sampler | SamplerName) -> Sampler:
+    """The sampler behind a name; an object is one already."""
     if not isinstance(sampler, str):
         return sampler
     if sampler == "knn":
@@ -59,7 +116,7 @@ def _sampler(people: People, sampler: Sampler | Name) -> Sampler:
     return Exact(network)
 
 
-def _gain(
+def _information(
     predictor: Predictor,
     mask: BoolArray,
     facts: Float32Array,
@@ -67,25 +124,31 @@ def _gain(
     values: Float32Array,
     weights: Float64Array,
 ) -> Float64Array:
-    """One call for everybody: each with each value the feature may have, those that are the same to the model once."""
-    then = mask.copy()
-    then[feature] = True
-    cuts = predictor.cells(then, feature)
-    kinds = np.unique(values, return_inverse=True)[1] if cuts is None else np.searchsorted(cuts, values, side="right")
-    width = int(kinds.max()) + 1
-    pairs = (np.arange(len(facts))[:, None] * width + kinds.reshape(values.shape)).ravel()
-    pair, first, back = np.unique(pairs, return_index=True, return_inverse=True)
-    weight = np.bincount(back, weights=weights.ravel())
-    person = pair // width
-    rows = np.insert(facts[person], int(np.count_nonzero(mask[:feature])), values.ravel()[first], axis=1)
-    probabilities = predictor.predict_known(then, rows)
+    """The expected information of one feature for each case, (cases,).
+
+    ``mask`` (features,) marks what all cases know and ``facts`` (cases, known features) are its values. ``values`` and
+    ``weights`` (cases, draws) are what the feature may turn out to be. One model call asks about all of them; values of
+    a case that the model cannot tell apart are asked about once, with their weights added up.
+    """
+    with_feature = mask.copy()
+    with_feature[feature] = True
+    cuts = predictor.cells(with_feature, feature)
+    cells = np.unique(values, return_inverse=True)[1] if cuts is None else np.searchsorted(cuts, values, side="right")
+    n_cells = int(cells.max()) + 1
+    keys = (np.arange(len(facts))[:, None] * n_cells + cells.reshape(values.shape)).ravel()
+    distinct, first, position = np.unique(keys, return_index=True, return_inverse=True)
+    weight = np.bincount(position, weights=weights.ravel())
+    case = distinct // n_cells
+    rows = np.insert(facts[case], int(np.count_nonzero(mask[:feature])), values.ravel()[first], axis=1)
+    probabilities = predictor.predict_known(with_feature, rows)
     count = len(facts)
     mean: Float64Array = np.stack(
-        [np.bincount(person, weights=weight * p, minlength=count) for p in probabilities.T], axis=1
+        [np.bincount(case, weights=weight * p, minlength=count) for p in probabilities.T], axis=1
     )
-    told = np.bincount(person, weights=weight * _entropy(probabilities), minlength=count)
-    return np.maximum(_entropy(mean) - told, 0)
+    mean_entropy = np.bincount(case, weights=weight * _entropy(probabilities), minlength=count)
+    return np.maximum(_entropy(mean) - mean_entropy, 0)
 
 
 def _entropy(probabilities: Float64Array) -> Float64Array:
+    """The entropy of each row of class probabilities, (rows,), in nats."""
     return np.asarray(-(probabilities * np.log(np.maximum(probabilities, 1e-300))).sum(axis=1))

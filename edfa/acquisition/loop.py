@@ -1,4 +1,4 @@
-"""The loop that asks: it owns prices, budget, the start set, what is forbidden or declined, and the log."""
+"""The loop that asks: it sees to prices, budget, the start set, what is forbidden or declined, and the log."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +20,10 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 __all__ = ["Budget", "acquire", "budget_amount", "next_question", "run_policy"]
 
 Budget = float | Literal["inf"]
+"""What asking may cost: a share up to 1, an amount above 1, or no limit."""
 OnRefusal = Literal["stop", "skip"]
-SLACK = 1e-9  # prices are decimal fractions; their sums need not be
+"""Whether a question that cannot be had ends a person's run, or another is asked."""
+SLACK = 1e-9  # sums of decimal fractions are not exact
 
 
 def acquire(
@@ -46,33 +48,35 @@ def acquire(
     Parameters
     ----------
     table
-        Whom to ask: a part of a table; or a frame or encoded rows (people, features), with a ``reference``.
+        Whom to ask: a part of a table; or a frame, or encoded rows (people, features), with a ``reference``. All facts
+        are there, and are revealed as they are asked for.
     policy, predictor
-        What to ask next, and the fitted model that decides.
+        What chooses the next question, fitted if it learns, and the fitted model that decides.
     budget
-        Up to 1 a share of what everything beyond the start set costs, on top of the start set; above 1 an amount;
-        ``"inf"`` is no limit. The start set is paid first.
+        Up to 1, a share of what everything beyond the start set costs, on top of the start set; above 1, an amount;
+        ``"inf"``: no limit. The start set is paid first.
     seed
-        For policies that draw.
+        The random stream of policies that draw.
     reference
-        The training people, where the rows are not a part of a table.
+        The training people, if the rows are not a part of a table.
     on_unaffordable
-        Whether a choice that does not fit into the budget ends a person's run (``"stop"``, line 22 of Algorithm 1), or
-        the policy chooses among what can be afforded (``"skip"``).
+        ``"stop"``: a choice that does not fit into the budget ends a person's run (line 22 of Algorithm 1); ``"skip"``:
+        the policy chooses among the features that do.
     costs
         Prices in place of the card's, (features,) or (people, features).
     forbidden
         Features that are never asked.
     declines
-        Which person will not tell which feature, (people, features); the loop finds out by asking.
+        Which person will not tell which feature, (people, features); the loop finds out by asking, and a refusal costs
+        nothing.
     on_declined
-        Whether a person who declined is asked for something else (``"skip"``), or no more (``"stop"``).
+        ``"skip"``: a person who declined is asked for something else; ``"stop"``: for nothing more.
     person
-        A number for each row; its position unless given.
+        A whole number for each row, (people,); the row's position unless given.
     explain
         Whether the partition is worked out at every step.
     progress
-        Called with the numbers of people who are done, and of all.
+        Called with the number of people who are done, and of all.
 
     Examples
     --------
@@ -95,7 +99,10 @@ def run_policy(
     background: Background,
     budget: Budget,
 ) -> Trajectory:
-    """Ask everybody of encoded rows X (people, features) against a given background, without partitions."""
+    """Ask everybody of encoded rows X (people, features) as ``acquire`` does, without partitions.
+
+    The ``background`` holds the model and what it is shown; prices are the card's.
+    """
     run = _Run(policy, background, X, seed=0, on_unaffordable="stop", on_declined="skip", explain=False)
     run.set_up(None, (), None, None)
     return run.ask_everybody(budget, None)
@@ -104,10 +111,10 @@ def run_policy(
 def next_question(
     policy: Policy, people: People, limit: Float64Array, on_unaffordable: OnRefusal = "stop"
 ) -> tuple[IntArray, Float64Array]:
-    """The feature to ask each person for, (people,), and the policy's scores, (people, features).
+    """The index of the feature to ask each person for, (people,), and the policy's scores, (people, features).
 
-    -1: the policy has no question, or its choice does not fit into the ``limit`` (people,). Interviews, files and runs
-    all ask what this says.
+    The index is -1 if the policy has no question, or if its choice does not fit into ``limit``, what each person may
+    spend in all, (people,). Interviews, files and runs all ask what this says.
     """
     fits = people.spent[:, None] + people.costs <= limit[:, None] + SLACK
     if on_unaffordable == "skip":
@@ -118,7 +125,10 @@ def next_question(
 
 
 def budget_amount(budget: Budget | str, costs: Float64Array, start: BoolArray) -> Float64Array:
-    """Everybody's budget as an amount, (people,); ``costs`` is (people, features), ``start`` (features,)."""
+    """What each person may spend in all, (people,).
+
+    ``costs`` (people, features) are prices, ``start`` (features,) marks the start set.
+    """
     try:
         amount = float(budget)
     except (TypeError, ValueError):
@@ -131,7 +141,7 @@ def budget_amount(budget: Budget | str, costs: Float64Array, start: BoolArray) -
 
 
 def _rows(table: Table | pd.DataFrame | Float32Array, reference: Table | None) -> tuple[Table, Float32Array]:
-    """The training people, and the encoded facts of those who will be asked, (people, features)."""
+    """The training people, and the encoded facts of the people to ask, (people, features)."""
     if isinstance(table, Table):
         return reference or table.reference, table.X
     if reference is None:
@@ -145,7 +155,13 @@ def _rows(table: Table | pd.DataFrame | Float32Array, reference: Table | None) -
 
 @dataclass
 class _Run:
-    """One run: who knows what, and the log of how they came to know it."""
+    """One run: what is known of whom, and the log of how it came to be known.
+
+    ``truth`` (people, features) are all facts, encoded. ``set_up`` adds what the run keeps track of, (people, features)
+    unless said otherwise: ``costs``; ``declines``, who will refuse what, and ``declined``, what was refused so far;
+    ``when``, the step at which a feature became known (0: from the start, -1: not yet); ``forbidden`` (features,);
+    ``person`` and ``spent`` (people,).
+    """
 
     policy: Policy
     background: Background
@@ -163,7 +179,7 @@ class _Run:
         declines: npt.ArrayLike | None,
         person: Sequence[int] | None,
     ) -> None:
-        """Check what was passed, and begin with the start set."""
+        """Check what was passed, as ``acquire`` describes it, and begin with the start set."""
         schema, start, shape = self.background.schema, self.background.start, self.truth.shape
         if shape[1] != len(schema):
             raise DataError(f"rows of {len(schema)} features are needed, not of {shape[1]}")
@@ -187,7 +203,7 @@ class _Run:
         self.spent = self.costs @ start
 
     def check_budget(self, limit: Float64Array) -> None:
-        """Refuse a budget that buys nobody anything beyond the start set."""
+        """Refuse a budget, ``limit`` (people,), that buys nobody anything beyond the start set."""
         if len(limit) and (self.spent > limit + SLACK).all():
             raise BudgetError(f"the start set alone costs {self.spent.min():g}; the budget is {limit.max():g}")
         price = np.where(self.background.start | self.forbidden, np.inf, self.costs)
@@ -198,10 +214,10 @@ class _Run:
             )
 
     def terms(self, budget: Budget) -> dict[str, Any]:
-        """What asking costs, and how far it goes."""
-        same = bool(len(self.costs) and (self.costs == self.costs[0]).all())
+        """Prices, budget and rules of the run, for the provenance of its trajectory."""
+        same_prices = bool(len(self.costs) and (self.costs == self.costs[0]).all())
         return {
-            "prices": self.costs[0] if same else "each person's own",
+            "prices": self.costs[0] if same_prices else "each person's own",
             "budget": str(budget),
             "on_unaffordable": self.on_unaffordable,
             "forbidden": self.forbidden,
@@ -209,26 +225,26 @@ class _Run:
         }
 
     def ask_everybody(self, budget: Budget, progress: Callable[[int, int], None] | None) -> Trajectory:
-        """Ask until nobody has a next question."""
+        """Ask, one question a person and round, until nobody has a next one."""
         n, limit = len(self.truth), budget_amount(budget, self.costs, self.background.start)
         self.check_budget(limit)
-        self._note(np.arange(n), np.full(n, -1), np.full(self.truth.shape, np.nan), self.spent)
-        alive = np.flatnonzero(self.spent <= limit + SLACK)
-        while len(alive):
-            chosen, scores = next_question(self.policy, self._people(alive), limit[alive], self.on_unaffordable)
+        self._log_step(np.arange(n), np.full(n, -1), np.full(self.truth.shape, np.nan), self.spent)
+        active = np.flatnonzero(self.spent <= limit + SLACK)
+        while len(active):
+            chosen, scores = next_question(self.policy, self._people(active), limit[active], self.on_unaffordable)
             asked = chosen >= 0
-            refuses = asked & self.declines[alive, chosen]
-            self.declined[alive[refuses], chosen[refuses]] = True
+            refuses = asked & self.declines[active, chosen]
+            self.declined[active[refuses], chosen[refuses]] = True
             answers = asked & ~refuses
-            self._learn(alive[answers], chosen[answers], scores[answers])
-            alive = alive[asked if self.on_declined == "skip" else answers]
+            self._reveal(active[answers], chosen[answers], scores[answers])
+            active = active[asked if self.on_declined == "skip" else answers]
             if progress:
-                progress(n - len(alive), n)
+                progress(n - len(active), n)
         provenance = Provenance(policy=self.policy, costs=self.terms(budget))
         return replace(self.trajectory(), provenance=provenance)
 
     def _people(self, rows: IntArray) -> People:
-        """Some people as they are now."""
+        """Some people, by row, with what is known of them now."""
         known = self.when[rows] >= 0
         return People(
             np.where(known, self.truth[rows], np.float32(np.nan)),
@@ -240,17 +256,17 @@ class _Run:
             askable=~known & ~self.forbidden & ~self.declined[rows],
         )
 
-    def _learn(self, rows: IntArray, chosen: IntArray, scores: Float64Array) -> None:
-        """One more answer of each of these people."""
+    def _reveal(self, rows: IntArray, chosen: IntArray, scores: Float64Array) -> None:
+        """Let the ``chosen`` feature of each of these people be known, paid and logged."""
         if not len(rows):
             return
         self.when[rows, chosen] = np.maximum(self.when[rows].max(axis=1), 0) + 1
         price = self.costs[rows, chosen]
         self.spent[rows] += price
-        self._note(rows, chosen, scores, price)
+        self._log_step(rows, chosen, scores, price)
 
-    def _note(self, rows: IntArray, chosen: IntArray, scores: Float64Array, price: Float64Array) -> None:
-        """Log a step of some people, and what the model makes of it."""
+    def _log_step(self, rows: IntArray, chosen: IntArray, scores: Float64Array, price: Float64Array) -> None:
+        """Log a step of some people: what was asked, what it cost, and what the model says now."""
         people = self._people(rows)
         people = people.with_sweep() if self.explain else people
         entry: dict[str, Any] = {"who": rows, "step": np.maximum(self.when[rows].max(axis=1), 0)}
@@ -261,12 +277,12 @@ class _Run:
         self.log.append(entry)
 
     def trajectory(self) -> Trajectory:
-        """The log, sorted by person and step."""
-        whole = {name: np.concatenate([entry[name] for entry in self.log]) for name in self.log[0]}
-        order = np.lexsort([whole["step"], whole["who"]])
-        kinds = {"step": np.int16, "feature": np.int16, "scores": np.float32, "necessity": np.float32}
+        """The log as a trajectory, sorted by person and step."""
+        joined = {name: np.concatenate([entry[name] for entry in self.log]) for name in self.log[0]}
+        order = np.lexsort([joined["step"], joined["who"]])
+        dtypes = {"step": np.int16, "feature": np.int16, "scores": np.float32, "necessity": np.float32}
         columns: dict[str, Any] = {
-            name: values[order].astype(kinds.get(name, values.dtype)) for name, values in whole.items()
+            name: values[order].astype(dtypes.get(name, values.dtype)) for name, values in joined.items()
         }
         return Trajectory(
             background=self.background,
@@ -280,7 +296,7 @@ class _Run:
 
 
 def _prices(costs: npt.ArrayLike | None, schema: Schema, shape: tuple[int, ...], start: BoolArray) -> Float64Array:
-    """A price for every person and feature, (people, features)."""
+    """The price of every feature for every person, checked, (people, features): ``costs``, or the card's."""
     prices = np.asarray(schema.costs if costs is None else costs, dtype=float)
     if prices.shape not in (shape, shape[1:]):
         raise DataError(f"costs must be of shape {shape[1:]} or {shape}, not {prices.shape}")

@@ -1,6 +1,6 @@
 """Random orders: over all features, and over the blanket (the paper's random variant)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -10,26 +10,33 @@ from edfa.blanket.units import Blanket
 from edfa.explanation.partition import members
 from edfa.people import People
 from edfa.recourse.searcher import Searcher
-from edfa.typing import Float64Array, Int64Array
+from edfa.typing import Float64Array
 
 __all__ = ["Random", "RandomBlanket"]
 
 
 class Random(Policy):
-    """Any open feature, all alike. A person's order depends on the seed and on who they are, on nobody else."""
+    """Every feature in random order.
+
+    A person's order depends on the run's seed and on the person's number alone, not on who else is in the batch.
+    """
 
     per_cost = False
 
     def score(self, people: People) -> Float64Array:
-        """A lot for every person and feature."""
-        return np.where(people.askable, _lots(people.person, people.X.shape[1], people.seed), np.nan)
+        """A random number for every feature that may be asked, (people, features); NaN elsewhere."""
+        return np.where(people.askable, _uniform(people), np.nan)
 
 
 @dataclass(eq=False, repr=False)
 class RandomBlanket(Policy):
-    """Any open feature of the blanket, all alike."""
+    """The members of a blanket in random order, which is the paper's random variant.
 
-    blanket: Blanket
+    ``aligned`` says whether the model is shown the blanket alone, ``per_cost`` whether random numbers are divided by
+    prices.
+    """
+
+    blanket: Blanket = field()  # required, whatever the default of all policies
     aligned: bool = True
     per_cost: bool = False
 
@@ -39,17 +46,18 @@ class RandomBlanket(Policy):
         return cls(blanket)
 
     def score(self, people: People) -> Float64Array:
-        """A lot for every person and member."""
+        """A random number for every member that may be asked, (people, features); NaN elsewhere."""
         inside = members(people.schema.names, self.blanket)
-        return np.where(people.askable & inside, _lots(people.person, people.X.shape[1], people.seed), np.nan)
+        return np.where(people.askable & inside, _uniform(people), np.nan)
 
 
-def _lots(person: Int64Array, features: int, seed: Int64Array) -> Float64Array:
-    """Numbers in [0, 1) that depend on seed, person and feature alone: a counter, well mixed (splitmix64)."""
+def _uniform(people: People) -> Float64Array:
+    """Uniform numbers in [0, 1), (people, features), that follow from seed, person and feature: splitmix64."""
+    features = people.X.shape[1]
     with np.errstate(over="ignore"):
-        place = person.astype(np.uint64)[:, None] * np.uint64(features) + np.arange(features, dtype=np.uint64)
-        lots = np.asarray(place + seed.astype(np.uint64)[:, None] * np.uint64(0x632BE59BD9B4E019), dtype=np.uint64)
-        lots = np.asarray(lots * np.uint64(0x9E3779B97F4A7C15), dtype=np.uint64)
+        counter = people.person.astype(np.uint64)[:, None] * np.uint64(features) + np.arange(features, dtype=np.uint64)
+        offset = people.seed.astype(np.uint64)[:, None] * np.uint64(0x632BE59BD9B4E019)
+        bits = np.asarray((counter + offset) * np.uint64(0x9E3779B97F4A7C15), dtype=np.uint64)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            lots = np.asarray((lots ^ (lots >> np.uint64(shift))) * np.uint64(factor), dtype=np.uint64)
-    return np.asarray((lots ^ (lots >> np.uint64(31))) / 2.0**64)
+            bits = np.asarray((bits ^ (bits >> np.uint64(shift))) * np.uint64(factor), dtype=np.uint64)
+    return np.asarray((bits ^ (bits >> np.uint64(31))) / 2.0**64)

@@ -1,8 +1,8 @@
-"""Surviving: ask next for what makes the advice most likely to last, per unit of cost.
+"""SurvivalPolicy: ask next for what makes the advice most likely to survive, per unit of cost.
 
-The paper's order completes units; advice given on the way mostly does not hold in the end. Here a question is worth
-what it adds to the survival of the best plan: because it tells what the model would say, and because a fact that is
-known can be changed.
+The paper's order completes units; plans that are found on the way mostly fail once everything is known. Here a question
+is worth what it adds to the survival of a person's best plan. It adds in two ways: it tells more about what the model
+will say in the end, and a fact that is known can be changed.
 """
 
 import json
@@ -31,12 +31,12 @@ from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["Step", "SurvivalPolicy", "expected_survival"]
 
-LEAST = 1e-9  # what a question is worth at least, so that one without a gain is asked too, though last
+MIN_WORTH = 1e-9  # of a question without a gain, so that it is asked too, though last
 ORDER = "order.json"
 
 
 class Step(NamedTuple):
-    """A question of the population's order: how often advice lasts before it, and after it, on average."""
+    """One question of the order learnt: the mean survival of training people's advice ``before`` and ``after`` it."""
 
     feature: str
     cost: float
@@ -46,11 +46,11 @@ class Step(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class SurvivalPolicy(Policy):
-    """The order in which advice comes to last soonest.
+    """The order of questions in which advice comes to survive soonest.
 
-    ``fit`` learns one order for everybody by greedy search on training people, kept in ``steps_`` with its curve. With
-    ``personal`` every question is weighed for the person: what it would add on average over the values it is likely to
-    have. That takes a search for plans for every open feature and value, and a model for every set of features.
+    ``fit`` learns one order for everybody, by greedy search on training people. With ``personal``, questions are chosen
+    for each person instead: each is worth what it would add to that person's survival, on average over its likely
+    values. That takes a search for plans for every open feature and value, and a model for every set of features.
 
     Parameters
     ----------
@@ -59,16 +59,25 @@ class SurvivalPolicy(Policy):
     searcher
         Where plans come from; ``fit`` fits a clone of it on the training people, ``searcher_``.
     constraints, desired_class
-        What may be proposed, and the code of the class to lead to, as plans will be looked for later. None: any other
-        decision is recourse. With a class, whoever has it already counts as often as that decision lasts.
+        What plans may change, and the code of the class that they lead to, as plans will be looked for later. None: any
+        other decision is recourse. With a class, people who have it already count as often as that decision stays.
     personal
-        Whether the question is chosen for each person; then no order is learnt.
-    people, draws
-        The numbers of training people the order is learnt from, and of values of an open feature that are tried.
+        Whether questions are chosen for each person; then no order is learnt.
+    n_people
+        The number of training people that the order is learnt from.
+    n_draws
+        The number of values that are tried for an unknown feature of a person (``personal`` alone).
     seed
-        Of the choice of training people.
+        Decides which training people the order is learnt from.
     aligned
         Whether the model is shown the blanket alone.
+
+    Attributes
+    ----------
+    steps_
+        The order learnt, a ``Step`` for each question; empty if ``personal``.
+    searcher_
+        The fitted searcher.
 
     Examples
     --------
@@ -76,7 +85,7 @@ class SurvivalPolicy(Policy):
     >>> table = edfa.load("german")
     >>> blanket = edfa.Blanket("class", {"checking_status": (), "duration": ("savings_status",)})
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    >>> policy = SurvivalPolicy(blanket, edfa.SurvivalSearch(), people=64).fit(table.train, model)
+    >>> policy = SurvivalPolicy(blanket, edfa.SurvivalSearch(), n_people=64).fit(table.train, model)
     >>> sorted(policy.order_) == sorted(n for n in blanket.features if not table.schema[n].start)
     True
     """
@@ -86,27 +95,28 @@ class SurvivalPolicy(Policy):
     constraints: Constraints | None = None
     desired_class: int | None = None
     personal: bool = False
-    people: int = 256
-    draws: int = 4
+    n_people: int = 256
+    n_draws: int = 4
     seed: int = 0
     aligned: bool = True
-    steps_: tuple[Step, ...] = field(default=(), init=False)
+    steps_: tuple[Step, ...] = field(init=False)
     searcher_: SurvivalSearch = field(init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.searcher, SurvivalSearch):
             raise SettingError(f"searcher: one that looks at survival, SurvivalSearch(), not {self.searcher!r}")
-        if self.people < 2 or self.draws < 1:
-            raise SettingError("people: at least 2; draws: at least 1")
+        if self.n_people < 2 or self.n_draws < 1:
+            raise SettingError("n_people: at least 2; n_draws: at least 1")
 
     @classmethod
     def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
-        """With everything of the advisor's."""
+        """An order for plans of the advisor's searcher that lead to the favourable class."""
         return cls(blanket, searcher, desired_class=desired_class)
 
     @property
     def order_(self) -> tuple[str, ...]:
-        """The features in the order learnt."""
+        """The names of the features in the order learnt."""
+        self._check_fitted()
         return tuple(step.feature for step in self.steps_)
 
     def fit(
@@ -117,65 +127,69 @@ class SurvivalPolicy(Policy):
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Learn the order; training people it is learnt from complete nobody meanwhile.
+        """Fit the searcher, and learn the order unless it is ``personal``.
 
-        ``n_jobs`` threads weigh questions. ``progress`` is called with the numbers of searches done and to do.
+        ``predictor`` is the fitted model that decides. ``n_jobs`` threads share the searches for plans. ``progress`` is
+        called with the number of searches done, and of all.
         """
         if predictor is None:
             raise SettingError("predictor: survival is a fact about a model; pass the fitted one")
         super().fit(train, predictor)
         self.searcher_ = clone(self.searcher).fit(train)
-        if not self.personal:
-            self.steps_ = tuple(self._learn_order(train, predictor, count_jobs(n_jobs), progress))
+        steps = () if self.personal else self._learn_order(train, predictor, count_jobs(n_jobs), progress)
+        self.steps_ = tuple(steps)
         return self
 
     def _learn_order(
         self, train: Table, predictor: Predictor, n_jobs: int, progress: Progress | None
     ) -> Iterator[Step]:
+        """Greedy search: from the start set on, always the question that adds most mean survival per cost."""
         schema, inside = train.schema, members(train.schema.names, self.blanket)
-        chosen = np.random.default_rng(self.seed).permutation(len(train))[: min(self.people, len(train) // 2)]
+        chosen = np.random.default_rng(self.seed).permutation(len(train))[: min(self.n_people, len(train) // 2)]
+        # The people that the order is learnt from complete nobody meanwhile: they would complete themselves.
         searcher = clone(self.searcher).fit_without(train, chosen)
         background = Background.of(
             train, predictor, self.blanket if self.aligned else None, aligned=self.aligned, support=searcher.support_
         )
         rows, known = train.X[np.sort(chosen)], background.start
-        done, total = 0, _pairs(int((inside & ~known).sum()))
+        n_unknown = int((inside & ~known).sum())
+        done, total = 0, n_unknown * (n_unknown + 1) // 2
 
-        def value(mask: BoolArray) -> float:
+        def mean_survival(mask: BoolArray) -> float:
             people = People(np.where(mask, rows, np.float32(np.nan)), background)
             return float(expected_survival(people, searcher, self.constraints, self.desired_class).mean())
 
-        now = value(known)
-        while (left := np.flatnonzero(inside & ~known)).size:
-            then = []
-            masks = [known | (np.arange(len(known)) == feature) for feature in left]
-            for survival in map_parallel(value, masks, n_jobs):
-                then.append(survival)
+        before = mean_survival(known)
+        while (unknown := np.flatnonzero(inside & ~known)).size:
+            after = []
+            masks = [known | (np.arange(len(known)) == feature) for feature in unknown]
+            for survival in map_parallel(mean_survival, masks, n_jobs):
+                after.append(survival)
                 done += 1
                 if progress:
                     progress(done, total)
-            # Sorted by gain per cost, then the cheaper, then as the card has them.
-            worth = np.maximum(np.array(then) - now, 0) / schema.costs[left]
-            best = int(np.lexsort((schema.costs[left], -worth))[0])
-            yield Step(schema.names[left[best]], float(schema.costs[left[best]]), now, then[best])
-            known = known | (np.arange(len(known)) == left[best])
-            now = then[best]
+            # The largest gain per cost; among equals the cheapest, then the first of the card.
+            worth = np.maximum(np.array(after) - before, 0) / schema.costs[unknown]
+            best = int(np.lexsort((schema.costs[unknown], -worth))[0])
+            yield Step(schema.names[unknown[best]], float(schema.costs[unknown[best]]), before, after[best])
+            known = known | (np.arange(len(known)) == unknown[best])
+            before = after[best]
 
     def score(self, people: People) -> Float64Array:
-        """What each open feature is worth, before its price, (people, features)."""
+        """What each member that may be asked is worth before its price, (people, features); NaN elsewhere."""
+        self._check_fitted()
         asked = people.askable & members(people.schema.names, self.blanket)
         if self.personal:
             now, then = self.expected(people, asked)
-            return np.where(asked, np.maximum(then - now[:, None], LEAST), np.nan)
-        return np.where(asked, self._worth(people.schema), np.nan)
+            return np.where(asked, np.maximum(then - now[:, None], MIN_WORTH), np.nan)
+        return np.where(asked, self._learnt_worth(people.schema), np.nan)
 
     def expected(self, people: People, asked: BoolArray) -> tuple[Float64Array, Float64Array]:
         """The expected survival of each person's advice now (people,), and once a feature is known (people, features).
 
         ``asked`` (people, features) says which features to weigh; NaN elsewhere.
         """
-        if not hasattr(self, "searcher_"):
-            raise UnfittedError("this SurvivalPolicy has seen no training people yet; call fit(train, predictor) first")
+        self._check_fitted()
         background = people.background if self.aligned else replace(people.background, blanket=None)
 
         def survival(rows: Float32Array) -> Float64Array:
@@ -184,41 +198,51 @@ class SurvivalPolicy(Policy):
         now, then = survival(people.X), np.full(people.X.shape, np.nan)
         draw = self.searcher_.completions_.neighbours.given(people.X)
         for feature in np.flatnonzero(asked.any(axis=0)):
-            who = np.flatnonzero(asked[:, feature])
-            values = np.sort(draw(int(feature))[0][who], axis=1)
-            # Evenly spaced among the sorted: each stands for as many neighbours as any other.
-            some = values[:, ((np.arange(self.draws) + 0.5) / self.draws * values.shape[1]).astype(int)]
-            rows = np.repeat(people.X[who], self.draws, axis=0)
-            rows[:, feature] = some.ravel()
-            then[who, feature] = survival(rows).reshape(len(who), self.draws).mean(axis=1)
+            rows = np.flatnonzero(asked[:, feature])
+            values = np.sort(draw(int(feature))[0][rows], axis=1)
+            # Evenly spaced among the sorted values: each stands for the same number of neighbours.
+            positions = ((np.arange(self.n_draws) + 0.5) / self.n_draws * values.shape[1]).astype(int)
+            supposed = np.repeat(people.X[rows], self.n_draws, axis=0)
+            supposed[:, feature] = values[:, positions].ravel()
+            then[rows, feature] = survival(supposed).reshape(len(rows), self.n_draws).mean(axis=1)
         return now, then
 
-    def _worth(self, schema: Schema) -> Float64Array:
-        """By the card's prices the order learnt; who pays twice the price for a fact sees half its worth."""
-        if not self.steps_:
+    def _learnt_worth(self, schema: Schema) -> Float64Array:
+        """What each feature is worth before its price, (features,): scores that give the order learnt at card prices.
+
+        A person who pays twice the card's price for a feature sees half its worth per cost.
+        """
+        if any(not schema[name].start and name not in self.order_ for name in self.blanket.features):
             raise UnfittedError(
-                "this Surviving has learnt no order yet; call fit(train, predictor) first, or use personal=True"
+                "this SurvivalPolicy has learnt no order yet; call fit(train, predictor) first, or use personal=True"
             )
-        rates = [max((step.after - step.before) / step.cost, LEAST) for step in self.steps_]
+        rates = [max((step.after - step.before) / step.cost, MIN_WORTH) for step in self.steps_]
+        # Falling, however little, so that no later question overtakes an earlier one.
         falling = np.minimum.accumulate(rates) * (1 - 1e-6) ** np.arange(len(rates))
         worth = np.full(len(schema), np.nan)
-        places = [schema.index(name) for name in self.order_]
-        worth[places] = falling * np.array([step.cost for step in self.steps_])
+        features = [schema.index(name) for name in self.order_]
+        worth[features] = falling * np.array([step.cost for step in self.steps_])
         return worth
 
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "searcher_"):
+            raise UnfittedError("this SurvivalPolicy has seen no training people yet; call fit(train, predictor) first")
+
     def learnt_state(self) -> dict[str, Any]:
-        """The order learnt, and what plans are looked for among."""
-        searcher = self.searcher_.learnt_state() if hasattr(self, "searcher_") else {}
-        return {"steps": [step._asdict() for step in self.steps_], "searcher": searcher}
+        """The order learnt, and what the searcher has learnt; nothing before ``fit``."""
+        if not hasattr(self, "searcher_"):
+            return {}
+        return {"steps": [step._asdict() for step in self.steps_], "searcher": self.searcher_.learnt_state()}
 
     def save_state(self, folder: Path) -> None:
-        """Write the learned question order as JSON."""
+        """Write the order learnt, as JSON."""
+        self._check_fitted()
         text = json.dumps([step._asdict() for step in self.steps_], ensure_ascii=False)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ORDER).write_text(text, encoding="utf-8")
 
     def load_state(self, folder: Path, train: Table) -> Self:
-        """Read the learned question order; plans are looked for among ``train`` again."""
+        """Read the order learnt, and fit the searcher on ``train`` again."""
         steps = tuple(Step(**entry) for entry in json.loads((folder / ORDER).read_text(encoding="utf-8")))
         if unknown := [step.feature for step in steps if step.feature not in self.blanket]:
             raise DataError(f"the order asks for {unknown[0]!r}, which is not in the blanket")
@@ -229,17 +253,17 @@ class SurvivalPolicy(Policy):
 def expected_survival(
     people: People, searcher: SurvivalSearch, constraints: Constraints | None, desired_class: int | None
 ) -> Float64Array:
-    """How often what can be said to each person lasts, (people,): their best plan, or the desired decision itself."""
+    """The probability that each person's advice still holds when everything is known, (people,).
+
+    The advice is the best surviving plan, 0 for a person without one. With a ``desired_class``, a person who has that
+    decision already is advised nothing, and counts with the probability that the decision stays.
+    """
     plans = find_recourse(people, searcher, constraints=constraints, desired_class=desired_class)
     survival = np.zeros(len(people))
     if plans.survival is not None:
         survival[plans.legal] = plans.survival[plans.first[plans.legal]]
     if desired_class is not None:
-        there = np.flatnonzero(plans.decision == desired_class)
-        decided = People(people.X[there], people.background, decided=plans.decision[there])
-        survival[there] = searcher.completions_.decision_stability(decided)
+        rows = np.flatnonzero(plans.decision == desired_class)
+        decided = People(people.X[rows], people.background, decided=plans.decision[rows])
+        survival[rows] = searcher.completions_.decision_stability(decided)
     return survival
-
-
-def _pairs(count: int) -> int:
-    return count * (count + 1) // 2

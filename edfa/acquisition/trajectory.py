@@ -29,11 +29,38 @@ SHOWN = 20  # people in a notebook
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """A row for every step of every person, sorted by person; step 0 is what was known from the start.
+    """A row for every step of every person, sorted by person and step; step 0 is what was known from the start.
 
-    ``values`` and ``when`` have a row a person: what they were found to be (NaN: never asked), and at which step (-1:
-    never). All other arrays have a row a step: ``who`` is the place of the person in ``person``. ``provenance``
-    is the policy, the prices and the budget behind it all.
+    Parameters
+    ----------
+    background
+        The features, the model and the training rows that all people share.
+    person
+        A whole number for each person, (people,).
+    seed
+        The random stream of the run.
+    values
+        What was learnt of each person, encoded, (people, features); NaN: it never became known.
+    when
+        The step at which each feature became known, (people, features); 0: from the start, -1: never.
+    declined
+        What each person refused to tell, (people, features).
+    who
+        The position in ``person`` of each step's person, (steps,).
+    step
+        The number of each step within its person, (steps,).
+    feature
+        The index of the feature that was asked, (steps,); -1 at step 0.
+    cost, spent
+        What the step cost, and what the person has paid by then, (steps,).
+    scores
+        What the policy said each feature was worth, (steps, features); NaN: it could not be asked.
+    probabilities, decision
+        What the model says after the step, (steps, classes), and the class code that it decides for, (steps,).
+    necessity
+        The necessity of each known feature after the step, (steps, features); None for runs with ``explain=False``.
+    provenance
+        The policy, the prices and the budget behind it all.
 
     Examples
     --------
@@ -63,7 +90,7 @@ class Trajectory:
     provenance: Provenance = field(default_factory=Provenance, repr=False)
 
     def __len__(self) -> int:
-        """The number of steps, everybody's together."""
+        """The number of steps of all people together."""
         return len(self.who)
 
     def __repr__(self) -> str:
@@ -77,69 +104,67 @@ class Trajectory:
 
     @property
     def predictor(self) -> Predictor:
-        """The model as the policy showed it."""
+        """The model, shown what the policy let it see."""
         return self.background.predictor
 
     @property
     def blanket(self) -> Blanket | None:
-        """The blanket that was asked for; None: all features were."""
+        """The blanket that the policy kept to; None: it asked for any feature."""
         return self.background.blanket
 
     @property
     def mean_cost(self) -> float:
-        """What a person costs in the end, on average."""
+        """What people have paid at their last step, on average."""
         return float(self.spent[self.last].mean()) if len(self.person) else 0.0
 
     @cached_property
     def last(self) -> IntArray:
-        """The row of everybody's last step."""
+        """The row of each person's last step, (people,)."""
         return np.flatnonzero(np.append(self.who[1:] != self.who[:-1], True)) if len(self) else np.zeros(0, np.intp)
 
     @cached_property
     def known(self) -> BoolArray:
-        """What was known at every step (steps, features)."""
+        """Which features were known at every step, (steps, features)."""
         when = self.when[self.who]
         return (when >= 0) & (when <= self.step[:, None])
 
     @property
     def X(self) -> Float32Array:  # noqa: N802
-        """The facts at every step (steps, features); NaN: not known then."""
+        """The encoded facts at every step, (steps, features); NaN: not known then."""
         return np.where(self.known, self.values[self.who], np.float32(np.nan))
 
     @cached_property
     def partition(self) -> Partition:
-        """The tripartite partition at every step."""
+        """The partition at every step: what can turn the decision, what cannot yet, what never matters."""
         if self.necessity is None:
             raise DataError("this run was made with explain=False; run it again to have partitions")
         return Partition(self.schema.names, self.blanket, self.known, self.necessity.astype(float))
 
     def people(self) -> People:
-        """Everybody at every step, as a batch that plans can be found for."""
-        who = self.person[self.who]
-        steps = self.step.astype(np.int64)
+        """Everybody at every step, as a batch of (steps,) people that plans can be found for."""
         return People(
             self.X,
             self.background,
-            person=who,
+            person=self.person[self.who],
             seed=np.full(len(self), self.seed),
-            step=steps,
+            step=self.step.astype(np.int64),
             spent=self.spent,
             decided=self.decision,
             provenance=self.provenance,
         )
 
     def order(self, person: int) -> tuple[str, ...]:
-        """What was asked of the person at this place, in order."""
+        """The features that the person at this position was asked for and told, in order."""
         first, end = np.searchsorted(self.who, [person, person + 1])
         return tuple(self.schema.names[feature] for feature in self.feature[first + 1 : end])
 
     def at(self, step: int) -> IntArray:
-        """The row of everybody at a step; those who ended before are at their last."""
+        """The row of each person at a step, (people,); those who ended before are at their last."""
         first = np.searchsorted(self.who, np.arange(len(self.person)))
         return np.minimum(first + step, self.last)
 
     def frame(self) -> pd.DataFrame:
-        """One row a step; ``n_cf`` and ``n_sf`` are the sizes of C(A) and S(A)."""
+        """A data frame with a row for every step; ``n_cf`` and ``n_sf`` are the sizes of C(A) and S(A)."""
         names = np.array([*self.schema.names, ""])
         columns: dict[str, Any] = {
             "person": self.person[self.who],
@@ -157,14 +182,14 @@ class Trajectory:
         return pd.DataFrame(columns)
 
     def draw(self, ax: "Axes", person: int = 0) -> "Axes":
-        """The timeline of the person at this place: the chance of the favourable class against what was spent."""
+        """Draw the probability of the favourable class against what the person at this position had spent."""
         first, end = np.searchsorted(self.who, [person, person + 1])
-        chance = self.probabilities[first:end, self.schema.classes.index(self.schema.favourable)]
+        probability = self.probabilities[first:end, self.schema.classes.index(self.schema.favourable)]
         axes = ("spent", f"chance of {self.schema.favourable!r}")
-        return draw_steps(ax, self.spent[first:end], chance, ("start", *self.order(person)), axes)
+        return draw_steps(ax, self.spent[first:end], probability, ("start", *self.order(person)), axes)
 
     def _repr_html_(self) -> str:
-        """Everybody's questions in order, and what they changed; of one person, the timeline too."""
+        """A table of each person's questions and what they changed; for a single person a figure, too."""
         favourable = self.schema.classes.index(self.schema.favourable)
         first = np.searchsorted(self.who, np.arange(len(self.person)))
         rows = [
@@ -183,9 +208,9 @@ class Trajectory:
         return html.fragment(*line, html.table(head, rows, f"{repr(self)[1:-1]}{more}"))
 
     def to_json(self) -> str:
-        """The frame as JSON, a record a step."""
+        """``frame()`` as JSON, a record for every step."""
         return str(self.frame().to_json(orient="records", force_ascii=False))
 
     def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Everybody with what they were asked."""
+        """Each person's number with the features that they were asked for and told, in order."""
         return ((int(p), self.order(i)) for i, p in enumerate(self.person))

@@ -211,7 +211,7 @@ class Advisor:
     def verify(self, receipt: Receipt | str, key: bytes | None = None) -> Verification:
         """Replay a receipt's interview, and say what differs; with the operator's key, whether it is as it was."""
         receipt = Receipt.from_json(receipt) if isinstance(receipt, str) else receipt
-        signature = "none" if not receipt.signed else "not checked" if key is None else _signature(receipt, key)
+        signature = "none" if not receipt.signed else "not_checked" if key is None else _signature(receipt, key)
         if receipt.advisor != self.fingerprint:
             return Verification(signature, False, (Difference("advisor", receipt.advisor, self.fingerprint),))
         try:

@@ -11,7 +11,7 @@ from edfa.acquisition.greedy import Greedy
 from edfa.acquisition.survival import SurvivalPolicy
 from edfa.advice.assessment import Assessment
 from edfa.blanket.units import Blanket
-from edfa.data.codes import Levels
+from edfa.data.encode import Levels
 from edfa.parsing import parse
 
 __all__ = [

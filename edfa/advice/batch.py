@@ -78,36 +78,37 @@ def _advise(fitted: FittedAdvisor, X: Float32Array, k: int) -> dict[str, Any]:  
 
 
 def _texts(plans: Plans) -> ObjectArray:
-    """Everybody's plans as one JSON list. Many people are offered the same change: each is put into words once."""
+    """Everybody's plans as one JSON list, (people,). Many people get the same change: each is written once."""
     number, feature = np.nonzero(~np.isnan(plans.to))
     own = plans.people.X[plans.of[number], feature]
     cells = (own, plans.to[number, feature], plans.low[number], plans.high[number])
     words = (plans.words(feature, codes).tolist() for codes in cells)
     names = [plans.people.schema.names[j] for j in feature.tolist()]
-    seen: dict[tuple[Any, ...], str] = {}
+    written: dict[tuple[Any, ...], str] = {}
     changes = []
     for change in zip(names, *words, strict=True):
-        if (text := seen.get(change)) is None:
-            text = seen[change] = _change(*change)
+        if (text := written.get(change)) is None:
+            text = written[change] = _change(*change)
         changes.append(text)
     first = np.searchsorted(number, np.arange(len(plans) + 1)).tolist()
     ends = zip(pairwise(first), plans.probability_after.tolist(), plans.effort.tolist(), strict=True)
     texts = [
-        f'{{"changes": [{", ".join(changes[start:end])}], "probability": {chance!r}, "effort": {effort!r}}}'
-        for (start, end), chance, effort in ends
+        f'{{"changes": [{", ".join(changes[start:end])}], "probability": {probability!r}, "effort": {effort!r}}}'
+        for (start, end), probability, effort in ends
     ]
     first = np.searchsorted(plans.of, np.arange(len(plans.people) + 1)).tolist()
     return np.array([f"[{', '.join(texts[start:end])}]" for start, end in pairwise(first)], dtype=object)
 
 
 def _change(feature: str, before: Any, after: Any, low: Any, high: Any) -> str:
+    """One change as JSON, with the values that do as well where they are known."""
     change = {"feature": feature, "from": before, "to": after}
     return json.dumps(change if low is None else change | {"low": low, "high": high}, ensure_ascii=False)
 
 
 def _reasons(plans: Plans, refused: BoolArray) -> ObjectArray:
-    """Why refused people have no plan."""
-    found = np.full(len(refused), None, dtype=object)
+    """Why refused people have no plan, (people,); None for everybody else."""
+    reasons = np.full(len(refused), None, dtype=object)
     for row in np.flatnonzero(refused & ~plans.legal).tolist():
-        found[row] = plans.reasons[row].reason
-    return found
+        reasons[row] = plans.reasons[row].reason
+    return reasons

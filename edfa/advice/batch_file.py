@@ -1,4 +1,4 @@
-"""A whole file of people, a chunk at a time: larger than memory, and resumed where it was cut off.
+"""Advice for a file of people, a chunk at a time: it may be larger than memory, and is resumed where it was cut off.
 
 Each chunk's advice is a file of its own in a folder beside the result; when all are there they become the result, which
 is whole or not there. A run that is killed leaves finished chunks, and the next one with the same file, advisor and
@@ -6,7 +6,6 @@ settings begins after them.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 
 from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.batch import COLUMNS, advise
-from edfa.artifacts import write_text
+from edfa.artifacts import atomic_file, write_text
 from edfa.data.read import existing
 from edfa.errors import DataError, EmptyTableError, UnreadableError
 from edfa.parallel import count_jobs
@@ -45,7 +44,7 @@ def advise_file(
     """Advise everybody in ``rows`` and write the result to ``out``; both are CSV, Parquet or JSON lines by their name.
 
     Returns how many people there are, how many could not be understood, and how many chunks were there already.
-    ``n_jobs`` threads share the people of a chunk. ``progress`` is told the number of people
+    ``n_jobs`` threads share the people of a chunk. ``progress`` is called with the numbers of people
     and of chunks that are done.
     """
     source, result = existing(rows), Path(out)
@@ -76,7 +75,7 @@ def advise_file(
 
 
 def chunks(path: Path, size: int) -> Iterator[pd.DataFrame]:
-    """The rows of a file, so many at a time."""
+    """The rows of a file, ``size`` at a time."""
     try:
         yield from _READERS[_format(path)](path, size)
     except pd.errors.EmptyDataError:
@@ -109,22 +108,22 @@ _READERS: dict[str, Callable[[Path, int], Iterator[pd.DataFrame]]] = {
 
 
 def _format(path: Path) -> str:
-    found = path.suffix.lower()
-    if found not in FORMATS:
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
         raise UnreadableError(f"{path.name}: a file of people is a {', '.join(FORMATS)} file")
-    return found
+    return suffix
 
 
 def _identity(fitted: FittedAdvisor, source: Path, result: Path, k: int, chunk: int) -> str:
-    """What parts must have been made from to be used again."""
-    found = source.stat()
-    told = {"rows": str(source.resolve()), "size": found.st_size, "time": found.st_mtime_ns, "out": result.name}
+    """The key under which finished chunks may be reused: the file, the advisor and the settings."""
+    status = source.stat()
+    key = {"rows": str(source.resolve()), "size": status.st_size, "time": status.st_mtime_ns, "out": result.name}
     certificate = fitted.certificate.to_json() if fitted.certificate else ""
-    return json.dumps(told | {"advisor": fitted.fingerprint, "certificate": certificate, "k": k, "chunk": chunk})
+    return json.dumps(key | {"advisor": fitted.fingerprint, "certificate": certificate, "k": k, "chunk": chunk})
 
 
 def _claim(folder: Path, identity: str) -> None:
-    """The folder of parts: as a run before left it, or new where that one had another task."""
+    """Keep the folder of finished chunks of an interrupted run with the same key; empty it otherwise."""
     journal = folder / JOURNAL
     if not (journal.is_file() and journal.read_text(encoding="utf-8") == identity):
         shutil.rmtree(folder, ignore_errors=True)
@@ -138,9 +137,8 @@ def _schema() -> Any:
 
 
 def _write_part(frame: pd.DataFrame, part: Path) -> None:
-    partial = part.with_suffix(f".{os.getpid()}.new")
-    pq.write_table(pa.Table.from_pandas(frame, schema=_schema(), preserve_index=False), partial)
-    partial.replace(part)
+    with atomic_file(part) as partial:
+        pq.write_table(pa.Table.from_pandas(frame, schema=_schema(), preserve_index=False), partial)
 
 
 def _errors(part: Path) -> int:
@@ -149,15 +147,9 @@ def _errors(part: Path) -> int:
 
 
 def _join(parts: list[Path], result: Path) -> None:
-    """All parts as one file, whole or not there."""
-    partial = result.with_name(f".{result.name}.{os.getpid()}.new")
-    try:
+    """Join all chunks into one file, which is whole or not there."""
+    with atomic_file(result) as partial:
         _WRITERS[_format(result)](parts, partial)
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        partial.replace(result)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _write_csv(parts: list[Path], path: Path) -> None:
@@ -173,12 +165,12 @@ def _write_parquet(parts: list[Path], path: Path) -> None:
 
 
 def _write_json(parts: list[Path], path: Path) -> None:
-    """Here plans are lists, not texts."""
+    """One JSON object a line; plans are lists here, not texts."""
     with path.open("w", encoding="utf-8") as file:
         for part in parts:
             for row in pq.read_table(part).to_pylist():
-                told = row | {"plans": None if row["plans"] is None else json.loads(row["plans"])}
-                file.write(json.dumps(told, ensure_ascii=False) + "\n")
+                record = row | {"plans": None if row["plans"] is None else json.loads(row["plans"])}
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 _WRITERS: dict[str, Callable[[list[Path], Path], None]] = {

@@ -27,7 +27,7 @@ __all__ = ["AdvisorEvaluation", "Rollout", "encode_complete", "evaluate", "roll_
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """People who were asked to the end, with their plans at every step and what became of these."""
+    """People who were asked to the end: what was asked, the plans at every step, and what became of each."""
 
     trajectory: Trajectory
     plans: Plans
@@ -40,16 +40,17 @@ def roll_out(
     progress: Callable[[int, int], None] | None = None,
     n_jobs: int | None = -1,
 ) -> Rollout:
-    """Ask everybody in the policy's order, to the end; then hold each step's plan against what is known there.
+    """Ask everybody in the policy's order, to the end; then hold each step's first plan against what is known there.
 
-    ``progress`` is told how many of how many states have been searched for plans.
+    ``X`` are complete encoded rows, (people, features). ``progress`` is called with the numbers of states that have
+    been searched for plans, and of all.
     """
     trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget)
     plans = find_recourse(
         trajectory, fitted.searcher, desired_class=fitted.favourable, n_jobs=n_jobs, progress=progress
     )
-    watched: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
-    records = replay(plans, favourable=fitted.favourable, signal=watched, advisor=fitted.fingerprint)
+    signal: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
+    records = replay(plans, favourable=fitted.favourable, signal=signal, advisor=fitted.fingerprint)
     return Rollout(trajectory, plans, _granted(replace(records, signal_name=fitted.signal), trajectory.last))
 
 
@@ -141,7 +142,7 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
     decided = trajectory.decision
     held = certifier.evaluate(records)
     refused = decided[last] != fitted.favourable
-    told = held if not isinstance(held, dict) else None
+    measured = held if not isinstance(held, dict) else None
     return AdvisorEvaluation(
         people=len(people),
         accuracy=float((decided[ended] == truth).mean()),
@@ -150,10 +151,10 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
         cost=float(stops.spent.mean()),
         cost_end=float(trajectory.spent[last].mean()),
         cost_all=float(fitted.schema.costs.sum()),
-        n=told.n if told else 0,
-        risk=told.risk if told else None,
-        risk_error=float(np.sqrt(told.risk * (1 - told.risk) / told.n)) if told else None,
-        early=told.triggered if told else None,
+        n=measured.n if measured else 0,
+        risk=measured.risk if measured else None,
+        risk_error=float(np.sqrt(measured.risk * (1 - measured.risk) / measured.n)) if measured else None,
+        early=measured.triggered if measured else None,
         refused=float(refused.mean()),
         coverage=float(rollout.plans.legal[last][refused].mean()) if refused.any() else None,
     )

@@ -81,7 +81,9 @@ def default_signal(searcher: str | Searcher) -> str:
 
 def fit_predictor(chosen: str | Predictor, table: Table, threshold: Threshold, seed: int) -> Predictor:
     """The model, fitted on the training part of ``table``."""
-    model: Predictor = PREDICTORS[chosen](seed=seed) if isinstance(chosen, str) else clone(chosen)
+    model: Predictor = PREDICTORS[chosen]() if isinstance(chosen, str) else clone(chosen)
+    if isinstance(chosen, str) and "seed" in model.get_params():
+        model.set_params(seed=seed)
     train, classes = table.train, len(table.schema.classes)
     if threshold is not None:
         if classes != 2:

@@ -101,15 +101,15 @@ def _manifest(place: Path) -> dict[str, Any]:
         beside = [p.name for p in place.absolute().parent.iterdir()] if place.absolute().parent.is_dir() else []
         raise UnreadableError(f"there is no folder {place}{did_you_mean(place.name, beside)}")
     try:
-        found: dict[str, Any] = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
-        written, kind = found["format"], found["kind"]
+        manifest: dict[str, Any] = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+        written, kind = manifest["format"], manifest["kind"]
     except (OSError, ValueError, KeyError, TypeError):
         raise UnreadableError(f"{place} is not a saved advisor: its {MANIFEST} is missing or damaged") from None
     if kind != KIND:
         raise UnreadableError(f"{place} holds a {kind}, not an {KIND.lower()}")
     if not isinstance(written, int) or written > FORMAT:
         raise UnreadableError(f"{place} was written by a newer edfa (format {written}, this one reads {FORMAT})")
-    return found
+    return manifest
 
 
 def _assemble(place: Path, manifest: dict[str, Any]) -> FittedAdvisor:

@@ -80,8 +80,8 @@ class Receipt:
 
     def payload(self) -> bytes:
         """What a signature is of: everything but itself."""
-        told = {name: value for name, value in asdict(self).items() if name != "signature"}
-        return json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        content = {name: value for name, value in asdict(self).items() if name != "signature"}
+        return json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
     def sign(self, key: bytes) -> "Receipt":
         """The same, signed."""
@@ -101,13 +101,13 @@ class Receipt:
     def from_json(cls, text: str) -> "Receipt":
         """Read what ``to_json`` wrote."""
         try:
-            told = json.loads(text)
-            written = told.pop("version")
+            content = json.loads(text)
+            written = content.pop("version")
         except (ValueError, KeyError, AttributeError, TypeError):
             raise UnreadableError("this is not a receipt") from None
         if written != VERSION:
             raise UnreadableError(f"this receipt is of version {written}; version {VERSION} can be read")
-        return parse(cls, told, "receipt")
+        return parse(cls, content, "receipt")
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Difference:
 class Verification:
     """What became of a receipt when its interview was replayed.
 
-    ``signature`` is ``"none"`` (it is not signed), ``"right"``, ``"wrong"``, or ``"not checked"`` (no key was given).
+    ``signature`` is ``"none"`` (it is not signed), ``"right"``, ``"wrong"``, or ``"not_checked"`` (no key was given).
     """
 
     signature: str
@@ -137,14 +137,14 @@ class Verification:
 
     def __str__(self) -> str:
         if self.holds:
-            told = "The receipt holds: replayed, the advisor says the same."
+            verdict = "The receipt holds: replayed, the advisor says the same."
         elif not self.advisor:
-            told = "The receipt is of another advisor."
+            verdict = "The receipt is of another advisor."
         else:
-            told = "The receipt does not hold."
-        said = [f"{d.part}: {d.receipt!r} then, {d.today!r} today." for d in self.differences]
-        signature = {"none": "not there", "right": "right", "wrong": "wrong"}.get(self.signature, self.signature)
-        return " ".join([told, *said, f"The signature is {signature}."])
+            verdict = "The receipt does not hold."
+        changes = [f"{d.part}: {d.receipt!r} then, {d.today!r} today." for d in self.differences]
+        signature = {"none": "not there", "right": "right", "wrong": "wrong"}.get(self.signature, "not checked")
+        return " ".join([verdict, *changes, f"The signature is {signature}."])
 
 
 def read_key(path: str | Path) -> bytes:
@@ -160,14 +160,14 @@ def read_key(path: str | Path) -> bytes:
 
 @cache
 def versions() -> dict[str, str]:
-    """What the answer was made with."""
-    found = {"edfa": sys.modules["edfa"].__version__, "python": platform.python_version()}
+    """The versions of edfa, Python and the libraries that answers depend on."""
+    used = {"edfa": sys.modules["edfa"].__version__, "python": platform.python_version()}
     for name in MADE_WITH:
         try:
-            found[name] = version(name)
+            used[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return used
 
 
 def now() -> str:

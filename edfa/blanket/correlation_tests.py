@@ -7,8 +7,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.special import fdtrc, ndtr
 
-from edfa.blanket.cache import BoundedCache
-from edfa.blanket.contingency_tests import CIResult
+from edfa.blanket.contingency import BoundedCache, CIResult
 from edfa.typing import Float64Array, IntArray
 
 __all__ = ["CorrelationTests"]

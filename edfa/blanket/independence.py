@@ -22,8 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from edfa.blanket.columns import ROWS_PER_STRATUM, TEST_BINS, CategoricalColumn, ContinuousColumn, finest_bins
-from edfa.blanket.contingency_tables import ContingencyTable
-from edfa.blanket.contingency_tests import ROWS_PER_CELL, CIResult, cmh, g2, x2mm
+from edfa.blanket.contingency import ROWS_PER_CELL, CIResult, ContingencyTable, cmh, g2, x2mm
 from edfa.blanket.correlation_tests import CorrelationTests
 from edfa.blanket.sources.base import TableSource
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.data.codes import Levels, Measure
-from edfa.data.encode import Encoder
+from edfa.data.encode import Encoder, Levels, Measure
 from edfa.data.schema import Schema
 from edfa.data.validate import to_pandas
 from edfa.errors import ColumnError, FactError, hint

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from edfa.data.encode import Encoder
-from edfa.data.feature import Feature
-from edfa.data.schema import Schema
+from edfa.data.schema import Feature, Schema
 from edfa.explanation.necessity import DOWN, UP, Group, Reach, Sweep
 from edfa.explanation.partition import Partition
 from edfa.text.phrases import label, listed, plain, say, value

@@ -7,9 +7,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from edfa.data.codes import Measure
-from edfa.data.encode import Encoder
-from edfa.data.feature import Feature
+from edfa.data.encode import Encoder, Measure
+from edfa.data.schema import Feature
 from edfa.explanation.support import Support
 from edfa.people import Background
 from edfa.predictors.cache import ModelCache

@@ -7,18 +7,18 @@ largest r(U), then the cheapest head, then schema order; a free head has an infi
 
 def algorithm_1(units, names, costs, budget, start, information):
     """``units``: head -> spouses, in schema order of the heads; ``information(known, feature)`` -> I(Y; X_i | x_A)."""
-    place = {name: i for i, name in enumerate(names)}
+    position = {name: i for i, name in enumerate(names)}
     acquired = list(start)  # line 1
-    cost = sum(costs[place[name]] for name in start)
+    cost = sum(costs[position[name]] for name in start)
     blanket = {member for head, spouses in units.items() for member in (head, *spouses)}
     asked = []
 
     def r(head):
-        price = costs[place[head]]
+        price = costs[position[head]]
         return (len(units[head]) + 1) / price if price > 0 else float("inf")
 
     def best(heads):
-        return min(heads, key=lambda head: (-r(head), costs[place[head]], place[head]))
+        return min(heads, key=lambda head: (-r(head), costs[position[head]], position[head]))
 
     while cost < budget and blanket - set(acquired):  # line 4
         partial, unstarted = [], []
@@ -34,11 +34,11 @@ def algorithm_1(units, names, costs, budget, start, information):
         else:  # line 16
             following = min(
                 (s for s in units[unit] if s not in acquired),
-                key=lambda s: (-information(acquired, s) / costs[place[s]], costs[place[s]], place[s]),
+                key=lambda s: (-information(acquired, s) / costs[position[s]], costs[position[s]], position[s]),
             )
-        if cost + costs[place[following]] > budget + 1e-9:  # lines 18 to 24
+        if cost + costs[position[following]] > budget + 1e-9:  # lines 18 to 24
             break
         acquired.append(following)
         asked.append(following)
-        cost += costs[place[following]]
+        cost += costs[position[following]]
     return asked

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from exact import ExactModel, ExactSampler, as_blanket, exact_model
+from exact import ExactModel, ExactSampler, as_blanket, exact_model, network_people
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import algorithm_1
@@ -10,8 +10,7 @@ from literal import algorithm_1
 import edfa
 from edfa import EDFA, Blanket, Feature, Schema, Table
 from edfa.acquisition import Greedy
-from edfa.acquisition.base import Background, State
-from edfa.acquisition.information import information
+from edfa.acquisition.information import expected_information
 from edfa.acquisition.loop import acquire
 from edfa.data.synthetic import credit_story, random_network
 from edfa.errors import TargetError, UnknownNameError
@@ -37,13 +36,13 @@ def toy_table(costs, start):
     return Table.from_frame(frame, Schema(features, "y", "yes"))
 
 
-class Told:
-    """Information as it is told, whatever is known; stands in for the estimate of line 16."""
+class FixedInformation:
+    """The same information of each feature, whatever is known; stands in for the estimate of line 16."""
 
     def __init__(self, gains):
         self.gains = np.array(gains)
 
-    def __call__(self, state, asked, *_):
+    def __call__(self, people, asked, *_):
         return np.where(asked, self.gains, np.nan)
 
 
@@ -76,18 +75,18 @@ def test_it_is_algorithm_1(case):
     if amount < paid + cheapest:
         return  # an error, tested elsewhere
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("edfa.acquisition.edfa.information", Told(gains))
+        patch.setattr("edfa.acquisition.information.expected_information", FixedInformation(gains))
         model = ExactModel.of(Indifferent(), 8, 2)
-        found = acquire(table.test, EDFA(Blanket("y", units)), model, budget=budget, explain=False)
-    told = algorithm_1(units, NAMES, costs, amount, start, lambda _, s: gains[NAMES.index(s)])
-    assert found.order(0) == tuple(told)
+        run = acquire(table.test, EDFA(Blanket("y", units)), model, budget=budget, explain=False)
+    expected = algorithm_1(units, NAMES, costs, amount, start, lambda _, s: gains[NAMES.index(s)])
+    assert run.order(0) == tuple(expected)
 
 
 def test_a_member_behind_no_child_is_a_unit_of_its_own():
     table = toy_table([1.0] * 8, ())
     policy = EDFA(Blanket("y", {"c": ("d",)}, unattached=("a",)))
-    found = acquire(table.test, policy, ExactModel.of(Indifferent(), 8, 2), budget=1.0, explain=False)
-    assert found.order(0) == ("c", "d", "a")
+    run = acquire(table.test, policy, ExactModel.of(Indifferent(), 8, 2), budget=1.0, explain=False)
+    assert run.order(0) == ("c", "d", "a")
 
 
 def test_prices_may_differ_from_person_to_person():
@@ -95,18 +94,18 @@ def test_prices_may_differ_from_person_to_person():
     costs = np.ones((len(table.test), 8))
     costs[1, 0] = 3.0
     policy = EDFA(Blanket("y", {"a": (), "b": ()}))
-    found = acquire(table.test, policy, ExactModel.of(Indifferent(), 8, 2), 1.0, costs=costs, explain=False)
-    assert found.order(0) == ("a", "b")
-    assert found.order(1) == ("b", "a")
+    run = acquire(table.test, policy, ExactModel.of(Indifferent(), 8, 2), 1.0, costs=costs, explain=False)
+    assert run.order(0) == ("a", "b")
+    assert run.order(1) == ("b", "a")
 
 
 def test_the_ablations():
     table = toy_table([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], ())
     blanket = Blanket("y", {"a": ("b", "c", "d")})
-    gains = Told([0.1, 0.8, 0.2, 0.3, 0, 0, 0, 0])
+    gains = FixedInformation([0.1, 0.8, 0.2, 0.3, 0, 0, 0, 0])
     orders = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("edfa.acquisition.edfa.information", gains)
+        patch.setattr("edfa.acquisition.information.expected_information", gains)
         for name, policy in {
             "whole": EDFA(blanket),
             "any first": EDFA(blanket, pc_first=False),
@@ -126,22 +125,15 @@ def test_a_declined_feature_is_planned_around():
     declines[0, 0] = True  # this person will not tell the head of the first unit
     declines[1, 1] = True  # this one its spouse
     model = ExactModel.of(Indifferent(), 8, 2)
-    found = acquire(table.test, EDFA(blanket), model, 1.0, declines=declines, explain=False)
-    assert found.order(0) == ("c", "d", "b"), "what a declined head would have unlocked comes last"
-    assert found.order(1) == ("a", "c", "d")
-    assert found.order(2) == ("a", "b", "c", "d")
-    assert found.declined[0].tolist() == [True] + [False] * 7
-    assert found.spent[found.last][0] == 3, "a refusal costs nothing"
+    run = acquire(table.test, EDFA(blanket), model, 1.0, declines=declines, explain=False)
+    assert run.order(0) == ("c", "d", "b"), "what a declined head would have unlocked comes last"
+    assert run.order(1) == ("a", "c", "d")
+    assert run.order(2) == ("a", "b", "c", "d")
+    assert run.declined[0].tolist() == [True] + [False] * 7
+    assert run.spent[run.last][0] == 3, "a refusal costs nothing"
 
 
 STORY = credit_story()
-
-
-def state_of(network, rows, model=None):
-    people = network.codes(network.sample(200, 0)).astype(np.float32)
-    background = Background(network.schema(), model or exact_model(network), people)
-    rows = np.asarray(rows, dtype=np.float32)
-    return State(background, rows, np.isnan(rows), np.ones(rows.shape), np.arange(len(rows)))
 
 
 def test_proposition_1_on_the_story():
@@ -151,8 +143,8 @@ def test_proposition_1_on_the_story():
     after[0, late] = 1
     asked = np.arange(5)[None] == i
     sampler = ExactSampler(STORY)
-    assert information(state_of(STORY, before), asked, sampler)[0, i] == pytest.approx(0, abs=1e-12)
-    assert information(state_of(STORY, after), asked, sampler)[0, i] > 0.01
+    assert expected_information(network_people(STORY, before), asked, sampler)[0, i] == pytest.approx(0, abs=1e-12)
+    assert expected_information(network_people(STORY, after), asked, sampler)[0, i] > 0.01
 
 
 def pure_spouses(network):
@@ -171,13 +163,13 @@ def test_propositions_1_and_2_on_random_networks(seed):
     nothing = np.full((1, len(names)), np.nan)
     asked = np.ones((1, len(names)), dtype=bool)
     sampler = ExactSampler(network)
-    before = information(state_of(network, nothing), asked, sampler)[0]
+    before = expected_information(network_people(network, nothing), asked, sampler)[0]
     for head, spouse in pure_spouses(network):
         assert before[names.index(spouse)] == pytest.approx(0, abs=1e-12)
         levels = range(len(network.levels[head]))
         known = np.tile(nothing, (len(levels), 1))
         known[:, names.index(head)] = levels
-        after = information(state_of(network, known), np.repeat(asked, len(levels), axis=0), sampler)
+        after = expected_information(network_people(network, known), np.repeat(asked, len(levels), axis=0), sampler)
         assert after[:, names.index(spouse)].max() > 1e-9, "explaining away"
         assert before[names.index(head)] > before[names.index(spouse)], "greedy takes the child first, as PC-first does"
 
@@ -215,9 +207,9 @@ def test_pc_first_and_greedy_choose_the_same_order_in_pure_units():
 def test_the_partition_shows_the_transition_along_the_way():
     table = STORY.table(3000)
     policy = EDFA(as_blanket(STORY), sampler=ExactSampler(STORY))
-    found = edfa.acquire(table.test, policy, exact_model(STORY), budget=1.0)
-    assert {order[:2] for _, order in found} == {("late_payment", "wage_came_late")}, "r = 2 before r = 1"
-    frame = found.frame()
+    run = edfa.acquire(table.test, policy, exact_model(STORY), budget=1.0)
+    assert {order[:2] for _, order in run} == {("late_payment", "wage_came_late")}, "r = 2 before r = 1"
+    frame = run.frame()
     assert (frame.n_cf + frame.n_sf == 3).all()
     spouse = STORY.features.index("wage_came_late")
-    assert found.partition.counterfactual[found.at(2), spouse].any(), "it wakes up once its child is known"
+    assert run.partition.counterfactual[run.at(2), spouse].any(), "it wakes up once its child is known"

@@ -1,27 +1,20 @@
 import numpy as np
 import pytest
-from exact import ExactModel, ExactSampler, exact_model
+from exact import ExactModel, ExactSampler, network_people
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
 import edfa
-from edfa import BayesNet, SubsetXGB, acquire
+from edfa import Background, BayesNet, Blanket, People, SubsetXGB, acquire
 from edfa.acquisition import Greedy
-from edfa.acquisition.base import Background, State
-from edfa.acquisition.information import information
+from edfa.acquisition.information import expected_information
 from edfa.data.cube import CLASSES, FEATURES, Cube
 from edfa.data.synthetic import credit_story, random_network
-from edfa.errors import DataError, SchemaError, UnknownNameError
+from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors import align
 from edfa.predictors.bins import Bins
 from edfa.predictors.conditional import Neighbours, smallest
-
-
-def state_of(schema, rows, model, people):
-    rows = np.asarray(rows, dtype=np.float32)
-    background = Background(schema, model, people)
-    return State(background, rows, np.isnan(rows), np.ones(rows.shape), np.arange(len(rows)))
 
 
 def by_enumeration(network, row, i):
@@ -29,24 +22,24 @@ def by_enumeration(network, row, i):
     before = network.posterior(row[None])[0]
     probabilities = network.posterior(row[None], network.features[i])[0]
     total = 0.0
-    for level, chance in enumerate(probabilities):
+    for level, probability in enumerate(probabilities):
         known = row.copy()
         known[i] = level
         after = network.posterior(known[None])[0]
-        total += chance * (after * np.log(after / before)).sum()
+        total += probability * (after * np.log(after / before)).sum()
     return total
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_it_is_the_mutual_information(seed):
     network = random_network(7, seed=seed)
-    people = network.codes(network.sample(40, seed)).astype(np.float32)
-    rows = np.where(np.random.default_rng(seed).random((10, 6)) < 0.4, people[:10], np.nan).astype(np.float32)
-    state = state_of(network.schema(), rows, exact_model(network), people)
-    found = information(state, state.open, ExactSampler(network))
-    for r, i in np.argwhere(state.open):
-        assert found[r, i] == pytest.approx(by_enumeration(network, rows[r].astype(float), i), abs=1e-9)
-    assert np.isnan(found[~state.open]).all()
+    complete = network.codes(network.sample(40, seed)).astype(np.float32)
+    rows = np.where(np.random.default_rng(seed).random((10, 6)) < 0.4, complete[:10], np.nan).astype(np.float32)
+    people = network_people(network, rows, 40, seed)
+    estimate = expected_information(people, people.askable, ExactSampler(network))
+    for r, i in np.argwhere(people.askable):
+        assert estimate[r, i] == pytest.approx(by_enumeration(network, rows[r].astype(float), i), abs=1e-9)
+    assert np.isnan(estimate[~people.askable]).all()
 
 
 def test_exact_with_a_bayes_net_is_the_mutual_information_of_its_network():
@@ -54,33 +47,35 @@ def test_exact_with_a_bayes_net_is_the_mutual_information_of_its_network():
     table = story.table(4000)
     model = BayesNet().fit(table.train.X, table.train.y)
     rows = np.where(np.random.default_rng(0).random((12, 5)) < 0.4, table.test.X[:12], np.nan).astype(np.float32)
-    state = state_of(table.schema, rows, model, table.train.X)
-    found = information(state, state.open, "exact")
+    people = People(rows, Background.of(table.train, model))
+    estimate = expected_information(people, people.askable, "exact")
     network = model.network_
-    for r, i in np.argwhere(state.open):
+    for r, i in np.argwhere(people.askable):
         row = rows[r].astype(float)
-        assert found[r, i] == pytest.approx(by_enumeration(network, row, i), abs=1e-9)
-    aligned = state_of(table.schema, rows, align(model, [0, 1]), table.train.X)
-    assert np.nanmax(information(aligned, aligned.open, "exact")[:, 2:]) < 1e-12, "what it does not see tells nothing"
+        assert estimate[r, i] == pytest.approx(by_enumeration(network, row, i), abs=1e-9)
+    two = Blanket(table.schema.target, dict.fromkeys(table.schema.names[:2], ()))
+    aligned = People(rows, Background.of(table.train, model, two, aligned=True))
+    estimate = expected_information(aligned, aligned.askable, "exact")
+    assert np.nanmax(estimate[:, 2:]) < 1e-12, "what the model does not see tells nothing"
     trees = SubsetXGB(n_estimators=5).fit(table.train.X, table.train.y)
-    with pytest.raises(SchemaError, match="asks a BayesNet; the model in use is a SubsetXGB"):
-        information(state_of(table.schema, rows, trees, table.train.X), state.open, "exact")
+    with pytest.raises(SettingError, match="asks a BayesNet; the model in use is a SubsetXGB"):
+        expected_information(People(rows, Background.of(table.train, trees)), people.askable, "exact")
     with pytest.raises(UnknownNameError, match="did you mean 'knn'"):
-        information(state, state.open, "knnn")
+        expected_information(people, people.askable, "knnn")
 
 
 @pytest.mark.parametrize("sampler", ["knn", "bins"])
 def test_samplers_come_close_to_the_truth(sampler):
     """With the exact posterior as model, what is left is the sampler's error."""
     network = random_network(8, seed=4, strength=1.0)
-    people = network.codes(network.sample(6000, 1)).astype(np.float32)
-    rows = np.where(np.random.default_rng(0).random((60, 7)) < 0.35, people[:60], np.nan).astype(np.float32)
-    state = state_of(network.schema(), rows, exact_model(network), people)
-    truth = information(state, state.open, ExactSampler(network))
-    found = information(state, state.open, sampler)
-    open_ = state.open
-    assert np.corrcoef(truth[open_], found[open_])[0, 1] > 0.95
-    lost = np.nanmax(truth, axis=1) - truth[np.arange(60), np.nanargmax(np.where(open_, found, -1), axis=1)]
+    complete = network.codes(network.sample(6000, 1)).astype(np.float32)
+    rows = np.where(np.random.default_rng(0).random((60, 7)) < 0.35, complete[:60], np.nan).astype(np.float32)
+    people = network_people(network, rows, 6000, 1)
+    askable = people.askable
+    truth = expected_information(people, askable, ExactSampler(network))
+    estimate = expected_information(people, askable, sampler)
+    assert np.corrcoef(truth[askable], estimate[askable])[0, 1] > 0.95
+    lost = np.nanmax(truth, axis=1) - truth[np.arange(60), np.nanargmax(np.where(askable, estimate, -1), axis=1)]
     assert lost.mean() < 0.1 * np.nanmax(truth, axis=1).mean(), "what is chosen is nearly the best"
 
 
@@ -88,11 +83,11 @@ def test_jensens_form_is_never_negative_and_zero_where_the_model_does_not_look()
     table = edfa.load("german")
     model = align(SubsetXGB("nan", n_estimators=40).fit(table.train.X, table.train.y), range(10))
     rows = np.where(np.random.default_rng(0).random((40, 20)) < 0.3, table.test.X[:40], np.nan).astype(np.float32)
-    state = state_of(table.schema, rows, model, table.train.X)
-    found = information(state, state.open)
-    assert (found[state.open] >= 0).all()
-    assert (found[:, 10:][state.open[:, 10:]] == 0).all()
-    assert (found[:, :10][state.open[:, :10]] > 0).any()
+    people = People(rows, Background.of(table.train, model))
+    estimate, askable = expected_information(people, people.askable), people.askable
+    assert (estimate[askable] >= 0).all()
+    assert (estimate[:, 10:][askable[:, 10:]] == 0).all()
+    assert (estimate[:, :10][askable[:, :10]] > 0).any()
 
 
 def test_cells_change_nothing_but_the_cost(monkeypatch):
@@ -100,14 +95,14 @@ def test_cells_change_nothing_but_the_cost(monkeypatch):
     table = edfa.load("german")
     model = SubsetXGB("nan", n_estimators=40).fit(table.train.X, table.train.y)
     rows = np.where(np.random.default_rng(0).random((30, 20)) < 0.3, table.test.X[:30], np.nan).astype(np.float32)
-    state = state_of(table.schema, rows, model, table.train.X)
-    asked, counts = state.open, []
+    people = People(rows, Background.of(table.train, model))
+    asked, counts = people.askable, []
     answer = model._answer
     monkeypatch.setattr(model, "_answer", lambda *a: counts.append(len(a[1])) or answer(*a))
-    by_cells, few = information(state, asked), sum(counts)
+    by_cells, few = expected_information(people, asked), sum(counts)
     counts.clear()
     monkeypatch.setattr(model, "cells", lambda *_: None)
-    np.testing.assert_allclose(information(state, asked), by_cells, atol=1e-9)
+    np.testing.assert_allclose(expected_information(people, asked), by_cells, atol=1e-9)
     assert few < sum(counts)
 
 
@@ -183,16 +178,16 @@ def test_greedy_on_cube_comes_up_to_the_exact_curve(sigma, curve):
     table = cube.table(n + 200, seed=11, shares=(100 / (n + 200), 100 / (n + 200), n / (n + 200)))
     raw = table.test.frame[list(table.schema.names)].to_numpy(np.float32)
     model = ExactModel.of(cube, FEATURES, CLASSES)
-    found = acquire(raw, Greedy(sampler=Quadrature(cube)), model, 5, reference=table.train, explain=False)
+    run = acquire(raw, Greedy(sampler=Quadrature(cube)), model, 5, reference=table.train, explain=False)
     for features, expected in enumerate(curve, start=1):
-        accuracy = (found.decision[found.at(features)] == table.test.y).mean()
+        accuracy = (run.decision[run.at(features)] == table.test.y).mean()
         assert accuracy == pytest.approx(expected, abs=0.02)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1000), st.integers(1, 60), st.integers(1, 5_000), st.integers(1, 40), st.booleans())
 def test_the_smallest_are_the_smallest(seed, rows, columns, k, sorted_):
-    """Of few and of many, in any order; ties are parted by the place."""
+    """Of few and of many, in any order; ties are broken by position."""
     random, k = np.random.default_rng(seed), min(k, columns)
     distance = random.integers(0, 50, (rows, columns)) + np.arange(columns) * 1e-6
     distance = np.sort(distance, axis=1)[:, ::-1].copy() if sorted_ else distance

@@ -37,15 +37,15 @@ def test_the_contract(policy):
 class Forgets(Policy):
     """Its answer depends on who else is in the batch."""
 
-    def score(self, state):
-        return np.where(state.open, np.arange(20) * (1 if len(state) > 1 else -1), np.nan)
+    def score(self, people):
+        return np.where(people.askable, np.arange(20) * (1 if len(people) > 1 else -1), np.nan)
 
 
 def test_the_contract_can_be_broken():
     class Sees(Policy):
-        def score(self, state):
-            hidden = seen[0][state.person]
-            return np.where(state.open, hidden, np.nan)
+        def score(self, people):
+            hidden = seen[0][people.person]
+            return np.where(people.askable, hidden, np.nan)
 
     seen = []
     original = acquire
@@ -56,7 +56,7 @@ def test_the_contract_can_be_broken():
         return original(facts, *args, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("edfa.acquisition.loop.acquire", spying)
+        patch.setattr("edfa.testing.acquire", spying)
         with pytest.raises(AssertionError, match="nothing peeks"):
             check_policy(Sees(), TABLE.test, MODEL)
     with pytest.raises(AssertionError, match="one person at a time"):
@@ -64,27 +64,27 @@ def test_the_contract_can_be_broken():
 
 
 def test_the_log_says_what_happened():
-    found = acquire(TABLE.test, EDFA(BLANKET), MODEL, budget=12)
-    frame = found.frame()
+    run = acquire(TABLE.test, EDFA(BLANKET), MODEL, budget=12)
+    frame = run.frame()
     assert frame.columns.tolist() == [
         *("person", "seed", "step", "feature", "cost", "spent", "p_bad", "p_good", "prediction", "n_cf", "n_sf")
     ]
     for person, rows in frame.groupby("person"):
         assert rows.step.tolist() == list(range(len(rows)))
-        assert rows.feature.tolist() == ["", *found.order(person)]
+        assert rows.feature.tolist() == ["", *run.order(person)]
         np.testing.assert_allclose(rows.spent, rows.cost.cumsum())
     assert frame.spent.max() <= 12
     assert (frame.n_cf + frame.n_sf == len(BLANKET)).all()
     inside = members(TABLE.schema.names, BLANKET)
-    facts = np.where(inside, found.X, np.nan)
-    np.testing.assert_allclose(found.probabilities, MODEL.predict_proba(facts), atol=1e-6)
-    np.testing.assert_allclose(frame[["p_bad", "p_good"]], found.probabilities)
-    scored = ~np.isnan(found.scores)
-    chosen = found.feature[found.step > 0]
-    assert scored[found.step > 0][np.arange(len(chosen)), chosen].all(), "the scores of the candidates are kept"
+    facts = np.where(inside, run.X, np.nan)
+    np.testing.assert_allclose(run.probabilities, MODEL.predict_proba(facts), atol=1e-6)
+    np.testing.assert_allclose(frame[["p_bad", "p_good"]], run.probabilities)
+    scored = ~np.isnan(run.scores)
+    chosen = run.feature[run.step > 0]
+    assert scored[run.step > 0][np.arange(len(chosen)), chosen].all(), "the scores of the candidates are kept"
     several = scored.sum(axis=1) > 1
     assert several.any()
-    assert (found.scores[several][scored[several]] >= 0).all()
+    assert (run.scores[several][scored[several]] >= 0).all()
     assert acquire(TABLE.test, EDFA(BLANKET), MODEL, budget=6, explain=False).necessity is None
     with pytest.raises(ValueError, match="explain=False"):
         _ = acquire(TABLE.test, EDFA(BLANKET), MODEL, budget=6, explain=False).partition
@@ -135,8 +135,8 @@ def test_random_orders_are_uniform_and_depend_on_the_seed():
     rows = np.tile(TABLE.test.X[:1], (4000, 1))
     options = {"reference": TABLE.train, "explain": False, "person": people}
     world = ExactModel.of(type("Flat", (), {"posterior": lambda _, r: np.full((len(r), 2), 0.5)})(), 20, 2)
-    found = acquire(rows, Random(), world, 1.5, 0, costs=np.where(TABLE.schema.costs > 0, 1.0, 0.0), **options)
-    first = found.feature[found.step == 1]
+    run = acquire(rows, Random(), world, 1.5, 0, costs=np.where(TABLE.schema.costs > 0, 1.0, 0.0), **options)
+    first = run.feature[run.step == 1]
     counts = np.bincount(first, minlength=20)[TABLE.schema.costs > 0]
     assert counts.sum() == 4000
     expected = 4000 / 17
@@ -147,9 +147,9 @@ def test_random_orders_are_uniform_and_depend_on_the_seed():
 
 def test_rows_with_a_reference():
     frame = TABLE.test.frame.head(5)
-    found = acquire(frame, EDFA(BLANKET), MODEL, 6, reference=TABLE.train)
+    run = acquire(frame, EDFA(BLANKET), MODEL, 6, reference=TABLE.train)
     same = acquire(TABLE.test, EDFA(BLANKET), MODEL, 6)
-    assert [found.order(i) for i in range(5)] == [same.order(i) for i in range(5)]
+    assert [run.order(i) for i in range(5)] == [same.order(i) for i in range(5)]
     with pytest.raises(DataError, match=r"pass reference=table\.train"):
         acquire(frame, EDFA(BLANKET), MODEL, 6)
     with pytest.raises(UnknownNameError, match="no column named 'duration'"):
@@ -181,18 +181,18 @@ def test_bad_rules_before_work_is_spent():
 
 
 def test_an_empty_blanket_asks_nothing():
-    found = acquire(TABLE.test, EDFA(Blanket("class", {})), MODEL)
-    assert (found.step == 0).all()
-    assert found.frame().n_cf.eq(0).all()
+    run = acquire(TABLE.test, EDFA(Blanket("class", {})), MODEL)
+    assert (run.step == 0).all()
+    assert run.frame().n_cf.eq(0).all()
 
 
 def test_progress_and_repr():
-    told = []
-    found = acquire(
-        TABLE.test, Random(), MODEL, 4, explain=False, progress=lambda done, all_: told.append((done, all_))
+    reports = []
+    run = acquire(
+        TABLE.test, Random(), MODEL, 4, explain=False, progress=lambda done, all_: reports.append((done, all_))
     )
-    assert told[-1] == (200, 200)
-    assert [d for d, _ in told] == sorted(d for d, _ in told)
-    assert "200 people" in repr(found)
-    assert "<table" in found._repr_html_()
-    assert len(pd.read_json(__import__("io").StringIO(found.to_json()))) == len(found)
+    assert reports[-1] == (200, 200)
+    assert [d for d, _ in reports] == sorted(d for d, _ in reports)
+    assert "200 people" in repr(run)
+    assert "<table" in run._repr_html_()
+    assert len(pd.read_json(__import__("io").StringIO(run.to_json()))) == len(run)

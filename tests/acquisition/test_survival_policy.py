@@ -1,13 +1,12 @@
-"""Surviving: the order is the greedy one, prices and refusals count, and nothing peeks."""
+"""SurvivalPolicy: the order is the greedy one, prices and refusals count, and nothing peeks."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import edfa
-from edfa import Blanket, Constraints, People, SurvivalPolicy, SurvivalSearch, acquire, find_recourse
-from edfa.acquisition.base import Background, State
-from edfa.acquisition.survival import outlook
+from edfa import Background, Blanket, Constraints, People, SurvivalPolicy, SurvivalSearch, acquire, find_recourse
+from edfa.acquisition.survival import expected_survival
 from edfa.errors import DataError, SettingError
 from edfa.predictors.aligned import align
 from edfa.predictors.base import UnfittedError
@@ -30,19 +29,19 @@ def model(table):
 
 @pytest.fixture(scope="module")
 def searcher(table):
-    return SurvivalSearch(table.train, completions=16, plans=16)
+    return SurvivalSearch(table.train, n_completions=16, n_candidates=16)
 
 
 @pytest.fixture(scope="module")
-def fitted(searcher, model):
-    return SurvivalPolicy(BLANKET, searcher, people=24).fit(model)
+def fitted(table, searcher, model):
+    return SurvivalPolicy(BLANKET, searcher, n_people=24).fit(table.train, model)
 
 
 def test_the_order_does_not_depend_on_who_shares_the_work(table, searcher, fitted):
     fresh = edfa.SubsetXGB(n_estimators=30).fit(
         table.train.X, table.train.y
     )  # whose models are learnt by several at once
-    assert SurvivalPolicy(BLANKET, searcher, people=24).fit(fresh, n_jobs=3).steps_ == fitted.steps_
+    assert SurvivalPolicy(BLANKET, searcher, n_people=24).fit(table.train, fresh, n_jobs=3).steps_ == fitted.steps_
 
 
 def literal_order(table, model, searcher, blanket, people, seed=0):
@@ -50,19 +49,19 @@ def literal_order(table, model, searcher, blanket, people, seed=0):
     schema, train = table.schema, table.train
     chosen = np.sort(np.random.default_rng(seed).permutation(len(train))[:people])
     view = align(model, [schema.index(name) for name in blanket.features])
-    twin = SurvivalSearch(train, completions=16, plans=16)
-    twin.completions = Completions.of(train, 16, without=chosen)
+    twin = SurvivalSearch(train, n_completions=16, n_candidates=16)
+    twin.completions_ = Completions.of(train, 16, without=chosen)
     known = [f.name for f in schema if f.start]
 
     def mean(names):
-        found = []
+        survival = []
         for row in train.X[chosen]:
             facts = np.full((1, len(schema)), np.nan, dtype=np.float32)
             for name in names:
                 facts[0, schema.index(name)] = row[schema.index(name)]
-            plans = find_recourse(People(facts, Background(schema, train.encoder, view, blanket)), twin)
-            found.append(max((plan.survival for plan in plans), default=0.0))
-        return np.mean(found)
+            plans = find_recourse(People(facts, Background.of(train, view, blanket)), twin)
+            survival.append(max((plan.survival for plan in plans), default=0.0))
+        return np.mean(survival)
 
     steps, now = [], mean(known)
     while left := [n for n in schema.names if n in blanket and n not in known]:
@@ -97,7 +96,7 @@ def test_what_opens_recourse_comes_first():
     table = edfa.Table.from_frame(frame, edfa.Schema(features, "y", "good"))
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     blanket = Blanket("y", dict.fromkeys(facts, ()))
-    policy = SurvivalPolicy(blanket, SurvivalSearch(table.train), people=24).fit(model)
+    policy = SurvivalPolicy(blanket, SurvivalSearch(), n_people=24).fit(table.train, model)
     assert policy.order_[0] == "cause"
     assert policy.steps_[0].after > policy.steps_[0].before + 0.5
 
@@ -106,7 +105,9 @@ def test_what_opens_recourse_comes_first():
 def test_it_keeps_the_contract(personal, table, searcher, fitted):
     # One model for all subsets: a personal order visits many.
     model = edfa.SubsetXGB("nan", n_estimators=20).fit(table.train.X, table.train.y)
-    policy = SurvivalPolicy(BLANKET, searcher, personal=True, draws=2) if personal else fitted
+    policy = fitted
+    if personal:
+        policy = SurvivalPolicy(BLANKET, searcher, personal=True, n_draws=2).fit(table.train, model)
     check_policy(policy, table.test, model)
 
 
@@ -133,22 +134,21 @@ def test_personal_worth_is_the_mean_over_likely_values(table, searcher):
     view = align(model, [table.schema.index(name) for name in BLANKET.features])
     start = np.array([f.start for f in table.schema])
     rows = np.where(start, table.test.X[:3], np.float32(np.nan))
-    open_ = np.tile(~start, (3, 1))
-    state = State(Background(table.schema, view, table.train.X), rows, open_, np.ones(rows.shape), np.arange(3))
-    policy = SurvivalPolicy(BLANKET, searcher, personal=True, draws=16)
+    people = People(rows, Background.of(table.train, model, BLANKET, aligned=True), costs=np.ones(rows.shape))
+    policy = SurvivalPolicy(BLANKET, searcher, personal=True, n_draws=16).fit(table.train, model)
     feature = table.schema.index("duration")
-    now, then = policy.expected(state, np.arange(20) == np.full((3, 1), feature))
+    now, then = policy.expected(people, np.arange(20) == np.full((3, 1), feature))
     for i, row in enumerate(rows):
-        values, _ = searcher.completions.neighbours.given(row[None])(feature)
-        found = []
+        values, _ = searcher.completions_.neighbours.given(row[None])(feature)
+        survival = []
         for value in values[0]:
             facts = row.copy()
             facts[feature] = value
             plans = find_recourse(People(facts[None], Background.of(table.reference, view, BLANKET)), searcher)
-            found.append(max((plan.survival for plan in plans), default=0.0))
-        assert then[i, feature] == pytest.approx(np.mean(found))
+            survival.append(max((plan.survival for plan in plans), default=0.0))
+        assert then[i, feature] == pytest.approx(np.mean(survival))
     assert np.isnan(np.delete(then, feature, axis=1)).all()
-    assert (policy.score(state)[:, feature] >= then[:, feature] - now - 1e-12).all()
+    assert (policy.score(people)[:, feature] >= then[:, feature] - now - 1e-12).all()
 
 
 def test_who_is_there_already_counts_as_often_as_that_lasts(table, model, searcher):
@@ -156,42 +156,57 @@ def test_who_is_there_already_counts_as_often_as_that_lasts(table, model, search
     rows = table.test.X[:40].copy()
     rows[:, [table.schema.index("checking_status"), table.schema.index("housing")]] = np.nan
     people = People(rows, Background.of(table.reference, view, BLANKET))
-    found = outlook(people, searcher, None, 1)
-    there = view.predict(rows) == 1
-    assert there.any()
-    assert not there.all()
-    filled = searcher.completions.neighbours.complete(rows[there])
+    survival = expected_survival(people, searcher, None, 1)
+    favourable = view.predict(rows) == 1
+    assert favourable.any()
+    assert not favourable.all()
+    filled = searcher.completions_.neighbours.complete(rows[favourable])
     stays = np.array([(view.predict(person) == 1).mean() for person in filled])
-    np.testing.assert_allclose(found[there], stays)
+    np.testing.assert_allclose(survival[favourable], stays)
     plans = find_recourse(people, searcher, desired_class=1)
-    for i in np.flatnonzero(~there):
-        assert found[i] == max((p.survival for p in plans.of_person(int(i))), default=0.0)
+    for i in np.flatnonzero(~favourable):
+        assert survival[i] == max((p.survival for p in plans.of_person(int(i))), default=0.0)
 
 
 def test_what_may_not_change_opens_nothing(table, model, searcher):
     """Where every feature is locked, no question opens recourse."""
     names = tuple(n for n in BLANKET.features if table.schema[n].actionable)
-    policy = SurvivalPolicy(BLANKET, searcher, Constraints(locked=names), people=16).fit(model)
+    policy = SurvivalPolicy(BLANKET, searcher, Constraints(locked=names), n_people=16).fit(table.train, model)
     assert all(step.before == step.after == 0 for step in policy.steps_)
     costs = [step.cost for step in policy.steps_]
     assert costs == sorted(costs)
 
 
-def test_it_is_written_and_read_again(searcher, fitted):
-    again = SurvivalPolicy(BLANKET, searcher).restore(fitted.to_json())
+def test_it_is_written_and_read_again(table, searcher, fitted, tmp_path):
+    fitted.save_state(tmp_path)
+    again = SurvivalPolicy(BLANKET, searcher).load_state(tmp_path, table.train)
     assert again.steps_ == fitted.steps_
     with pytest.raises(DataError, match="not in the blanket"):
-        SurvivalPolicy(Blanket("class", {"housing": ()}), searcher).restore(fitted.to_json())
+        SurvivalPolicy(Blanket("class", {"housing": ()}), searcher).load_state(tmp_path, table.train)
 
 
 def test_progress_and_errors(table, model, searcher):
-    told = []
+    reports = []
     blanket = Blanket("class", {"checking_status": (), "duration": ()})
-    SurvivalPolicy(blanket, searcher, people=16).fit(model, progress=lambda done, total: told.append((done, total)))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    policy = SurvivalPolicy(blanket, searcher, n_people=16)
+    policy.fit(table.train, model, progress=lambda done, total: reports.append((done, total)))
+    assert reports == [(1, 3), (2, 3), (3, 3)]
     with pytest.raises(UnfittedError, match="call fit"):
         acquire(table.test, SurvivalPolicy(BLANKET, searcher), model)
     with pytest.raises(SettingError, match="SurvivalSearch"):
         SurvivalPolicy(BLANKET, edfa.Nearest(table.train))
     with pytest.raises(SettingError, match="at least 2"):
-        SurvivalPolicy(BLANKET, searcher, people=1)
+        SurvivalPolicy(BLANKET, searcher, n_people=1)
+
+
+def test_an_order_must_have_been_learnt_for_every_question(table, model, searcher):
+    personal = SurvivalPolicy(BLANKET, searcher, personal=True).fit(table.train, model)
+    assert personal.steps_ == ()
+    with pytest.raises(UnfittedError, match="has learnt no order yet"):
+        acquire(table.test, personal.set_params(personal=False), model)
+
+
+def test_a_blanket_that_is_known_from_the_start_leaves_nothing_to_ask(table, model, searcher):
+    policy = SurvivalPolicy(Blanket("class", {"age": (), "credit_amount": ()}), searcher).fit(table.train, model)
+    assert policy.order_ == ()
+    assert (acquire(table.test, policy, model, explain=False).step == 0).all()

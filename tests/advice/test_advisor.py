@@ -272,7 +272,7 @@ def test_a_policy_of_other_people_is_fitted_anew_on_the_training_part():
     table = edfa.load("german")
     model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     blanket = edfa.Blanket("class", {"checking_status": (), "duration": ("credit_amount",)})
-    policy = edfa.SurvivalPolicy(blanket, edfa.SurvivalSearch(table.calibration), people=32, desired_class=1)
+    policy = edfa.SurvivalPolicy(blanket, edfa.SurvivalSearch(table.calibration), n_people=32, desired_class=1)
     advisor = edfa.Advisor(policy=policy.fit(table.calibration, model), threshold="balanced").fit(table)
     assert advisor.fitted.policy is not policy
     assert advisor.fitted.policy.searcher_.train_ is table.train

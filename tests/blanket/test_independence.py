@@ -7,8 +7,7 @@ from scipy import stats
 
 from edfa.blanket import DataTester, Search, discover
 from edfa.blanket.columns import CategoricalColumn, ContinuousColumn
-from edfa.blanket.contingency_tables import ContingencyTable
-from edfa.blanket.contingency_tests import cmh, g2, x2mm
+from edfa.blanket.contingency import ContingencyTable, cmh, g2, x2mm
 from edfa.blanket.sources import MemoryRows, open_source
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import edfa
 from edfa import Feature, Schema, Table, discover
-from edfa.blanket.contingency_tests import g2, x2mm
+from edfa.blanket.contingency import g2, x2mm
 from edfa.blanket.sources import DaskRows, ParquetRows
 from edfa.blanket.sources.open import open_source
 from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, UnreadableError

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from edfa.blanket.columns import TEST_BINS, Column
-from edfa.blanket.contingency_tables import ContingencyTable
+from edfa.blanket.contingency import ContingencyTable
 from edfa.blanket.sources.correlation import Correlation
 from edfa.typing import AnyArray
 

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edfa.blanket.cache import BoundedCache
 from edfa.blanket.columns import TEST_BINS, Column
-from edfa.blanket.contingency_tables import ContingencyTable, Margin, StratumTotals
+from edfa.blanket.contingency import BoundedCache, ContingencyTable, Margin, StratumTotals
 from edfa.blanket.sources.correlation import CHUNK_ROWS, Correlation, CrossProducts
 from edfa.typing import AnyArray, IntArray
 

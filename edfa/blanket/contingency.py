@@ -1,0 +1,262 @@
+"""Contingency tables within strata, and the tests of independence that are read off them."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+from scipy.special import chdtrc, gammaincc, xlogy
+
+from edfa.typing import AnyArray, Float64Array, IntArray
+
+__all__ = [
+    "ROWS_PER_CELL",
+    "BoundedCache",
+    "CIResult",
+    "ContingencyTable",
+    "Margin",
+    "StratumTotals",
+    "cmh",
+    "g2",
+    "sum_k_log_k",
+    "x2mm",
+]
+
+K = TypeVar("K")
+V = TypeVar("V")
+LOOKUP_ROWS = 1 << 21  # rows up to which k ln k is tabulated, 16 MiB
+MAX_PRODUCT_CELLS = 1024  # cells of a stratum up to which both margins are computed by one matrix product
+ROWS_PER_CELL = 5
+MAX_PRODUCTS = 1 << 21  # products of margins that cmh holds at a time
+
+
+class BoundedCache(dict[K, V]):
+    """A dictionary of at most ``limit`` entries; adding one more removes the entry that was added first.
+
+    >>> cache = BoundedCache(2)
+    >>> cache["a"] = cache["b"] = cache["c"] = 1
+    >>> list(cache)
+    ['b', 'c']
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if len(self) >= self.limit and key not in self:
+            del self[next(iter(self))]
+        super().__setitem__(key, value)
+
+
+class StratumTotals:
+    """Rows of each stratum, in the form g2 needs; computed once, because all margins of the same strata share them.
+
+    ``n``: rows in all; ``occupied``: strata with any row; ``k_log_k``: Σ k ln k over the strata.
+    """
+
+    __slots__ = ("k_log_k", "n", "occupied")
+
+    def __init__(self, counts: AnyArray) -> None:
+        self.n = int(np.add.reduce(counts))
+        self.occupied = np.count_nonzero(counts)
+        self.k_log_k = sum_k_log_k(counts, self.n)
+
+
+class Margin:
+    """Counts of (stratum, x), in the form g2 needs; computed once, because the same margin recurs with many a y.
+
+    ``counts``: shape ``(strata, levels)``; ``levels_present``: number of levels that occur in each stratum, shape
+    ``(strata,)``; ``nonzero``: number of counts above 0; ``k_log_k``: Σ k ln k over the counts.
+    """
+
+    __slots__ = ("counts", "k_log_k", "levels_present", "nonzero", "totals")
+
+    def __init__(self, counts: AnyArray, totals: StratumTotals | None = None) -> None:
+        self.counts = counts
+        self.totals = totals or StratumTotals(np.add.reduce(counts, axis=1))
+        self.levels_present = np.add.reduce(counts > 0, axis=1)
+        self.nonzero = np.count_nonzero(counts)
+        self.k_log_k = sum_k_log_k(counts, self.totals.n)
+
+
+def sum_k_log_k(counts: AnyArray, n: int) -> float:
+    """Σ k ln k over counts k of at most n, by look-up: the same few thousand numbers recur in every test."""
+    values = xlogy(counts, counts) if n > LOOKUP_ROWS else _k_log_k_below(1 << n.bit_length()).take(counts)
+    return float(np.add.reduce(values, axis=None))
+
+
+@cache
+def _k_log_k_below(size: int) -> Float64Array:
+    """The numbers k ln k for k = 0, …, size - 1, shape ``(size,)``."""
+    k = np.arange(size, dtype=float)
+    return np.asarray(xlogy(k, k))
+
+
+@cache
+def _margin_matrix(x_levels: int, y_levels: int) -> Float64Array:
+    """Matrix that maps the flat cells of a stratum to its counts of x and of y.
+
+    Shape ``(x_levels * y_levels, x_levels + y_levels)``.
+    """
+    of_x = np.repeat(np.eye(x_levels), y_levels, axis=0)
+    return np.hstack([of_x, np.tile(np.eye(y_levels), (x_levels, 1))])
+
+
+@dataclass(frozen=True)
+class ContingencyTable:
+    """How often each combination of (stratum, x, y) occurs.
+
+    ``counts`` either holds every cell of ``shape`` (strata, levels of x, levels of y), flat, or only the cells that
+    occur, with their flat ``positions`` in that shape. ``possible_cells`` is the number of combinations there could be,
+    strata that never occur included. ``known_margins`` are passed by a source that has them already.
+    """
+
+    counts: AnyArray
+    shape: tuple[int, int, int]
+    possible_cells: float
+    positions: AnyArray | None = None
+    known_margins: tuple[Margin, Margin] | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows counted; rows with a missing value in any of the columns are not."""
+        return int(self.counts.sum())
+
+    def margins(self) -> tuple[Margin, Margin]:
+        """Counts of (stratum, x) and of (stratum, y)."""
+        if self.known_margins is not None:
+            return self.known_margins
+        if self.positions is None:
+            full = self.counts.reshape(self.shape)
+            return Margin(np.add.reduce(full, axis=2)), Margin(np.add.reduce(full, axis=1))
+        strata, rx, ry = self.shape
+        z, x, y, counts = self.nonzero()
+        zx = np.bincount(z * rx + x, weights=counts, minlength=strata * rx).reshape(strata, rx)
+        zy = np.bincount(z * ry + y, weights=counts, minlength=strata * ry).reshape(strata, ry)
+        return Margin(zx.astype(np.int64)), Margin(zy.astype(np.int64))
+
+    def margin_counts(self) -> tuple[Float64Array, Float64Array]:
+        """Counts of (stratum, x) and of (stratum, y) as floats, shapes ``(strata, levels)``.
+
+        By one matrix product if every cell is held: such strata are many and small.
+        """
+        strata, rx, ry = self.shape
+        if self.positions is not None or rx * ry > MAX_PRODUCT_CELLS:
+            return self.margins()[0].counts.astype(float), self.margins()[1].counts.astype(float)
+        both = self.counts.reshape(strata, rx * ry).astype(float) @ _margin_matrix(rx, ry)
+        return both[:, :rx], both[:, rx:]
+
+    def pooled(self) -> AnyArray:
+        """Counts of (x, y) over all strata, shape ``(levels of x, levels of y)``."""
+        _, rx, ry = self.shape
+        if self.positions is None:
+            return np.asarray(np.add.reduce(self.counts.reshape(self.shape), axis=0))
+        both = np.bincount(self.positions % (rx * ry), weights=self.counts, minlength=rx * ry)
+        return both.astype(np.int64).reshape(rx, ry)
+
+    def nonzero(self) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
+        """Stratum, x, y and count of each cell that occurs, each of shape ``(cells,)``."""
+        _, rx, ry = self.shape
+        positions = np.flatnonzero(self.counts) if self.positions is None else self.positions
+        counts = self.counts[positions] if self.positions is None else self.counts
+        z, rest = np.divmod(positions, rx * ry)
+        return z, rest // ry, rest % ry, counts
+
+
+@dataclass(frozen=True)
+class CIResult:
+    """The result of one test of conditional independence.
+
+    ``p``: p-value; ``dof``: degrees of freedom; ``effect``: conditional mutual information in nats, corrected for its
+    bias; ``reliable``: whether there are enough rows to tell; ``test``: name of the test that decided.
+    """
+
+    p: float
+    statistic: float
+    dof: float
+    effect: float
+    reliable: bool = True
+    test: str = ""
+
+
+def g2(table: ContingencyTable) -> CIResult:
+    """Likelihood ratio 2 Σ N ln(N n_z / n_zx n_zy); degrees of freedom count the levels present in each stratum."""
+    left, right = table.margins()
+    totals, n = left.totals, left.totals.n
+    statistic = max(2 * (sum_k_log_k(table.counts, n) - left.k_log_k - right.k_log_k + totals.k_log_k), 0.0)
+    # Σ (rows - 1)(columns - 1) over the strata that occur, multiplied out
+    dof = float(left.levels_present @ right.levels_present - left.nonzero - right.nonzero + totals.occupied)
+    p = float(chdtrc(dof, statistic)) if dof else 1.0
+    effect = max(0.0, statistic - dof) / (2 * n) if n else 0.0
+    return CIResult(p, statistic, dof, effect, n >= ROWS_PER_CELL * table.possible_cells, "g2")
+
+
+def x2mm(table: ContingencyTable) -> CIResult:
+    """Pearson's statistic, compared with the gamma distribution of its exact mean and variance given all margins."""
+    zx, zy = table.margin_counts()
+    total, n = int(zx.sum()), zx.sum(axis=1)
+    r, c = np.count_nonzero(zx, axis=1), np.count_nonzero(zy, axis=1)
+    usable = (n >= 4) & (r > 1) & (c > 1)
+    if not usable.any():
+        return CIResult(1.0, 0.0, 0.0, 0.0, test="x2mm")
+    z, x, y, counts = table.nonzero()
+    terms = counts.astype(float) ** 2 / (zx[z, x] * zy[z, y])
+    pearson = n * np.bincount(z, weights=terms, minlength=len(n)) - n
+    n, r, c, pearson = n[usable], r[usable], c[usable], pearson[usable]
+    v1, w1 = _dawson_terms(zx[usable], n, r)
+    v2, w2 = _dawson_terms(zy[usable], n, c)
+    mean = float((n * (r - 1) * (c - 1) / (n - 1)).sum())
+    variance = float((2 * n / (n - 3) * (v1 - w1) * (v2 - w2) + n**2 / (n - 1) * w1 * w2).sum())
+    statistic = float(max(pearson.sum(), 0.0))
+    effect = max(0.0, statistic - mean) / (2 * total)
+    if variance <= 1e-12 * mean**2:
+        return CIResult(1.0, statistic, mean, effect, test="x2mm")
+    p = float(gammaincc(mean**2 / variance, statistic * mean / variance))
+    return CIResult(p, statistic, mean, effect, test="x2mm")
+
+
+def _dawson_terms(margin: Float64Array, n: Float64Array, present: IntArray) -> tuple[Float64Array, Float64Array]:
+    """Dawson's v and w, ``(strata,)``, of a margin ``(strata, levels)``, given each stratum's rows and levels."""
+    inverse = np.divide(1.0, margin, out=np.zeros_like(margin), where=margin > 0).sum(axis=1)
+    return (present - 1) * (n - present) / (n - 1), (n * inverse - present**2) / (n - 2)
+
+
+def cmh(table: ContingencyTable) -> CIResult:
+    """Cochran, Mantel and Haenszel's statistic for tables of any size: the evidence of all strata taken together.
+
+    Differences from expectation are summed over the strata before they are squared, so strata of a few rows suffice;
+    a dependence that reverses from stratum to stratum is not seen. Their covariance given the margins is exact.
+    """
+    zx, zy = table.margin_counts()
+    n = np.add.reduce(zx, axis=1)
+    total = int(np.add.reduce(n))
+    difference = table.pooled() - (zx / np.maximum(n, 1)[:, None]).T @ zy
+    several = n > 1
+    covariance = _covariance(zx[several, 1:], zy[several, 1:], n[several])
+    solution, _, rank, _ = np.linalg.lstsq(covariance, difference[1:, 1:].ravel(), rcond=1e-9)
+    statistic = max(float(difference[1:, 1:].ravel() @ solution), 0.0)
+    p = float(chdtrc(rank, statistic)) if rank else 1.0
+    return CIResult(p, statistic, float(rank), max(0.0, statistic - rank) / (2 * total) if total else 0.0, test="cmh")
+
+
+def _covariance(zx: Float64Array, zy: Float64Array, n: Float64Array) -> Float64Array:
+    """Covariance of the cell counts given the margins, summed over the strata.
+
+    ``zx``, ``zy``: margins without the first level, ``(strata, r)`` and ``(strata, c)``; result ``(r * c, r * c)``.
+    """
+    r, c = zx.shape[1], zy.shape[1]
+    covariance = np.zeros((r * r, c * c))
+    step = max(1, MAX_PRODUCTS // max(r * r, c * c))
+    for start in range(0, len(n), step):
+        a, b, m = zx[start : start + step], zy[start : start + step], n[start : start + step, None]
+        covariance += _margin_covariance(a, m).T @ (_margin_covariance(b, m) / (m**2 * (m - 1)))
+    return covariance.reshape(r, r, c, c).swapaxes(1, 2).reshape(r * c, r * c)
+
+
+def _margin_covariance(margin: Float64Array, n: Float64Array) -> Float64Array:
+    """n diag(margin) less the margin's outer product, for each stratum; shape ``(strata, levels²)``."""
+    levels = margin.shape[1]
+    covariance = -(margin[:, :, None] * margin[:, None, :]).reshape(len(margin), levels * levels)
+    covariance[:, :: levels + 1] += n * margin
+    return covariance
