@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 import edfa
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
-from edfa.recourse import CVAE, NICE, PROBE, Constraints, DiCE, Nearest, Plans, assess, find_recourse
+from edfa.recourse import CVAE, NICE, PROBE, Constraints, DiCE, Nearest, Plans, evaluate_plans, find_recourse
 
 ROOT = Path(__file__).parents[1]
 PEERS = Path(os.environ.get("EDFA_PEERS", ROOT / ".venv-peers")) / "bin" / "python"
@@ -194,7 +194,7 @@ def below(case: Case, method: str, taken: float, ours: tuple[float, float, float
 def unclean(case: Case, name: str, plans: Plans) -> list[str]:
     """Whether a plan does not reach what was wanted, asked anew, or changes what it may not."""
     wrong = (case.model.predict(plans.rows()) != case.desired_class).any()
-    wrong |= assess(plans, case.data.train, constraints=case.constraints).violations > 0
+    wrong |= evaluate_plans(plans, case.data.train, constraints=case.constraints).violations > 0
     return [f"{case.name}: {name} has plans that are not valid or not clean"] if wrong else []
 
 

@@ -29,7 +29,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
-from edfa.recourse import Constraints, Nearest, Plans, SurvivalSearch, find_recourse, survive
+from edfa.recourse import Constraints, Nearest, Plans, SurvivalSearch, add_survival, find_recourse
 
 FOLDER = Path(__file__).parents[1] / "out" / "survival"
 SHARED = Path(os.environ.get("EDFA_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -139,7 +139,7 @@ def play(name: str, kind: str, seed: int, order: str) -> str:
         run = acquire(np.concatenate([cal, test]), policy, model, "inf", seed, reference=table.train, explain=False)
         for way, searcher in (("nearest", Nearest(table.train)), ("lasting", SurvivalSearch(table.train))):
             plans = find_recourse(run, searcher, constraints=PAPER)
-            plans = survive(plans, table.train) if way == "nearest" else plans
+            plans = add_survival(plans, table.train) if way == "nearest" else plans
             for signal in ("uncertainty", "survival"):
                 cells = certify(plans, signal, len(cal), truth)
                 results["cells"] += [{"order": order, "plans": way, "signal": signal} | cell for cell in cells]

@@ -184,7 +184,7 @@ class People:
     costs
         What each feature costs each person, (people, features) or (features,); the card's prices unless given.
     askable
-        Which features may be asked for, (people, features); what is not known unless given.
+        Which features may be asked for, (people, features); what is known never is. All that is not unless given.
     swept, decided
         The sweep of single changes (see ``with_sweep``) and the decision (people,), where they are worked out already.
     provenance
@@ -234,8 +234,11 @@ class People:
         costs = np.asarray(self.background.schema.costs if self.costs is None else self.costs, dtype=float)
         object.__setattr__(self, "costs", np.broadcast_to(costs, rows.shape))
         object.__setattr__(self, "X", rows)
-        if self.askable is None:
-            object.__setattr__(self, "askable", np.isnan(rows))
+        unknown = np.isnan(rows)
+        askable = unknown if self.askable is None else np.asarray(self.askable, dtype=bool)
+        if askable.shape != rows.shape:
+            raise DataError(f"askable must be of shape {rows.shape}, not {askable.shape}")
+        object.__setattr__(self, "askable", unknown & askable)  # what is known is never asked for
 
     def __len__(self) -> int:
         return len(self.X)

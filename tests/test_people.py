@@ -51,6 +51,7 @@ def test_what_may_be_asked_is_what_is_not_known_unless_said(people):
     assert np.array_equal(people.costs, np.broadcast_to(TABLE.schema.costs, people.X.shape))
     closed = replace(people, askable=np.zeros_like(people.askable))
     assert (edfa.EDFA(BLANKET).next(closed) == -1).all()
+    assert not (replace(people, askable=np.ones_like(people.askable)).askable & people.known).any()
 
 
 def test_a_class_is_a_name_or_a_code_at_the_edge_and_a_code_inside(people):
@@ -71,6 +72,7 @@ def test_a_class_is_a_name_or_a_code_at_the_edge_and_a_code_inside(people):
         ({"X": np.full((2, 20), np.inf)}, "infinite"),
         ({"person": np.arange(3)}, "person has 3 numbers for 2 people"),
         ({"spent": np.arange(3.0)}, "spent has 3 numbers for 2 people"),
+        ({"askable": np.ones(3)}, "askable must be of shape"),
     ],
 )
 def test_what_does_not_fit_is_refused(wrong, message):

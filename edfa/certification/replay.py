@@ -151,7 +151,7 @@ def _mortality(plans: Plans) -> Float64Array:
         return found
     if plans.survival is None:
         raise DataError(
-            "these plans have no survival; make them with SurvivalSearch(train), or pass them to survive(plans)"
+            "these plans have no survival; make them with SurvivalSearch(train), or pass them to add_survival(plans)"
         )
     found[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
     return found

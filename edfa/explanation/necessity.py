@@ -11,24 +11,41 @@ from functools import cached_property
 import numpy as np
 
 from edfa.errors import DataError
-from edfa.explanation.support import Grid, Support, Tries
+from edfa.explanation.support import CandidateGrid, CandidateValues, Support
 from edfa.predictors.base import Predictor, by_mask
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["DOWN", "UP", "Group", "Reach", "Sweep", "necessity", "sweep"]
+__all__ = ["DOWN", "UP", "Reach", "Sweep", "SweepGroup", "necessity", "sweep"]
 
 ROWS = 200_000  # in one model call at most
-MANY = 4_000  # rows from which on a shorter way is looked for
+MANY = 4_000  # rows from which on a model's shortcut to decisions is used
 DOWN, UP = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
-    """People who know the same features, and what the model says when one of these has another value.
+class SweepGroup:
+    """People who know the same features, and what the model decides if one known fact has another value.
 
-    People with the same values are one *case*: ``case[i]`` is that of ``people[i]``. ``grid`` is what was tried;
-    ``decisions`` has a column for every try of every feature, one after the other, and so has ``asked``, where the
-    model was asked what it says and not only what it decides.
+    People with the same facts are one *case*.
+
+    Parameters
+    ----------
+    predictor
+        The model.
+    mask
+        Which features are known, (features,).
+    people, case
+        The row of each person in the batch, and the case that they are, (people of the group,).
+    facts
+        The known facts of each case, (cases, known features).
+    grid
+        The candidate values of the swept features.
+    probabilities, decision
+        What the model says and decides now, (cases, classes) and (cases,).
+    candidate_decisions
+        What it decides with one fact replaced by a candidate value, (cases, candidate values).
+    cached_probabilities
+        What it says then, (cases, candidate values, classes); None if it was only asked what it decides.
     """
 
     predictor: Predictor
@@ -36,24 +53,27 @@ class Group:
     people: IntArray
     case: IntArray
     facts: Float32Array
-    grid: Grid
+    grid: CandidateGrid
     probabilities: Float64Array
     decision: IntArray
-    decisions: IntArray
-    asked: Float64Array | None = None
+    candidate_decisions: IntArray
+    cached_probabilities: Float64Array | None = None
 
     @cached_property
     def candidate_probabilities(self) -> Float64Array:
         """What the model says of every candidate value of every case, (cases, candidate values, classes)."""
-        if self.asked is not None:
-            return self.asked
-        case, column = np.indices(self.decisions.shape).reshape(2, -1)
-        return self.predict_candidates(case, column).reshape(*self.decisions.shape, -1)
+        if self.cached_probabilities is not None:
+            return self.cached_probabilities
+        case, column = np.indices(self.candidate_decisions.shape).reshape(2, -1)
+        return self.predict_candidates(case, column).reshape(*self.candidate_decisions.shape, -1)
 
     def predict_candidates(self, case: IntArray, column: IntArray) -> Float64Array:
-        """What the model says of some of them."""
-        if self.asked is not None:
-            return self.asked[case, column]
+        """What the model says of some cases with one candidate value each, (n, classes).
+
+        ``case`` and ``column`` (of the grid) are (n,).
+        """
+        if self.cached_probabilities is not None:
+            return self.cached_probabilities[case, column]
         rows = self.facts[case]
         rows[np.arange(len(rows)), self.grid.columns[self.grid.owner[column]]] = self.grid.value[column]
         parts = np.array_split(rows, -(-len(rows) // ROWS) or 1)
@@ -61,61 +81,77 @@ class Group:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """The swept features."""
+        """The indices of the swept features."""
         return self.grid.features
 
     @property
-    def tries(self) -> tuple[Tries, ...]:
-        """What was tried of each."""
-        return self.grid.tries
-
-    @property
-    def ends(self) -> IntArray:
-        """Where the columns of each feature end."""
-        return self.grid.starts[1:]
+    def candidate_values(self) -> tuple[CandidateValues, ...]:
+        """The candidate values of each swept feature."""
+        return self.grid.candidate_values
 
     def flips(self, desired_class: int | None = None) -> BoolArray:
-        """Which tries turn each case's decision, or turn it to the wanted class."""
-        turned: BoolArray = self.decisions != self.decision[:, None]
-        return turned if desired_class is None else turned & (self.decisions == desired_class)
+        """Which candidate values turn each case's decision (to the desired class), (cases, candidate values)."""
+        turned: BoolArray = self.candidate_decisions != self.decision[:, None]
+        return turned if desired_class is None else turned & (self.candidate_decisions == desired_class)
 
-    def by_feature(self, columns: BoolArray) -> Iterator[tuple[int, Tries, BoolArray]]:
-        """The columns of each feature, with the feature and its tries."""
-        parts = np.split(columns, self.ends[:-1], axis=1)[: len(self.features)]
-        yield from zip(self.features, self.tries, parts, strict=True)
+    def by_feature(self, columns: BoolArray) -> Iterator[tuple[int, CandidateValues, BoolArray]]:
+        """Each swept feature, its candidate values, and its part of ``columns``, (cases, candidate values)."""
+        parts = np.split(columns, self.grid.starts[1:-1], axis=1)[: len(self.features)]
+        yield from zip(self.features, self.candidate_values, parts, strict=True)
 
-    def of(self, feature: int) -> tuple[Tries, IntArray]:
-        """The tries of one feature, and what is decided at each (cases, tries)."""
+    def decisions_for(self, feature: int) -> tuple[CandidateValues, IntArray]:
+        """The candidate values of one feature, and what is decided at each, (cases, its candidate values)."""
         k = self.features.index(feature)
-        return self.tries[k], self.decisions[:, self.ends[k] - len(self.tries[k]) : self.ends[k]]
+        return self.candidate_values[k], self.candidate_decisions[:, slice(*self.grid.starts[k : k + 2])]
 
-    def own(self, feature: int) -> Float32Array:
-        """Each case's own value."""
+    def own_values(self, feature: int) -> Float32Array:
+        """Each case's own value of a feature, (cases,)."""
         return self.facts[:, int(np.count_nonzero(self.mask[:feature]))]
 
-    def take(self, place: IntArray, features: BoolArray) -> "Group | None":
-        """Of people with a new ``place`` (others: -1), and of some swept features; None where nobody is left."""
-        kept = np.flatnonzero(place[self.people] >= 0)
-        if not len(kept):
+    def take(self, new_row: IntArray, features: BoolArray) -> "SweepGroup | None":
+        """The group of some people and some swept features; None if nobody is left.
+
+        ``new_row`` (people of the batch,) is everybody's row in the new batch, -1 if they are not in it; ``features``
+        marks features, (features,).
+        """
+        members = np.flatnonzero(new_row[self.people] >= 0)
+        if not len(members):
             return None
-        some, case = (slice(None), self.case) if len(kept) == len(self.case) else _used(self.case[kept])
-        grid, column = self.grid.take(features)
-        asked, decided = self.asked, self.decisions[some]
-        asked = None if asked is None else asked[some]
+        cases, case = (slice(None), self.case) if len(members) == len(self.case) else _renumber(self.case[members])
+        grid, columns = self.grid.take(features)
+        probabilities, decisions = self.cached_probabilities, self.candidate_decisions[cases]
+        probabilities = None if probabilities is None else probabilities[cases]
         if len(grid) < len(self.grid):
-            asked, decided = None if asked is None else asked[:, column], decided[:, column]
-        now = (self.facts[some], grid, self.probabilities[some], self.decision[some])
-        return Group(self.predictor, self.mask, place[self.people[kept]], case, *now, decided, asked)
+            decisions = decisions[:, columns]
+            probabilities = None if probabilities is None else probabilities[:, columns]
+        return SweepGroup(
+            predictor=self.predictor,
+            mask=self.mask,
+            people=new_row[self.people[members]],
+            case=case,
+            facts=self.facts[cases],
+            grid=grid,
+            probabilities=self.probabilities[cases],
+            decision=self.decision[cases],
+            candidate_decisions=decisions,
+            cached_probabilities=probabilities,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """How far one fact must move to turn the decision, by direction: the last axis is ``DOWN``, ``UP``.
+    """How far one fact must move to turn the decision, in each direction; the last axis is ``DOWN``, ``UP``.
 
-    ``value`` is the nearest value of a training person that turns it, ``start`` and ``end`` the interval around it in
-    which every value does (``end`` itself does not, where the model has a threshold there), ``holds`` the farthest
-    value of a training person up to which nothing turns. NaN where there is none; all in encoded units, of shape
-    (people, features, 2).
+    All arrays are (people, features, 2) in encoded units; NaN if there is no such value.
+
+    Parameters
+    ----------
+    value
+        The nearest value of a training person that turns the decision.
+    start, end
+        The interval around it in which every value does (``end`` itself does not if the model has a threshold there).
+    holds
+        The farthest value of a training person up to which nothing turns.
     """
 
     value: Float32Array
@@ -126,71 +162,91 @@ class Reach:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Every single change of every swept fact of every person, and what the model would say."""
+    """Every single change of every swept fact of every person, and what the model decides after it.
+
+    ``shape`` is (people, features); ``groups`` hold the people, those who know the same features together.
+    """
 
     shape: tuple[int, int]
-    groups: tuple[Group, ...]
+    groups: tuple[SweepGroup, ...]
 
     @cached_property
     def necessity(self) -> Float64Array:
-        """α({i}, x, y*): the share of training people whose value of i would turn the decision; NaN if not swept."""
-        found = np.full(self.shape, np.nan)
+        """α({i}, x, y*): the share of training people whose value of i would turn the decision, (people, features).
+
+        NaN for a feature that was not swept.
+        """
+        alpha = np.full(self.shape, np.nan)
         for group in self.groups:
-            for feature, tries, flips in group.by_feature(group.flips()):
-                found[group.people, feature] = (flips * tries.weight).sum(axis=1)[group.case]
-        return found
+            for feature, values, flips in group.by_feature(group.flips()):
+                alpha[group.people, feature] = (flips * values.weight).sum(axis=1)[group.case]
+        return alpha
 
     @cached_property
     def decision(self) -> IntArray:
-        """What the model decides now, as a position in its classes."""
-        found = np.empty(self.shape[0], dtype=np.intp)
+        """What the model decides now, as a position in its classes, (people,)."""
+        decision = np.empty(self.shape[0], dtype=np.intp)
         for group in self.groups:
-            found[group.people] = group.decision[group.case]
-        return found
+            decision[group.people] = group.decision[group.case]
+        return decision
 
     @cached_property
     def probabilities(self) -> Float64Array:
-        """What the model says now."""
-        found = np.empty((self.shape[0], self.groups[0].probabilities.shape[1] if self.groups else 0))
+        """What the model says now, (people, classes)."""
+        probabilities = np.empty((self.shape[0], self.groups[0].probabilities.shape[1] if self.groups else 0))
         for group in self.groups:
-            found[group.people] = group.probabilities[group.case]
-        return found
+            probabilities[group.people] = group.probabilities[group.case]
+        return probabilities
 
     def take(self, rows: IntArray, features: BoolArray) -> "Sweep":
-        """What ``sweep`` would give of some of the people, by row, and some of the features; no model is asked."""
-        place = np.full(self.shape[0], -1, dtype=np.intp)
-        place[rows] = np.arange(len(rows))
+        """What ``sweep`` would give for some of the people, by row, and some of the features, without asking the model.
+
+        ``features`` (features,) marks them; what is known of them must have been swept.
+        """
+        new_row = np.full(self.shape[0], -1, dtype=np.intp)
+        new_row[rows] = np.arange(len(rows))
         for group in self.groups:
             if (group.mask & features).sum() > features[list(group.features)].sum():
                 raise DataError("a feature that is known and wanted was not swept")
-        found = (group.take(place, features) for group in self.groups)
-        return Sweep((len(rows), self.shape[1]), tuple(group for group in found if group is not None))
+        groups = (group.take(new_row, features) for group in self.groups)
+        return Sweep((len(rows), self.shape[1]), tuple(group for group in groups if group is not None))
 
     def reach(self, desired_class: int | None = None) -> Reach:
-        """The nearest turning value of each fact in each direction, with its interval."""
+        """The nearest value of each fact, in each direction, that turns the decision (to the desired class)."""
         parts = [np.full((*self.shape, 2), np.nan, dtype=np.float32) for _ in range(4)]
         for group in self.groups:
-            for feature, tries, flips in group.by_feature(group.flips(desired_class)):
+            for feature, candidates, flips in group.by_feature(group.flips(desired_class)):
                 for way in (DOWN, UP):
-                    found = _reach(tries, flips, group.own(feature), way)
-                    for part, values in zip(parts, found, strict=True):
+                    reach = _reach(candidates, flips, group.own_values(feature), way)
+                    for part, values in zip(parts, reach, strict=True):
                         part[group.people, feature, way] = values[group.case]
         return Reach(*parts)
 
 
 def sweep(X: Float32Array, predictor: Predictor, support: Support, features: BoolArray | None = None) -> Sweep:  # noqa: N803
-    """Try every value of every known feature (of those in ``features``), one at a time, on everybody.
+    """Replace every known fact of everybody by every candidate value, one fact at a time, and ask the model.
+
+    Parameters
+    ----------
+    X
+        Encoded facts, (people, features); NaN: not known.
+    predictor
+        The fitted model.
+    support
+        The training values that facts are replaced by.
+    features
+        Which features to sweep, (features,); None: all of them.
 
     Examples
     --------
     >>> import edfa
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    >>> found = sweep(table.test.X[:5], model, Support.of(table.train.X))
-    >>> found.necessity.shape
+    >>> swept = sweep(table.test.X[:5], model, Support.of(table.train.X))
+    >>> swept.necessity.shape
     (5, 20)
     """
-    groups: list[Group] = []
+    groups: list[SweepGroup] = []
     for mask, people in by_mask(X):
         grid = support.grid(predictor, mask, mask if features is None else mask & features)
         size = max(1, ROWS // (1 + len(grid)))
@@ -198,7 +254,8 @@ def sweep(X: Float32Array, predictor: Predictor, support: Support, features: Boo
         order = np.argsort(case, kind="stable")
         for first in range(0, len(facts), size):
             part = order if len(facts) <= size else order[(case[order] >= first) & (case[order] < first + size)]
-            groups.append(_ask(predictor, mask, (people[part], case[part] - first), facts[first : first + size], grid))
+            members = people[part], case[part] - first
+            groups.append(_sweep_group(predictor, mask, members, facts[first : first + size], grid))
     return Sweep((len(X), X.shape[1]), tuple(groups))
 
 
@@ -208,56 +265,73 @@ def necessity(
     support: Support,
     features: BoolArray | None = None,
 ) -> Float64Array:
-    """α({i}, x, y*) of every known feature of everybody (Definition 5); NaN where a feature is not known."""
+    """α({i}, x, y*) of every known feature of everybody (Definition 5), (people, features); NaN if not known.
+
+    The parameters are those of ``sweep``.
+    """
     return sweep(X, predictor, support, features).necessity
 
 
-def _used(case: IntArray) -> tuple[IntArray, IntArray]:
-    """The cases that occur, and each one's place among them."""
-    found, place = np.unique(case, return_inverse=True)
-    return found, place.ravel()
+def _renumber(case: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct cases, and each entry's index among them."""
+    cases, index = np.unique(case, return_inverse=True)
+    return cases, index.ravel()
 
 
 def _cases(facts: Float32Array) -> tuple[Float32Array, IntArray]:
-    """The distinct rows, and which of them each row is."""
+    """The distinct rows, and the index among them of each row."""
     if len(facts) == 1 or not facts.shape[1]:
         return facts[:1], np.zeros(len(facts), dtype=np.intp)
-    found, case = np.unique(facts, axis=0, return_inverse=True)
-    return found, case.ravel()
+    distinct, case = np.unique(facts, axis=0, return_inverse=True)
+    return distinct, case.ravel()
 
 
-def _ask(
-    predictor: Predictor, mask: BoolArray, who: tuple[IntArray, IntArray], facts: Float32Array, grid: Grid
-) -> Group:
-    """Each case as it is, then with every try of every feature: in one call, unless the model knows a shorter way."""
+def _sweep_group(
+    predictor: Predictor, mask: BoolArray, members: tuple[IntArray, IntArray], facts: Float32Array, grid: CandidateGrid
+) -> SweepGroup:
+    """Ask about each case as it is and with every candidate value, in one call unless the model has a shortcut.
+
+    ``members`` are the rows of the people and the case of each.
+    """
     total, column = 1 + len(grid), grid.columns[grid.owner]
     many = len(facts) * total >= MANY
-    if many and (decided := predictor.decide_tries(mask, facts, column, grid.value)) is not None:
-        told = predictor.predict_known(mask, facts)
-        return Group(predictor, mask, *who, facts, grid, told, predictor.decide(told), decided)
+    if many and (decisions := predictor.decide_tries(mask, facts, column, grid.value)) is not None:
+        now = predictor.predict_known(mask, facts)
+        return SweepGroup(predictor, mask, *members, facts, grid, now, predictor.decide(now), decisions)
     rows = np.repeat(facts[:, None, :], total, axis=1)
     rows[:, np.arange(1, total), column] = grid.value
     flat = predictor.predict_known(mask, rows.reshape(len(facts) * total, -1))
-    decided = predictor.decide(flat).reshape(len(facts), total)
+    decisions = predictor.decide(flat).reshape(len(facts), total)
     probabilities = flat.reshape(len(facts), total, -1)
-    now, then = (probabilities[:, 0], decided[:, 0]), (decided[:, 1:], probabilities[:, 1:])
-    return Group(predictor, mask, *who, facts, grid, *now, *then)
+    return SweepGroup(
+        predictor=predictor,
+        mask=mask,
+        people=members[0],
+        case=members[1],
+        facts=facts,
+        grid=grid,
+        probabilities=probabilities[:, 0],
+        decision=decisions[:, 0],
+        candidate_decisions=decisions[:, 1:],
+        cached_probabilities=probabilities[:, 1:],
+    )
 
 
 def _reach(
-    tries: Tries, flips: BoolArray, own: Float32Array, way: int
+    candidates: CandidateValues, flips: BoolArray, own: Float32Array, way: int
 ) -> tuple[Float32Array, Float32Array, Float32Array, Float32Array]:
-    """Value, start, end and holds of one feature in one direction, a number a case."""
-    if way == DOWN:  # in the mirror, where down is up
-        value, start, end, holds = _reach(tries.mirrored(), flips[:, ::-1], -own, UP)
+    """Value, start, end and holds (see ``Reach``) of one feature in one direction, each (cases,)."""
+    if way == DOWN:  # the same upwards, with every sign turned
+        value, start, end, holds = _reach(candidates.negated(), flips[:, ::-1], -own, UP)
         return -value, -end, -start, -holds
-    places, none = np.arange(len(tries)), len(tries)
-    turning = flips & (tries.low > own[:, None])  # a cell nobody is in has no low: it is not offered
-    found, first = turning.any(axis=1), turning.argmax(axis=1)
-    before = np.where(~flips & (places <= first[:, None]), places, -1).max(axis=1)
-    after = np.where(~flips & (places >= first[:, None]), places, none).min(axis=1)
-    value, start, end = tries.low[first], tries.lower[np.minimum(before + 1, none - 1)], tries.upper[after - 1]
-    first_turn = np.where(flips & (tries.upper > own[:, None]), places, none).min(axis=1)
-    steady = (tries.high > own[:, None]) & (places < first_turn[:, None])
-    holds = np.where(steady, tries.high, np.nan)[np.arange(len(own)), none - 1 - steady[:, ::-1].argmax(axis=1)]
-    return (*(np.where(found, part, np.nan).astype(np.float32) for part in (value, start, end)), holds)
+    index, none = np.arange(len(candidates)), len(candidates)
+    turning = flips & (candidates.low > own[:, None])  # a cell without a training person has no low: it is not offered
+    turns, first = turning.any(axis=1), turning.argmax(axis=1)
+    before = np.where(~flips & (index <= first[:, None]), index, -1).max(axis=1)
+    after = np.where(~flips & (index >= first[:, None]), index, none).min(axis=1)
+    value = candidates.low[first]
+    start, end = candidates.lower[np.minimum(before + 1, none - 1)], candidates.upper[after - 1]
+    first_turn = np.where(flips & (candidates.upper > own[:, None]), index, none).min(axis=1)
+    steady = (candidates.high > own[:, None]) & (index < first_turn[:, None])
+    holds = np.where(steady, candidates.high, np.nan)[np.arange(len(own)), none - 1 - steady[:, ::-1].argmax(axis=1)]
+    return (*(np.where(turns, part, np.nan).astype(np.float32) for part in (value, start, end)), holds)

@@ -27,11 +27,19 @@ NOT_DECISIVE: Reason = "not_decisive"
 
 @dataclass(frozen=True)
 class Person:
-    """One person's partition, by name.
+    """One person's partition, by name of the feature.
 
-    ``counterfactual`` gives α of each feature that can turn the decision by itself; ``semifactual`` says why each
-    other member of the blanket cannot: it is not known, blocked (a spouse whose child is not known), or known and not
-    decisive. ``violations`` are features outside the blanket that turn the decision all the same, with their α.
+    Parameters
+    ----------
+    counterfactual
+        The features that can turn the decision by themselves, with their necessity α.
+    semifactual
+        The other features of the blanket, with the reason why they cannot: ``"not_known"``, ``"blocked"`` (a known
+        spouse, none of whose children is known) or ``"not_decisive"`` (known, but no value of it turns the decision).
+    alterfactual
+        The features outside the blanket.
+    violations
+        Known features outside the blanket that turn the decision all the same, with their α: the model is not aligned.
     """
 
     counterfactual: Mapping[str, float]
@@ -55,7 +63,18 @@ class Person:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The partition of a batch of people, a row each: ``known`` (NaN is not), and the ``necessity`` of what is.
+    """The partition of a batch of people.
+
+    Parameters
+    ----------
+    names
+        The names of all features.
+    blanket
+        The features that count; None: all of them.
+    known
+        Which features are known, (people, features).
+    necessity
+        α of each known feature, (people, features); NaN if it was not swept.
 
     Examples
     --------
@@ -84,55 +103,58 @@ class Partition:
 
     @cached_property
     def members(self) -> BoolArray:
-        """Which features are in the blanket; all of them where there is none."""
+        """Which features are in the blanket, (features,); all of them if there is no blanket."""
         return members(self.names, self.blanket)
 
     @cached_property
     def counterfactual(self) -> BoolArray:
-        """C(A), (people, features)."""
+        """C(A): which known features of the blanket can turn the decision by themselves, (people, features)."""
         return self.members & self.known & (np.nan_to_num(self.necessity) > 0)
 
     @cached_property
     def semifactual(self) -> BoolArray:
-        """S(A): the blanket without C(A)."""
+        """S(A): which other features are in the blanket, (people, features)."""
         return self.members & ~self.counterfactual
 
     @property
     def alterfactual(self) -> BoolArray:
-        """A_alt, (features): the same for everybody."""
+        """A_alt: which features are outside the blanket, (features,); the same for everybody."""
         return ~self.members
 
     @cached_property
     def violations(self) -> BoolArray:
-        """Known features outside the blanket that turn the decision: the model is not aligned with the blanket."""
+        """Which known features outside the blanket turn the decision, (people, features).
+
+        There are none if the model is aligned with the blanket.
+        """
         return ~self.members & self.known & (np.nan_to_num(self.necessity) > 0)
 
     @cached_property
     def blocked(self) -> BoolArray:
-        """Known and not decisive spouses, none of whose children is known."""
-        waits, found = self.semifactual & self.known, np.zeros(self.known.shape, dtype=bool)
+        """Which known semifactual features are spouses none of whose children is known, (people, features)."""
+        inert, blocked = self.semifactual & self.known, np.zeros(self.known.shape, dtype=bool)
         units = self.blanket.units if self.blanket else {}
-        for name in {spouse for behind in units.values() for spouse in behind if spouse not in units}:
-            heads = [self.names.index(head) for head, behind in units.items() if name in behind]
+        for name in {spouse for spouses in units.values() for spouse in spouses if spouse not in units}:
+            children = [self.names.index(child) for child, spouses in units.items() if name in spouses]
             j = self.names.index(name)
-            found[:, j] = waits[:, j] & ~self.known[:, heads].any(axis=1)
-        return found
+            blocked[:, j] = inert[:, j] & ~self.known[:, children].any(axis=1)
+        return blocked
 
     def person(self, i: int) -> Person:
-        """One person's, by name."""
+        """The partition of the person in row ``i``, by name of the feature."""
         known, blocked, turns = (part[i].tolist() for part in (self.known, self.blocked, self.counterfactual))
         member, necessity = self.members.tolist(), self.necessity[i].tolist()
         inside = [j for j, is_in in enumerate(member) if is_in]
-        told = {j: NOT_KNOWN if not known[j] else BLOCKED if blocked[j] else NOT_DECISIVE for j in inside}
+        reasons = {j: NOT_KNOWN if not known[j] else BLOCKED if blocked[j] else NOT_DECISIVE for j in inside}
         return Person(
             {self.names[j]: necessity[j] for j in inside if turns[j]},
-            {self.names[j]: told[j] for j in inside if not turns[j]},
+            {self.names[j]: reasons[j] for j in inside if not turns[j]},
             tuple(name for name, is_in in zip(self.names, member, strict=True) if not is_in),
             {self.names[j]: necessity[j] for j in np.flatnonzero(self.violations[i]).tolist()},
         )
 
     def frame(self) -> pd.DataFrame:
-        """One row a person and feature: its part, its reason, α."""
+        """One row for each person and feature: ``person``, ``feature``, ``part``, ``reason``, ``necessity``."""
         part = np.where(self.counterfactual, "counterfactual", np.where(self.members, "semifactual", "alterfactual"))
         reason = np.where(~self.known, NOT_KNOWN, np.where(self.blocked, BLOCKED, NOT_DECISIVE))
         reason = np.where(self.semifactual, reason, np.where(self.violations, "violation", ""))
@@ -143,7 +165,7 @@ class Partition:
         )
 
     def _repr_html_(self) -> str:
-        """How many people have each feature in which part; of one person, their own partition."""
+        """The number of people who have each feature in each part; for one person, their own partition."""
         if len(self) == 1:
             return self.person(0)._repr_html_()
         parts = (self.counterfactual, self.semifactual & ~self.known, self.blocked)
@@ -152,15 +174,15 @@ class Partition:
         rows = [[n, *(int(c[j]) for c in counts)] for j, n in enumerate(self.names) if self.members[j]]
         head = ["feature", ">can turn the decision", ">not known", ">blocked", ">not decisive"]
         never = [n for n, outside in zip(self.names, self.alterfactual, strict=True) if outside]
-        told = [html.paragraph("Never matters:", ", ".join(never))] if never else []
+        notes = [html.paragraph("Never matters:", ", ".join(never))] if never else []
         broken = {n: int(k) for n, k in zip(self.names, self.violations.sum(axis=0), strict=True) if k}
         if broken:
-            told.append(html.paragraph("Yet it turned decisions:", ", ".join(f"{n} ({k})" for n, k in broken.items())))
-        return html.fragment(html.table(head, rows, f"The partition in {len(self):,} states of people"), *told)
+            notes.append(html.paragraph("Yet it turned decisions:", ", ".join(f"{n} ({k})" for n, k in broken.items())))
+        return html.fragment(html.table(head, rows, f"The partition in {len(self):,} states of people"), *notes)
 
 
 def members(names: tuple[str, ...], blanket: Blanket | None) -> BoolArray:
-    """Which of the names are in the blanket; all where there is none."""
+    """Which of the names are in the blanket, (names,); all of them if there is no blanket."""
     inside = names if blanket is None else set(blanket.features)
     return np.array([name in inside for name in names])
 
@@ -172,15 +194,30 @@ def explain(
     names: tuple[str, ...],
     blanket: Blanket | None = None,
 ) -> Partition:
-    """The partition of everybody. What is outside the blanket is tried as well, so that violations show."""
+    """Partition the features of everybody.
+
+    Parameters
+    ----------
+    X
+        Encoded facts, (people, features); NaN: not known.
+    predictor
+        The fitted model.
+    support
+        The training values that facts are replaced by.
+    names
+        The names of the features.
+    blanket
+        The features that count; None: all of them. The others are swept as well, so that violations show.
+    """
     return Partition(names, blanket, ~np.isnan(X), sweep(X, predictor, support).necessity)
 
 
 def transitions(before: Partition, after: Partition) -> pd.DataFrame:
-    """What moved between two states of the same people, and what was learnt in between.
+    """List the features that moved to another part between two states of the same people.
 
-    A feature that was known all along and moves from semifactual to counterfactual had latent recourse (Definition 9):
-    what was learnt unlocked it.
+    One row for each move: ``person`` (row), ``feature``, its part ``before`` and ``after``, the features ``learnt`` in
+    between, and ``latent``: whether it was known all along and became counterfactual, that is, had latent recourse
+    (Definition 9) which what was learnt unlocked.
     """
     if before.names != after.names or len(before) != len(after):
         raise DataError("transitions are between two states of the same people and the same features")

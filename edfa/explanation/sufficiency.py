@@ -12,7 +12,7 @@ __all__ = ["Sufficiency", "sufficiency"]
 
 
 class Sufficiency(NamedTuple):
-    """β of each person, and its standard error from the draws."""
+    """β of each person and its standard error over the draws, (people,) each."""
 
     beta: Float64Array
     error: Float64Array
@@ -27,10 +27,23 @@ def sufficiency(
     draws: int = 200,
     seed: int = 0,
 ) -> Sufficiency:
-    """β(S, x, y*) of everybody: how often the decision from S alone stays when all else is a training person's.
+    """β(S, x, y*) of everybody: how often the decision from S alone stays if all else is a training person's.
 
-    ``features`` is S; everybody must know it. What is outside S is taken from one training row at a time, so its
-    parts go together.
+    Parameters
+    ----------
+    X
+        Encoded facts, (people, features); NaN: not known.
+    features
+        Which features are in S, (features,); everybody must know them.
+    predictor
+        The fitted model.
+    rows
+        Encoded training rows, (training people, features). What is outside S is taken from one row at a time, so that
+        its values go together.
+    draws
+        The number of training rows drawn, the same for everybody.
+    seed
+        Of the draws.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The values a feature takes among training people, and which of them are worth trying on a model."""
+"""The values that each feature takes among training people, and which of them are worth asking a model about."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,18 +11,28 @@ from edfa.predictors.base import Predictor
 from edfa.predictors.cache import ModelCache
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Grid", "Support", "Tries"]
+__all__ = ["CandidateGrid", "CandidateValues", "Support"]
 
-GRID = 64  # values tried of a feature that has more, where the model does not tell its cells
+GRID = 64  # candidate values of a feature that has more, if the model does not say where its cells are
 
 
 @dataclass(frozen=True, eq=False)
-class Tries:
-    """Values of one feature to try, in order.
+class CandidateValues:
+    """Candidate values of one feature in ascending order, each with the interval of values that it represents.
 
-    A try stands for all values from ``lower`` up to, not including, ``upper``: the model cannot tell them apart (or,
-    where that is not known, for itself alone: both are its own value). ``low`` and ``high`` are the least and largest
-    of these that training people have, NaN where none has one; ``weight`` is the share of training people who do.
+    All arrays are (candidate values,), in encoded units.
+
+    Parameters
+    ----------
+    value
+        The value that the model is asked about.
+    weight
+        The share of training people whose value is in the interval.
+    low, high
+        The least and the largest training value in the interval; NaN if there is none.
+    lower, upper
+        The interval, ``upper`` excluded: a cell whose values the model cannot tell apart. If the model's cells are not
+        known, a candidate represents itself alone, and both are ``value``.
     """
 
     value: Float32Array
@@ -35,85 +45,109 @@ class Tries:
     def __len__(self) -> int:
         return len(self.value)
 
-    def place(self, values: Float32Array) -> IntArray:
-        """Which try stands for each value; -1: none does."""
+    def index_of(self, values: Float32Array) -> IntArray:
+        """The index of the candidate that represents each of ``values``, in the same shape; -1 if none does."""
         if np.isneginf(self.lower[0]):
             return np.searchsorted(self.upper, values, side="right")
-        found = np.minimum(np.searchsorted(self.value, values), len(self) - 1)
-        return np.where(self.value[found] == values, found, -1)
+        index = np.minimum(np.searchsorted(self.value, values), len(self) - 1)
+        return np.where(self.value[index] == values, index, -1)
 
-    def mirrored(self) -> "Tries":
-        """The same with every sign turned, in order again."""
+    def negated(self) -> "CandidateValues":
+        """The candidates of the feature times -1, in ascending order again."""
         value, low, high, lower, upper = (
             -part[::-1] for part in (self.value, self.low, self.high, self.lower, self.upper)
         )
-        return Tries(value, self.weight[::-1], high, low, upper, lower)
+        return CandidateValues(value, self.weight[::-1], high, low, upper, lower)
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
-    """The tries of some features of people who know the same, one feature after the other.
+class CandidateGrid:
+    """The candidate values of several features of people who know the same, one feature after the other.
 
-    ``columns`` has the place of each of these features among the known ones.
+    Parameters
+    ----------
+    features
+        The indices of these features, ascending.
+    columns
+        The position of each among the known features, (features,).
+    candidate_values
+        The candidates of each.
+    subsets
+        Cache of ``take``.
     """
 
     features: tuple[int, ...]
     columns: IntArray
-    tries: tuple[Tries, ...]
-    parts: "dict[bytes, tuple[Grid, IntArray]]" = field(default_factory=dict, repr=False)
+    candidate_values: tuple[CandidateValues, ...]
+    subsets: "dict[bytes, tuple[CandidateGrid, IntArray]]" = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     @cached_property
     def starts(self) -> IntArray:
-        """Where the tries of each feature start, then the end."""
-        return np.cumsum([0, *(len(t) for t in self.tries)], dtype=np.intp)
+        """The index of each feature's first candidate, then the number of candidates, (features + 1,)."""
+        return np.cumsum([0, *(len(values) for values in self.candidate_values)], dtype=np.intp)
 
     @cached_property
     def owner(self) -> IntArray:
-        """Of each try, the place of its feature among those that are tried."""
-        return np.repeat(np.arange(len(self.tries)), np.diff(self.starts))
+        """The position in ``features`` of the feature of each candidate, (candidate values,)."""
+        return np.repeat(np.arange(len(self.candidate_values)), np.diff(self.starts))
 
     @cached_property
     def value(self) -> Float32Array:
-        """Of each try, its value."""
+        """The value of each candidate, (candidate values,)."""
         return self._join("value")
 
     @cached_property
     def lower(self) -> Float32Array:
-        """Of each try, the least value that it stands for."""
+        """The least value that each candidate represents, (candidate values,)."""
         return self._join("lower")
 
     @cached_property
     def upper(self) -> Float32Array:
-        """Of each try, the value up to which it stands for all."""
+        """The value up to which each candidate represents all, (candidate values,)."""
         return self._join("upper")
 
-    def take(self, features: BoolArray) -> "tuple[Grid, IntArray]":
-        """Some of the features, and which of all tries are theirs; kept, for the next people want the same."""
+    def take(self, features: BoolArray) -> "tuple[CandidateGrid, IntArray]":
+        """The grid of some features, and the indices of their candidates in this one; cached.
+
+        ``features`` marks them among all features, (all features,).
+        """
         key = features.tobytes()
-        if key not in self.parts:
-            kept = features[list(self.features)]
-            places = np.flatnonzero(kept).tolist()
-            some = Grid(
-                tuple(self.features[k] for k in places), self.columns[kept], tuple(self.tries[k] for k in places)
+        if key not in self.subsets:
+            chosen = features[list(self.features)]
+            positions = np.flatnonzero(chosen).tolist()
+            subset = CandidateGrid(
+                tuple(self.features[k] for k in positions),
+                self.columns[chosen],
+                tuple(self.candidate_values[k] for k in positions),
             )
-            self.parts[key] = some, np.flatnonzero(kept[self.owner])
-        return self.parts[key]
+            self.subsets[key] = subset, np.flatnonzero(chosen[self.owner])
+        return self.subsets[key]
 
     def _join(self, name: str) -> Float32Array:
-        return np.concatenate([np.zeros(0, dtype=np.float32), *(getattr(t, name) for t in self.tries)])
+        """One array of every feature's candidates after the other."""
+        return np.concatenate([np.zeros(0, dtype=np.float32), *(getattr(v, name) for v in self.candidate_values)])
 
     @cached_property
-    def told(self) -> tuple[bool, ...]:
-        """Of each feature, whether the model tells its cells."""
-        return tuple(bool((t.lower < t.upper).all()) for t in self.tries)
+    def has_cells(self) -> tuple[bool, ...]:
+        """Whether each feature's candidates are the cells of the model, so that intervals between them are known."""
+        return tuple(bool((values.lower < values.upper).all()) for values in self.candidate_values)
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """Every value of every column of the training rows, with its share; ``whole`` are those of which all are tried.
+    """Every value of every feature among training people, with its share of people.
+
+    Parameters
+    ----------
+    values, shares
+        For each feature its distinct values in ascending order, and the share of training people with each.
+    unordered
+        Features whose values are all candidates, whatever their number: they have no order to thin out by.
+    cache
+        Results that are worked out once for a model and a set of known features.
 
     Examples
     --------
@@ -124,71 +158,79 @@ class Support:
 
     values: tuple[Float32Array, ...]
     shares: tuple[Float64Array, ...]
-    whole: tuple[int, ...] = ()
+    unordered: tuple[int, ...] = ()
     cache: ModelCache = field(default_factory=ModelCache, repr=False)
 
     @classmethod
-    def of(cls, rows: Float32Array, whole: Iterable[int] = (), *, cache: ModelCache | None = None) -> "Support":
-        """The support of encoded training rows; ``whole`` names columns whose values have no order to thin out by.
+    def of(cls, rows: Float32Array, unordered: Iterable[int] = (), *, cache: ModelCache | None = None) -> "Support":
+        """The support of encoded training rows, (training people, features); NaN is not a value.
 
-        What is worked out from it for a model goes into ``cache``, a new one unless given.
+        ``unordered`` are the indices of categorical features, ``cache`` a cache to share; a new one if None.
         """
         if not len(rows):
             raise DataError("the support of a feature is what training people have; there are none")
-        found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in np.asarray(rows).T]
+        counted = [np.unique(column[~np.isnan(column)], return_counts=True) for column in np.asarray(rows).T]
         return cls(
-            tuple(v for v, _ in found), tuple(c / c.sum() for _, c in found), tuple(whole), cache or ModelCache()
+            tuple(values for values, _ in counted),
+            tuple(counts / counts.sum() for _, counts in counted),
+            tuple(unordered),
+            ModelCache() if cache is None else cache,
         )
 
-    def tries(self, predictor: Predictor, mask: BoolArray, feature: int) -> Tries:
-        """Where the model tells its cells, one value of each: nothing is sampled and nothing missed.
+    def candidate_values(self, predictor: Predictor, mask: BoolArray, feature: int) -> CandidateValues:
+        """The candidate values of a feature for a model that knows the features in ``mask``, (features,).
 
-        Otherwise every value, or of many the medians of 64 groups of about the same weight.
+        One value of each cell, if the model says where its cells are: then nothing is sampled and nothing missed.
+        Otherwise every training value, or, if there are many, the medians of 64 groups of about the same weight.
         """
         values, shares = self.values[feature], self.shares[feature]
         if (cuts := predictor.cells(mask, feature)) is not None:
-            return _one_a_cell(values, shares, cuts)
-        if len(values) > GRID and feature not in self.whole:
-            values, shares = _grid(values, shares)
-        return Tries(values, shares, values, values, values, values)
+            return _one_per_cell(values, shares, cuts)
+        if len(values) > GRID and feature not in self.unordered:
+            values, shares = _group_medians(values, shares)
+        return CandidateValues(values, shares, values, values, values, values)
 
-    def grid(self, predictor: Predictor, mask: BoolArray, asked: BoolArray) -> Grid:
-        """The tries of the features that are asked for and known; kept for the next people."""
+    def grid(self, predictor: Predictor, mask: BoolArray, features: BoolArray) -> CandidateGrid:
+        """The candidate values of the known features (``mask``) among ``features``, both (features,); cached."""
 
-        def make() -> Grid:
+        def make() -> CandidateGrid:
             known = np.flatnonzero(mask)
-            columns = np.flatnonzero(asked[known])
-            features = tuple(int(j) for j in known[columns])
-            return Grid(features, columns, tuple(self.tries(predictor, mask, j) for j in features))
+            columns = np.flatnonzero(features[known])
+            swept = tuple(int(j) for j in known[columns])
+            return CandidateGrid(swept, columns, tuple(self.candidate_values(predictor, mask, j) for j in swept))
 
-        return self.cache.get(predictor, mask, ("grid", asked.tobytes()), make)
+        return self.cache.get(predictor, mask, ("grid", features.tobytes()), make)
 
 
-def _one_a_cell(values: Float32Array, shares: Float64Array, cuts: Float32Array) -> Tries:
-    """Cells without a training person are tried too, so that what is said of an interval holds all through it."""
+def _one_per_cell(values: Float32Array, shares: Float64Array, cuts: Float32Array) -> CandidateValues:
+    """One candidate for each cell between the thresholds ``cuts``.
+
+    A cell without a training person has one too, so that what is said of an interval is true all through it.
+    """
     cells = len(cuts) + 1
     start = np.searchsorted(values, cuts, side="left")
     first, last = np.concatenate([[0], start]), np.concatenate([start, [len(values)]]) - 1
-    held = first <= last
-    low = np.where(held, values[np.minimum(first, len(values) - 1)], np.nan).astype(np.float32)
-    high = np.where(held, values[np.maximum(last, 0)], np.nan).astype(np.float32)
+    occupied = first <= last
+    low = np.where(occupied, values[np.minimum(first, len(values) - 1)], np.nan).astype(np.float32)
+    high = np.where(occupied, values[np.maximum(last, 0)], np.nan).astype(np.float32)
     lower, upper = np.full(cells, -np.inf, np.float32), np.full(cells, np.inf, np.float32)
     lower[1:], upper[:-1] = cuts, cuts
     inside = np.where(np.isfinite(lower), lower, np.nextafter(upper, np.float32(-np.inf)))
-    weight = _add(np.searchsorted(cuts, values, side="right"), shares, cells)
-    return Tries(np.where(held, low, inside).astype(np.float32), weight, low, high, lower, upper)
+    weight = _sum_by_group(np.searchsorted(cuts, values, side="right"), shares, cells)
+    return CandidateValues(np.where(occupied, low, inside).astype(np.float32), weight, low, high, lower, upper)
 
 
-def _grid(values: Float32Array, shares: Float64Array) -> tuple[Float32Array, Float64Array]:
+def _group_medians(values: Float32Array, shares: Float64Array) -> tuple[Float32Array, Float64Array]:
     """The weighted median of each of 64 groups, with the group's weight."""
     middle = np.cumsum(shares) - shares / 2
     group = np.minimum((middle * GRID).astype(int), GRID - 1)
-    weight = _add(group, shares, GRID)
-    places = np.searchsorted(middle, np.cumsum(weight) - weight / 2)
-    kept = np.flatnonzero(weight > 0)
-    found, back = np.unique(np.minimum(places[kept], len(values) - 1), return_inverse=True)
-    return values[found], _add(back, weight[kept], len(found))
+    weight = _sum_by_group(group, shares, GRID)
+    medians = np.searchsorted(middle, np.cumsum(weight) - weight / 2)
+    filled = np.flatnonzero(weight > 0)
+    chosen, group_of = np.unique(np.minimum(medians[filled], len(values) - 1), return_inverse=True)
+    return values[chosen], _sum_by_group(group_of, weight[filled], len(chosen))
 
 
-def _add(places: IntArray, shares: Float64Array, count: int) -> Float64Array:
-    return np.bincount(places, weights=shares, minlength=count).astype(float)
+def _sum_by_group(group: IntArray, shares: Float64Array, count: int) -> Float64Array:
+    """The sum of the shares in each of ``count`` groups."""
+    return np.bincount(group, weights=shares, minlength=count).astype(float)

@@ -2,8 +2,9 @@ import edfa.registry
 
 from .constraints import Constraints as Constraints
 from .find import find_recourse as find_recourse
-from .metrics import assess as assess
-from .metrics import plausible as plausible
+from .metrics import PlanQuality as PlanQuality
+from .metrics import add_plausibility as add_plausibility
+from .metrics import evaluate_plans as evaluate_plans
 from .plan import Plan as Plan
 from .plans import Plans as Plans
 from .searcher import Searcher as Searcher
@@ -13,6 +14,6 @@ from .searchers.nearest import Nearest as Nearest
 from .searchers.nice import NICE as NICE
 from .searchers.probe import PROBE as PROBE
 from .searchers.survival import SurvivalSearch as SurvivalSearch
-from .survival import survive as survive
+from .survival import add_survival as add_survival
 
 SEARCHERS: edfa.registry.Registry[Searcher]

@@ -22,12 +22,35 @@ WAYS: Mapping[str, int] = {"up": 1, "down": -1}
 
 @dataclass(frozen=True, eq=False)
 class ActionSet:
-    """Card and constraints for encoded rows. Only values that training people have are ever proposed.
+    """Card and constraints as arrays over the features, in encoded units. Only values of training people are proposed.
 
-    ``free`` says which features may change at all, ``values`` which values of each may be proposed, ``direction`` in which
-    direction (0: either), ``ordered`` which are no categories, ``continuous`` which are continuous. ``effort`` is what
-    one encoded unit (one switch of a category) costs the person, ``value_range`` the distance between the extremes among
-    training people. ``special_values`` are the numbers that stand for no measurement.
+    Parameters
+    ----------
+    constraints
+        What was asked for.
+    support
+        The values of training people.
+    free
+        Which features may change at all, (features,).
+    values
+        For each feature the values that may be proposed, ascending.
+    direction
+        1: only up, -1: only down, 0: either way, (features,).
+    ordered, continuous
+        Which features are not categorical, and which are continuous, (features,).
+    effort
+        What one encoded unit, or one switch of a category, costs the person, (features,).
+    value_range
+        The distance between the least and the largest training measurement, 1 if there is none, (features,).
+    special_values
+        For each feature the codes that stand for no measurement, such as "not recorded".
+    forbidden
+        Transitions that may not be proposed: feature index, old value, new value.
+    joint_values
+        Pairs of features whose values must have been seen together: two feature indices, and the sorted codes (see
+        ``_pair``) of the pairs of values that were.
+    cache
+        Results that are worked out once for a model and a set of known features.
     """
 
     constraints: Constraints
@@ -52,122 +75,139 @@ class ActionSet:
         rows: Float32Array,
         support: Support | None = None,
     ) -> "ActionSet":
-        """Checked against the card first; ``rows`` are the encoded training rows, ``support`` theirs."""
-        given, schema = constraints or Constraints(), background.schema
+        """What card and constraints allow; raises ``SchemaError`` if they contradict each other.
+
+        ``rows`` are encoded training rows, (training people, features), ``support`` is theirs; worked out if None.
+        """
+        limits, schema = constraints or Constraints(), background.schema
         encoder, blanket = background.encoder, background.blanket
-        given.check(schema)
+        limits.check(schema)
         support = support or Support.of(rows)
         inside = np.array([blanket is None or f.name in blanket for f in schema])
-        places = {f.name: j for j, f in enumerate(schema)}
+        index = {f.name: j for j, f in enumerate(schema)}
         return cls(
-            constraints=given,
+            constraints=limits,
             support=support,
-            free=inside & np.array([given.open(f) for f in schema]),
-            values=tuple(_proposed(f, given, encoder, support.values[j]) for j, f in enumerate(schema)),
-            direction=np.array([_direction(f, given) for f in schema], dtype=np.int8),
+            free=inside & np.array([limits.may_change(f) for f in schema]),
+            values=tuple(_proposed(f, limits, encoder, support.values[j]) for j, f in enumerate(schema)),
+            direction=np.array([_direction(f, limits) for f in schema], dtype=np.int8),
             ordered=np.array([f.kind != "categorical" for f in schema]),
             continuous=np.array([f.kind == "continuous" for f in schema]),
-            effort=np.array([_effort(f, encoder) * given.weight(f.name) for f in schema]),
+            effort=np.array([_effort(f, encoder) * limits.weight(f.name) for f in schema]),
             value_range=np.array(
                 [_value_range(support.values[j], encoder.columns[j].slots) for j in range(len(schema))]
             ),
             special_values=tuple(column.slots for column in encoder.columns),
             forbidden=tuple(
-                (places[name], encoder[name].encode_one(old), encoder[name].encode_one(new))
-                for name, old, new in given.forbidden
+                (index[name], encoder[name].encode_one(old), encoder[name].encode_one(new))
+                for name, old, new in limits.forbidden
             ),
-            joint_values=tuple(_joint_values(support, rows, places[a], places[b]) for a, b in given.together),
+            joint_values=tuple(_joint_values(support, rows, index[a], index[b]) for a, b in limits.together),
             cache=support.cache,
         )
 
     @cached_property
     def floor(self) -> Float32Array:
-        """Of each feature with a direction, the largest number that stands for no measurement."""
+        """The largest special value of each ordered feature, -inf if it has none, (features,)."""
         return np.array(
             [s.max() if len(s) and o else -np.inf for s, o in zip(self.special_values, self.ordered, strict=True)]
         )
 
     @cached_property
     def with_special_values(self) -> tuple[int, ...]:
-        """The features with numbers that stand for no measurement."""
+        """The indices of the features that have special values."""
         return tuple(j for j, special_values in enumerate(self.special_values) if len(special_values))
 
     @cached_property
     def max_changes(self) -> int:
-        """The largest number of changes."""
+        """The largest number of changes in a plan."""
         return self.constraints.max_changes or len(self.free)
 
     def permits(self, feature: int, own: Float32Array, value: Float32Array) -> BoolArray:
-        """Whether a value may be proposed instead of one's own; the two are broadcast, and NaN is no proposal."""
+        """Whether ``value`` may be proposed to people with the value ``own`` of a feature.
+
+        The two are broadcast to the shape of the result; NaN is never permitted.
+        """
         values = self.values[feature]
         own, value = np.broadcast_arrays(own, value)
         if not self.free[feature] or not len(values):
             return np.zeros(value.shape, dtype=bool)
-        place = np.minimum(np.searchsorted(values, value), len(values) - 1)
-        return np.asarray((values[place] == value) & self.permits_value(np.array([feature]), own, value))
+        position = np.minimum(np.searchsorted(values, value), len(values) - 1)
+        return np.asarray((values[position] == value) & self.permits_value(np.array([feature]), own, value))
 
     def permits_value(self, feature: IntArray, own: Float32Array, value: Float32Array) -> BoolArray:
-        """The same for values that may be proposed to somebody, of a feature for each last column (or one for all)."""
-        direction, fine = self.direction[feature], value != own
+        """Like ``permits``, for values that are already known to be in ``values``.
+
+        ``feature`` is one index per last-axis column of ``own`` and ``value``, or a single index for all.
+        """
+        direction, permitted = self.direction[feature], value != own
         if direction.any():
-            # What has no measurement is neither above nor below one; all such numbers are below the least measurement.
-            fine &= (direction == 0) | (((value - own) * direction > 0) & (own > self.floor[feature]))
+            # What has no measurement is neither above nor below one; all such codes are below the least measurement.
+            permitted &= (direction == 0) | (((value - own) * direction > 0) & (own > self.floor[feature]))
         for j, old, new in self.forbidden:
-            fine &= ~((feature == j) & (own == np.float32(old)) & (value == np.float32(new)))
-        return np.asarray(fine)
+            permitted &= ~((feature == j) & (own == np.float32(old)) & (value == np.float32(new)))
+        return np.asarray(permitted)
 
     def snap(self, feature: int, to: npt.ArrayLike) -> Float32Array:
-        """The nearest values that may be proposed to somebody; NaN where there are none."""
-        values, sought = self.values[feature], np.asarray(to, dtype=np.float32)
+        """The values nearest to ``to``, in its shape, that may be proposed to somebody; NaN if there are none."""
+        values, target = self.values[feature], np.asarray(to, dtype=np.float32)
         if not len(values):
-            return np.full(sought.shape, np.nan, dtype=np.float32)
-        right = np.minimum(np.searchsorted(values, sought), len(values) - 1)
+            return np.full(target.shape, np.nan, dtype=np.float32)
+        right = np.minimum(np.searchsorted(values, target), len(values) - 1)
         left = np.maximum(right - 1, 0)
-        return np.where(np.abs(values[left] - sought) <= np.abs(values[right] - sought), values[left], values[right])
+        return np.where(np.abs(values[left] - target) <= np.abs(values[right] - target), values[left], values[right])
 
     def allows(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
-        """Which change sets (a row each, NaN: unchanged; columns are the known features) break no rule of values."""
+        """Which change sets change something and break no rule about values, (rows,).
+
+        ``mask`` (features,) marks the known features; ``facts`` and ``to`` (NaN: unchanged) are (rows, known features).
+        """
         changed = ~np.isnan(to)
-        fine = np.asarray(changed.any(axis=1))
+        allowed = np.asarray(changed.any(axis=1))
         for column, feature in enumerate(np.flatnonzero(mask)):
             rows = np.flatnonzero(changed[:, column])
-            fine[rows] &= self.permits(int(feature), facts[rows, column], to[rows, column])
-        return np.asarray(fine & self.seen_together(mask, facts, to))
+            allowed[rows] &= self.permits(int(feature), facts[rows, column], to[rows, column])
+        return np.asarray(allowed & self.seen_together(mask, facts, to))
 
     def seen_together(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
-        """Whether pairs of values that must have been seen together were, wherever one of the two is changed."""
-        fine = np.ones(len(facts), dtype=bool)
-        for a, b, known in self.joint_values:
+        """Which change sets leave only pairs of values that training people have, (rows,).
+
+        Only pairs in ``joint_values`` are looked at, if both are known and at least one is changed. The arguments are
+        those of ``allows``.
+        """
+        allowed = np.ones(len(facts), dtype=bool)
+        for a, b, seen in self.joint_values:
             if mask[a] and mask[b]:
                 columns = [int(np.count_nonzero(mask[:j])) for j in (a, b)]
                 touched = ~np.isnan(to[:, columns]).all(axis=1)
                 after = np.where(np.isnan(to[:, columns]), facts[:, columns], to[:, columns])
-                codes, there = _pair(self.support, a, b, after)
-                fine &= ~touched | (there & np.isin(codes, known))
-        return fine
+                codes, in_support = _pair(self.support, a, b, after)
+                allowed &= ~touched | (in_support & np.isin(codes, seen))
+        return allowed
 
 
-def _proposed(feature: Feature, given: Constraints, encoder: Encoder, values: Float32Array) -> Float32Array:
-    """The values that may be proposed: no gap, no code, in every range, among every list of levels."""
+def _proposed(feature: Feature, limits: Constraints, encoder: Encoder, values: Float32Array) -> Float32Array:
+    """The training values that may be proposed: no special value, in every range, among every list of levels."""
     column = encoder[feature.name]
     values = values[~np.isin(values, column.slots)]
-    ranges = [given.ranges.get(feature.name), feature.range if given.reading == "card" else None]
+    ranges = [limits.ranges.get(feature.name), feature.range if limits.reading == "card" else None]
     for low, high in (r for r in ranges if r is not None):
         numbers = column.decode(values).to_numpy(float) if len(values) else np.zeros(0)
         values = values[(numbers >= low) & (numbers <= high)]
-    if feature.name in given.levels:
-        codes = [column.encode_one(level) for level in given.levels[feature.name]]
+    if feature.name in limits.levels:
+        codes = [column.encode_one(level) for level in limits.levels[feature.name]]
         values = values[np.isin(values, np.array(codes, dtype=np.float32))]
     return values
 
 
-def _direction(feature: Feature, given: Constraints) -> int:
-    said = WAYS.get(feature.change, 0) if given.reading == "card" else 0
-    return said or WAYS.get(given.directions.get(feature.name, ""), 0)
+def _direction(feature: Feature, limits: Constraints) -> int:
+    """1: only up, -1: only down, 0: either way; the card comes first."""
+    by_card = WAYS.get(feature.change, 0) if limits.reading == "card" else 0
+    return by_card or WAYS.get(limits.directions.get(feature.name, ""), 0)
 
 
 def _effort(feature: Feature, encoder: Encoder) -> float:
-    """Of one encoded unit: a standard deviation of a number, a level, a switch."""
+    """The effort of one encoded unit: a standard deviation of a number, one level, one switch of a category."""
     column = encoder[feature.name]
     if feature.effort is None:
         return 1.0
@@ -175,21 +215,23 @@ def _effort(feature: Feature, encoder: Encoder) -> float:
 
 
 def _value_range(values: Float32Array, slots: Float32Array) -> float:
+    """The distance between the least and the largest value that is not in ``slots``; 1 if there is none."""
     measured = values[~np.isin(values, slots)]
     return float(np.ptp(measured)) or 1.0 if len(measured) else 1.0
 
 
 def _joint_values(support: Support, rows: Float32Array, a: int, b: int) -> tuple[int, int, Int64Array]:
+    """The two features, and the sorted codes of the pairs of their values that training people have."""
     codes, _ = _pair(support, a, b, rows[:, [a, b]])
     return a, b, np.unique(codes)
 
 
 def _pair(support: Support, a: int, b: int, pairs: Float32Array) -> tuple[Int64Array, BoolArray]:
-    """One number for each pair of values, and whether both are values of training people."""
-    codes, there = np.zeros(len(pairs), dtype=np.int64), np.ones(len(pairs), dtype=bool)
+    """One code for each pair of values (pairs, 2), and whether both are values of training people; (pairs,) each."""
+    codes, in_support = np.zeros(len(pairs), dtype=np.int64), np.ones(len(pairs), dtype=bool)
     for column, feature in enumerate((a, b)):
         values = support.values[feature]
-        place = np.minimum(np.searchsorted(values, pairs[:, column]), len(values) - 1)
-        there &= values[place] == pairs[:, column]
-        codes = codes * len(values) + place
-    return codes, there
+        position = np.minimum(np.searchsorted(values, pairs[:, column]), len(values) - 1)
+        in_support &= values[position] == pairs[:, column]
+        codes = codes * len(values) + position
+    return codes, in_support

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edfa.errors import DataError
+from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
@@ -48,23 +48,23 @@ def find_recourse(
     constraints
         What must not change, beyond what the card says.
     desired_class
-        The name or code of the class to lead to; people who are there get no plan. None: any other decision counts
-        (the paper's reading).
+        The name or code of the class to lead to; people who have it already get no plan. None: any other decision
+        counts (the paper's reading).
     k
-        At most that many plans each: the best, then those farthest from it and from each other.
+        The largest number of plans a person: the best, then those farthest from it and from each other; None: all.
     seed
         For searchers that draw; the same people get the same plans, alone or in a batch.
     n_jobs
-        How many threads share the work, as scikit-learn counts them (-1: one a processor). Plans do not depend on it.
+        The number of threads, as scikit-learn counts them (-1: one a processor). Plans do not depend on it.
     progress
-        Called with the numbers of distinct people and states that are done, and that there are.
+        Called with the number of distinct states of people that are done, and with the number of all.
     enough_survival
         A searcher that ranks by survival looks for nothing better once a plan survives in that share of completions.
 
     Returns
     -------
     Plans
-        Those of one person together, best first; who has none has a reason in ``Plans.reasons``.
+        The plans of each person together, best first; people without one have a reason in ``Plans.reasons``.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def find_recourse(
         parts.append(part)
         if progress:
             progress(done[len(parts) - 1], done[-1])
-    columns = _join(parts or [_nothing(len(batch.schema))])
+    columns = _join(parts or [_empty_columns(len(batch.schema))])
     return Plans(
         people=batch,
         decision=decision.astype(np.int64),
@@ -102,13 +102,14 @@ def find_recourse(
 
 
 def _check(people: People, searcher: Searcher, k: int | None) -> None:
+    """Raise an error before any work if people and searcher do not go together."""
     if not isinstance(searcher, Searcher):
         raise DataError(f"a searcher is an object such as Nearest().fit(train), not {searcher!r}")
     searcher._check_fitted()
     if people.background.model is None:
         raise DataError("these people have no predictor; plans are for decisions that one makes")
     if k is not None and k < 1:
-        raise DataError(f"k: at least one plan, not {k}")
+        raise SettingError(f"k: at least one plan, not {k}")
     if people.schema.names != searcher.train_.schema.names:
         raise DataError("the searcher's training people and these have different features")
     if people.encoder != searcher.train_.encoder:
@@ -146,26 +147,33 @@ def _search(searcher: Searcher, problem: SearchProblem) -> Candidates:
 
 
 def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int | None) -> dict[str, Any]:
-    """The plans of one problem in order, as columns of ``Plans``, once for each person of its cases."""
+    """The plans of one problem in order, as columns of ``Plans``, for each person of its cases.
+
+    ``rows`` are the rows, in the batch, of the people who are swept.
+    """
     candidates = _search(searcher, problem)
     actions, mask = problem.actions, problem.mask
     size = lengths(actions, mask, problem.facts[candidates.case], candidates.to)
     keys = (size.l2, size.l0, np.round(size.effort, 9))
     survival = searcher.survival(problem, candidates, keys)
-    order = np.lexsort((*keys, candidates.case)) if survival is None else menu(candidates.case, survival.chance, keys)
+    order = (
+        np.lexsort((*keys, candidates.case)) if survival is None else menu(candidates.case, survival.probability, keys)
+    )
     if k is not None and len(order) > k and np.bincount(candidates.case[order]).max() > k:
         ranked = candidates.take(order)
         order = order[diverse(ranked.case, apart(actions, mask, problem.facts[ranked.case], ranked.to), k)]
     candidates = candidates.take(order)
     columns = _facts(searcher, problem, candidates) | {name: part[order] for name, part in size._asdict().items()}
     if survival is not None:
-        columns |= {"survival": survival.chance[order], "survival_error": survival.error[order]}
+        columns |= {"survival": survival.probability[order], "survival_error": survival.error[order]}
     return _for_each_person(problem, candidates.case, rows, columns)
 
 
 def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
-    """What each plan changes and reaches."""
-    case, probabilities = candidates.case, np.asarray(candidates.probabilities)
+    """What each plan changes and reaches, as columns of ``Plans``."""
+    case, probabilities = candidates.case, candidates.probabilities
+    if probabilities is None:  # from a searcher that says it is finished and has not asked
+        probabilities = problem.predict(problem.apply(case, candidates.to))
     decided = problem.predictor.decide(probabilities) if len(candidates) else case
     to = np.full((len(candidates), len(problem.mask)), np.nan, dtype=np.float32)
     to[:, problem.features] = candidates.to
@@ -183,7 +191,10 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
 
 
 def _for_each_person(problem: SearchProblem, case: IntArray, rows: IntArray, columns: dict[str, Any]) -> dict[str, Any]:
-    """Columns of cases (``case`` in order), repeated for everybody who is the case; ``rows`` are people's rows."""
+    """Columns of plans for cases, repeated for each person who is the case.
+
+    ``case`` (plans,) is the case of each plan, ascending; ``rows`` are the batch rows of the people who are swept.
+    """
     group = problem.group
     if len(group.people) == len(problem):  # everybody is a case of their own
         return columns | {"of": rows[group.people][case]}
@@ -196,7 +207,7 @@ def _for_each_person(problem: SearchProblem, case: IntArray, rows: IntArray, col
 
 
 def _join(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The columns of all problems together, each person's plans side by side."""
+    """The columns of all problems together, in the order of the people."""
     joined = parts[0]
     if len(parts) > 1:
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -206,8 +217,8 @@ def _join(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return joined
 
 
-def _nothing(width: int) -> dict[str, Any]:
-    """The columns of no plan."""
+def _empty_columns(width: int) -> dict[str, Any]:
+    """The columns of ``Plans`` without a plan; ``width`` is the number of features."""
     whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
     columns: dict[str, Any] = dict.fromkeys(("of", "reached", "l0", "donor"), whole)
     columns |= dict.fromkeys(("low", "high", "probability_before", "probability_after", "l2", "heom", "effort"), real)

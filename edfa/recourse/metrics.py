@@ -1,13 +1,12 @@
 """How good plans are: what they reach and take, how plausible they are, whether they change more than a score.
 
-An average over plans hides people who have none, so coverage stands beside every mean; and a share of inliers says
-nothing without that of real people and that of shuffled ones.
+A mean over plans hides people who have none, so coverage stands beside every mean; and a share of inliers says nothing
+without the shares among real people and among shuffled ones.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -27,67 +26,101 @@ from edfa.recourse.action_set import ActionSet
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import SearchProblem
+from edfa.text import html
 from edfa.typing import Float32Array, Float64Array, IntArray
 
-__all__ = ["Likeness", "Quality", "assess", "likeness", "plausible"]
+__all__ = ["PlanQuality", "Plausibility", "add_plausibility", "evaluate_plans", "plausibility"]
 
-LIMIT, NEIGHBOURS, HELD = 5000, 20, 1000
+LIMIT, NEIGHBOURS = 5000, 20  # training people that the local outlier factor looks among, and how many it compares with
+HELD_OUT = 1000  # training people at most who are real people to it
 
 
-class Likeness(NamedTuple):
-    """Of each plan: an inlier or not, and the shares of inliers among real and shuffled people who know the same."""
+class Plausibility(NamedTuple):
+    """Whether training people are like the result of each plan (by the local outlier factor), (plans,) each.
+
+    ``inlier`` is 1 for an inlier and 0 for an outlier; ``inlier_base`` the share of inliers among real people who know
+    the same features, and ``inlier_shuffled`` among people whose values were shuffled, feature by feature. NaN if
+    nothing is known of the person.
+    """
 
     inlier: Float64Array
-    real: Float64Array
-    shuffled: Float64Array
+    inlier_base: Float64Array
+    inlier_shuffled: Float64Array
 
 
-def likeness(plans: Plans, train: Table) -> Likeness:
-    """Of all plans; a model of outliers for each set of known features."""
-    found = Likeness(*(np.full(len(plans), np.nan) for _ in range(3)))
+def plausibility(plans: Plans, train: Table) -> Plausibility:
+    """Measure how plausible plans are; one model of outliers for each set of known features."""
+    result = Plausibility(*(np.full(len(plans), np.nan) for _ in range(3)))
     rows = plans.rows()
     for mask, some in by_mask(rows):
         if mask.any():
-            inside, real, shuffled = _fit(train.X[:, mask])
-            found.inlier[some], found.real[some], found.shuffled[some] = inside(rows[some][:, mask]), real, shuffled
-    return found
+            is_inlier, base, shuffled = _fit_outliers(train.X[:, mask])
+            result.inlier[some] = is_inlier(rows[some][:, mask])
+            result.inlier_base[some], result.inlier_shuffled[some] = base, shuffled
+    return result
 
 
-def plausible(plans: Plans, train: Table) -> Plans:
-    """The plans, told whether each is an inlier, and how many real people are."""
-    found = likeness(plans, train)
-    return replace(plans, inlier=found.inlier, inlier_base=found.real)
+def add_plausibility(plans: Plans, train: Table) -> Plans:
+    """The same plans with ``inlier`` and ``inlier_base`` (see ``Plausibility``) filled in."""
+    result = plausibility(plans, train)
+    return replace(plans, inlier=result.inlier, inlier_base=result.inlier_base)
 
 
-def _fit(rows: Float32Array) -> tuple[Callable[[Float32Array], Float64Array], float, float]:
+def _fit_outliers(rows: Float32Array) -> tuple[Callable[[Float32Array], Float64Array], float, float]:
+    """A function from rows to inlier (1) or not (0), and the shares of inliers among real and shuffled people.
+
+    Four fifths of ``rows`` (training people, known features) are what others are compared with; the rest are the real
+    people.
+    """
     random = np.random.default_rng(0)
     order = random.permutation(len(rows))
-    held, kept = rows[order[: len(rows) // 5]][:HELD], rows[order[len(rows) // 5 :]]
+    held_out, reference = rows[order[: len(rows) // 5]][:HELD_OUT], rows[order[len(rows) // 5 :]]
     spread = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1)
     # Equal rows make a density infinite, so each counts once.
-    distinct = random.permutation(np.unique(kept, axis=0))[:LIMIT]
+    distinct = random.permutation(np.unique(reference, axis=0))[:LIMIT]
     count = min(NEIGHBOURS, len(distinct) - 1)
-    if count < 1 or not len(held):
+    if count < 1 or not len(held_out):
         return lambda some: np.ones(len(some)), 1.0, 1.0
     factor = LocalOutlierFactor(count, novelty=True).fit(distinct / spread)
 
-    def inside(some: Float32Array) -> Float64Array:
+    def is_inlier(some: Float32Array) -> Float64Array:
         return np.asarray(factor.predict(some / spread) == 1, dtype=float)
 
-    mixed = np.stack([random.permutation(column) for column in held.T], axis=1)
-    return inside, float(inside(held).mean()), float(inside(mixed).mean())
+    shuffled = np.stack([random.permutation(column) for column in held_out.T], axis=1)
+    return is_inlier, float(is_inlier(held_out).mean()), float(is_inlier(shuffled).mean())
 
 
 @dataclass(frozen=True)
-class Quality:
-    """Means over plans, but for ``coverage`` and ``plans``, which are over people in their states.
+class PlanQuality:
+    """How good a batch of plans is: means over plans, unless said otherwise. NaN: there are no plans.
 
-    ``validity``: the model's decision does turn. ``inlier``: training people are like the result, with the same share
-    among real people and among people whose values were shuffled. ``invalidation``: fails when numbers are met only
-    roughly. ``diversity``: the mean distance between two plans of one person; ``kinds``: how many of them change
-    different features. ``redundancy``: changes that could be undone. ``violations``: plans that break a rule.
-    ``lift``: by how much the plan changes the chance of the favourable class under a model that was trained on its own
-    and sees everything. ``on_blanket``: changes on features of the blanket. None: not asked for.
+    Parameters
+    ----------
+    people
+        The number of people, each in one state of knowledge.
+    coverage, plans
+        The share of people with a plan, and the mean number of plans a person.
+    validity
+        The share of plans that are recourse when the model is asked again.
+    l0, l2, heom, effort
+        The number of changes, the distances and the effort, as in ``Plan``.
+    inlier, inlier_base, inlier_shuffled
+        The share of inliers among the plans' results, real people and shuffled people (see ``Plausibility``).
+    invalidation
+        The probability that a plan fails when its numbers are met only roughly.
+    diversity
+        The mean distance between two plans of one person.
+    kinds
+        The mean number of different sets of features that the plans of one person change, over people with a plan.
+    redundancy
+        The share of changes that could be undone.
+    violations
+        The number of plans that break a rule of the card or the constraints.
+    lift
+        By how much plans change the probability of the favourable class under a model that was trained on its own and
+        sees everything; None without such a ``judge``.
+    on_blanket
+        The share of changes that are on features of the blanket; None without one.
     """
 
     people: int
@@ -99,7 +132,7 @@ class Quality:
     heom: float
     effort: float
     inlier: float
-    inlier_real: float
+    inlier_base: float
     inlier_shuffled: float
     invalidation: float
     diversity: float
@@ -114,11 +147,11 @@ class Quality:
         return json.dumps(asdict(self))
 
     def _repr_html_(self) -> str:
-        said = {k: "-" if v is None else f"{v:.3g}" for k, v in asdict(self).items()}
-        return f"<table>{''.join(f'<tr><th>{escape(k)}</th><td>{v}</td></tr>' for k, v in said.items())}</table>"
+        rows = ((name, "-" if value is None else f"{value:.3g}") for name, value in asdict(self).items())
+        return html.fragment(html.definition_table(rows))
 
 
-def assess(
+def evaluate_plans(
     plans: Plans,
     train: Table,
     *,
@@ -126,11 +159,24 @@ def assess(
     blanket: Blanket | None = None,
     judge: tuple[Predictor, Float32Array] | None = None,
     noise: Noise | None = None,
-) -> Quality:
-    """Measure plans.
+) -> PlanQuality:
+    """Measure how good plans are; the model and the rules are asked again, whatever the searcher claims.
 
-    ``constraints`` are those the plans should obey, ``blanket`` the features that matter. ``judge`` is a model trained
-    on its own on all features, with everything that is true of each of the people (a row each, no NaN).
+    Parameters
+    ----------
+    plans
+        Plans whose people have a model.
+    train
+        The training people, for plausibility and for the values that may be proposed.
+    constraints
+        What the plans should obey.
+    blanket
+        The features that count, for ``on_blanket``.
+    judge
+        A model trained on its own on all features, and the complete facts of the people, (people, features) without
+        NaN; for ``lift``.
+    noise
+        How roughly numbers are met, for ``invalidation``; the default of ``PROBE`` if None.
 
     Examples
     --------
@@ -140,59 +186,63 @@ def assess(
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> people = People(table.test.X[:20], Background.of(table.train, model))
-    >>> found = assess(find_recourse(people, Nearest(table.train)), table.train)
-    >>> found.validity, found.redundancy, found.violations
+    >>> quality = evaluate_plans(find_recourse(people, Nearest(table.train)), table.train)
+    >>> quality.validity, quality.redundancy, quality.violations
     (1.0, 0.0, 0)
     """
     actions = ActionSet.of(constraints, plans.people.background, train.X)
-    like = likeness(plans, train)
-    told = _ask(plans, actions, noise or Noise())
-    return Quality(
+    likeness = plausibility(plans, train)
+    checks = _check_plans(plans, actions, noise or Noise())
+    return PlanQuality(
         people=len(plans.people),
         coverage=_mean(plans.legal),
         plans=_mean(plans.count),
-        validity=_mean(told.valid),
+        validity=_mean(checks.valid),
         l0=_mean(plans.l0),
         l2=_mean(plans.l2),
         heom=_mean(plans.heom),
         effort=_mean(plans.effort),
-        inlier=_mean(like.inlier),
-        inlier_real=_mean(like.real),
-        inlier_shuffled=_mean(like.shuffled),
-        invalidation=_mean(told.invalidation),
+        inlier=_mean(likeness.inlier),
+        inlier_base=_mean(likeness.inlier_base),
+        inlier_shuffled=_mean(likeness.inlier_shuffled),
+        invalidation=_mean(checks.invalidation),
         diversity=_mean(_distances(plans, actions)),
         kinds=_kinds(plans),
-        redundancy=float(told.redundant.sum() / max(1, plans.l0.sum())),
-        violations=int((told.clean == 0).sum()),
+        redundancy=float(checks.redundant.sum() / max(1, plans.l0.sum())),
+        violations=int((checks.allowed == 0).sum()),
         lift=None if judge is None else _lift(plans, *judge),
-        on_blanket=None if blanket is None else _on(plans, blanket),
+        on_blanket=None if blanket is None else _on_blanket(plans, blanket),
     )
 
 
-class _Told(NamedTuple):
-    """What the model and the rules say about every plan, asked anew."""
+class _Checks(NamedTuple):
+    """What the model and the rules say about every plan, (plans,) each.
+
+    ``valid`` and ``allowed`` are 1 or 0; ``redundant`` is the number of changes that could be undone, one at a time.
+    """
 
     valid: Float64Array
-    clean: Float64Array
+    allowed: Float64Array
     invalidation: Float64Array
     redundant: Float64Array
 
 
-def _ask(plans: Plans, actions: ActionSet, noise: Noise) -> _Told:
-    found = _Told(*(np.zeros(len(plans)) for _ in range(4)))
-    for which, case, problem, to in _tasks(plans, actions):
-        found.valid[which] = problem.is_recourse(case, problem.predict(problem.apply(case, to)))
+def _check_plans(plans: Plans, actions: ActionSet, noise: Noise) -> _Checks:
+    """Ask the model and the rules about every plan."""
+    checks = _Checks(*(np.zeros(len(plans)) for _ in range(4)))
+    for which, case, problem, to in _problems(plans, actions):
+        checks.valid[which] = problem.is_recourse(case, problem.predict(problem.apply(case, to)))
         few = (~np.isnan(to)).sum(axis=1) <= actions.max_changes
-        found.clean[which] = actions.allows(problem.mask, problem.facts[case], to) & few
-        found.invalidation[which] = noise.rate(problem, case, to)
+        checks.allowed[which] = actions.allows(problem.mask, problem.facts[case], to) & few
+        checks.invalidation[which] = noise.rate(problem, case, to)
         plan, smaller = without_one(to)
         undone = problem.is_recourse(case[plan], problem.predict(problem.apply(case[plan], smaller)))
-        found.redundant[which] = np.bincount(plan, weights=undone, minlength=len(which))
-    return found
+        checks.redundant[which] = np.bincount(plan, weights=undone, minlength=len(which))
+    return checks
 
 
-def _tasks(plans: Plans, actions: ActionSet) -> Iterator[tuple[IntArray, IntArray, SearchProblem, Float32Array]]:
-    """Plans of people who know the same: which, whose, their task, the change sets."""
+def _problems(plans: Plans, actions: ActionSet) -> Iterator[tuple[IntArray, IntArray, SearchProblem, Float32Array]]:
+    """The plans of people who know the same: their indices, the case of each, the problem, the change sets."""
     background, rows = plans.people.background, plans.people.X[plans.of]
     if background.model is None:
         raise DataError("plans that were read from a file have no predictor; replace theirs to measure them")
@@ -202,29 +252,30 @@ def _tasks(plans: Plans, actions: ActionSet) -> Iterator[tuple[IntArray, IntArra
 
 
 def _distances(plans: Plans, actions: ActionSet) -> Float64Array:
-    """Between any two plans of one person."""
+    """The distance between any two plans of one person, (pairs,)."""
     everything = np.ones(len(plans.people.schema), dtype=bool)
-    places = apart(actions, everything, np.nan_to_num(plans.people.X[plans.of]), plans.to)
-    found = [np.zeros(0)]
+    positions = apart(actions, everything, np.nan_to_num(plans.people.X[plans.of]), plans.to)
+    distances = [np.zeros(0)]
     for gap in range(1, int(plans.count.max(initial=0))):
         first = np.flatnonzero(plans.of[gap:] == plans.of[:-gap])
-        found.append(np.sqrt(((places[first] - places[first + gap]) ** 2).sum(axis=1)))
-    return np.concatenate(found)
+        distances.append(np.sqrt(((positions[first] - positions[first + gap]) ** 2).sum(axis=1)))
+    return np.concatenate(distances)
 
 
 def _mean(values: npt.ArrayLike) -> float:
-    found = np.asarray(values, dtype=float)
-    return float(found.mean()) if found.size else float("nan")
+    """The mean, NaN if there are no values."""
+    numbers = np.asarray(values, dtype=float)
+    return float(numbers.mean()) if numbers.size else float("nan")
 
 
 def _kinds(plans: Plans) -> float:
-    """How many different sets of features a person's plans change, on average over people with a plan."""
+    """The mean number of different sets of features that a person's plans change, over people with a plan."""
     sets = np.unique(np.c_[plans.of, np.packbits(~np.isnan(plans.to), axis=1)], axis=0)
     return len(sets) / max(1, int(plans.legal.sum()))
 
 
 def _lift(plans: Plans, judge: Predictor, everything: Float32Array) -> float:
-    """The mean change of the chance of the favourable class, all else as it truly is."""
+    """The mean change of the probability of the favourable class, with all other facts as they truly are."""
     if everything.shape != plans.people.X.shape or np.isnan(everything).any():
         raise DataError("the judge needs everything that is true of each of the people: a row each, without NaN")
     schema = plans.people.schema
@@ -234,7 +285,8 @@ def _lift(plans: Plans, judge: Predictor, everything: Float32Array) -> float:
     return _mean((after - before)[:, column])
 
 
-def _on(plans: Plans, blanket: Blanket) -> float:
+def _on_blanket(plans: Plans, blanket: Blanket) -> float:
+    """The share of changes that are on features of the blanket."""
     inside = members(plans.people.schema.names, blanket)
     changed = ~np.isnan(plans.to)
     return float((changed & inside).sum() / max(1, int(changed.sum())))

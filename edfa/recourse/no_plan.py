@@ -1,4 +1,4 @@
-"""Why somebody has no plan: asked for when it is read, since it takes a sweep of everything they know."""
+"""Why people have no plan. Worked out when it is first read, since it takes a sweep of everything they know."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -16,18 +16,32 @@ __all__ = ["NoPlanReasons"]
 
 
 class NoPlanReasons(Mapping[int, NoPlan]):
-    """The reasons of everybody without a plan, by row; ``rows`` are who is not where they want to be."""
+    """A ``NoPlan`` for everybody without a plan, by row of the batch.
+
+    Parameters
+    ----------
+    people
+        The whole batch.
+    actions
+        What they may change.
+    goal
+        The code of the class that plans should lead to; None: any other decision.
+    rows
+        The rows of people who do not have the desired decision yet: plans were looked for.
+    planned
+        The rows of people who have a plan.
+    """
 
     def __init__(self, people: People, actions: ActionSet, goal: int | None, rows: IntArray, planned: IntArray) -> None:
         self.people, self.actions, self.goal, self.rows, self.planned = people, actions, goal, rows, planned
 
     @cached_property
     def without(self) -> IntArray:
-        """Who has no plan."""
+        """The rows of people without a plan, ascending."""
         return np.setdiff1d(np.arange(len(self.people)), self.planned)
 
     def __getitem__(self, row: int) -> NoPlan:
-        return self._found[row]
+        return self._reasons[row]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.without.tolist())
@@ -36,20 +50,26 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         return len(self.without)
 
     @cached_property
-    def _found(self) -> dict[int, NoPlan]:
-        there = np.setdiff1d(self.without, self.rows)
-        found = {int(row): self._no_plan(int(row), "already_there") for row in there}
-        left = np.setdiff1d(self.without, there)
-        free, locked = self._flips(left)
-        for row, may, may_not in zip(left.tolist(), free, locked, strict=True):
-            unlock = () if may or may_not else self._unlock(row)
-            rest: Reason = "more_information_needed" if unlock else "nothing_flips"
-            reason: Reason = "range_too_narrow" if may else "only_locked_features_flip" if may_not else rest
-            found[row] = self._no_plan(row, reason, unlock)
-        return found
+    def _reasons(self) -> dict[int, NoPlan]:
+        """The reason of everybody without a plan.
+
+        In this order: the decision is the desired one already; a feature that may change turns it by itself, but not to
+        a value that may be proposed; only a feature that must not change turns it; nothing does, but something is not
+        known yet; nothing does and nothing is left to ask.
+        """
+        satisfied = np.setdiff1d(self.without, self.rows)
+        reasons = {int(row): self._no_plan(int(row), "already_there") for row in satisfied}
+        unsatisfied = np.setdiff1d(self.without, satisfied)
+        free_flips, locked_flips = self._flips(unsatisfied)
+        for row, by_free, by_locked in zip(unsatisfied.tolist(), free_flips, locked_flips, strict=True):
+            unlock = () if by_free or by_locked else self._unlock(row)
+            otherwise: Reason = "more_information_needed" if unlock else "nothing_flips"
+            reason: Reason = "range_too_narrow" if by_free else "only_locked_features_flip" if by_locked else otherwise
+            reasons[row] = self._no_plan(row, reason, unlock)
+        return reasons
 
     def _flips(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Whether a feature that may change, and whether one that may not, turns the decision by itself."""
+        """Whether any value of a feature that may change, and of one that may not, turns the decision; (rows,) each."""
         free, locked = (np.zeros(len(rows), dtype=bool) for _ in range(2))
         inside = members(self.people.schema.names, self.people.blanket)
         if self.people.background.model is None or not len(rows):
@@ -58,20 +78,21 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         for group in (g for g in swept.groups if g.features):
             for feature, _, flips in group.by_feature(group.flips(self.goal)):
                 turned = np.asarray(flips.any(axis=1))[group.case]
-                found = free if self.actions.free[feature] else locked
-                found[group.people] |= turned
+                side = free if self.actions.free[feature] else locked
+                side[group.people] |= turned
         return free, locked
 
     def _unlock(self, row: int) -> tuple[str, ...]:
-        """What is not known of the blanket; first a child of which a spouse is known (Definition 9)."""
+        """The unknown features of the blanket; those with a known spouse first (Definition 9)."""
         names, blanket = self.people.schema.names, self.people.blanket
-        known = ~np.isnan(self.people.X[row])
-        told = {name for name, there in zip(names, known, strict=True) if there}
-        left = [n for n in names if n not in told and (blanket is None or n in blanket)]
-        waits = {pc for pc, behind in blanket.units.items() if told.intersection(behind)} if blanket else set()
-        return tuple(sorted(left, key=lambda name: name not in waits))
+        is_known = ~np.isnan(self.people.X[row])
+        known = {name for name, flag in zip(names, is_known, strict=True) if flag}
+        unknown = [n for n in names if n not in known and (blanket is None or n in blanket)]
+        first = {pc for pc, spouses in blanket.units.items() if known.intersection(spouses)} if blanket else set()
+        return tuple(sorted(unknown, key=lambda name: name not in first))
 
     def _no_plan(self, row: int, reason: Reason, unlock: tuple[str, ...] = ()) -> NoPlan:
+        """The ``NoPlan`` of the person in a row."""
         numbers = (self.people.person, self.people.seed, self.people.step)
         person, seed, step = (int(np.asarray(n)[row]) for n in numbers)
         return NoPlan(person, seed, step, reason, unlock)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from edfa.text import summaries
+
 __all__ = ["Change", "NoPlan", "Plan", "Reason"]
 
 Reason = Literal[
@@ -12,7 +14,10 @@ Reason = Literal[
 
 @dataclass(frozen=True)
 class Change:
-    """One fact, from what to what. Where ``low`` and ``high`` are given, any value between them does as well."""
+    """One changed fact, in people's words: its value ``before`` and ``after``.
+
+    If ``low`` and ``high`` are not None, any value from ``low`` to ``high`` does as well as ``after``.
+    """
 
     feature: str
     before: Any
@@ -27,15 +32,44 @@ class Change:
 
 @dataclass(frozen=True)
 class Plan:
-    """A set of changes that gives another decision; none of them can be left out.
+    """A set of changes for one person in one state of knowledge, after which the model decides otherwise.
 
-    ``l2`` counts label codes as numbers (the paper's), ``heom`` a changed category as one; ``effort`` is in the card's
-    units, times the person's weights. ``probability_before`` and ``after`` are of the class that is reached. ``inlier``
-    says whether training people are like the result, ``inlier_base`` what share of real people are (see
-    ``edfa.recourse.plausible``). ``invalidation`` is the chance that it fails when its numbers are met only
-    roughly (from ``PROBE``). ``survival`` is the chance that it still holds when everything is known, with its standard
-    error (from ``SurvivalSearch`` or ``survive``). ``donor`` is the training row whose values it takes. ``unknown``
-    was not known.
+    Parameters
+    ----------
+    id
+        The same changes for the same person, seed and step have the same id.
+    person, seed, step
+        The numbers of the person's row in the batch.
+    number
+        The rank among the person's plans, from 0.
+    changes
+        What to change.
+    reached
+        The name of the class that is decided then.
+    probability_before, probability_after
+        The model's probability of that class, now and then.
+    l0
+        The number of changes.
+    l2, heom
+        The distance between before and after, each feature divided by its range among training people: ``l2`` counts
+        label codes as numbers (the paper's), ``heom`` counts a changed category as one.
+    effort
+        In the card's units, times the person's weights.
+    valid
+        Whether the model, asked about the changed facts, decides as desired. False only from a searcher that breaks its
+        promise.
+    donor
+        The training row whose values the plan takes; None if it is nobody's.
+    inlier, inlier_base
+        Whether training people are like the result, and the share of real people of whom that is true; None unless
+        ``edfa.recourse.add_plausibility`` was asked.
+    invalidation
+        The probability that the plan fails when its numbers are met only roughly; None unless it is from ``PROBE``.
+    survival, survival_error
+        The probability that decision and plan still hold when everything is known, and its standard error; None unless
+        it is from ``SurvivalSearch`` or ``edfa.recourse.add_survival``.
+    unknown
+        The features that were not known.
     """
 
     id: str
@@ -62,17 +96,30 @@ class Plan:
 
     @property
     def chance(self) -> str:
-        """What the chance of the class that is reached was and will be."""
+        """The probability of the class that is reached, before and after, as text such as ``23% → 68%``."""
         return f"{self.probability_before:.0%} → {self.probability_after:.0%}"
 
     def __str__(self) -> str:
-        said = [f"{c.feature}: {c.before} → {c.after}" for c in self.changes]
-        return f"{', '.join(said)} ({self.chance} {self.reached})"
+        changes = [f"{c.feature}: {c.before} → {c.after}" for c in self.changes]
+        return f"{', '.join(changes)} ({self.chance} {self.reached})"
+
+    def _repr_html_(self) -> str:
+        return summaries.plan_html(self)
 
 
 @dataclass(frozen=True)
 class NoPlan:
-    """Why a person in a state has no plan. ``unlock`` names what they may be asked next, likeliest first."""
+    """Why a person in one state of knowledge has no plan.
+
+    ``person``, ``seed`` and ``step`` are the numbers of their row in the batch. ``reason`` is
+
+    - ``"already_there"``: the decision is the desired one;
+    - ``"range_too_narrow"``: a feature that may change would turn it, but at no value that may be proposed;
+    - ``"only_locked_features_flip"``: only a feature that must not change would turn it;
+    - ``"more_information_needed"``: nothing known turns it, but not everything is known: ``unlock`` names the features
+      to ask for, those first that a known spouse waits for;
+    - ``"nothing_flips"``: nothing turns it.
+    """
 
     person: int
     seed: int

@@ -1,4 +1,4 @@
-"""Plans: what to change, from what to what, with what it takes and what is known about it. No plan has a reason."""
+"""Plans of a batch of people: what to change, what it takes, what it leads to; for people without one, the reason."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -21,11 +21,38 @@ SHOWN = 20  # plans in a notebook
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plans:
-    """The plans of a batch of people, in columns; those of one person in one state stand together, best first.
+    """The plans of a batch of people, in columns; the plans of one row of ``people`` are adjacent, best first.
 
-    ``of`` is the row of ``people`` that a plan is for, ``to`` what changes (NaN: nothing), in encoded units;
-    ``decision`` is what the model decides about each of the people today. ``reasons`` has an entry for everybody
-    without a plan. ``provenance`` is what brought the people here and what found the plans; it is not written to files.
+    ``plans[i]`` is one ``Plan`` in people's words; here everything is encoded. Columns are (plans,) unless said
+    otherwise.
+
+    Parameters
+    ----------
+    people
+        The batch; a person in several states of knowledge has a row for each.
+    decision
+        The code of the class that is decided for each person today, (people,).
+    of
+        The row of ``people`` that each plan is for, ascending.
+    to
+        The new values, (plans, features); NaN: unchanged.
+    low, high
+        For plans of one change, the interval around the new value in which every value does as well; NaN if there is
+        none.
+    reached
+        The code of the class that is decided after the changes.
+    probability_before, probability_after, l0, l2, heom, effort
+        As in ``Plan``.
+    valid
+        Whether the model decides as desired after the changes, by its own answer.
+    donor
+        The training row whose values are taken; -1 if it is nobody's.
+    reasons
+        A ``NoPlan`` for every row of ``people`` without a plan.
+    inlier, inlier_base, invalidation, survival, survival_error
+        As in ``Plan``; None if that was not asked for.
+    provenance
+        What brought the people here and what made the plans; not written to files.
     """
 
     people: People
@@ -62,37 +89,37 @@ class Plans:
 
     @cached_property
     def count(self) -> Int64Array:
-        """How many plans each of the people has."""
+        """The number of plans of each person, (people,)."""
         return np.bincount(self.of, minlength=len(self.people)).astype(np.int64)
 
     @property
     def legal(self) -> BoolArray:
-        """Which of the people have a plan."""
+        """Which people have a plan, (people,)."""
         return self.count > 0
 
     @cached_property
     def first(self) -> Int64Array:
-        """Each of the people's best plan, or -1."""
+        """The index of each person's best plan, -1 if there is none, (people,)."""
         return np.where(self.legal, np.cumsum(self.count) - self.count, -1)
 
     @cached_property
     def number(self) -> Int64Array:
-        """A plan's place among those of its person, from 0."""
+        """The rank of each plan among its person's, from 0, (plans,)."""
         return np.asarray(np.arange(len(self)) - self.first[self.of])
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """The same changes for the same person, seed and step have the same name."""
+        """A name for each plan; the same changes for the same person, seed and step have the same one."""
         keys = np.stack([np.asarray(self.people.person), np.asarray(self.people.seed), np.asarray(self.people.step)], 1)
-        where = [np.flatnonzero(~np.isnan(row)) for row in self.to]
-        told = (
-            keys[i].tobytes() + w.tobytes() + row[w].tobytes()
-            for i, w, row in zip(self.of, where, self.to, strict=True)
+        changed = [np.flatnonzero(~np.isnan(row)) for row in self.to]
+        contents = (
+            keys[i].tobytes() + features.tobytes() + row[features].tobytes()
+            for i, features, row in zip(self.of, changed, self.to, strict=True)
         )
-        return tuple(hashlib.blake2b(t, digest_size=6).hexdigest() for t in told)
+        return tuple(hashlib.blake2b(content, digest_size=6).hexdigest() for content in contents)
 
     def rows(self) -> Float32Array:
-        """Everybody with a plan's changes made, a row a plan; what was not known stays so."""
+        """The facts with each plan's changes made, (plans, features); NaN: not known, as before."""
         return np.where(np.isnan(self.to), self.people.X[self.of], self.to)
 
     def __getitem__(self, i: int) -> Plan:
@@ -127,6 +154,7 @@ class Plans:
         )
 
     def _change(self, i: int, feature: int, facts: Float32Array) -> Change:
+        """What plan ``i`` does to one feature of a person with these facts, (features,)."""
         name = self.people.schema.names[feature]
         codes = [facts[feature], self.to[i, feature]]
         if not np.isnan(self.low[i]):
@@ -138,16 +166,16 @@ class Plans:
         return self.people.schema.classes[code]
 
     def of_person(self, person: int, *, seed: int | None = None, step: int | None = None) -> tuple[Plan, ...]:
-        """One person's plans, of one state where seed or step are given."""
+        """One person's plans; of one seed or step alone, unless None."""
         fits = np.asarray(self.people.person) == person
-        for numbers, desired_class in ((self.people.seed, seed), (self.people.step, step)):
-            fits = fits if desired_class is None else fits & (np.asarray(numbers) == desired_class)
+        for numbers, number in ((self.people.seed, seed), (self.people.step, step)):
+            fits = fits if number is None else fits & (np.asarray(numbers) == number)
         return tuple(self[int(i)] for i in np.flatnonzero(fits[self.of]))
 
     def frame(self, *, changes_only: bool = True) -> pd.DataFrame:
-        """One row a change, in people's words; or one row for every known fact, changed or not."""
-        told = ~np.isnan(self.to) if changes_only else ~np.isnan(self.people.X[self.of])
-        plan, feature = np.nonzero(told)
+        """One row for each change of each plan, in people's words; or for each known fact, changed or not."""
+        listed = ~np.isnan(self.to) if changes_only else ~np.isnan(self.people.X[self.of])
+        plan, feature = np.nonzero(listed)
         row = self.of[plan]
         own, new = self.people.X[row, feature], self.to[plan, feature]
         new = np.where(np.isnan(new), own, new)
@@ -169,13 +197,13 @@ class Plans:
         return pd.DataFrame(columns | {name: np.asarray(getattr(self, name))[plan] for name in parts})
 
     def words(self, feature: IntArray, codes: AnyArray) -> AnyArray:
-        """Cells in people's words, each of its own feature; ``None`` where there is none."""
-        found = np.full(len(codes), None, dtype=object)
+        """Encoded cells (n,) in people's words, each of its own ``feature`` (n,); None for NaN."""
+        words = np.full(len(codes), None, dtype=object)
         for j in np.unique(feature):
             rows = np.flatnonzero((feature == j) & ~np.isnan(codes))
             if len(rows):
-                found[rows] = self.people.encoder.decode_cells(self.people.schema.names[j], codes[rows])
-        return found
+                words[rows] = self.people.encoder.decode_cells(self.people.schema.names[j], codes[rows])
+        return words
 
     def to_json(self) -> str:
         """As JSON, without the model; ``from_json`` reads it back."""
@@ -183,7 +211,7 @@ class Plans:
 
     @classmethod
     def from_json(cls, text: str) -> "Plans":
-        """Read what ``to_json`` wrote."""
+        """Read what ``to_json`` wrote; ``UnreadableError`` for any other text, or if a part of it is damaged."""
         return cls(**plans_json.load(text))
 
     def _repr_html_(self) -> str:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from edfa.data.table import Table
 from edfa.errors import DataError
-from edfa.explanation.necessity import Group
+from edfa.explanation.necessity import SweepGroup
 from edfa.explanation.support import Support
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
@@ -30,11 +30,24 @@ class SearchProblem:
     """People who know the same features: their facts, what may be changed, and what counts as recourse.
 
     The columns of all rows here are the known features alone, in order. People with the same facts are one *case*.
-    ``desired_class`` is a class code; None: any other decision is recourse. ``enough_survival`` tells a searcher that
-    ranks by survival to stop looking once a plan survives that often.
+
+    Parameters
+    ----------
+    group
+        The people, and what single changes of their facts do.
+    actions
+        Which values may be proposed.
+    background
+        The features, the model and the training rows.
+    desired_class
+        A class code; None: any other decision is recourse.
+    seed
+        Of ``random``.
+    enough_survival
+        A searcher that ranks by survival need not look for a better plan once one survives that often.
     """
 
-    group: Group
+    group: SweepGroup
     actions: ActionSet
     background: Background
     desired_class: int | None
@@ -73,7 +86,7 @@ class SearchProblem:
 
     @cached_property
     def free(self) -> IntArray:
-        """The columns that may change."""
+        """The columns that may change, (free features,)."""
         return np.flatnonzero(self.actions.free[self.features])
 
     @cached_property
@@ -110,14 +123,14 @@ class SearchProblem:
     @cached_property
     def single_recourse(self) -> BoolArray:
         """Which candidate values of the sweep are recourse by themselves, (cases, candidate values)."""
-        turned = self._turned(np.arange(len(self)), self.group.decisions)
+        turned = self._turned(np.arange(len(self)), self.group.candidate_decisions)
         if not self._least:
             return turned
-        return turned & self._likely(self.group.decisions, self.group.candidate_probabilities)
+        return turned & self._likely(self.group.candidate_decisions, self.group.candidate_probabilities)
 
     @property
     def _least(self) -> float:
-        """The probability that a plan must reach; only where there is one are all candidates' probabilities needed."""
+        """The probability that a plan must reach; only if above 0 are the candidates' probabilities needed."""
         return self.actions.constraints.min_probability
 
     def _turned(self, case: IntArray, decided: IntArray) -> BoolArray:
@@ -131,7 +144,10 @@ class SearchProblem:
         return np.asarray(np.take_along_axis(probabilities, decided[..., None], axis=-1)[..., 0] >= self._least)
 
     def score(self, case: IntArray, probabilities: Float64Array) -> Float64Array:
-        """How near probabilities are to recourse: that of the desired class, or of any but today's."""
+        """The probability of the desired class, or of any but today's; (rows, ...) without the last axis.
+
+        ``probabilities`` are (rows, classes) or (rows, candidates, classes), ``case`` (rows,).
+        """
         if self.desired_class is not None:
             return np.asarray(probabilities[..., self.desired_class])
         own = self.group.decision[case].reshape(-1, *(1,) * (probabilities.ndim - 1))
@@ -139,16 +155,24 @@ class SearchProblem:
         return np.asarray(1 - np.take_along_axis(probabilities, own, axis=-1)[..., 0])
 
     def apply(self, case: IntArray, to: Float32Array) -> Float32Array:
-        """The cases' facts with the changes made, (rows, known features)."""
+        """The facts of ``case`` (rows,) with the changes ``to`` made (NaN: unchanged), both (rows, known features)."""
         return np.where(np.isnan(to), self.facts[case], to)
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Change sets, a row each: whose (``case``), ``to`` what (NaN: unchanged), and from which training row (or -1).
+    """Change sets that a searcher proposes.
 
-    ``to`` is (candidates, known features). ``probabilities`` (candidates, classes) are what the model says afterwards;
-    None from searchers that have not asked.
+    Parameters
+    ----------
+    case
+        The case that each is for, (candidates,).
+    to
+        The new values, (candidates, known features); NaN: unchanged.
+    donor
+        The training row that the values come from, -1 if they are nobody's, (candidates,).
+    probabilities
+        What the model says after the changes, (candidates, classes); None if the searcher has not asked.
     """
 
     case: IntArray
@@ -178,7 +202,7 @@ class Candidates:
 
     @classmethod
     def join(cls, *parts: "Candidates") -> "Candidates":
-        """All of them in one; with probabilities only where all parts have them."""
+        """All parts in one; with probabilities only if all parts have them."""
         probabilities = [part.probabilities for part in parts if part.probabilities is not None]
         return cls(
             np.concatenate([part.case for part in parts]),
@@ -192,14 +216,15 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
     """Looks for plans among training people; scikit-learn's contract.
 
     ``__init__`` holds settings, each stored under its own name. ``fit(train)`` keeps what is learnt from training
-    people in attributes that end in an underscore: ``train_``, ``rows_`` (training people, features), ``support_`` (their
-    values), ``cache_`` (what is worked out once for a model and a set of known features), and whatever a subclass
-    learns in ``_learn``. ``Nearest(train)`` is short for ``Nearest().fit(train)``.
+    people in attributes that end in an underscore: ``train_``, ``rows_`` (training people, features), ``support_``
+    (their values), ``cache_`` (what is worked out once for a model and a set of known features), and whatever a
+    subclass learns in ``_learn``. ``Nearest(train)`` is short for ``Nearest().fit(train)``.
 
     A subclass proposes change sets in ``search``. ``find_recourse`` keeps those that the model confirms and the action
     set allows, and takes out changes that are not needed (unless ``minimal`` is false). A searcher whose candidates
-    are confirmed and minimal already says so with ``finished``; one with a stricter notion of a good plan says so in
-    ``keeps``. ``uses_sweep`` asks for the sweep of single changes.
+    are confirmed and minimal already says so with ``finished``: then they are kept as they are, and the probabilities
+    that come with them must be the model's (``edfa.testing.check_searcher`` asks it again). One with a stricter notion
+    of a good plan says so in ``keeps``. ``uses_sweep`` asks for the sweep of single changes.
     """
 
     uses_sweep = False
@@ -250,18 +275,21 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         """Candidates for every case of the problem; a case may have none."""
 
     def keeps(self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array) -> BoolArray:
-        """Which change sets are good enough, (candidates,): those that are recourse."""
+        """Which change sets are good enough, (candidates,): those that are recourse.
+
+        ``case`` is (candidates,), ``to`` (candidates, known features), ``probabilities`` (candidates, classes).
+        """
         return problem.is_recourse(case, probabilities)
 
     def invalidation(self, problem: SearchProblem, candidates: Candidates) -> Float64Array | None:
-        """The probability that each plan fails when its numbers are met only roughly; None if not looked at."""
+        """The probability that each plan fails if its numbers are met only roughly, (candidates,); None: not asked."""
         return None
 
     def survival(
         self, problem: SearchProblem, candidates: Candidates, keys: tuple[Float64Array | IntArray, ...]
     ) -> Survival | None:
-        """The probability that each plan holds when everything is known; None if not looked at.
+        """The probability that each plan holds when everything is known; None: not asked.
 
-        ``keys`` rank the candidates, the last key first.
+        ``keys`` (candidates,) rank the candidates, by the last key first, as ``np.lexsort`` does.
         """
         return None

@@ -1,8 +1,8 @@
 """Survival: will today's decision, and a plan for it, still stand when everything is known?
 
-What is not known of a person is filled in from the training people nearest on what is. The model that sees everything
-is asked about each completion, as it is and with the plan made. The plan survives where the decision is today's and
-the plan turns it; its survival is the share of completions in which it does.
+A person's unknown features are filled in from the training people who are nearest on the known ones: each is one
+*completion*. The model is asked about each completion as it is and with the plan made. The plan survives in a
+completion if the decision is today's and the plan turns it; its survival is the share of completions in which it does.
 """
 
 import sys
@@ -22,17 +22,17 @@ from edfa.predictors.conditional import Neighbours
 from edfa.recourse.plans import Plans
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Completions", "PlannedChanges", "Survival", "survive"]
+__all__ = ["Completions", "PlannedChanges", "Survival", "add_survival"]
 
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
-FEW = 16  # people of whom more is asked in a call than may be needed: a call costs more than its rows
-HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)  # plans asked about together, by their places
+FEW = 16  # people for whom a call asks about more than may be needed: a call costs more than its rows
+HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)  # ranks up to which plans share a call
 
 
 class Survival(NamedTuple):
-    """The chance that each plan survives, and the standard error of that estimate."""
+    """The probability that each plan survives, and the standard error of that estimate, (plans,) each."""
 
-    chance: Float64Array
+    probability: Float64Array
     error: Float64Array
 
 
@@ -40,8 +40,16 @@ class Survival(NamedTuple):
 class PlannedChanges:
     """Change sets for people of a batch.
 
-    ``of`` (plans,) is the row of ``people`` that each is for; ``to`` (plans, features) what changes, NaN: nothing.
-    ``desired_class`` is a class code; None: any other decision than today's is recourse.
+    Parameters
+    ----------
+    people
+        The batch.
+    of
+        The row of ``people`` that each change set is for, (plans,).
+    to
+        The new values, (plans, features); NaN: unchanged.
+    desired_class
+        A class code; None: any other decision than today's is recourse.
     """
 
     people: People
@@ -57,7 +65,7 @@ class PlannedChanges:
         return replace(self, of=self.of[rows], to=self.to[rows])
 
     def turned(self, plan: IntArray, decided: IntArray) -> BoolArray:
-        """Whether ``decided`` is recourse for the person of each ``plan``."""
+        """Whether the class code ``decided`` (n,) is recourse for the person of ``plan`` (n,)."""
         if self.desired_class is not None:
             return np.asarray(decided == self.desired_class)
         return np.asarray(decided != self.people.decision[self.of[plan]])
@@ -65,7 +73,14 @@ class PlannedChanges:
 
 @dataclass(frozen=True, eq=False)
 class Completions:
-    """What is not known of a person, filled in from the k training people nearest on what is.
+    """Fills in a person's unknown features from the k training people who are nearest on the known ones.
+
+    Parameters
+    ----------
+    neighbours
+        The training people to complete others from.
+    cache
+        Results that are worked out once for a model and a set of known features.
 
     Examples
     --------
@@ -85,15 +100,18 @@ class Completions:
     def of(
         cls, train: Table, k: int = 32, *, without: Iterable[int] = (), cache: ModelCache | None = None
     ) -> "Completions":
-        """From at most 10,000 training people, ``without`` these rows."""
+        """Completions from at most 10,000 training people; the rows ``without`` complete nobody.
+
+        ``k`` is the number of completions a person, ``cache`` a cache to share; a new one if None.
+        """
         if k < 2:
             raise SettingError(f"k: at least 2 completions a person, not {k}")
         rows = np.setdiff1d(np.arange(len(train)), np.asarray(list(without), dtype=np.intp))
         categorical = [i for i, feature in enumerate(train.schema) if feature.kind == "categorical"]
-        return cls(Neighbours.of(train.X[rows], categorical, k=k), cache or ModelCache())
+        return cls(Neighbours.of(train.X[rows], categorical, k=k), ModelCache() if cache is None else cache)
 
     def survives(self, plans: PlannedChanges) -> BoolArray:
-        """In which completion of its person each plan survives, (plans, k); k is 1 where nothing is unknown."""
+        """In which completions of its person each plan survives, (plans, k); k is 1 if everything is known."""
         return _survives(plans, *self._complete(plans.people))
 
     def decision_stability(self, people: People) -> Float64Array:
@@ -101,11 +119,11 @@ class Completions:
         return np.asarray(self._complete(people)[1].mean(axis=1))
 
     def survival(self, plans: PlannedChanges) -> Survival:
-        """The share of completions in which each plan survives."""
+        """The share of completions in which each plan survives; the error is 0 if the model sees everything already."""
         seen = plans.people.predictor.varies_
         unsure = np.asarray(np.isnan(plans.people.X[:, seen]).any(axis=1))
         estimate = _share(self.survives(plans))
-        return Survival(estimate.chance, np.where(unsure[plans.of], estimate.error, 0.0))
+        return Survival(estimate.probability, np.where(unsure[plans.of], estimate.error, 0.0))
 
     def race(self, plans: PlannedChanges, rank: IntArray, enough: float = 1.0) -> Survival:
         """Survival in rank order; stops early and leaves NaN for plans that cannot survive better than an earlier one.
@@ -116,24 +134,24 @@ class Completions:
         people, of = plans.people, plans.of
         survival = Survival(*(np.full(len(plans), np.nan) for _ in range(2)))
         if not np.isnan(people.X[:, people.predictor.varies_]).any():  # a plan that works now works then
-            survival.chance[rank == 0], survival.error[rank == 0] = 1.0, 0.0
+            survival.probability[rank == 0], survival.error[rank == 0] = 1.0, 0.0
             return survival
         heats = HEATS_OF_FEW if len(people) <= FEW else HEATS
         filled, first = self._fill(people), np.flatnonzero(rank < heats[0])
         same, survives = _ask(plans.take(first), filled)
-        survival.chance[first], survival.error[first] = _share(survives)
+        survival.probability[first], survival.error[first] = _share(survives)
         best, most = np.full(len(same), -1.0), np.minimum(same.sum(axis=1) / same.shape[1], enough)
-        np.maximum.at(best, of[first], survival.chance[first])
+        np.maximum.at(best, of[first], survival.probability[first])
         for start, end in pairwise(heats):
             left = np.flatnonzero((rank >= start) & (rank < end) & (best < most)[of])
             if not len(left):
                 break
-            survival.chance[left], survival.error[left] = _share(_survives(plans.take(left), filled, same))
-            np.maximum.at(best, of[left], survival.chance[left])
+            survival.probability[left], survival.error[left] = _share(_survives(plans.take(left), filled, same))
+            np.maximum.at(best, of[left], survival.probability[left])
         return survival
 
     def _fill(self, people: People) -> "_Filled":
-        """The completions as the model sees them."""
+        """The completions of all people as the model sees them."""
         predictor = people.predictor
         seen = np.flatnonzero(predictor.varies_)
         own = people.X[:, None, seen]
@@ -143,13 +161,16 @@ class Completions:
         rows = np.where(np.isnan(own), self.neighbours.rows[near[:, :, None], seen], own)
         if len(near) <= FEW:
             return _Filled(rows)
-        alike = np.empty(near.shape, dtype=np.intp)
-        for mask, who in by_mask(people.X):
-            alike[who] = _alike(self._kinds(predictor, mask)[near[who]])
-        return _Filled(rows, alike)
+        first_equal = np.empty(near.shape, dtype=np.intp)
+        for mask, members in by_mask(people.X):
+            first_equal[members] = _first_equal(self._kinds(predictor, mask)[near[members]])
+        return _Filled(rows, first_equal)
 
     def _kinds(self, predictor: Predictor, mask: BoolArray) -> IntArray:
-        """A number for each training person, the same for those whom the model cannot tell apart by what is unknown."""
+        """A number for each training person, equal if the model cannot tell two of them apart by the unknown features.
+
+        ``mask`` (features,) marks the known features.
+        """
 
         def make() -> IntArray:
             cells: list[AnyArray] = [np.zeros(len(self.neighbours.rows))]
@@ -161,34 +182,47 @@ class Completions:
         return self.cache.get(predictor, mask, ("kinds", self), make)
 
     def _complete(self, people: People) -> tuple["_Filled", BoolArray]:
-        """The completions, and in which of them the model decides as now, (people, k)."""
+        """The completions, and in which of them the decision is today's, (people, k)."""
         filled = self._fill(people)
         nothing = PlannedChanges(people, np.zeros(0, dtype=np.intp), people.X[:0])
         return filled, _ask(nothing, filled)[0]
 
 
 class _Filled(NamedTuple):
-    """Completions as the model sees them (people, k, columns); of each, if told, the first that is the same to it."""
+    """Completions as the model sees them.
+
+    ``rows`` is (people, k, features that the model sees). ``first_equal`` (people, k) is the index of the person's
+    first completion that is the same to the model; None: every completion counts as different.
+    """
 
     rows: Float32Array
-    alike: IntArray | None = None
+    first_equal: IntArray | None = None
 
     @property
     def first(self) -> BoolArray:
-        """Those that need to be asked about: the others are the same as one before."""
-        if self.alike is None:
+        """Which completions need to be asked about, (people, k): the others equal an earlier one."""
+        if self.first_equal is None:
             return np.ones(self.rows.shape[:2], dtype=bool)
-        return np.asarray(self.alike == np.arange(self.alike.shape[1]))
+        return np.asarray(self.first_equal == np.arange(self.first_equal.shape[1]))
 
-    def spread(self, found: BoolArray, of: IntArray | slice = slice(None)) -> BoolArray:
-        """What was found of the first ones of these people, for all that are the same."""
-        return found if self.alike is None else np.take_along_axis(found, self.alike[of], axis=1)
+    def spread(self, answers: BoolArray, of: IntArray | slice = slice(None)) -> BoolArray:
+        """Answers about first completions of the people ``of`` (n,), copied to all equal ones; (n, k) to (n, k)."""
+        return answers if self.first_equal is None else np.take_along_axis(answers, self.first_equal[of], axis=1)
 
 
-def survive(plans: Plans, train: Table, *, desired_class: int | str | None = None, k: int = 32) -> Plans:
-    """The plans, told how likely each is to survive; for plans of any searcher.
+def add_survival(plans: Plans, train: Table, *, desired_class: int | str | None = None, k: int = 32) -> Plans:
+    """The same plans, of any searcher, with ``survival`` and ``survival_error`` filled in.
 
-    ``train`` are the people to complete others from. ``desired_class`` is what ``find_recourse`` was told, unless given.
+    Parameters
+    ----------
+    plans
+        Plans whose people have a model.
+    train
+        The training people to complete others from.
+    desired_class
+        The name or code of the class that plans should lead to; None: that of ``find_recourse``.
+    k
+        The number of completions a person, at least 2.
 
     Examples
     --------
@@ -198,7 +232,7 @@ def survive(plans: Plans, train: Table, *, desired_class: int | str | None = Non
     >>> known = table.test.X[:20].copy()
     >>> known[:, 10:] = np.nan
     >>> people = edfa.People(known, edfa.Background.of(table.train, model))
-    >>> plans = survive(edfa.find_recourse(people, edfa.Nearest(table.train)), table.train)
+    >>> plans = add_survival(edfa.find_recourse(people, edfa.Nearest(table.train)), table.train)
     >>> bool(((plans.survival >= 0) & (plans.survival <= 1)).all())
     True
     """
@@ -206,15 +240,15 @@ def survive(plans: Plans, train: Table, *, desired_class: int | str | None = Non
     if people.background.model is None:
         raise DataError("these plans were read from a file and have no predictor; only one can say if they last")
     aim = plans.provenance.desired_class if desired_class is None else people.background.class_code(desired_class)
-    asked, position = np.unique(plans.of, return_inverse=True)
-    rows = People(people.X[asked], people.background, decided=plans.decision[asked])
+    planned, position = np.unique(plans.of, return_inverse=True)
+    rows = People(people.X[planned], people.background, decided=plans.decision[planned])
     estimate = Completions.of(train, k).survival(PlannedChanges(rows, position, plans.to, aim))
     provenance = replace(plans.provenance, completions={"X": train.X, "k": k})
-    return replace(plans, survival=estimate.chance, survival_error=estimate.error, provenance=provenance)
+    return replace(plans, survival=estimate.probability, survival_error=estimate.error, provenance=provenance)
 
 
 def _ask(plans: PlannedChanges, filled: _Filled) -> tuple[BoolArray, BoolArray]:
-    """Where the decision is as now (people, k), and where the plans survive (plans, k), in one call for both."""
+    """In which completions the decision is today's (people, k), and the plans survive (plans, k); one model call."""
     first, people = filled.first, plans.people
     person = np.nonzero(first)[0]
     plan, rows = _changed(plans, filled, first[plans.of])
@@ -227,7 +261,7 @@ def _ask(plans: PlannedChanges, filled: _Filled) -> tuple[BoolArray, BoolArray]:
 
 
 def _survives(plans: PlannedChanges, filled: _Filled, same: BoolArray) -> BoolArray:
-    """Where the decision is as now and the plan turns it, (plans, k)."""
+    """In which completions the plans survive, (plans, k); ``same`` (people, k): where the decision is today's."""
     survives = np.zeros((len(plans), same.shape[1]), dtype=bool)
     asked = same & filled.first  # elsewhere every plan is lost with the decision
     for rows in np.array_split(np.arange(len(plans)), -(-len(plans) * same.shape[1] // ROWS) or 1):  # each a copy
@@ -240,17 +274,20 @@ def _survives(plans: PlannedChanges, filled: _Filled, same: BoolArray) -> BoolAr
 
 
 def _changed(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> tuple[IntArray, Float32Array]:
-    """The completions that are asked about (plans, k) with each plan's changes made, and the plan of each."""
+    """The completions that are ``asked`` about (plans, k) with the plan's changes made, and the plan of each.
+
+    Returns the plans (n,) and the rows (n, features that the model sees).
+    """
     plan, completion = np.nonzero(asked)
     rows, new = filled.rows[plans.of[plan], completion], plans.to[:, plans.people.predictor.varies_][plan]
     np.copyto(rows, new, where=~np.isnan(new))
     return plan, rows
 
 
-def _alike(kind: IntArray) -> IntArray:
-    """Of every entry of a row, the place of the first one that is equal.
+def _first_equal(kind: IntArray) -> IntArray:
+    """For every entry of a row, the index of the first entry of that row that is equal to it.
 
-    >>> _alike(np.array([[7, 3, 7, 3, 1]]))
+    >>> _first_equal(np.array([[7, 3, 7, 3, 1]]))
     array([[0, 1, 0, 1, 4]])
     """
     order = np.argsort(kind, axis=1, kind="stable")
@@ -258,21 +295,21 @@ def _alike(kind: IntArray) -> IntArray:
     new = np.ones_like(ordered, dtype=bool)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     start = np.maximum.accumulate(np.where(new, np.arange(kind.shape[1]), 0), axis=1)
-    found = np.empty_like(order)
-    np.put_along_axis(found, order, np.take_along_axis(order, start, axis=1), axis=1)
-    return found
+    first = np.empty_like(order)
+    np.put_along_axis(first, order, np.take_along_axis(order, start, axis=1), axis=1)
+    return first
 
 
-def _share(stands: BoolArray) -> Survival:
-    """How often, with the standard error."""
-    times, count = stands.sum(axis=1), stands.shape[1]
+def _share(survives: BoolArray) -> Survival:
+    """The share of completions (plans, k) in which each plan survives, with its standard error."""
+    times, count = survives.sum(axis=1), survives.shape[1]
     # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
     centre = (times + 2) / (count + 4)
     return Survival(times / count, np.sqrt(centre * (1 - centre) / (count + 4)))
 
 
 def _decide(predictor: Predictor, rows: Float32Array) -> IntArray:
-    """From everything that the model sees."""
+    """What is decided from complete rows, (n, features that the model sees) to (n,)."""
     if len(rows) <= ROWS:
         return predictor.decide(predictor.predict_known(predictor.varies_, rows)) if len(rows) else np.zeros(0, np.intp)
     parts = np.array_split(rows, -(-len(rows) // ROWS))

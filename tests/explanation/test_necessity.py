@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 from exact import as_blanket, exact_model
@@ -57,12 +59,14 @@ def test_alpha_of_other_models_is_exact_over_their_levels():
 
 def test_a_grid_stands_for_many_values():
     column = np.random.default_rng(0).lognormal(size=5000).astype(np.float32)
-    tries = Support.of(column[:, None]).tries(MaskedMLP(epochs=1).fit(column[:, None], column > 1), np.array([True]), 0)
-    assert len(tries) == GRID
-    assert tries.weight.sum() == pytest.approx(1)
-    assert np.abs(tries.weight - 1 / GRID).max() < 0.001
+    candidates = Support.of(column[:, None]).candidate_values(
+        MaskedMLP(epochs=1).fit(column[:, None], column > 1), np.array([True]), 0
+    )
+    assert len(candidates) == GRID
+    assert candidates.weight.sum() == pytest.approx(1)
+    assert np.abs(candidates.weight - 1 / GRID).max() < 0.001
     for cut in (0.5, 1.0, 3.0):
-        assert tries.weight[tries.value > cut].sum() == pytest.approx((column > cut).mean(), abs=1.5 / GRID)
+        assert candidates.weight[candidates.value > cut].sum() == pytest.approx((column > cut).mean(), abs=1.5 / GRID)
 
 
 @settings(max_examples=60, deadline=None)
@@ -105,10 +109,10 @@ def test_less_than_the_blanket_does_not_suffice():
     inside = np.array([name in as_blanket(network) for name in network.features])
     smaller = inside.copy()
     smaller[np.flatnonzero(inside)[0]] = False
-    told = sufficiency(people[:200], smaller, exact_model(network), people)
-    assert (told.beta < 1).any()
-    share = told.beta[told.beta < 1]
-    np.testing.assert_allclose(told.error[told.beta < 1], np.sqrt(share * (1 - share) / 200))
+    estimate = sufficiency(people[:200], smaller, exact_model(network), people)
+    assert (estimate.beta < 1).any()
+    share = estimate.beta[estimate.beta < 1]
+    np.testing.assert_allclose(estimate.error[estimate.beta < 1], np.sqrt(share * (1 - share) / 200))
 
 
 def test_sufficiency_needs_known_facts():
@@ -127,8 +131,8 @@ def test_what_an_aligned_model_is_not_shown_cannot_matter():
 def test_reach_is_the_nearest_flipping_value_and_its_interval_all_flips():
     model = SubsetXGB(n_estimators=60).fit(TRAIN, Y)
     rows = partly_known(TABLE.test.X[:40], 0.5)
-    found = sweep(rows, model, SUPPORT)
-    reach = found.reach()
+    swept = sweep(rows, model, SUPPORT)
+    reach = swept.reach()
     decided = model.decide(model.predict_proba(rows))
 
     def flips(i, j, values):
@@ -181,8 +185,8 @@ def test_up_to_what_holds_nothing_flips():
 def test_the_wanted_class_counts():
     three = np.arange(len(Y)) % 3
     model = SubsetXGB(n_estimators=30).fit(TRAIN, three)
-    found = sweep(TABLE.test.X[:30], model, SUPPORT)
-    for group in found.groups:
+    swept = sweep(TABLE.test.X[:30], model, SUPPORT)
+    for group in swept.groups:
         anywhere = group.flips()
         parts = [group.flips(c) for c in range(3)]
         np.testing.assert_array_equal(anywhere, parts[0] | parts[1] | parts[2])
@@ -193,7 +197,7 @@ def test_large_batches_are_cut_and_give_the_same(monkeypatch):
     model = SubsetXGB(n_estimators=20).fit(TRAIN, Y)
     rows = partly_known(TABLE.test.X[:60], 0.4, seed=2)
     whole = sweep(rows, model, SUPPORT)
-    monkeypatch.setattr("edfa.explanation.necessity.ROWS", 500)
+    monkeypatch.setattr(sys.modules[sweep.__module__], "ROWS", 500)
     cut = sweep(rows, model, SUPPORT)
     assert len(cut.groups) > len(whole.groups) or len(cut.groups) == 60
     np.testing.assert_array_equal(cut.necessity, whole.necessity)
@@ -208,10 +212,10 @@ def test_one_call_for_everybody_who_knows_the_same(monkeypatch):
     calls = []
     answer = model._answer
     monkeypatch.setattr(model, "_answer", lambda *a: calls.append(len(a[1])) or answer(*a))
-    found = sweep(rows, model, SUPPORT)
+    swept = sweep(rows, model, SUPPORT)
     assert len(calls) == 1
     single = np.concatenate([sweep(row[None], model, SUPPORT).necessity for row in rows[:20]])
-    np.testing.assert_array_equal(found.necessity[:20], single)
+    np.testing.assert_array_equal(swept.necessity[:20], single)
 
 
 def test_nothing_known_and_nobody():
@@ -229,18 +233,18 @@ def test_a_shorter_way_says_what_asking_about_everything_does(monkeypatch):
     rows[::2, 3:8] = np.nan
     rows[:5, 0] = np.nan  # and some who are alone with what they know
     short = sweep(rows, model, SUPPORT)
-    assert {group.asked is None for group in short.groups} == {True, False}
-    monkeypatch.setattr("edfa.explanation.necessity.MANY", np.inf)
+    assert {group.cached_probabilities is None for group in short.groups} == {True, False}
+    monkeypatch.setattr(sys.modules[sweep.__module__], "MANY", np.inf)
     whole = sweep(rows, model, SUPPORT)
-    assert all(group.asked is not None for group in whole.groups)
+    assert all(group.cached_probabilities is not None for group in whole.groups)
     for a, b in zip(short.groups, whole.groups, strict=True):
-        assert np.array_equal(a.told, b.told)
-        assert np.array_equal(a.decision, b.decision)
-        assert np.array_equal(a.decisions, b.decisions)
         assert np.array_equal(a.probabilities, b.probabilities)
+        assert np.array_equal(a.decision, b.decision)
+        assert np.array_equal(a.candidate_decisions, b.candidate_decisions)
+        assert np.array_equal(a.candidate_probabilities, b.candidate_probabilities)
         case, column = np.nonzero(a.flips())
-        assert np.array_equal(a.said(case, column), b.said(case, column))
+        assert np.array_equal(a.predict_candidates(case, column), b.predict_candidates(case, column))
     some, features = np.arange(0, len(rows), 3), np.arange(20) < 9
     for a, b in zip(short.take(some, features).groups, whole.take(some, features).groups, strict=True):
-        assert np.array_equal(a.decisions, b.decisions)
-        assert np.array_equal(a.probabilities, b.probabilities)
+        assert np.array_equal(a.candidate_decisions, b.candidate_decisions)
+        assert np.array_equal(a.candidate_probabilities, b.candidate_probabilities)

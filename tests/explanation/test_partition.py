@@ -68,33 +68,33 @@ def test_a_child_unlocks_its_spouse_and_the_transition_is_latent_recourse():
 def test_the_blanket_is_divided_at_every_state():
     random = np.random.default_rng(0)
     rows = np.where(random.random(PEOPLE.shape) < 0.5, PEOPLE, np.float32(np.nan))[:300]
-    found = explain(rows, exact_model(STORY), SUPPORT, NAMES, BLANKET)
-    assert (found.counterfactual.sum(axis=1) + found.semifactual.sum(axis=1) == len(BLANKET)).all()
-    assert not (found.counterfactual & found.semifactual).any()
-    assert not (found.counterfactual & ~found.known).any()
-    frame = found.frame()
+    partition = explain(rows, exact_model(STORY), SUPPORT, NAMES, BLANKET)
+    assert (partition.counterfactual.sum(axis=1) + partition.semifactual.sum(axis=1) == len(BLANKET)).all()
+    assert not (partition.counterfactual & partition.semifactual).any()
+    assert not (partition.counterfactual & ~partition.known).any()
+    frame = partition.frame()
     assert len(frame) == 300 * 5
     assert (frame[frame.part == "counterfactual"].necessity > 0).all()
     assert set(frame[frame.part == "alterfactual"].feature) == {"employment", "telephone"}
-    for one, (_, rows_of_one) in zip(found, frame.groupby("person"), strict=True):
-        told = rows_of_one[rows_of_one.part == "semifactual"].set_index("feature").reason.to_dict()
-        assert told == dict(one.semifactual)
+    for one, (_, rows_of_one) in zip(partition, frame.groupby("person"), strict=True):
+        reasons = rows_of_one[rows_of_one.part == "semifactual"].set_index("feature").reason.to_dict()
+        assert reasons == dict(one.semifactual)
 
 
 def test_a_model_outside_the_blanket_is_reported_never_called_irrelevant():
     """With savings unknown, employment stands in for it: the exact model is not aligned there."""
-    found = parts(employment=0)
-    assert set(found.person(0).violations) == {"employment"}
+    partition = parts(employment=0)
+    assert set(partition.person(0).violations) == {"employment"}
     shown = align(exact_model(STORY), [NAMES.index(n) for n in BLANKET.features])
     aligned = explain(person(employment=0), shown, SUPPORT, NAMES, BLANKET)
     assert not aligned.violations.any()
 
 
 def test_no_blanket_means_every_feature_counts():
-    found = explain(person(savings=0, employment=1), exact_model(STORY), SUPPORT, NAMES)
-    assert found.members.all()
-    assert not found.alterfactual.any()
-    assert not found.blocked.any()
+    partition = explain(person(savings=0, employment=1), exact_model(STORY), SUPPORT, NAMES)
+    assert partition.members.all()
+    assert not partition.alterfactual.any()
+    assert not partition.blocked.any()
 
 
 def test_bad_partitions():
@@ -120,8 +120,8 @@ def test_statements_about_the_story():
     rows = table.encoder.encode_person({"savings": "yes", "wage_came_late": "yes", "telephone": "no"})[None]
     model = exact_model(STORY)
     partition = explain(rows, model, Support.of(table.train.X), NAMES, BLANKET)
-    told = statements(sweep(rows, model, Support.of(table.train.X)), partition, table.schema, table.encoder)[0]
-    texts = {s.feature: s.text for s in told}
+    sentences = statements(sweep(rows, model, Support.of(table.train.X)), partition, table.schema, table.encoder)[0]
+    texts = {s.feature: s.text for s in sentences}
     assert texts == {
         "employment": "Whatever the value of “employment”, the decision is the same: “yes”.",
         "savings": "If “savings” were “no”, the decision would be “no”.",
@@ -139,10 +139,10 @@ def test_statements_are_true_of_the_model():
     support = Support.of(TABLE.train.X)
     shown = align(model, range(12))
     partition = explain(rows, shown, support, TABLE.schema.names, blanket)
-    told = statements(sweep(rows, shown, support), partition, TABLE.schema, TABLE.encoder)
+    by_person = statements(sweep(rows, shown, support), partition, TABLE.schema, TABLE.encoder)
     decided = shown.decide(shown.predict_proba(rows))
     seen = {"counterfactual": 0, "semifactual": 0, "alterfactual": 0}
-    for i, sentences in enumerate(told):
+    for i, sentences in enumerate(by_person):
         for sentence in sentences:
             seen[sentence.kind] += 1
             for value in sentence.values:

@@ -1,11 +1,13 @@
 """Constraints: they tighten, they are checked first, they hold."""
 
+import json
+
 import numpy as np
 import pytest
 from discrete import as_sets, world
 
 import edfa
-from edfa.errors import FactError, SchemaError, UnknownNameError
+from edfa.errors import FactError, SchemaError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import Background, People
 from edfa.recourse import Constraints, DiCE, Nearest, find_recourse
 
@@ -13,7 +15,7 @@ from edfa.recourse import Constraints, DiCE, Nearest, find_recourse
 def search(german, **given):
     table, model = german
     searcher = Nearest(table.train)
-    people = People(table.test.X[:60], Background.of(table.reference, model))
+    people = People(table.test.X[:60], Background.of(table.train, model))
     return find_recourse(people, searcher, constraints=Constraints(**given))
 
 
@@ -31,12 +33,15 @@ def search(german, **given):
         ({"levels": {"duration": (12,)}}, SchemaError, "range instead"),
         ({"levels": {"housing": ("owns",)}}, FactError, "own"),
         ({"forbidden": (("housing", "own", "tent"),)}, FactError, "tent"),
-        ({"max_changes": 0}, SchemaError, "at least 1"),
-        ({"min_probability": 1.0}, SchemaError, "min_probability"),
-        ({"weights": {"duration": -1}}, SchemaError, "positive"),
-        ({"weights": {"duration": 2}, "difficulty": {"duration": 2}}, SchemaError, "one of the two"),
-        ({"ranges": {"duration": (9, 3)}}, SchemaError, "must not be above"),
-        ({"reading": "tea leaves"}, SchemaError, "card or paper"),
+        ({"max_changes": 0}, SettingError, "at least 1"),
+        ({"max_effort": 0}, SettingError, "above 0"),
+        ({"min_probability": 1.0}, SettingError, "min_probability"),
+        ({"weights": {"duration": -1}}, SettingError, "positive"),
+        ({"weights": {"duration": 2}, "difficulty": {"duration": 2}}, SettingError, "one of the two"),
+        ({"difficulty": {"duration": 6}}, SettingError, "from 1"),
+        ({"directions": {"duration": "left"}}, SettingError, "up or down"),
+        ({"ranges": {"duration": (9, 3)}}, SettingError, "must not be above"),
+        ({"reading": "tea leaves"}, SettingError, "card or paper"),
     ],
 )
 def test_what_cannot_be_meant_is_said_before_any_work(given, error, words, german):
@@ -45,19 +50,19 @@ def test_what_cannot_be_meant_is_said_before_any_work(given, error, words, germa
 
 
 def test_the_card_holds_by_default(german):
-    told = search(german).frame()
+    changes = search(german).frame()
     schema = german[0].schema
-    assert not {f.name for f in schema if not f.actionable} & set(told["feature"])
+    assert not {f.name for f in schema if not f.actionable} & set(changes["feature"])
     levels = list(schema["employment"].levels)
-    moved = told[told["feature"] == "employment"]
+    moved = changes[changes["feature"] == "employment"]
     assert len(moved) > 5
     assert all(levels.index(b) > levels.index(a) for a, b in zip(moved["from"], moved["to"], strict=True))
 
 
 def test_the_papers_reading_frees_all_but_what_is_sensitive(german):
-    told = set(search(german, reading="paper").frame()["feature"])
-    assert "credit_history" in told
-    assert not told & set(german[0].schema.sensitive)
+    changed = set(search(german, reading="paper").frame()["feature"])
+    assert "credit_history" in changed
+    assert not changed & set(german[0].schema.sensitive)
 
 
 def test_locks_ranges_levels_directions_and_transitions_hold(german):
@@ -71,8 +76,8 @@ def test_locks_ranges_levels_directions_and_transitions_hold(german):
         "max_changes": 2,
         "min_probability": 0.6,
     }
-    told = search(german, **given).frame()
-    by = {name: (told[told["feature"] == name], free[free["feature"] == name]) for name in set(free["feature"])}
+    limited = search(german, **given).frame()
+    by = {name: (limited[limited["feature"] == name], free[free["feature"] == name]) for name in set(free["feature"])}
     assert len(by["purpose"][1]) > 0
     assert len(by["purpose"][0]) == 0
     assert not by["credit_amount"][1]["to"].between(1000, 4000).all()
@@ -86,8 +91,8 @@ def test_locks_ranges_levels_directions_and_transitions_hold(german):
     assert ("rent", "own") in moves[1]
     assert ("rent", "own") not in moves[0]
     assert free["l0"].max() >= 3
-    assert told["l0"].max() == 2
-    assert free["after"].min() < 0.6 <= told["after"].min()
+    assert limited["l0"].max() == 2
+    assert free["probability_after"].min() < 0.6 <= limited["probability_after"].min()
 
 
 @pytest.mark.parametrize("make", [lambda train: Nearest(train, neighbours=1000), DiCE])
@@ -95,7 +100,7 @@ def test_pairs_that_were_never_seen_together_are_not_proposed(make):
     train, model = world(["categorical"] * 3, [3, 3, 3], seed=5)
     apart = (train.X[:, 0] + train.X[:, 1]) % 3 > 0
     seen = edfa.Table(train.frame[apart], train.schema, part="train", fitted=train.encoder)
-    people = People(seen.X[::5], Background.of(train.reference, model))
+    people = People(seen.X[::5], Background.of(train, model))
     free = find_recourse(people, make(seen))
     tied = find_recourse(people, make(seen), constraints=Constraints(together=(("f0", "f1"),)))
     after, tied_after = free.rows(), tied.rows()
@@ -124,7 +129,7 @@ def test_a_value_that_is_no_measurement_is_neither_proposed_nor_moved_up(load_re
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     states = [np.isin(table.test.X[:, j], c.slots) for j, c in enumerate(table.encoder.columns)]
     rows = np.flatnonzero(np.stack(states).any(axis=0))[:40]
-    people = People(table.test.X[rows], Background.of(table.reference, model))
+    people = People(table.test.X[rows], Background.of(table.train, model))
     plans = find_recourse(people, Nearest(table.train))
     assert len(plans) > 20
     for j, (column, feature) in enumerate(zip(table.encoder.columns, table.schema, strict=True)):
@@ -139,3 +144,32 @@ def test_constraints_come_back_from_json():
     assert Constraints.from_json(mine.to_json()) == mine
     more = Constraints(forbidden=(("housing", "own", "rent"),), together=(("a", "b"),), reading="paper")
     assert Constraints.from_json(more.to_json()) == more
+
+
+def test_constraints_of_an_older_edfa_or_a_damaged_file_are_unreadable():
+    text = Constraints(locked=("purpose",), max_changes=2).to_json()
+    for damaged in ("", "{}", "null", "3", '"text"', "[]", "[[1]]", "[" * 100_000, text[:-1], text[:20], "\x00"):
+        with pytest.raises(UnreadableError, match=r"^this text is not constraints as to_json writes them$"):
+            Constraints.from_json(damaged)
+    with pytest.raises(UnreadableError, match=r"^these constraints are of version 0; version 1 can be read$"):
+        Constraints.from_json(json.dumps(json.loads(text) | {"version": 0}))
+    assert Constraints.from_json('{"version": 1}') == Constraints(), "what is left out has its default"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"lockd": ["purpose"]}, "constraints.lockd: no such key; did you mean 'locked'?"),
+        ({"locked": 3}, "constraints.locked: "),
+        ({"max_changes": "many"}, "constraints.max_changes: "),
+        ({"max_changes": 0}, "max_changes: at least 1, not 0"),
+        ({"min_probability": float("nan")}, "min_probability: from 0"),
+        ({"ranges": {"duration": [9, 3]}}, "ranges.duration: the first number"),
+        ({"directions": {"duration": "left"}}, "constraints.directions.duration: 'left' is not one of up, down"),
+    ],
+)
+def test_values_from_json_obey_the_rules_of_the_constructor(given, words):
+    with pytest.raises(SettingError) as caught:
+        Constraints.from_json(json.dumps({"version": 1} | given))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

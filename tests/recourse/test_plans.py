@@ -10,10 +10,9 @@ import pytest
 from discrete import world
 
 import edfa
-from edfa.errors import DataError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import Background, People
-from edfa.recourse import Constraints, Nearest, Plans, find_recourse
-from edfa.recourse import searcher as named
+from edfa.recourse import SEARCHERS, Constraints, Nearest, Plans, find_recourse
 from edfa.recourse.searcher import Candidates, Searcher
 
 
@@ -29,30 +28,30 @@ def plans(german):
     rows[::2, 8:] = np.nan
     blanket = edfa.Blanket("class", dict.fromkeys(table.schema.names[:12], ()))
     numbers = {"person": np.arange(50) + 100, "seed": 3, "step": np.arange(50) % 2}
-    return find_recourse(People(rows, Background.of(table.reference, model, blanket), **numbers), searcher)
+    return find_recourse(People(rows, Background.of(table.train, model, blanket), **numbers), searcher)
 
 
 def test_a_frame_has_a_row_a_change_in_peoples_words(plans, german):
-    told = plans.frame()
+    frame = plans.frame()
     first = "person seed step plan feature from to".split()
-    assert list(told.columns[:7]) == first
-    assert {"l0", "l2", "valid"} <= set(told.columns)
-    assert len(told) == plans.l0.sum()
-    assert set(told["seed"]) == {3}
-    assert told["person"].min() >= 100
+    assert list(frame.columns[:7]) == first
+    assert {"l0", "l2", "valid"} <= set(frame.columns)
+    assert len(frame) == plans.l0.sum()
+    assert set(frame["seed"]) == {3}
+    assert frame["person"].min() >= 100
     source = german[0].test.frame
-    for _, line in told.sample(40, random_state=0).iterrows():
+    for _, line in frame.sample(40, random_state=0).iterrows():
         assert source[line["feature"]].iloc[line["person"] - 100] == line["from"]
         assert line["to"] in set(german[0].train.frame[line["feature"]])
-    counts = told.groupby(["person", "plan"])["l0"].agg(["size", "first"])
+    counts = frame.groupby(["person", "plan"])["l0"].agg(["size", "first"])
     assert (counts["size"] == counts["first"]).all()
 
 
 def test_a_full_frame_has_what_stays_as_well(plans):
-    told = plans.frame(changes_only=False)
+    frame = plans.frame(changes_only=False)
     known = (~np.isnan(plans.people.X)).sum(axis=1)
-    assert len(told) == known[plans.of].sum()
-    assert (told["from"] != told["to"]).sum() == plans.l0.sum()
+    assert len(frame) == known[plans.of].sum()
+    assert (frame["from"] != frame["to"]).sum() == plans.l0.sum()
 
 
 def test_distances_are_those_of_the_definition(plans, german):
@@ -100,7 +99,10 @@ def test_names_are_stable_and_different(plans, german):
     assert len(set(plans.ids)) == len(plans)
     one = People(
         plans.people.X[[4]],
-        Background(*(getattr(plans.people, n) for n in ("schema", "encoder", "predictor", "blanket")), 104, 3, 0),
+        plans.people.background,
+        person=104,
+        seed=3,
+        step=0,
     )
     again = find_recourse(one, german[2])
     assert again.ids == tuple(i for i, row in zip(plans.ids, plans.of, strict=True) if row == 4)
@@ -112,12 +114,71 @@ def test_json_round_trip(plans):
     assert list(again) == list(plans)
     assert dict(again.reasons) == dict(plans.reasons)
     assert again.to_json() == plans.to_json()
-    assert again.people.predictor is None
+    assert again.people.background.model is None
     with pytest.raises(DataError, match="no predictor"):
         find_recourse(again.people, Nearest(edfa.load("german").train))
     old = json.loads(plans.to_json()) | {"version": 0}
     with pytest.raises(UnreadableError, match="version 0"):
         Plans.from_json(json.dumps(old))
+
+
+def test_plans_that_are_damaged_are_unreadable(plans):
+    text = plans.to_json()
+    for damaged in ("", "{}", "null", "3", "[]", "[" * 100_000, text[:-1], text[: len(text) // 2], text[:30]):
+        with pytest.raises(UnreadableError, match=r"^this text is not plans as to_json writes them$"):
+            Plans.from_json(damaged)
+    with pytest.raises(UnreadableError, match=r"^these plans are damaged: 'people' is missing$"):
+        Plans.from_json(json.dumps({k: v for k, v in json.loads(text).items() if k != "people"}))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("people.person", [1, 2]),
+        ("people.seed", None),
+        ("people.X", [[1.0, 2.0]]),
+        ("people.decision", [0]),
+        ("people.decision", [7] * 50),
+        ("plans.of", [0]),
+        ("plans.of", "rows"),
+        ("plans.reached", None),
+        ("plans.changes", [{"0": 1.0}]),
+        ("plans.l2", [0.1, 0.2]),
+        ("plans.low", None),
+        ("plans.valid", "yes"),
+        ("plans.donor", [[1]]),
+        ("plans.survival", [0.5]),
+        ("reasons", None),
+        ("reasons", [{"row": 0}]),
+        ("reasons", [{"row": 999, "person": 0, "seed": 0, "step": 0, "reason": "nothing_flips"}]),
+        ("reasons", [{"row": 0, "person": 0, "seed": 0, "step": 0, "reason": "nothing flips"}]),
+        ("schema", {}),
+        ("schema", []),
+        ("encoder", []),
+        ("encoder", [{}]),
+        ("blanket", {"version": 1}),
+    ],
+)
+def test_a_part_of_plans_that_is_wrong_is_said_in_one_line(plans, path, value):
+    content = json.loads(plans.to_json())
+    *outer, last = path.split(".")
+    inner = content[outer[0]] if outer else content
+    inner[last] = value
+    with pytest.raises(UnreadableError, match=r"^these plans are damaged: .+$") as caught:
+        Plans.from_json(json.dumps(content))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("column", "value"), [("of", 50), ("of", -1), ("reached", 2), ("reached", -1)])
+def test_plans_for_nobody_or_no_class_are_damaged(plans, column, value):
+    content = json.loads(plans.to_json())
+    content["plans"][column][-1] = value
+    with pytest.raises(UnreadableError, match=f"plans.{column}"):
+        Plans.from_json(json.dumps(content))
+    content = json.loads(plans.to_json())
+    content["plans"]["changes"][0] = {"20": 1.0}
+    with pytest.raises(UnreadableError, match=r"plans\.changes"):
+        Plans.from_json(json.dumps(content))
 
 
 def test_html_escapes(plans):
@@ -127,7 +188,7 @@ def test_html_escapes(plans):
 
 def test_k_plans_are_the_best_and_then_the_most_different(german):
     table, model, searcher = german
-    people = People(table.test.X[:50], Background.of(table.reference, model))
+    people = People(table.test.X[:50], Background.of(table.train, model))
     free, few = find_recourse(people, searcher), find_recourse(people, searcher, k=3)
     assert few.count.max() == 3
     assert (few.count == np.minimum(free.count, 3)).all()
@@ -140,22 +201,22 @@ def test_k_plans_are_the_best_and_then_the_most_different(german):
 def test_reasons(german):
     table, model, searcher = german
     blanket = edfa.Blanket("class", {"checking_status": ("housing",), "duration": (), "credit_history": ()})
-    people = lambda some: People(some, Background.of(table.reference, model, blanket))  # noqa: E731
+    people = lambda some: People(some, Background.of(table.train, model, blanket))  # noqa: E731
     rows = table.test.X
     favourable = model.predict(rows) == 1
-    there = find_recourse(people(rows[favourable][:5]), searcher, desired_class=1)
-    assert len(there) == 0
-    assert {r.reason for r in there.reasons.values()} == {"already_there"}
+    satisfied = find_recourse(people(rows[favourable][:5]), searcher, desired_class=1)
+    assert len(satisfied) == 0
+    assert {r.reason for r in satisfied.reasons.values()} == {"already_there"}
     nothing = np.full((1, 20), np.nan, dtype=np.float32)
-    told = find_recourse(people(nothing), searcher).reasons[0]
-    assert (told.reason, told.unlock) == (
+    reason = find_recourse(people(nothing), searcher).reasons[0]
+    assert (reason.reason, reason.unlock) == (
         "more_information_needed",
         ("checking_status", "duration", "credit_history", "housing"),
     )
     spouse = nothing.copy()
     spouse[0, table.schema.index("housing")] = 1
     assert find_recourse(people(spouse), searcher).reasons[0].unlock[0] == "checking_status"
-    whole = People(rows, Background.of(table.reference, model))
+    whole = People(rows, Background.of(table.train, model))
     locked = find_recourse(whole, searcher, constraints=Constraints(only=("residence_since",)))
     seen = {r.reason for r in locked.reasons.values()}
     assert "only_locked_features_flip" in seen
@@ -166,7 +227,7 @@ def test_reasons(german):
 
 def test_reasons_are_true_in_a_world_that_can_be_listed():
     train, model = world(["categorical"] * 3, [3, 3, 2], seed=11, changes=["free", "frozen", "free"])
-    people = People(train.X[:18], Background.of(train.reference, model))
+    people = People(train.X[:18], Background.of(train, model))
     plans = find_recourse(people, Nearest(train, neighbours=1000), constraints=Constraints(levels={"f0": ("0",)}))
     now = model.predict(people.X)
 
@@ -176,39 +237,39 @@ def test_reasons_are_true_in_a_world_that_can_be_listed():
         return (model.predict(rows) != now[row]).any()
 
     assert plans.reasons
-    for row, told in plans.reasons.items():
+    for row, no_plan in plans.reasons.items():
         free = turns(row, 0, range(3)) or turns(row, 2, range(2))
-        desired_class = (
+        expected = (
             "range_too_narrow" if free else "only_locked_features_flip" if turns(row, 1, range(3)) else "nothing_flips"
         )
-        assert told.reason == desired_class
+        assert no_plan.reason == expected
 
 
 def test_mistakes_are_told_before_any_work(german):
     table, model, searcher = german
-    people = People(table.test.X[:3], Background.of(table.reference, model))
+    people = People(table.test.X[:3], Background.of(table.train, model))
     with pytest.raises(UnknownNameError, match="class"):
         find_recourse(people, searcher, desired_class=7)
     other = table.split(seed=1)
     with pytest.raises(DataError, match="encoded differently"):
         find_recourse(People(other.test.X[:3], Background(table.schema, other.encoder, model)), searcher)
-    with pytest.raises(DataError, match="k: at least one"):
+    with pytest.raises(SettingError, match="k: at least one"):
         find_recourse(people, searcher, k=0)
-    with pytest.raises(DataError, match=r"Nearest\(train\)"):
+    with pytest.raises(DataError, match=r"Nearest\(\)\.fit\(train\)"):
         find_recourse(people, "nearest")
     with pytest.raises(DataError, match="rows of 20 features"):
-        People(table.test.X[:, :4], Background.of(table.reference, model))
+        People(table.test.X[:, :4], Background.of(table.train, model))
     with pytest.raises(DataError, match="2 numbers for 3 people"):
-        People(table.test.X[:3], Background.of(table.reference, model), person=np.arange(2))
+        People(table.test.X[:3], Background.of(table.train, model), person=np.arange(2))
     with pytest.raises(UnknownNameError, match="did you mean 'duration'"):
-        People(table.test.X[:3], Background.of(table.reference, model, edfa.Blanket("class", {"durations": ()})))
+        People(table.test.X[:3], Background.of(table.train, model, edfa.Blanket("class", {"durations": ()})))
     with pytest.raises(UnknownNameError, match="did you mean"):
-        named("neares")
+        SEARCHERS["neares"]
 
 
 def test_nobody_is_no_error(german):
     table, model, searcher = german
-    nobody = find_recourse(People(table.test.X[:0], Background.of(table.reference, model)), searcher)
+    nobody = find_recourse(People(table.test.X[:0], Background.of(table.train, model)), searcher)
     assert (len(nobody), len(nobody.frame()), len(nobody.reasons)) == (0, 0, 0)
     assert Plans.from_json(nobody.to_json()).frame().equals(nobody.frame())
 
@@ -218,7 +279,7 @@ def test_a_state_is_anything_with_people(german):
 
     class Trajectory:
         def people(self):
-            return People(table.test.X[:2], Background.of(table.reference, model))
+            return People(table.test.X[:2], Background.of(table.train, model))
 
     assert len(find_recourse(Trajectory(), searcher)) > 0
 
@@ -230,9 +291,46 @@ class Silent(Searcher):
 
 def test_a_searcher_may_find_nothing(german):
     table, model, _ = german
-    plans = find_recourse(People(table.test.X[:3], Background.of(table.reference, model)), Silent(table.train))
+    plans = find_recourse(People(table.test.X[:3], Background.of(table.train, model)), Silent().fit(table.train))
     assert len(plans) == 0
     assert len(plans.reasons) == 3
+
+
+class Useless(Searcher):
+    """Says that its candidates are confirmed, and proposes the next level of the checking account whatever it does."""
+
+    finished = True
+
+    def __init__(self, asks=False):
+        self.asks = asks
+
+    def search(self, problem):
+        case = np.arange(len(problem))
+        to = np.full((len(problem), len(problem.features)), np.nan, dtype=np.float32)
+        to[:, 0] = (problem.facts[:, 0] + 1) % 4
+        return Candidates.of(case, to, problem.predict(problem.apply(case, to)) if self.asks else None)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_valid_is_what_the_model_says_and_not_what_a_searcher_claims(german, asks):
+    table, model, _ = german
+    people = People(table.test.X, Background.of(table.train, model))
+    plans = find_recourse(people, Useless(asks).fit(table.train), constraints=Constraints(reading="paper"))
+    turned = model.predict(plans.rows()) != model.predict(people.X)[plans.of]
+    assert len(plans) == len(people)
+    assert 0 < turned.mean() < 1
+    assert np.array_equal(plans.valid, turned)
+    assert [plan.valid for plan in plans] == turned.tolist()
+    assert np.array_equal(plans.frame()["valid"], turned)
+    wanted = find_recourse(
+        people,
+        Useless(asks).fit(table.train),
+        desired_class="good",
+        constraints=Constraints(min_probability=0.7, reading="paper"),
+    )
+    then = model.predict_proba(wanted.rows())[:, 1]
+    assert np.array_equal(wanted.valid, (then > 0.5) & (then >= 0.7))
+    assert 0 < wanted.valid.mean() < 1
 
 
 def test_importing_recourse_does_not_import_torch():
@@ -243,12 +341,22 @@ def test_importing_recourse_does_not_import_torch():
 def test_a_model_that_is_fitted_again_is_another_one(table):
     searcher = Nearest(table.train)
     model = edfa.SubsetXGB(n_estimators=10).fit(table.train.X, table.train.y)
-    people = People(table.test.X[:40], Background.of(table.reference, model))
+    people = People(table.test.X[:40], Background.of(table.train, model))
     find_recourse(people, searcher)
-    model.set_params(n_estimators=50, depth=6).fit(table.train.X, table.train.y)
+    model.set_params(n_estimators=50, max_depth=6).fit(table.train.X, table.train.y)
     again, fresh = (find_recourse(people, s) for s in (searcher, Nearest(table.train)))
     assert np.array_equal(again.to, fresh.to, equal_nan=True)
     assert (model.predict(again.rows()) != again.decision[again.of]).all()
     model.threshold = 0.8
     again, fresh = (find_recourse(people, s) for s in (searcher, Nearest(table.train)))
     assert np.array_equal(again.to, fresh.to, equal_nan=True)
+
+
+def test_a_plan_shows_itself():
+    """In a notebook as a table, in a terminal as one line."""
+    table = edfa.load("german")
+    model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
+    people = edfa.People(table.test.X[:20], edfa.Background.of(table.train, model))
+    plan = edfa.find_recourse(people, edfa.Nearest(table.train))[0]
+    assert plan.changes[0].feature in plan._repr_html_()
+    assert plan.changes[0].feature in str(plan)

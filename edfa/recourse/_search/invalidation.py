@@ -71,8 +71,7 @@ class Noise:
 
     def is_exact(self, problem: SearchProblem, k: int) -> bool:
         """Whether the sweep has tried every cell of its k-th feature."""
-        tries = problem.group.tries[k]
-        return bool((tries.lower < tries.upper).all())
+        return problem.group.grid.has_cells[k]
 
     def rate_by_value(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
         """The rate of every single change of the k-th swept feature to each value, (cases, values)."""
@@ -84,9 +83,9 @@ class Noise:
 
     def _cell_probabilities(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
         """How likely noise around each value is to end in each cell of the k-th swept feature, (values, cells)."""
-        tries, feature = problem.group.tries[k], problem.group.features[k]
+        cells, feature = problem.group.candidate_values[k], problem.group.features[k]
         scale = self.sigma * problem.actions.value_range[feature]
-        upper, lower = ((ends.astype(float) - values[:, None]) / scale for ends in (tries.upper, tries.lower))
+        upper, lower = ((ends.astype(float) - values[:, None]) / scale for ends in (cells.upper, cells.lower))
         return np.asarray(ndtr(upper) - ndtr(lower))
 
     def _sampled_rate(self, problem: SearchProblem, case: IntArray, to: Float32Array, noisy: BoolArray) -> Float64Array:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edfa.explanation.support import Tries
+from edfa.explanation.support import CandidateValues
 from edfa.recourse.searcher import Candidates, SearchProblem
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, IntArray
 
-__all__ = ["ChangeLayout", "SingleChanges", "candidate_of", "interval", "layout_of"]
+__all__ = ["ChangeLayout", "SingleChanges", "interval", "layout_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class ChangeLayout:
     candidate
         Which candidate value of the sweep each change was tried with, (changes,).
     lower, upper, value
-        The values that each change stands for, (changes,): from ``lower`` up to, not including, ``upper``; or ``value``
+        The values that each change represents, (changes,): from ``lower`` up to, not including, ``upper``; or ``value``
         alone, where the two are equal.
     low, high
         The least and the largest permitted value among these, (changes,).
@@ -73,7 +73,7 @@ class ChangeLayout:
                 continue
             values, ordered = rows[:, grid.columns[k]], problem.actions.ordered[feature]
             known: AnyArray = self.candidate[start:end] - grid.starts[k] if ordered else self.low[start:end]
-            sought = _nearest_candidate(grid.tries[k], values) if ordered else values
+            sought = _nearest_candidate(grid.candidate_values[k], values) if ordered else values
             position = np.minimum(np.searchsorted(known, sought), end - start - 1)
             changes[:, k] = np.where(known[position] == sought, start + position, -1)
         return changes
@@ -95,10 +95,10 @@ def _make_layout(problem: SearchProblem) -> ChangeLayout:
     candidate = np.concatenate([swept[:0], *(part[0] + start for part, start in zip(parts, grid.starts, strict=False))])
     features = np.array(grid.features, dtype=np.intp)
     has_intervals = [
-        actions.ordered[f] and (by_cell or not actions.continuous[f])
-        for f, by_cell in zip(features, grid.told, strict=True)
+        actions.ordered[f] and (has_cells or not actions.continuous[f])
+        for f, has_cells in zip(features, grid.has_cells, strict=True)
     ]
-    ends = [_permitted_ends(tries, actions.values[f]) for f, tries in zip(features, grid.tries, strict=True)]
+    ends = [_permitted_ends(c, actions.values[f]) for f, c in zip(features, grid.candidate_values, strict=True)]
     swept_position = np.full(len(problem.features), -1, dtype=np.intp)
     swept_position[grid.columns] = np.arange(len(features))
     return ChangeLayout(
@@ -123,12 +123,12 @@ def _make_layout(problem: SearchProblem) -> ChangeLayout:
 def _changes_of(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array, Float32Array]:
     """The changes of the k-th swept feature: candidate value, least and largest permitted value, (changes,) each.
 
-    An ordered feature has one for each candidate value that stands for a permitted one, a category one for each
+    An ordered feature has one for each candidate value that represents a permitted one, a category one for each
     permitted level.
     """
     feature = problem.group.features[k]
     values = problem.actions.values[feature]
-    candidate = candidate_of(problem.group.tries[k], values)
+    candidate = problem.group.candidate_values[k].index_of(values)
     values, candidate = values[candidate >= 0], candidate[candidate >= 0]
     if not problem.actions.ordered[feature] or not len(values):
         return candidate, values, values
@@ -136,30 +136,23 @@ def _changes_of(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array,
     return distinct, values[first], values[np.r_[first[1:], len(values)] - 1]
 
 
-def _permitted_ends(tries: Tries, values: Float32Array) -> tuple[Float32Array, Float32Array]:
+def _permitted_ends(candidates: CandidateValues, permitted: Float32Array) -> tuple[Float32Array, Float32Array]:
     """The least permitted value not below each candidate value, and the largest not above; NaN if there is none."""
-    padded = np.r_[np.float32(np.nan), values, np.float32(np.nan)]
+    padded = np.r_[np.float32(np.nan), permitted, np.float32(np.nan)]
     largest = np.where(
-        tries.lower == tries.upper,
-        np.searchsorted(values, tries.value, side="right"),
-        np.searchsorted(values, tries.upper, side="left"),
+        candidates.lower == candidates.upper,
+        np.searchsorted(permitted, candidates.value, side="right"),
+        np.searchsorted(permitted, candidates.upper, side="left"),
     )
-    return padded[np.searchsorted(values, tries.lower) + 1], padded[largest]
+    return padded[np.searchsorted(permitted, candidates.lower) + 1], padded[largest]
 
 
-def candidate_of(tries: Tries, values: Float32Array) -> IntArray:
-    """The index of the candidate value that stands for each value, or -1, (values,)."""
-    index = np.searchsorted(tries.lower, values, side="right") - 1
-    stands_for = (index >= 0) & ((values < tries.upper[index]) | (values == tries.value[index]))
-    return np.where(stands_for, index, -1)
-
-
-def _nearest_candidate(tries: Tries, values: Float32Array) -> IntArray:
-    """Like ``candidate_of``; but the nearest candidate value, where each of them stands for itself alone."""
-    if len(tries) < 2 or (tries.lower < tries.upper).any():
-        return candidate_of(tries, values)
-    right = np.clip(np.searchsorted(tries.value, values), 1, len(tries) - 1)
-    return right - (values - tries.value[right - 1] <= tries.value[right] - values)
+def _nearest_candidate(candidates: CandidateValues, values: Float32Array) -> IntArray:
+    """The candidate that represents each value or -1; the nearest one, if candidates represent themselves alone."""
+    if len(candidates) < 2 or (candidates.lower < candidates.upper).any():
+        return candidates.index_of(values)
+    right = np.clip(np.searchsorted(candidates.value, values), 1, len(candidates) - 1)
+    return right - (values - candidates.value[right - 1] <= candidates.value[right] - values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,8 +244,8 @@ def interval(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Arr
     column = column[rows]
     value, index = candidates.to[rows, column][:, None], np.arange(len(grid))
     same_feature = grid.owner == layout.swept_position[column][:, None]
-    stands_for = same_feature & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))
-    own = stands_for.argmax(axis=1)[:, None]
+    represents = same_feature & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))
+    own = represents.argmax(axis=1)[:, None]
     # Other features count as failing, so that intervals stay within one feature.
     fails = ~(same_feature & problem.single_recourse[candidates.case[rows]])
     first = np.where(fails & (index < own), index, -1).max(axis=1) + 1

@@ -60,7 +60,7 @@ class CVAE(Searcher):
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> people = People(table.test.X[:5], Background.of(table.train, model))
     >>> plans = find_recourse(people, CVAE(table.train))
-    >>> bool(plans.valid.all())
+    >>> bool((model.predict(plans.rows()) != plans.decision[plans.of]).all())
     True
     """
 

@@ -9,7 +9,6 @@ from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.recourse._search.invalidation import Noise
 from edfa.recourse._search.postprocess import confirm, minimise, undominated
-from edfa.recourse._search.single_changes import candidate_of
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
 from edfa.recourse.searchers.nearest import Nearest
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
@@ -114,10 +113,10 @@ class PROBE(Searcher):
             values = problem.actions.values[feature]
             if not problem.actions.continuous[feature] or not self.noise_.is_exact(problem, k) or not len(values):
                 continue
-            own = problem.group.own(feature)[:, None]
+            own = problem.group.own_values(feature)[:, None]
             fine = self.noise_.rate_by_value(problem, k, values) <= self.rate
             fine &= problem.actions.permits(feature, own, values)
-            fine &= ~self.noise_.failing_cells(problem, k)[:, candidate_of(problem.group.tries[k], values)]
+            fine &= ~self.noise_.failing_cells(problem, k)[:, problem.group.candidate_values[k].index_of(values)]
             above, below = fine & (values > own), fine & (values < own)
             first = above & (np.cumsum(above, axis=1) == 1) | below & (np.cumsum(below[:, ::-1], axis=1)[:, ::-1] == 1)
             case, index = np.nonzero(first)

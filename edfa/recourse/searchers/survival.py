@@ -49,8 +49,8 @@ class SurvivalSearch(Nearest):
     >>> known[:, 12:] = np.nan
     >>> people = edfa.People(known, edfa.Background.of(table.train, model))
     >>> near, lasting = (edfa.find_recourse(people, s(table.train)) for s in (edfa.Nearest, SurvivalSearch))
-    >>> from edfa.recourse import survive
-    >>> usual = survive(near, table.train).survival[near.first[near.legal]].mean()
+    >>> from edfa.recourse import add_survival
+    >>> usual = add_survival(near, table.train).survival[near.first[near.legal]].mean()
     >>> bool(lasting.survival[lasting.first[lasting.legal]].mean() > usual)
     True
     """

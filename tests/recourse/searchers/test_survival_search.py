@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edfa import Background, Constraints, Nearest, People, SurvivalSearch, find_recourse
-from edfa.recourse import survive
+from edfa.recourse import add_survival
 
 
 @settings(max_examples=20, deadline=None)
@@ -42,7 +42,7 @@ def halfway(german):
 
 def test_it_survives_at_least_as_well_as_the_nearest(halfway):
     table, people = halfway
-    near = survive(find_recourse(people, Nearest(table.train)), table.train)
+    near = add_survival(find_recourse(people, Nearest(table.train)), table.train)
     lasting = find_recourse(people, SurvivalSearch(table.train))
     assert np.array_equal(near.legal, lasting.legal)
     ours, theirs = (p.survival[p.first[p.legal]] for p in (lasting, near))
