@@ -21,11 +21,11 @@ class Lookup(Predictor):
 
     def _answer(self, mask, known):
         features, levels = np.flatnonzero(mask), known.astype(int)
-        told = np.zeros((len(known), 3))
+        scores = np.zeros((len(known), 3))
         for a, i in enumerate(features):
             for b, j in enumerate(features[: a + 1]):
-                told += self.random_[i, levels[:, a], j, levels[:, b]]
-        odds = np.exp(told[:, : len(self.classes_)] / max(1, len(features)))
+                scores += self.random_[i, levels[:, a], j, levels[:, b]]
+        odds = np.exp(scores[:, : len(self.classes_)] / max(1, len(features)))
         return odds / odds.sum(axis=1, keepdims=True)
 
 
@@ -50,7 +50,7 @@ def all_plans(
     """Every minimal change set of one person, by trying everything; without dominated ones, or with them."""
     decide = lambda changed: int(model.predict(np.asarray([changed], np.float32))[0])  # noqa: E731
     now = decide(row)
-    good = lambda found: (found != now) if desired_class is None else (found == desired_class != now)  # noqa: E731
+    good = lambda decided: (decided != now) if desired_class is None else (decided == desired_class != now)  # noqa: E731
     valid = set()
     for count in range(1, most + 1):
         for chosen in combinations(free, count):

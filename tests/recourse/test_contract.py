@@ -8,14 +8,15 @@ import pytest
 from edfa.errors import SettingError
 from edfa.people import Background, People
 from edfa.predictors.aligned import align
-from edfa.recourse import CVAE, NICE, PROBE, DiCE, Nearest, SurvivalSearch, autoencoder, find_recourse
+from edfa.recourse import CVAE, NICE, PROBE, DiCE, Nearest, SurvivalSearch, find_recourse
 from edfa.recourse.searcher import Candidates, Searcher
+from edfa.recourse.searchers import cvae
 from edfa.recourse.searchers.nice import REWARDS
 from edfa.testing import check_searcher
 
-SEARCHERS = {
+VARIANTS = {
     "nearest": Nearest,
-    "nearest, dominated": partial(Nearest, dominated=True),
+    "nearest, dominated": partial(Nearest, keep_dominated=True),
     "survival": SurvivalSearch,
     "probe": PROBE,
     "dice random": DiCE,
@@ -29,9 +30,9 @@ NEURAL = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHERS)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_searchers_keep_the_contract(name, german):
-    check_searcher(SEARCHERS[name], *german)
+    check_searcher(VARIANTS[name], *german)
 
 
 @pytest.mark.parametrize("name", NEURAL)
@@ -44,28 +45,28 @@ def test_people_of_whom_the_model_sees_nothing(name, table, network):
     """The blanket is not known at all: there is no recourse, and no error."""
     rows = np.full((2, 20), np.nan, dtype=np.float32)
     rows[:, 0] = 1
-    people = People(rows, Background.of(table.reference, align(network, [1, 2])))
+    people = People(rows, Background.of(table.train, align(network, [1, 2])))
     plans = find_recourse(people, NEURAL[name](table.train))
     assert len(plans) == 0
     assert plans.reasons[0].reason == "more_information_needed"
 
 
 def test_the_generative_searcher_keeps_the_contract(german, monkeypatch):
-    monkeypatch.setattr(autoencoder, "STEPS", 20)
-    monkeypatch.setattr(autoencoder, "CHECKS", 2)
-    check_searcher(partial(CVAE, draws=16, most=64), *german)
+    monkeypatch.setattr(cvae, "STEPS", 20)
+    monkeypatch.setattr(cvae, "CHECKS", 2)
+    check_searcher(partial(CVAE, draws=16, max_draws=64), *german)
 
 
 class Honest(Searcher):
     """Offers every donor's values, as far as they are permitted."""
 
     def search(self, problem):
-        donors = self.rows[:40][:, problem.features]
+        donors = self.rows_[:40][:, problem.features]
         to = np.full((len(problem), len(donors), len(problem.features)), np.nan, dtype=np.float32)
         to[:, :, problem.free] = donors[:, problem.free]
         for column in problem.free:
             feature = int(problem.features[column])
-            fine = problem.rules.permits(feature, problem.facts[:, [column]], to[:, :, column])
+            fine = problem.actions.permits(feature, problem.facts[:, [column]], to[:, :, column])
             to[:, :, column] = np.where(fine, to[:, :, column], np.float32(np.nan))
         return Candidates.of(np.repeat(np.arange(len(problem)), len(donors)), to.reshape(-1, to.shape[2]))
 
@@ -76,20 +77,20 @@ class Unchecked(Honest):
     finished = True
 
     def search(self, problem):
-        found = super().search(problem)
-        found = found.take((~np.isnan(found.to)).any(axis=1))
-        return Candidates(found.case, found.to, found.donor, problem.predict(problem.apply(found.case, found.to)))
+        candidates = super().search(problem)
+        candidates = candidates.take((~np.isnan(candidates.to)).any(axis=1))
+        case, to = candidates.case, candidates.to
+        return Candidates(case, to, candidates.donor, problem.predict(problem.apply(case, to)))
 
 
 class Wasteful(Unchecked):
     """Valid, but with changes that are not needed."""
 
     def search(self, problem):
-        found = super().search(problem)
-        fine = problem.is_recourse(found.case, found.probabilities) & problem.rules.clean(
-            problem.mask, problem.facts[found.case], found.to
-        )
-        return found.take(fine)
+        candidates = super().search(problem)
+        fine = problem.is_recourse(candidates.case, candidates.probabilities)
+        fine &= problem.actions.allows(problem.mask, problem.facts[candidates.case], candidates.to)
+        return candidates.take(fine)
 
 
 class Lawless(Unchecked):
@@ -98,7 +99,7 @@ class Lawless(Unchecked):
     def search(self, problem):
         cases, columns = np.divmod(np.arange(problem.facts.size), len(problem.features))
         parts = []
-        for donor in self.rows[:10]:
+        for donor in self.rows_[:10]:
             to = np.full((len(cases), len(problem.features)), np.nan, dtype=np.float32)
             to[np.arange(len(cases)), columns] = donor[problem.features][columns]
             probabilities = problem.predict(problem.apply(cases, to))
@@ -110,13 +111,11 @@ class Lawless(Unchecked):
 class Moody(Honest):
     """Draws anew at each call."""
 
-    def __init__(self, train):
-        super().__init__(train)
-        self.random = np.random.default_rng()
+    random = np.random.default_rng()
 
     def search(self, problem):
-        found = super().search(problem)
-        return found.take(self.random.random(len(found)) < 0.5)
+        candidates = super().search(problem)
+        return candidates.take(self.random.random(len(candidates)) < 0.5)
 
 
 class Crowded(Honest):
@@ -126,8 +125,13 @@ class Crowded(Honest):
         return super().search(problem) if len(problem) > 1 else Candidates.none(problem)
 
 
+def fitted(kind):
+    """What makes a searcher of this kind from training people."""
+    return lambda train: kind().fit(train)
+
+
 def test_an_honest_searcher_passes(german):
-    check_searcher(Honest, *german)
+    check_searcher(fitted(Honest), *german)
 
 
 @pytest.mark.parametrize(
@@ -142,27 +146,29 @@ def test_an_honest_searcher_passes(german):
 )
 def test_a_bad_searcher_is_caught(bad, law, german):
     with pytest.raises(AssertionError, match=law):
-        check_searcher(bad, *german)
+        check_searcher(fitted(bad), *german)
 
 
 def test_a_slow_no_is_caught(german):
     with pytest.raises(AssertionError, match="within 0 seconds"):
-        check_searcher(Honest, *german, limit=0)
+        check_searcher(fitted(Honest), *german, limit=0)
 
 
-def test_shared_work_is_told_and_changes_nothing(german):
+def test_shared_work_shows_progress_and_changes_nothing(german):
     """Several hundred people of four kinds of knowledge: all columns are equal, and progress ends where it should."""
     table, model = german
     rows = np.concatenate([table.test.X, table.calibration.X])
     rows[1::4, 9:], rows[2::4, :5], rows[3::4, 4:12] = np.nan, np.nan, np.nan
-    people = People(rows, Background.of(table.reference, model))
-    seen = []
+    people = People(rows, Background.of(table.train, model))
+    steps = []
     alone = find_recourse(people, SurvivalSearch(table.train), k=3)
-    shared = find_recourse(people, SurvivalSearch(table.train), k=3, n_jobs=4, progress=lambda *told: seen.append(told))
-    for name in ("of", "to", "after", "effort", "survival", "low", "high", "donor"):
+    shared = find_recourse(
+        people, SurvivalSearch(table.train), k=3, n_jobs=4, progress=lambda *step: steps.append(step)
+    )
+    for name in ("of", "to", "probability_after", "effort", "survival", "low", "high", "donor"):
         assert np.array_equal(getattr(alone, name), getattr(shared, name), equal_nan=True)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert len(seen) >= 4
-    assert seen[-1][0] == seen[-1][1]
+    assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+    assert len(steps) >= 4
+    assert steps[-1][0] == steps[-1][1]
     with pytest.raises(SettingError, match="n_jobs: a number of jobs, or -1 for one a processor, not 0"):
         find_recourse(people, SurvivalSearch(table.train), n_jobs=0)

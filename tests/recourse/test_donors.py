@@ -6,7 +6,7 @@ from discrete import world
 
 from edfa.explanation.necessity import sweep
 from edfa.people import Background, People
-from edfa.recourse._search.donors import Donors
+from edfa.recourse._search.donors import Donors, Side
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import SearchProblem
 
@@ -16,28 +16,28 @@ def test_the_nearest_are_those_of_a_loop(metric):
     train, model = world(["categorical", "ordinal", "ordinal", "categorical"], [3, 5, 4, 2], seed=2)
     rows = train.X[::9].copy()
     rows[:, 2] = np.nan
-    people = People(rows, Background.of(train.reference, model))
-    rules = ActionSet.of(None, people, train.X)
-    problem = SearchProblem(sweep(rows, model, rules.support, rules.free & False).groups[0], rules, model, None)
-    pool = Donors(train.X, rules.ordered, metric)
-    donors = np.arange(1, len(train), 2)
-    case = np.arange(len(problem))
-    found = pool.nearest(problem, case, donors, 7)
+    people = People(rows, Background.of(train, model))
+    actions = ActionSet.of(None, people.background, train.X)
+    group = sweep(rows, model, actions.support, actions.free & False).groups[0]
+    problem = SearchProblem(group, actions, people.background, None)
+    donors = Donors(train.X, actions.ordered, actions.support, metric)
+    every_second = np.arange(1, len(train), 2)
+    side, case = Side(every_second), np.arange(len(problem))
+    nearest = donors.nearest(problem, case, side, 7)
     for i in case:
         own = dict(zip(problem.features, problem.facts[i], strict=True))
         gaps = []
-        for d in donors:
+        for d in every_second:
             parts = [
                 abs(own[j] - train.X[d, j]) / np.ptp(train.X[:, j])
-                if rules.ordered[j]
+                if actions.ordered[j]
                 else float(own[j] != train.X[d, j])
                 for j in problem.features
             ]
             gaps.append(round(sum(p**2 for p in parts) if metric == "euclidean" else sum(parts), 6))
-        truth = sorted(range(len(donors)), key=lambda d, gaps=gaps: (gaps[d], d))[:7]
-        assert found[i].tolist() == donors[truth].tolist()
-        assert np.array_equal(pool.nearest(problem, case[[i]], donors, 7)[0], found[i])
-    decided = pool.decided(problem)
+        truth = sorted(range(len(every_second)), key=lambda d, gaps=gaps: (gaps[d], d))[:7]
+        assert nearest[i].tolist() == every_second[truth].tolist()
+        assert np.array_equal(donors.nearest(problem, case[[i]], side, 7)[0], nearest[i])
     seen = np.where(problem.mask, train.X, np.float32(np.nan))
-    assert np.array_equal(model.predict(seen), decided)
-    assert pool.nearest(problem, case, donors[:0], 5).shape == (len(case), 0)
+    assert np.array_equal(model.predict(seen), donors.decisions(problem))
+    assert donors.nearest(problem, case, Side(every_second[:0]), 5).shape == (len(case), 0)

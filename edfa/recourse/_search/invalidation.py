@@ -16,10 +16,21 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Noise"]
 
+BLOCK = 1024  # plans at a time whose draws are asked about
+
 
 @dataclass(frozen=True)
 class Noise:
-    """Normal noise of ``sigma`` training ranges; ``draws`` are a power of two.
+    """Normal noise on changed numbers.
+
+    Parameters
+    ----------
+    sigma
+        The standard deviation, in training ranges of each feature.
+    draws
+        The number of draws behind a sampled rate, a power of two.
+    seed
+        Of the draws.
 
     Examples
     --------
@@ -32,65 +43,60 @@ class Noise:
     seed: int = 0
 
     def standard(self, width: int) -> Float64Array:
-        """Quasi-random standard normal draws, (draws, features)."""
-        return np.asarray(ndtri(self._uniform(width)))
-
-    def _uniform(self, width: int) -> Float64Array:
+        """Quasi-random standard normal draws, (draws, width)."""
         points = Sobol(width, rng=np.random.default_rng(self.seed)).random(self.draws)
-        return np.asarray(np.clip(points, 1e-9, 1 - 1e-9))
+        return np.asarray(ndtri(np.clip(points, 1e-9, 1 - 1e-9)))
 
     def scale(self, problem: SearchProblem) -> Float64Array:
-        """The standard deviation on each known feature; zero where there is no noise."""
+        """The standard deviation on each known feature, (known features,); zero if it is not continuous."""
         actions, features = problem.actions, problem.features
         return np.where(actions.continuous[features], self.sigma * actions.value_range[features], 0.0)
 
     def rate(self, problem: SearchProblem, case: IntArray, to: Float32Array) -> Float64Array:
-        """The invalidation rate of change sets."""
-        noisy = ~np.isnan(to) & (self.scale(problem) > 0)
-        found = np.zeros(len(case))
-        alone = (noisy.sum(axis=1) == 1) & ((~np.isnan(to)).sum(axis=1) == 1)
+        """The invalidation rate of change sets ``to`` (plans, known features) for cases (plans,): (plans,)."""
+        changed = ~np.isnan(to)
+        noisy = changed & (self.scale(problem) > 0)
+        rate = np.zeros(len(case))
+        one_number = (noisy.sum(axis=1) == 1) & (changed.sum(axis=1) == 1)
         for k, feature in enumerate(problem.group.features):
             column = int(np.searchsorted(problem.features, feature))
-            rows = np.flatnonzero(alone & noisy[:, column])
-            if len(rows) and self.exact(problem, k):
-                found[rows] = self._sum(problem, k, case[rows], to[rows, column])
+            rows = np.flatnonzero(one_number & noisy[:, column])
+            if len(rows) and self.is_exact(problem, k):
+                weights = self._cell_probabilities(problem, k, to[rows, column])
+                rate[rows] = (self.failing_cells(problem, k)[case[rows]] * weights).sum(axis=1)
                 noisy[rows] = False
         rows = np.flatnonzero(noisy.any(axis=1))
-        found[rows] = self._share(problem, case[rows], to[rows], noisy[rows])
-        return found
+        rate[rows] = self._sampled_rate(problem, case[rows], to[rows], noisy[rows])
+        return rate
 
-    def exact(self, problem: SearchProblem, k: int) -> bool:
+    def is_exact(self, problem: SearchProblem, k: int) -> bool:
         """Whether the sweep has tried every cell of its k-th feature."""
-        tries = problem.group.candidate_values[k]
-        return bool((tries.lower < tries.upper).all())
+        return problem.group.grid.has_cells[k]
 
-    def by_value(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
-        """The rate of every single change of the k-th swept feature to each value, (cases, values): one product."""
-        return np.asarray(self.fails(problem, k) @ self._weights(problem, k, values).T)
+    def rate_by_value(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
+        """The rate of every single change of the k-th swept feature to each value, (cases, values)."""
+        return np.asarray(self.failing_cells(problem, k) @ self._cell_probabilities(problem, k, values).T)
 
-    def _sum(self, problem: SearchProblem, k: int, case: IntArray, values: Float32Array) -> Float64Array:
-        return np.asarray((self.fails(problem, k)[case] * self._weights(problem, k, values)).sum(axis=1))
-
-    def fails(self, problem: SearchProblem, k: int) -> BoolArray:
+    def failing_cells(self, problem: SearchProblem, k: int) -> BoolArray:
         """Which cells of the k-th swept feature are no recourse, (cases, cells)."""
         return ~problem.single_recourse[:, slice(*problem.group.grid.starts[k : k + 2])]
 
-    def _weights(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
-        """How likely noise around each value is to end in each cell, (values, cells)."""
-        tries, feature = problem.group.candidate_values[k], problem.group.features[k]
+    def _cell_probabilities(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
+        """How likely noise around each value is to end in each cell of the k-th swept feature, (values, cells)."""
+        cells, feature = problem.group.candidate_values[k], problem.group.features[k]
         scale = self.sigma * problem.actions.value_range[feature]
-        upper, lower = ((ends.astype(float) - values[:, None]) / scale for ends in (tries.upper, tries.lower))
+        upper, lower = ((ends.astype(float) - values[:, None]) / scale for ends in (cells.upper, cells.lower))
         return np.asarray(ndtr(upper) - ndtr(lower))
 
-    def _share(self, problem: SearchProblem, case: IntArray, to: Float32Array, noisy: BoolArray) -> Float64Array:
-        """Of draws."""
+    def _sampled_rate(self, problem: SearchProblem, case: IntArray, to: Float32Array, noisy: BoolArray) -> Float64Array:
+        """The share of draws in which change sets are no recourse; ``noisy`` (plans, known features) get noise."""
         if not len(case):
             return np.zeros(0)
-        # Drawn for all features, known or not, so that a feature's noise is the same in every state.
+        # Drawn for all features, known or not, so that a feature's noise is the same whatever else is known.
         noise = (self.standard(len(problem.mask))[:, problem.features] * self.scale(problem)).astype(np.float32)
-        found = np.empty(len(case))
-        for part in np.array_split(np.arange(len(case)), -(-len(case) // 1024)):
+        rate = np.empty(len(case))
+        for part in np.array_split(np.arange(len(case)), -(-len(case) // BLOCK)):
             rows = problem.apply(case[part], to[part])[:, None, :] + noise * noisy[part][:, None, :]
             probabilities = problem.predict(rows.reshape(-1, to.shape[1])).reshape(len(part), self.draws, -1)
-            found[part] = 1 - problem.is_recourse(case[part], probabilities).mean(axis=1)
-        return found
+            rate[part] = 1 - problem.is_recourse(case[part], probabilities).mean(axis=1)
+        return rate

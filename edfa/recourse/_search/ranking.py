@@ -1,4 +1,8 @@
-"""How far a plan goes: the number of changes, two distances, the effort; and an order of plans, near or diverse."""
+"""How far plans go and how to order them: number of changes, distances and effort; best surviving first, or diverse.
+
+Change sets are rows of ``to`` (plans, known features), NaN: unchanged; ``facts`` are the people's own values in the
+same shape, and ``mask`` (features,) says which features are known.
+"""
 
 from typing import NamedTuple
 
@@ -11,8 +15,12 @@ __all__ = ["Lengths", "apart", "diverse", "effort", "lengths", "menu"]
 
 
 class Lengths(NamedTuple):
-    """Of each plan: changed features; the distance on label codes (the paper's), and with a category's change counted
-    as one (HEOM), both as a root of squares in units of the training range; the effort."""
+    """How far each plan goes, (plans,) each.
+
+    ``l0`` is the number of changed features. ``l2`` and ``heom`` are roots of squares in units of the training range:
+    ``l2`` on label codes (the paper's), ``heom`` with a changed category counted as one. ``effort`` is what it takes
+    the person.
+    """
 
     l0: IntArray
     l2: Float64Array
@@ -21,7 +29,7 @@ class Lengths(NamedTuple):
 
 
 def lengths(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Lengths:
-    """Of change sets (a row each, NaN: unchanged), the columns being the known features."""
+    """How far change sets go."""
     changed, share = _moved(actions, mask, facts, to)
     mixed = np.where(actions.ordered[mask], share, changed)
     l2, heom = (np.sqrt((part * part).sum(axis=1)) for part in (share, mixed))
@@ -29,14 +37,17 @@ def lengths(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float3
 
 
 def effort(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
-    """What the changes cost the person."""
+    """What change sets take the person, (plans,)."""
     return _effort(actions, mask, *_moved(actions, mask, facts, to))
 
 
 def _moved(
     actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array
 ) -> tuple[BoolArray, Float64Array]:
-    """What is changed, and by what share of its range; away from a value that is no measurement: by all of it."""
+    """What is changed, and by what share of its training range, (plans, known features) each.
+
+    Leaving a missing or special code counts as the full range.
+    """
     changed = ~np.isnan(to)
     share = np.where(changed, np.abs(to - facts), 0) / actions.value_range[mask]
     for feature in actions.with_special_values:
@@ -46,14 +57,36 @@ def _moved(
 
 
 def _effort(actions: ActionSet, mask: BoolArray, changed: BoolArray, share: Float64Array) -> Float64Array:
+    """The effort of what ``_moved`` gives."""
     units = np.where(actions.ordered[mask], share * actions.value_range[mask], changed)
     return np.asarray(units @ actions.effort[mask])
 
 
-def diverse(of: IntArray, places: Float64Array, k: int) -> IntArray:
-    """At most k rows of each ``of``: the first one, then always the one farthest from those taken.
+def menu(of: IntArray, survival: Float64Array, keys: tuple[Float64Array | IntArray, ...]) -> IntArray:
+    """The rows worth offering to each person, the best surviving first; among equals the nearest.
 
-    Rows of one ``of`` stand together, best first; ``places`` says where each lies. The answer keeps their order.
+    ``of`` (rows,) is the person of each row. ``keys`` (each (rows,)) rank equals, the last key first; the last key is
+    the effort. After the first row of a person, only those follow that take less effort than all before them. Rows
+    with NaN survival are left out: they survive no better than one that takes no more.
+
+    >>> menu(np.array([0, 0, 0]), np.array([0.5, 0.9, 0.4]), (np.array([1.0, 2.0, 3.0]),))
+    array([1, 0])
+    """
+    order = np.lexsort((*keys, -np.round(survival, 9), of))
+    person = of[order].astype(np.int64)
+    effort = np.unique(keys[-1], return_inverse=True)[1].reshape(-1)[order]
+    # The least so far of each person is a plain running minimum once every person lies below the one before.
+    below = effort - person * (int(effort.max(initial=0)) + 1)
+    least = np.minimum.accumulate(below)
+    kept = np.r_[True, below[1:] < least[:-1]] if len(order) else np.zeros(0, dtype=bool)
+    return order[kept & ~np.isnan(survival[order])]
+
+
+def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:
+    """At most k rows of each person: the first one, then always the one farthest from those taken.
+
+    ``of`` (rows,) is the person of each row; a person's rows stand together, best first. ``coordinates``
+    (rows, axes) say where each row lies. The result is in the order of the rows.
 
     >>> diverse(np.array([0, 0, 0, 1]), np.array([[0.0], [0.1], [5.0], [0.0]]), 2)
     array([0, 2, 3])
@@ -61,23 +94,23 @@ def diverse(of: IntArray, places: Float64Array, k: int) -> IntArray:
     new = np.ones(len(of), dtype=bool)
     new[1:] = of[1:] != of[:-1]
     starts, block = np.flatnonzero(new), np.cumsum(new) - 1
-    taken, nearest, latest = np.zeros(len(of), dtype=bool), np.full(len(of), np.inf), starts
+    taken, distance, latest = np.zeros(len(of), dtype=bool), np.full(len(of), np.inf), starts
     for _ in range(min(k, int(np.bincount(block).max())) if len(of) else 0):
         taken[latest] = True
-        which = np.full(len(starts), -1)
-        which[block[latest]] = latest
-        alive = which[block] >= 0
+        latest_of_block = np.full(len(starts), -1)
+        latest_of_block[block[latest]] = latest
+        active = latest_of_block[block] >= 0
         # Rounded, so that equal distances are equal whatever the batch; then the better plan is taken.
-        gap = np.round(((places[alive] - places[which[block[alive]]]) ** 2).sum(axis=1), 9)
-        nearest[alive] = np.minimum(nearest[alive], gap)
-        order = np.lexsort((np.arange(len(of)), np.where(taken, 1.0, -nearest), block))
-        best = order[starts]
-        latest = best[~taken[best]]
+        gap = np.round(((coordinates[active] - coordinates[latest_of_block[block[active]]]) ** 2).sum(axis=1), 9)
+        distance[active] = np.minimum(distance[active], gap)
+        order = np.lexsort((np.arange(len(of)), np.where(taken, 1.0, -distance), block))
+        farthest = order[starts]
+        latest = farthest[~taken[farthest]]
     return np.flatnonzero(taken)
 
 
 def apart(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
-    """Where plans lie for ``diverse``: which features they change, and by how much or to which level."""
+    """Coordinates of plans for ``diverse``, (plans, axes): which features change, by how much or to which level."""
     changed, ordered = ~np.isnan(to), actions.ordered[mask]
     moved = np.where(changed, to - facts, 0) / actions.value_range[mask]
     levels = [
@@ -86,22 +119,3 @@ def apart(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32A
         if not actions.ordered[f] and changed[:, c].any()
     ]
     return np.concatenate([changed / np.sqrt(2), moved[:, ordered], *levels], axis=1)
-
-
-def menu(of: IntArray, survival: Float64Array, keys: tuple[Float64Array | IntArray, ...]) -> IntArray:
-    """Rows of each ``of``, the best surviving first, then the nearest (the last key decides); none that has no merit.
-
-    After the first, only those that take less effort (the last key) than all before them. NaN: it survives no better
-    than one that takes no more.
-
-    >>> menu(np.array([0, 0, 0]), np.array([0.5, 0.9, 0.4]), (np.array([1.0, 2.0, 3.0]),))
-    array([1, 0])
-    """
-    order = np.lexsort((*keys, -np.round(survival, 9), of))
-    owner = of[order].astype(np.int64)
-    effort = np.unique(keys[-1], return_inverse=True)[1].reshape(-1)[order]
-    # The least so far within each owner is a plain running minimum once every owner lies below the one before.
-    below = effort - owner * (int(effort.max(initial=0)) + 1)
-    least = np.minimum.accumulate(below)
-    kept = np.r_[True, below[1:] < least[:-1]] if len(order) else np.zeros(0, dtype=bool)
-    return order[kept & ~np.isnan(survival[order])]

@@ -1,4 +1,4 @@
-"""Values drawn from training people, within the rules: the same draws for everybody who knows the same features."""
+"""Values drawn from training people, within the action set: the same draws for everybody who knows the same."""
 
 from dataclasses import dataclass
 
@@ -7,44 +7,53 @@ import numpy as np
 from edfa.recourse.searcher import Candidates, SearchProblem
 from edfa.typing import Float32Array, Float64Array, IntArray
 
-__all__ = ["Draws", "drawn"]
+__all__ = ["Draws", "draw_values"]
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """For each draw an order of the free features and a chance for each: (draws, free features)."""
+    """Random change sets: each draw has an order of the free features and a number from 0 to 1 for each of them.
+
+    ``order`` and ``uniform`` are (draws, free features).
+    """
 
     problem: SearchProblem
     order: IntArray
-    chance: Float64Array
+    uniform: Float64Array
 
     @classmethod
     def of(cls, problem: SearchProblem, count: int) -> "Draws":
-        """From the task's own stream; a feature has a stream of its own in it."""
+        """As many draws as ``count``, from the problem's own random stream."""
         shape = (count, len(problem.free))
         return cls(problem, np.argsort(problem.random.random(shape), axis=1), problem.random.random(shape))
 
-    def changes(self, case: IntArray, size: int) -> Candidates:
-        """For every case and draw, new values of the first ``size`` features of the order."""
+    def candidates(self, case: IntArray, size: int) -> Candidates:
+        """A change set for every one of these cases and draw: new values of the first ``size`` features of its order.
+
+        The change sets of a case stand together.
+        """
         problem, count = self.problem, len(self.order)
         to = np.full((len(case), count, len(problem.features)), np.nan, dtype=np.float32)
         for k, column in enumerate(problem.free):
-            rows = np.flatnonzero((self.order[:, :size] == k).any(axis=1))
-            to[:, rows, column] = drawn(problem, int(column), case, self.chance[rows, k])
+            draws = np.flatnonzero((self.order[:, :size] == k).any(axis=1))
+            to[:, draws, column] = draw_values(problem, int(column), case, self.uniform[draws, k])
         return Candidates.of(np.repeat(case, count), to.reshape(-1, to.shape[2]))
 
 
-def drawn(problem: SearchProblem, column: int, case: IntArray, chance: Float64Array) -> Float32Array:
-    """A permitted value for each case and chance, as frequent as among training people; NaN where there is none."""
+def draw_values(problem: SearchProblem, column: int, case: IntArray, uniform: Float64Array) -> Float32Array:
+    """Permitted values of a known feature, as frequent as among training people, (cases, draws); NaN if there is none.
+
+    ``uniform`` (draws,) are numbers from 0 to 1: which part of the distribution of permitted values each draw takes.
+    """
     feature, own = int(problem.features[column]), problem.facts[case, column]
-    values, way = problem.actions.values[feature], problem.actions.direction[feature]
+    values, direction = problem.actions.values[feature], problem.actions.direction[feature]
     if not len(values):
-        return np.full((len(case), len(chance)), np.nan, dtype=np.float32)
+        return np.full((len(case), len(uniform)), np.nan, dtype=np.float32)
     support = problem.actions.support
-    share = np.cumsum(support.shares[feature][np.searchsorted(support.values[feature], values)])
-    steps = np.r_[0.0, share]
-    low = steps[np.searchsorted(values, own, side="right")] if way > 0 else np.zeros(len(case))
-    high = steps[np.searchsorted(values, own, side="left")] if way < 0 else np.full(len(case), share[-1])
-    place = np.searchsorted(share, low[:, None] + chance * (high - low)[:, None], side="right")
-    found = values[np.minimum(place, len(values) - 1)]
-    return np.where(problem.actions.permits(feature, own[:, None], found), found, np.float32(np.nan))
+    cumulative = np.cumsum(support.shares[feature][np.searchsorted(support.values[feature], values)])
+    below = np.r_[0.0, cumulative]
+    low = below[np.searchsorted(values, own, side="right")] if direction > 0 else np.zeros(len(case))
+    high = below[np.searchsorted(values, own, side="left")] if direction < 0 else np.full(len(case), cumulative[-1])
+    position = np.searchsorted(cumulative, low[:, None] + uniform * (high - low)[:, None], side="right")
+    drawn = values[np.minimum(position, len(values) - 1)]
+    return np.where(problem.actions.permits(feature, own[:, None], drawn), drawn, np.float32(np.nan))

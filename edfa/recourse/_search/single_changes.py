@@ -1,4 +1,11 @@
-"""Every single change that may be proposed to the cases of a task, and what it would do: read off the sweep."""
+"""Every single change that may be proposed to people who know the same features, read off the sweep.
+
+The sweep has asked the model about candidate values of every free feature. A *change* is one column of the arrays
+here: of an ordered feature, a cell of values that the model cannot tell apart and that holds a permitted one; of a
+category, a permitted level. ``ChangeLayout`` lists the changes; it is the same for everybody with the same known
+features and is made once. ``SingleChanges`` adds what each change means for each case: the value that is proposed, and
+whether it is recourse by itself. ``interval`` says how far around its value a plan of one change still works.
+"""
 
 from dataclasses import dataclass
 
@@ -8,236 +15,240 @@ from edfa.explanation.support import CandidateValues
 from edfa.recourse.searcher import Candidates, SearchProblem
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, IntArray
 
-__all__ = ["Layout", "SingleChanges", "belongs", "interval", "layout_of"]
+__all__ = ["ChangeLayout", "SingleChanges", "interval", "layout_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
-    """Options of a task: of an ordered feature, a cell of values that holds a permitted one; of a category, a level.
+class ChangeLayout:
+    """Which single changes there are for people with the same known features; one feature's changes stand together.
 
-    Of each option: the feature, its ``column`` among the known ones and its place among the free ones (``owner``);
-    where the sweep has tried it; the values that it stands for (from ``lower`` up to ``upper``, or ``value`` alone);
-    the least and the largest of these that is permitted. Of each free feature: its first option, then the end. Of each
-    try: the least and largest permitted value from there on. Of each known feature: its place among the free ones, or
-    -1, and whether intervals of it can be told.
+    Parameters
+    ----------
+    feature, column, swept
+        The feature of each change (changes,): its index, its column among the known features, its position among the
+        swept ones.
+    candidate
+        Which candidate value of the sweep each change was tried with, (changes,).
+    lower, upper, value
+        The values that each change represents, (changes,): from ``lower`` up to, not including, ``upper``; or ``value``
+        alone, where the two are equal.
+    low, high
+        The least and the largest permitted value among these, (changes,).
+    ordered
+        Whether each change is of an ordered feature, (changes,).
+    starts
+        Where the changes of each swept feature start, then the end, (swept features + 1,).
+    least, largest
+        For each candidate value of the sweep the least permitted value of its feature that is not below it, and the
+        largest that is not above it, (candidate values,); NaN if there is none.
+    swept_position
+        The position of each known feature among the swept ones, or -1, (known features,).
+    has_intervals
+        Whether it is known what the model says between two candidate values of a feature, (known features,).
     """
 
     feature: IntArray
     column: IntArray
-    owner: IntArray
-    try_: IntArray
+    swept: IntArray
+    candidate: IntArray
     lower: Float32Array
     upper: Float32Array
     value: Float32Array
     low: Float32Array
     high: Float32Array
     ordered: BoolArray
-    first: IntArray
+    starts: IntArray
     least: Float32Array
-    last: Float32Array
-    place: IntArray
-    spans: BoolArray
+    largest: Float32Array
+    swept_position: IntArray
+    has_intervals: BoolArray
 
-    def options(self, problem: SearchProblem, rows: Float32Array) -> Int32Array:
-        """The option that each value is, or -1: (rows, free features). Rows have the known features."""
-        found = np.full((len(rows), len(self.first) - 1), -1, dtype=np.int32)
-        for k, feature in enumerate(problem.group.features):
-            first, end = self.first[k], self.first[k + 1]
-            values = rows[:, problem.group.grid.columns[k]]
-            if end == first:
+    def changes_to(self, problem: SearchProblem, rows: Float32Array) -> Int32Array:
+        """The change that leads to each value of ``rows`` (rows, known features), or -1: (rows, swept features)."""
+        changes = np.full((len(rows), len(self.starts) - 1), -1, dtype=np.int32)
+        grid = problem.group.grid
+        for k, feature in enumerate(grid.features):
+            start, end = self.starts[k], self.starts[k + 1]
+            if end == start:
                 continue
-            ordered, grid = problem.actions.ordered[feature], problem.group.grid
-            known: AnyArray = self.try_[first:end] - grid.starts[k] if ordered else self.low[first:end]
-            sought = _nearest(grid.candidate_values[k], values) if ordered else values
-            place = np.minimum(np.searchsorted(known, sought), end - first - 1)
-            found[:, k] = np.where(known[place] == sought, first + place, -1)
-        return found
+            values, ordered = rows[:, grid.columns[k]], problem.actions.ordered[feature]
+            known: AnyArray = self.candidate[start:end] - grid.starts[k] if ordered else self.low[start:end]
+            sought = _nearest_candidate(grid.candidate_values[k], values) if ordered else values
+            position = np.minimum(np.searchsorted(known, sought), end - start - 1)
+            changes[:, k] = np.where(known[position] == sought, start + position, -1)
+        return changes
 
 
-def layout_of(problem: SearchProblem) -> Layout:
+def layout_of(problem: SearchProblem) -> ChangeLayout:
     """The layout of the problem's single changes; cached, since it is the same for all who know the same."""
     name = "layout", problem.actions, problem.group.features
-    return problem.actions.cache.get(problem.predictor, problem.mask, name, lambda: _make(problem))
+    return problem.actions.cache.get(problem.predictor, problem.mask, name, lambda: _make_layout(problem))
 
 
-def _make(problem: SearchProblem) -> Layout:
+def _make_layout(problem: SearchProblem) -> ChangeLayout:
     grid, actions = problem.group.grid, problem.actions
-    parts = [_options(problem, k) for k in range(len(grid.features))]
-    first = np.cumsum([0, *(len(place) for place, _, _ in parts)])
-    owner = np.repeat(np.arange(len(parts)), np.diff(first))
+    parts = [_changes_of(problem, k) for k in range(len(grid.features))]
+    starts = np.cumsum([0, *(len(candidate) for candidate, _, _ in parts)])
+    swept = np.repeat(np.arange(len(parts)), np.diff(starts))
     none = np.zeros(0, dtype=np.float32)
     low, high = (np.concatenate([none, *(part[i] for part in parts)]) for i in (1, 2))
-    try_ = np.concatenate([owner[:0], *(part[0] + start for part, start in zip(parts, grid.starts, strict=False))])
+    candidate = np.concatenate([swept[:0], *(part[0] + start for part, start in zip(parts, grid.starts, strict=False))])
     features = np.array(grid.features, dtype=np.intp)
-    spans = [
-        actions.ordered[f] and (told or not actions.continuous[f])
-        for f, told in zip(features, grid.has_cells, strict=True)
+    has_intervals = [
+        actions.ordered[f] and (has_cells or not actions.continuous[f])
+        for f, has_cells in zip(features, grid.has_cells, strict=True)
     ]
-    ends = [_ends(tries, actions.values[f]) for f, tries in zip(features, grid.candidate_values, strict=True)]
-    place = np.full(len(problem.features), -1, dtype=np.intp)
-    place[grid.columns] = np.arange(len(features))
-    return Layout(
-        feature=features[owner],
-        column=grid.columns[owner],
-        owner=owner,
-        try_=try_,
-        lower=grid.lower[try_],
-        upper=grid.upper[try_],
-        value=grid.value[try_],
+    ends = [_permitted_ends(c, actions.values[f]) for f, c in zip(features, grid.candidate_values, strict=True)]
+    swept_position = np.full(len(problem.features), -1, dtype=np.intp)
+    swept_position[grid.columns] = np.arange(len(features))
+    return ChangeLayout(
+        feature=features[swept],
+        column=grid.columns[swept],
+        swept=swept,
+        candidate=candidate,
+        lower=grid.lower[candidate],
+        upper=grid.upper[candidate],
+        value=grid.value[candidate],
         low=low,
         high=high,
-        ordered=actions.ordered[features[owner]],
-        first=first,
+        ordered=actions.ordered[features[swept]],
+        starts=starts,
         least=np.concatenate([none, *(least for least, _ in ends)]),
-        last=np.concatenate([none, *(last for _, last in ends)]),
-        place=place,
-        spans=np.array([False, *spans])[place + 1],
+        largest=np.concatenate([none, *(largest for _, largest in ends)]),
+        swept_position=swept_position,
+        has_intervals=np.array([False, *has_intervals])[swept_position + 1],
     )
 
 
-def _options(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array, Float32Array]:
-    """Of an ordered feature, one option a try that holds a permitted value; of a category, one a permitted level."""
+def _changes_of(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array, Float32Array]:
+    """The changes of the k-th swept feature: candidate value, least and largest permitted value, (changes,) each.
+
+    An ordered feature has one for each candidate value that represents a permitted one, a category one for each
+    permitted level.
+    """
     feature = problem.group.features[k]
     values = problem.actions.values[feature]
-    place = belongs(problem.group.candidate_values[k], values)
-    values, place = values[place >= 0], place[place >= 0]
+    candidate = problem.group.candidate_values[k].index_of(values)
+    values, candidate = values[candidate >= 0], candidate[candidate >= 0]
     if not problem.actions.ordered[feature] or not len(values):
-        return place, values, values
-    found, first = np.unique(place, return_index=True)
-    return found, values[first], values[np.r_[first[1:], len(values)] - 1]
+        return candidate, values, values
+    distinct, first = np.unique(candidate, return_index=True)
+    return distinct, values[first], values[np.r_[first[1:], len(values)] - 1]
 
 
-def _ends(tries: CandidateValues, values: Float32Array) -> tuple[Float32Array, Float32Array]:
-    """Of each try, the least permitted value that is not below it and the largest that is not above; NaN: none."""
-    padded = np.r_[np.float32(np.nan), values, np.float32(np.nan)]
-    alone = tries.lower == tries.upper
-    last = np.where(
-        alone,
-        np.searchsorted(values, tries.value, side="right"),
-        np.searchsorted(values, tries.upper, side="left"),
+def _permitted_ends(candidates: CandidateValues, permitted: Float32Array) -> tuple[Float32Array, Float32Array]:
+    """The least permitted value not below each candidate value, and the largest not above; NaN if there is none."""
+    padded = np.r_[np.float32(np.nan), permitted, np.float32(np.nan)]
+    largest = np.where(
+        candidates.lower == candidates.upper,
+        np.searchsorted(permitted, candidates.value, side="right"),
+        np.searchsorted(permitted, candidates.upper, side="left"),
     )
-    return padded[np.searchsorted(values, tries.lower) + 1], padded[last]
+    return padded[np.searchsorted(permitted, candidates.lower) + 1], padded[largest]
 
 
-def belongs(tries: CandidateValues, values: Float32Array) -> IntArray:
-    """The try that stands for each value, or -1."""
-    place = np.searchsorted(tries.lower, values, side="right") - 1
-    fine = (place >= 0) & ((values < tries.upper[place]) | (values == tries.value[place]))
-    return np.where(fine, place, -1)
-
-
-def _nearest(tries: CandidateValues, values: Float32Array) -> IntArray:
-    """The try that stands for each value; where tries stand for themselves alone, the nearest one."""
-    if len(tries) < 2 or (tries.lower < tries.upper).any():
-        return belongs(tries, values)
-    right = np.clip(np.searchsorted(tries.value, values), 1, len(tries) - 1)
-    return right - (values - tries.value[right - 1] <= tries.value[right] - values)
+def _nearest_candidate(candidates: CandidateValues, values: Float32Array) -> IntArray:
+    """The candidate that represents each value or -1; the nearest one, if candidates represent themselves alone."""
+    if len(candidates) < 2 or (candidates.lower < candidates.upper).any():
+        return candidates.index_of(values)
+    right = np.clip(np.searchsorted(candidates.value, values), 1, len(candidates) - 1)
+    return right - (values - candidates.value[right - 1] <= candidates.value[right] - values)
 
 
 @dataclass(frozen=True, eq=False)
 class SingleChanges:
-    """Single changes, an option a column: ``to`` what it changes a fact, a row a case; NaN: not for this case.
+    """What each single change means for each case of a problem.
 
-    What is proposed of a cell of values is the nearest permitted one in it. ``turns`` says which are recourse.
+    ``to`` (cases, changes) is the value that a change proposes to a case: of a cell, the permitted value nearest to the
+    case's own; NaN if the change is not for this case. ``is_recourse`` (cases, changes) says which changes are recourse
+    by themselves.
     """
 
     problem: SearchProblem
-    layout: Layout
+    layout: ChangeLayout
     to: Float32Array
-    turns: BoolArray
+    is_recourse: BoolArray
 
     @classmethod
     def of(cls, problem: SearchProblem) -> "SingleChanges":
-        """The options of all free features."""
+        """The single changes of all free features."""
         layout = layout_of(problem)
         own = problem.facts[:, layout.column]
-        above = own < layout.lower
-        mine = ~above & ((own < layout.upper) | (own == layout.value))
-        # The lowest value of an option to those below it, the highest to those above.
-        offer = np.where(above, layout.low, layout.high)
-        fine = ~mine & problem.actions.permits_value(layout.feature, own, offer)
-        to = np.where(fine, offer, np.float32(np.nan))
-        turns = problem.single_recourse[:, layout.try_] & fine
+        below_cell = own < layout.lower
+        inside = ~below_cell & ((own < layout.upper) | (own == layout.value))
+        # The lowest value of a cell is proposed to those below it, the highest to those above.
+        proposed = np.where(below_cell, layout.low, layout.high)
+        permitted = ~inside & problem.actions.permits_value(layout.feature, own, proposed)
+        to = np.where(permitted, proposed, np.float32(np.nan))
+        is_recourse = problem.single_recourse[:, layout.candidate] & permitted
         if problem.actions.joint_values:
-            turns &= _together(problem, layout.column, to, turns)
-        return cls(problem, layout, to, turns)
-
-    @property
-    def column(self) -> IntArray:
-        """The column of the facts that each option changes."""
-        return self.layout.column
-
-    @property
-    def try_(self) -> IntArray:
-        """Where the sweep has tried each."""
-        return self.layout.try_
-
-    @property
-    def first(self) -> IntArray:
-        """The first option of each free feature, then the end."""
-        return self.layout.first
+            is_recourse &= _seen_together(problem, layout.column, to, is_recourse)
+        return cls(problem, layout, to, is_recourse)
 
     def __len__(self) -> int:
-        return len(self.column)
+        return len(self.layout.column)
 
-    def alone(self, case: IntArray, option: IntArray) -> Candidates:
-        """These options of these cases, by themselves."""
+    def candidates(self, case: IntArray, change: IntArray) -> Candidates:
+        """Change sets of one change each: ``change`` made by ``case``, both (candidates,)."""
         to = np.full((len(case), len(self.problem.features)), np.nan, dtype=np.float32)
-        to[np.arange(len(case)), self.column[option]] = self.to[case, option]
-        return Candidates.of(case, to, self.problem.group.predict_candidates(case, self.try_[option]))
+        to[np.arange(len(case)), self.layout.column[change]] = self.to[case, change]
+        probabilities = self.problem.group.predict_candidates(case, self.layout.candidate[change])
+        return Candidates.of(case, to, probabilities)
 
     def score(self, case: IntArray) -> Float64Array:
-        """How near each option brings these cases to recourse (cases, options); -1: it is none for them."""
-        found, (row, option) = np.full((len(case), len(self)), -1.0), np.nonzero(~np.isnan(self.to[case]))
-        found[row, option] = self.problem.score(
-            case[row], self.problem.group.predict_candidates(case[row], self.try_[option])
-        )
-        return found
+        """How near each change brings these cases to recourse, (cases, changes); -1 if it is not for the case."""
+        score = np.full((len(case), len(self)), -1.0)
+        row, change = np.nonzero(~np.isnan(self.to[case]))
+        probabilities = self.problem.group.predict_candidates(case[row], self.layout.candidate[change])
+        score[row, change] = self.problem.score(case[row], probabilities)
+        return score
 
-    def nearest(self) -> tuple[IntArray, IntArray]:
-        """Cases and options that are recourse by themselves: every level, the nearest number in each direction."""
-        layout, own = self.layout, self.problem.facts[:, self.column]
-        above = self.turns & layout.ordered & (self.to > own)
-        below = self.turns & layout.ordered & ~above
-        # Counted along all options: the first of its feature has one more than there were before that feature.
-        start, end = layout.first[layout.owner], layout.first[layout.owner + 1] - 1
+    def nearest_recourse(self) -> tuple[IntArray, IntArray]:
+        """Cases and changes that are recourse by themselves: every level, the nearest number in each direction."""
+        layout, own = self.layout, self.problem.facts[:, self.layout.column]
+        above = self.is_recourse & layout.ordered & (self.to > own)
+        below = self.is_recourse & layout.ordered & ~above
+        # Counted along all changes: the first of its feature has one more than there were before that feature.
+        start, end = layout.starts[layout.swept], layout.starts[layout.swept + 1] - 1
         up, down = above.cumsum(axis=1), below.cumsum(axis=1)
-        kept = self.turns & ~layout.ordered
-        kept |= above & (up == up[:, start] - above[:, start] + 1)
-        kept |= below & (down == down[:, end])
-        case, option = np.nonzero(kept)
-        return case, option
+        nearest = self.is_recourse & ~layout.ordered
+        nearest |= above & (up == up[:, start] - above[:, start] + 1)
+        nearest |= below & (down == down[:, end])
+        case, change = np.nonzero(nearest)
+        return case, change
 
 
-def interval(problem: SearchProblem, found: Candidates) -> tuple[Float32Array, Float32Array]:
-    """Of plans of one change: the least and largest permitted value around it such that all between them do as well.
+def _seen_together(problem: SearchProblem, column: IntArray, to: Float32Array, wanted: BoolArray) -> BoolArray:
+    """Whether the ``wanted`` single changes leave no pair of values that was never seen together, (cases, changes)."""
+    fine = np.ones_like(wanted)
+    case, change = np.nonzero(wanted)
+    single = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
+    single[np.arange(len(case)), column[change]] = to[case, change]
+    fine[case, change] = problem.actions.seen_together(problem.mask, problem.facts[case], single)
+    return fine
 
-    NaN for other plans, for a category, whose levels have nothing between them, for what was not swept, and for a
-    number where the model does not tell its cells: nobody knows what it says between two values.
+
+def interval(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Array, Float32Array]:
+    """The least and the largest permitted value around that of a plan of one change such that all between work too.
+
+    Both are (candidates,). NaN for plans of several changes, for a category, whose levels have nothing between them,
+    for what was not swept, and for a number if the model does not tell its cells: nobody knows what it says between
+    two values.
     """
-    low, high = np.full((2, len(found)), np.nan, dtype=np.float32)
-    grid, changed = problem.group.grid, ~np.isnan(found.to)
-    if not len(grid) or not len(found):
+    low, high = np.full((2, len(candidates)), np.nan, dtype=np.float32)
+    grid, changed = problem.group.grid, ~np.isnan(candidates.to)
+    if not len(grid) or not len(candidates):
         return low, high
     layout, column = layout_of(problem), changed.argmax(axis=1)
-    rows = np.flatnonzero((changed.sum(axis=1) == 1) & layout.spans[column])
+    rows = np.flatnonzero((changed.sum(axis=1) == 1) & layout.has_intervals[column])
     column = column[rows]
-    value, number = found.to[rows, column][:, None], np.arange(len(grid))
-    mine = grid.owner == layout.place[column][:, None]
-    place = (mine & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))).argmax(axis=1)[:, None]
-    # What is of another feature is no good either, so that no interval leaves its own.
-    bad = ~(mine & problem.single_recourse[found.case[rows]])
-    before = np.where(bad & (number < place), number, -1).max(axis=1) + 1
-    after = np.where(bad & (number > place), number, len(grid)).min(axis=1) - 1
-    low[rows], high[rows] = layout.least[before], layout.last[after]
+    value, index = candidates.to[rows, column][:, None], np.arange(len(grid))
+    same_feature = grid.owner == layout.swept_position[column][:, None]
+    represents = same_feature & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))
+    own = represents.argmax(axis=1)[:, None]
+    # Other features count as failing, so that intervals stay within one feature.
+    fails = ~(same_feature & problem.single_recourse[candidates.case[rows]])
+    first = np.where(fails & (index < own), index, -1).max(axis=1) + 1
+    last = np.where(fails & (index > own), index, len(grid)).min(axis=1) - 1
+    low[rows], high[rows] = layout.least[first], layout.largest[last]
     return low, high
-
-
-def _together(problem: SearchProblem, column: IntArray, to: Float32Array, turns: BoolArray) -> BoolArray:
-    """Whether a single change leaves no pair of values that was never seen together."""
-    fine = np.ones_like(turns)
-    case, option = np.nonzero(turns)
-    single = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
-    single[np.arange(len(case)), column[option]] = to[case, option]
-    fine[case, option] = problem.actions.seen_together(problem.mask, problem.facts[case], single)
-    return fine

@@ -17,7 +17,7 @@ __all__ = ["NICE"]
 
 Reward = Literal["none", "sparsity", "proximity", "plausibility"]
 REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility")
-NEAR = 0.05  # a person so near to one of training is as likely as one who is nearer
+NEAR = 0.05  # distances from training people below this count as this: so near, nobody is more plausible
 
 
 class NICE(Searcher):
@@ -28,8 +28,9 @@ class NICE(Searcher):
     train
         The training people.
     reward
-        What the next value is chosen by: the gain in the chance wanted (``"sparsity"``), that gain for the distance
-        (``"proximity"``), or with the likeness to training people (``"plausibility"``); ``"none"`` takes all values.
+        What the next value is chosen by: the gain in the probability wanted (``"sparsity"``), that gain for the
+        distance (``"proximity"``), or with the likeness to training people (``"plausibility"``); ``"none"`` takes all
+        values.
     justified
         Whether only people whose true class is the one decided may be followed, as the authors have it.
     neighbours
@@ -79,64 +80,56 @@ class NICE(Searcher):
         return not self.literal
 
     def _learn(self, train: Table) -> None:
-        self.ordered_ = np.array([feature.kind != "categorical" for feature in train.schema])
-        self.donors_ = Donors(self.rows_, self.ordered_, self.cache_, "cityblock", self.donors)
-        self.truth_ = train.y[self.donors_.number] if self.justified else None
-        self.likeness_ = Donors(self.rows_, self.ordered_, self.cache_)
+        ordered = np.array([feature.kind != "categorical" for feature in train.schema])
+        self.donors_ = Donors(self.rows_, ordered, self.support_, "cityblock", self.donors)
+        self.donor_classes_ = train.y[self.donors_.row_number] if self.justified else None
+        self.plausible_ = Donors(self.rows_, ordered, self.support_)
 
     def search(self, problem: SearchProblem) -> Candidates:
-        """The nearest donor whose permitted values do; then the best first."""
+        """All permitted values of the nearest donor with whom that is recourse; then the most rewarding first."""
         parts = [Candidates.of(np.zeros(0, dtype=np.intp), problem.facts[:0])]
         for now in np.unique(problem.group.decision):
             case = np.flatnonzero(problem.group.decision == now)
-            found = self._graft(problem, case, self.donors_.side(problem, int(now), self.truth_))
-            parts.append(found if self.reward == "none" else self._best_first(problem, found))
+            targets = self._targets(problem, case, self.donors_.side(problem, int(now), self.donor_classes_))
+            parts.append(targets if self.reward == "none" else self._best_first(problem, targets))
         return Candidates.join(*parts)
 
-    def _graft(self, problem: SearchProblem, case: IntArray, side: Side) -> Candidates:
-        """All permitted values of the nearest donor with whom that is recourse."""
+    def _targets(self, problem: SearchProblem, case: IntArray, side: Side) -> Candidates:
+        """All permitted values of each case's nearest donor with whom that is recourse; at most one a case."""
         # DEVIATION: NICE follows the nearest and may change anything; here only what is permitted is taken over, so
         # the nearest may not do and the next one is tried.
         near = self.donors_.nearest(problem, case, side, self.neighbours)
         to = np.full((*near.shape, len(problem.features)), np.nan, dtype=np.float32)
         for column in problem.free:
             value, own = self.donors_.rows[near, problem.features[column]], problem.facts[case, column][:, None]
-            fine = problem.actions.permits(int(problem.features[column]), own, value)
-            to[:, :, column] = np.where(fine, value, np.float32(np.nan))
-        flat, who = to.reshape(-1, to.shape[2]), np.repeat(case, near.shape[1])
-        good = problem.is_recourse(who, problem.predict(problem.apply(who, flat)))
-        good &= problem.actions.seen_together(problem.mask, problem.facts[who], flat)
-        table = good.reshape(near.shape)
-        rows = np.flatnonzero(table.any(axis=1)) if table.size else case[:0]
-        first = table[rows].argmax(axis=1) if len(rows) else rows
-        return Candidates(case[rows], to[rows, first], self.donors_.number[near[rows, first]])
+            permitted = problem.actions.permits(int(problem.features[column]), own, value)
+            to[:, :, column] = np.where(permitted, value, np.float32(np.nan))
+        flat, flat_case = to.reshape(-1, to.shape[2]), np.repeat(case, near.shape[1])
+        probabilities = problem.predict(problem.apply(flat_case, flat))
+        works = _is_allowed_recourse(problem, flat_case, flat, probabilities).reshape(near.shape)
+        rows = np.flatnonzero(works.any(axis=1)) if works.size else case[:0]
+        first = works[rows].argmax(axis=1) if len(rows) else rows
+        return Candidates(case[rows], to[rows, first], self.donors_.row_number[near[rows, first]])
 
-    def _best_first(self, problem: SearchProblem, found: Candidates) -> Candidates:
-        """All people take one step at a time; whoever arrives, stops."""
-        to, left = np.full_like(found.to, np.nan), ~np.isnan(found.to)
-        open_, score = np.arange(len(found)), problem.score(found.case, problem.group.probabilities[found.case])
-        while len(open_):
-            plan, column = np.nonzero(left[open_])
-            who, step = open_[plan], np.arange(len(plan))
-            hybrid = to[who]
-            hybrid[step, column] = found.to[who, column]
-            probabilities = problem.predict(problem.apply(found.case[who], hybrid))
-            told = problem.score(found.case[who], probabilities)
-            reward = self._reward(problem, found.case[who], (to[who], hybrid), told - score[who], column)
-            order = np.lexsort((column, -reward, plan))
-            best = order[np.r_[True, plan[order][1:] != plan[order][:-1]]]
-            to[open_], score[open_] = hybrid[best], told[best]
-            left[open_, column[best]] = False
-            there = self._arrived(problem, found.case[open_], to[open_], probabilities[best])
-            open_ = open_[~there & left[open_].any(axis=1)]
-        return Candidates(found.case, to, found.donor)
-
-    def _arrived(
-        self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
-    ) -> BoolArray:
-        return problem.is_recourse(case, probabilities) & problem.actions.seen_together(
-            problem.mask, problem.facts[case], to
-        )
+    def _best_first(self, problem: SearchProblem, targets: Candidates) -> Candidates:
+        """Towards the targets, all cases one step at a time, the most rewarding first, until it is recourse."""
+        to, left = np.full_like(targets.to, np.nan), ~np.isnan(targets.to)
+        active, score = np.arange(len(targets)), problem.score(targets.case, problem.group.probabilities[targets.case])
+        while len(active):
+            position, column = np.nonzero(left[active])
+            row = active[position]
+            case, hybrid = targets.case[row], to[row]
+            hybrid[np.arange(len(row)), column] = targets.to[row, column]
+            probabilities = problem.predict(problem.apply(case, hybrid))
+            new_score = problem.score(case, probabilities)
+            reward = self._reward(problem, case, (to[row], hybrid), new_score - score[row], column)
+            order = np.lexsort((column, -reward, position))
+            best = order[np.r_[True, position[order][1:] != position[order][:-1]]]
+            to[active], score[active] = hybrid[best], new_score[best]
+            left[active, column[best]] = False
+            arrived = _is_allowed_recourse(problem, targets.case[active], to[active], probabilities[best])
+            active = active[~arrived & left[active].any(axis=1)]
+        return Candidates(targets.case, to, targets.donor)
 
     def _reward(
         self,
@@ -146,14 +139,25 @@ class NICE(Searcher):
         gain: Float64Array,
         column: IntArray,
     ) -> Float64Array:
-        """What a step is worth."""
+        """What each step is worth, (steps,).
+
+        ``steps`` are the change sets before and after it (steps, known features), ``gain`` what it adds to the score,
+        and ``column`` the known feature that it changes.
+        """
         if self.reward == "sparsity":
             return gain
-        rows = np.arange(len(case))
         if self.reward == "proximity":
-            feature = problem.features[column]
-            moved = np.abs(steps[1][rows, column] - problem.facts[case, column]) / np.array(self.donors_.scale)[feature]
-            return np.asarray(gain / np.where(self.ordered_[feature], np.maximum(moved, 1e-9), 1.0))
+            rows, feature = np.arange(len(case)), problem.features[column]
+            moved = np.abs(steps[1][rows, column] - problem.facts[case, column]) / self.donors_.value_range[feature]
+            return np.asarray(gain / np.where(self.donors_.ordered[feature], np.maximum(moved, 1e-9), 1.0))
         # DEVIATION: NICE multiplies two signed gains, so that two losses look like a win; and it asks an autoencoder.
-        before, after = (np.maximum(self.likeness_.gap(problem, problem.apply(case, part)), NEAR) for part in steps)
+        before, after = (np.maximum(self.plausible_.distance(problem, problem.apply(case, to)), NEAR) for to in steps)
         return np.asarray(gain * (before / after) ** np.sign(gain))
+
+
+def _is_allowed_recourse(
+    problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
+) -> BoolArray:
+    """Whether change sets are recourse and leave no pair of values that was never seen together, (change sets,)."""
+    recourse = problem.is_recourse(case, probabilities)
+    return recourse & problem.actions.seen_together(problem.mask, problem.facts[case], to)

@@ -9,14 +9,13 @@ from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.recourse._search.invalidation import Noise
 from edfa.recourse._search.postprocess import confirm, minimise, undominated
-from edfa.recourse._search.single_changes import belongs
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
 from edfa.recourse.searchers.nearest import Nearest
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["PROBE"]
 
-FARTHER = (1.0, 1.25, 1.5, 2.0)  # times the way to go, for numbers that are too near to the border
+FACTORS = (1.0, 1.25, 1.5, 2.0)  # times the way to go, for numbers that are too near to the border
 
 
 class PROBE(Searcher):
@@ -32,7 +31,7 @@ class PROBE(Searcher):
     train
         The training people.
     rate
-        The chance of failure that is accepted.
+        The probability of failure that is accepted.
     sigma
         The standard deviation of the noise, in training ranges, on every continuous feature that is changed.
     draws, steps
@@ -76,19 +75,20 @@ class PROBE(Searcher):
 
     def _learn(self, train: Table) -> None:
         self.noise_ = Noise(self.sigma, self.draws)
-        self.nearest_ = Nearest(train)
+        self.nearest_ = Nearest.part_of(self)
 
     def search(self, problem: SearchProblem) -> Candidates:
         """Candidates that are robust enough, without what is not needed."""
-        left = self.nearest_.search(problem)
-        near, parts = left, [confirm(self, problem, self._single(problem))]
-        for by in FARTHER:
-            tried = self._farther(problem, left, by)
-            probabilities = problem.predict(problem.apply(tried.case, tried.to))
-            fine = problem.actions.allows(problem.mask, problem.facts[tried.case], tried.to)
-            fine &= self.keeps(problem, tried.case, tried.to, probabilities)
-            parts.append(Candidates(tried.case, tried.to, tried.donor, probabilities).take(fine))
-            left = left.take(~fine)
+        near = self.nearest_.search(problem)
+        left, parts = near, [confirm(self, problem, self._single(problem))]
+        for factor in FACTORS:
+            farther = self._farther(problem, left, factor)
+            case, to = farther.case, farther.to
+            probabilities = problem.predict(problem.apply(case, to))
+            robust_enough = problem.actions.allows(problem.mask, problem.facts[case], to)
+            robust_enough &= self.keeps(problem, case, to, probabilities)
+            parts.append(Candidates(case, to, farther.donor, probabilities).take(robust_enough))
+            left = left.take(~robust_enough)
         if problem.differentiable:
             from edfa.recourse._search.gradient import robust  # torch is asked for only where a model has it
 
@@ -96,43 +96,41 @@ class PROBE(Searcher):
         return undominated(problem, minimise(self, problem, Candidates.join(*parts)))
 
     def keeps(self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array) -> BoolArray:
-        """Recourse, and robust enough."""
-        fine = problem.is_recourse(case, probabilities)
-        rows = np.flatnonzero(fine)
-        fine[rows] = self.noise_.rate(problem, case[rows], to[rows]) <= self.rate
-        return fine
+        """Which change sets are recourse, and robust enough, (candidates,)."""
+        kept = problem.is_recourse(case, probabilities)
+        rows = np.flatnonzero(kept)
+        kept[rows] = self.noise_.rate(problem, case[rows], to[rows]) <= self.rate
+        return kept
 
-    def invalidation(self, problem: SearchProblem, found: Candidates) -> Float64Array:
-        """The rate of each plan."""
-        return self.noise_.rate(problem, found.case, found.to)
+    def invalidation(self, problem: SearchProblem, candidates: Candidates) -> Float64Array:
+        """The invalidation rate of each plan, (candidates,)."""
+        return self.noise_.rate(problem, candidates.case, candidates.to)
 
     def _single(self, problem: SearchProblem) -> Candidates:
         """Of each continuous feature the nearest value, up and down, whose exact rate is low enough."""
-        cases, tos = [], []
+        parts = [Candidates.none(problem)]
         for k, feature in enumerate(problem.group.features):
             values = problem.actions.values[feature]
-            if not problem.actions.continuous[feature] or not self.noise_.exact(problem, k) or not len(values):
+            if not problem.actions.continuous[feature] or not self.noise_.is_exact(problem, k) or not len(values):
                 continue
             own = problem.group.own_values(feature)[:, None]
-            fine = (self.noise_.by_value(problem, k, values) <= self.rate) & problem.actions.permits(
-                feature, own, values
-            )
-            fine &= ~self.noise_.fails(problem, k)[:, belongs(problem.group.candidate_values[k], values)]
+            fine = self.noise_.rate_by_value(problem, k, values) <= self.rate
+            fine &= problem.actions.permits(feature, own, values)
+            fine &= ~self.noise_.failing_cells(problem, k)[:, problem.group.candidate_values[k].index_of(values)]
             above, below = fine & (values > own), fine & (values < own)
             first = above & (np.cumsum(above, axis=1) == 1) | below & (np.cumsum(below[:, ::-1], axis=1)[:, ::-1] == 1)
-            case, place = np.nonzero(first)
+            case, index = np.nonzero(first)
             to = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
-            to[:, np.searchsorted(problem.features, feature)] = values[place]
-            cases.append(case)
-            tos.append(to)
-        return Candidates.of(np.concatenate(cases), np.concatenate(tos)) if cases else Candidates.none(problem)
+            to[:, np.searchsorted(problem.features, feature)] = values[index]
+            parts.append(Candidates.of(case, to))
+        return Candidates.join(*parts)
 
-    def _farther(self, problem: SearchProblem, found: Candidates, by: float) -> Candidates:
-        """The same changes with every number so much farther, at the nearest value that may be proposed."""
-        own, to = problem.facts[found.case], found.to.copy()
+    def _farther(self, problem: SearchProblem, candidates: Candidates, factor: float) -> Candidates:
+        """The same changes with every number ``factor`` times as far from one's own, at the nearest permitted value."""
+        own, to = problem.facts[candidates.case], candidates.to.copy()
         for column in problem.free[problem.actions.continuous[problem.features[problem.free]]]:
             rows = np.flatnonzero(~np.isnan(to[:, column]))
             if len(rows):
-                far = own[rows, column] + by * (to[rows, column] - own[rows, column])
+                far = own[rows, column] + factor * (to[rows, column] - own[rows, column])
                 to[rows, column] = problem.actions.snap(int(problem.features[column]), far)
-        return Candidates(found.case, to, found.donor)
+        return Candidates(candidates.case, to, candidates.donor)

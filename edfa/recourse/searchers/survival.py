@@ -1,11 +1,11 @@
-"""Lasting: among the plans that work today, those likeliest to still work when everything is known.
+"""SurvivalSearch: among the plans that work today, those likeliest to still work when everything is known.
 
 The paper's nearest plans sit just past the border of what the model can see today, and most fall back when it sees
 more. Here a plan may go farther, or change one thing more, when it survives better for it.
 """
 
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from edfa.recourse._search.single_changes import SingleChanges
 from edfa.recourse.searcher import Candidates, SearchProblem
 from edfa.recourse.searchers.nearest import Nearest, combine
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
-from edfa.typing import Float64Array, IntArray
+from edfa.typing import AnyArray, Float64Array, IntArray
 
 __all__ = ["SurvivalSearch"]
 
@@ -35,8 +35,8 @@ class SurvivalSearch(Nearest):
     n_completions
         The number of training people who complete each person.
     n_candidates
-        The number of candidates a person that are tried on the completions: half of them the nearest, the others those that bring the
-        model, as far as it sees, the farthest past the border.
+        The number of candidates a person that are tried on the completions: half of them the nearest, the others those
+        that bring the model, as far as it sees, the farthest past the border.
     neighbours, farther, max_changes
         As for ``Nearest``.
 
@@ -77,52 +77,63 @@ class SurvivalSearch(Nearest):
 
     def _learn(self, train: Table) -> None:
         super()._learn(train)
-        self.completions_ = Completions.of(train, self.n_completions, cache=self.cache_)
+        self._complete_from(train, np.zeros(0, dtype=np.intp))
 
     def fit_without(self, train: Table, left_out: IntArray) -> Self:
         """Learn from training people, but complete nobody from the rows ``left_out``."""
         self.fit(train)
-        self.completions_ = Completions.of(train, self.n_completions, without=left_out.tolist(), cache=self.cache_)
+        self._complete_from(train, np.unique(left_out))
         return self
+
+    def _complete_from(self, train: Table, left_out: IntArray) -> None:
+        self.left_out_ = left_out
+        self.completions_ = Completions.of(train, self.n_completions, without=left_out.tolist(), cache=self.cache_)
+
+    def learnt_state(self) -> dict[str, Any]:
+        """What was learnt, for fingerprints; the rows that complete nobody are part of it, if there are any."""
+        state = super().learnt_state()
+        return state | {"left_out": self.left_out_} if len(self.left_out_) else state
 
     def search(self, problem: SearchProblem) -> Candidates:
         """Every single change that works, and all sets of a donor's values that do; the most promising of them."""
-        options = SingleChanges.of(problem)
-        found, most = [options.alone(*np.nonzero(options.turns))], min(self.max_changes, problem.actions.max_changes)
-        for case, side in self.sides(problem) if min(most, len(problem.free)) > 1 else ():
+        changes = SingleChanges.of(problem)
+        parts = [changes.candidates(*np.nonzero(changes.is_recourse))]
+        max_changes = min(self.max_changes, problem.actions.max_changes)
+        for case, side in self.sides(problem) if min(max_changes, len(problem.free)) > 1 else ():
             near = self.donors_.nearest(problem, case, side, self.neighbours)
             if not near.size:
                 continue
-            plans, place = combine(options, case, *self.offers(options, case, near), most, every=True)
+            change, usable = self.donor_changes(changes, case, near)
+            plans, donor = combine(changes, case, change, usable, max_changes, keep_supersets=True)
             row = np.searchsorted(case, plans.case)
-            found.append(replace(plans, donor=self.donors_.number[near[row, place]]))
-        joined = self._promising(problem, affordable(problem, distinct(Candidates.join(*found))))
-        left = np.flatnonzero(np.bincount(joined.case, minlength=len(problem)) == 0)
-        return Candidates.join(joined, self._farther(options, left)) if len(left) and len(options) else joined
+            parts.append(replace(plans, donor=self.donors_.row_number[near[row, donor]]))
+        promising = self._promising(problem, affordable(problem, distinct(Candidates.join(*parts))))
+        return self._with_farther(changes, promising)
 
     def survival(
-        self, problem: SearchProblem, found: Candidates, keys: tuple[Float64Array | IntArray, ...]
+        self, problem: SearchProblem, candidates: Candidates, keys: tuple[Float64Array | IntArray, ...]
     ) -> Survival:
-        """Of each plan that may survive better than all easier ones; NaN of the others."""
-        to = np.full((len(found), len(problem.mask)), np.nan, dtype=np.float32)
-        to[:, problem.features] = found.to
-        plans = PlannedChanges(problem.cases, found.case, to, problem.desired_class)
-        return self.completions_.race(plans, _place(found.case, *keys), problem.enough_survival)
+        """The survival of each plan that may survive better than all easier ones; NaN for the others."""
+        to = np.full((len(candidates), len(problem.mask)), np.nan, dtype=np.float32)
+        to[:, problem.features] = candidates.to
+        plans = PlannedChanges(problem.cases, candidates.case, to, problem.desired_class)
+        return self.completions_.race(plans, _rank_in_case(candidates.case, *keys), problem.enough_survival)
 
-    def _promising(self, problem: SearchProblem, found: Candidates) -> Candidates:
-        """Half of them the nearest, the others those that go farthest past the border; all where they are few."""
-        if len(found) <= self.n_candidates or np.bincount(found.case).max() <= self.n_candidates:
-            return found
-        size = lengths(problem.actions, problem.mask, problem.facts[found.case], found.to)
-        near = _place(found.case, size.l2, size.l0, np.round(size.effort, 9)) < self.n_candidates // 2
-        past = np.round(problem.score(found.case, np.asarray(found.probabilities)), 6)
-        far = _place(found.case, size.l2, -past, near) < self.n_candidates - self.n_candidates // 2
-        return found.take(near | (far & ~near))
+    def _promising(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
+        """At most ``n_candidates`` of each case: half of them the nearest, the others the farthest past the border."""
+        case, limit = candidates.case, self.n_candidates
+        if len(case) <= limit or np.bincount(case).max() <= limit:
+            return candidates
+        size = lengths(problem.actions, problem.mask, problem.facts[case], candidates.to)
+        near = _rank_in_case(case, size.l2, size.l0, np.round(size.effort, 9)) < limit // 2
+        past = np.round(problem.score(case, np.asarray(candidates.probabilities)), 6)
+        far = _rank_in_case(case, size.l2, -past, near) < limit - limit // 2
+        return candidates.take(near | (far & ~near))
 
 
-def _place(case: IntArray, *keys: np.ndarray) -> IntArray:
-    """The place of each row among those of its case, in the order of the last key, then the one before it."""
+def _rank_in_case(case: IntArray, *keys: AnyArray) -> IntArray:
+    """The rank of each row among those of its case, from 0, by the last key, then the one before it."""
     order = np.lexsort((*keys, case))
-    place = np.empty(len(case), dtype=np.intp)
-    place[order] = np.arange(len(case)) - np.searchsorted(case[order], case[order])
-    return place
+    rank = np.empty(len(case), dtype=np.intp)
+    rank[order] = np.arange(len(case)) - np.searchsorted(case[order], case[order])
+    return rank

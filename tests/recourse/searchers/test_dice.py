@@ -3,62 +3,63 @@
 import numpy as np
 import pytest
 
-from edfa.errors import DataError, SchemaError, UnknownNameError
+from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.explanation.necessity import sweep
 from edfa.people import Background, People
 from edfa.recourse import Constraints, DiCE, find_recourse
-from edfa.recourse._search.sampling import Draws, drawn
+from edfa.recourse._search.sampling import Draws, draw_values
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import SearchProblem
-from edfa.recourse.searchers.dice import _twins
+from edfa.recourse.searchers.dice import _duplicates
 
 
-def task_of(table, model, rows, **given):
-    people = People(rows, Background.of(table.reference, model))
-    rules = ActionSet.of(Constraints(**given), people, table.train.X)
-    return SearchProblem(sweep(rows, model, rules.support, rules.free & False).groups[0], rules, model, None)
+def problem_of(table, model, rows, **constraints):
+    people = People(rows, Background.of(table.train, model))
+    actions = ActionSet.of(Constraints(**constraints), people.background, table.train.X)
+    group = sweep(rows, model, actions.support, actions.free & False).groups[0]
+    return SearchProblem(group, actions, people.background, None)
 
 
 def test_draws_are_as_frequent_as_among_training_people(german):
     table, model = german
-    problem = task_of(table, model, table.test.X[:3])
+    problem = problem_of(table, model, table.test.X[:3])
     for name in ("purpose", "duration", "employment"):
         j = table.schema.index(name)
-        told = drawn(problem, j, np.arange(3), (np.arange(20_000) + 0.5) / 20_000)
+        drawn = draw_values(problem, j, np.arange(3), (np.arange(20_000) + 0.5) / 20_000)
         for case in range(3):
             own = problem.facts[case, j]
-            values = problem.rules.values[j]
+            values = problem.actions.values[j]
             values = values[values > own] if table.schema[name].change == "up" else values
             shares = np.array([(table.train.X[:, j] == v).mean() for v in values])
-            found = np.array([(told[case] == v).mean() for v in values])
+            frequency = np.array([(drawn[case] == v).mean() for v in values])
             if not len(values):
-                assert np.isnan(told[case]).all()
+                assert np.isnan(drawn[case]).all()
                 continue
-            assert np.allclose(found[values != own], (shares / shares.sum())[values != own], atol=1e-3)
-            assert np.isnan(told[case]).mean() == pytest.approx((shares / shares.sum())[values == own].sum(), abs=1e-3)
+            assert np.allclose(frequency[values != own], (shares / shares.sum())[values != own], atol=1e-3)
+            assert np.isnan(drawn[case]).mean() == pytest.approx((shares / shares.sum())[values == own].sum(), abs=1e-3)
 
 
 def test_draws_of_different_features_are_independent_under_a_seed(german):
     table, model = german
-    drawing = Draws.of(task_of(table, model, table.test.X[:1]), 4096)
-    apart = np.corrcoef(drawing.chance.T)
-    assert np.abs(apart - np.eye(len(apart))).max() < 0.08
-    assert (np.sort(drawing.order, axis=1) == np.arange(drawing.order.shape[1])).all()
+    draws = Draws.of(problem_of(table, model, table.test.X[:1]), 4096)
+    correlation = np.corrcoef(draws.uniform.T)
+    assert np.abs(correlation - np.eye(len(correlation))).max() < 0.08
+    assert (np.sort(draws.order, axis=1) == np.arange(draws.order.shape[1])).all()
 
 
 def test_each_round_changes_one_more_feature(german):
     table, model = german
-    drawing = Draws.of(task_of(table, model, table.test.X[:2], reading="paper"), 512)
+    draws = Draws.of(problem_of(table, model, table.test.X[:2], reading="paper"), 512)
     for size in (1, 2, 3):
-        found = drawing.changes(np.arange(2), size)
-        count = (~np.isnan(found.to)).sum(axis=1)
+        candidates = draws.candidates(np.arange(2), size)
+        count = (~np.isnan(candidates.to)).sum(axis=1)
         assert count.max() == size  # fewer where one's own value was drawn
         assert count.mean() > 0.5 * size
 
 
 def test_the_seed_matters_and_nothing_else(german):
     table, model = german
-    people = People(table.test.X[:20], Background.of(table.reference, model))
+    people = People(table.test.X[:20], Background.of(table.train, model))
     one, same, other = (find_recourse(people, DiCE(table.train), seed=s) for s in (1, 1, 2))
     assert np.array_equal(one.to, same.to, equal_nan=True)
     assert one.to.shape != other.to.shape or not np.array_equal(one.to, other.to, equal_nan=True)
@@ -66,7 +67,7 @@ def test_the_seed_matters_and_nothing_else(german):
 
 def test_evolution_improves(german):
     table, model = german
-    people = People(table.test.X[:30], Background.of(table.reference, model))
+    people = People(table.test.X[:30], Background.of(table.train, model))
 
     def fitness(generations):
         plans = find_recourse(
@@ -79,18 +80,18 @@ def test_evolution_improves(german):
 
 
 def test_equal_individuals_count_once():
-    some = np.array(
+    population = np.array(
         [[[1, np.nan], [2, 3], [1, np.nan], [1, 0]], [[2, 3], [2, 3], [2, 3], [np.nan, np.nan]]], np.float32
     )
-    told = _twins(some)
-    assert told.sum(axis=1).tolist() == [1, 2]
-    assert not told[0, [1, 3]].any()
-    assert not told[1, 3]
+    duplicates = _duplicates(population)
+    assert duplicates.sum(axis=1).tolist() == [1, 2]
+    assert not duplicates[0, [1, 3]].any()
+    assert not duplicates[1, 3]
 
 
 def test_the_gradient_finds_different_plans(german, network):
     table, _ = german
-    people = People(table.test.X[:30], Background.of(table.reference, network))
+    people = People(table.test.X[:30], Background.of(table.train, network))
     plans = find_recourse(
         people, DiCE(table.train, "gradient", plans=3, steps=60), constraints=Constraints(reading="paper")
     )
@@ -103,12 +104,12 @@ def test_the_gradient_finds_different_plans(german, network):
 
 def test_what_cannot_be_asked_for(german):
     table, model = german
-    people = People(table.test.X[:2], Background.of(table.reference, model))
+    people = People(table.test.X[:2], Background.of(table.train, model))
     with pytest.raises(DataError, match="SubsetXGB has no gradient"):
         find_recourse(people, DiCE(table.train, "gradient"))
     with pytest.raises(UnknownNameError, match="did you mean 'genetic'"):
         DiCE(table.train, "gentic")
-    with pytest.raises(SchemaError):
+    with pytest.raises(SettingError):
         DiCE(table.train, plans=0)
     with pytest.raises(DataError, match="there are none"):
         DiCE(Empty())

@@ -29,15 +29,15 @@ def test_the_minimal_plans_are_those_of_enumeration(kinds, seed, classes, desire
     sizes = random.integers(2, 5, len(kinds)).tolist()
     train, model = world(kinds, sizes, seed, classes)
     rows = hidden(train, random, 12)
-    searcher = Nearest(train, neighbours=10_000, dominated=dominated)
-    plans = find_recourse(People(rows, Background.of(train.reference, model)), searcher, desired_class=desired_class)
+    searcher = Nearest(train, neighbours=10_000, keep_dominated=dominated)
+    plans = find_recourse(People(rows, Background.of(train, model)), searcher, desired_class=desired_class)
     for i, row in enumerate(rows):
         free = np.flatnonzero(~np.isnan(row)).tolist()
         values, ordered = [range(s) for s in sizes], [k == "ordinal" for k in kinds]
         truth = all_plans(model, row, free, values, ordered, desired_class=desired_class, dominated=dominated)
-        found = as_sets(plans, i)
-        assert len(found) == len(set(found))
-        assert set(found) == truth
+        sets = as_sets(plans, i)
+        assert len(sets) == len(set(sets))
+        assert set(sets) == truth
 
 
 @settings(max_examples=15, deadline=None)
@@ -48,9 +48,7 @@ def test_directions_and_blankets_restrict_the_enumeration(seed):
     train, model = world(["ordinal"] * 4, [3] * 4, seed, changes=ways)
     rows = hidden(train, random, 12)
     blanket = edfa.Blanket("y", {"f0": ("f2",), "f1": ()})
-    plans = find_recourse(
-        People(rows, Background.of(train.reference, model, blanket)), Nearest(train, neighbours=10_000)
-    )
+    plans = find_recourse(People(rows, Background.of(train, model, blanket)), Nearest(train, neighbours=10_000))
     sign = {"free": 0, "up": 1, "down": -1}
     for i, row in enumerate(rows):
         free = [j for j in range(3) if not np.isnan(row[j]) and ways[j] != "frozen"]
@@ -62,8 +60,8 @@ def test_directions_and_blankets_restrict_the_enumeration(seed):
 def test_cells_of_trees_equal_brute_force_over_all_training_values():
     table = edfa.load("german")
     model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
-    people = People(table.test.X[:60], Background.of(table.reference, model))
-    plans = find_recourse(people, Nearest(table.train, changes=1), constraints=Constraints(reading="paper"))
+    people = People(table.test.X[:60], Background.of(table.train, model))
+    plans = find_recourse(people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper"))
     support, now = Support.of(table.train.X), model.predict(people.X)
     single = plans.l0 == 1
     differences = 0
@@ -77,13 +75,13 @@ def test_cells_of_trees_equal_brute_force_over_all_training_values():
             assert not changed.any()
             continue
         truth = {(i, float(values[v])) for i, v in zip(*np.nonzero(flips), strict=True)}
-        found = {(int(i), float(v)) for i, v in zip(plans.of[changed], plans.to[changed, j], strict=True)}
+        proposed = {(int(i), float(v)) for i, v in zip(plans.of[changed], plans.to[changed, j], strict=True)}
         if feature.kind != "categorical":
             own = people.X[:, j]
             up = {(i, min(v for p, v in truth if p == i and v > own[i])) for i, v in truth if v > own[i]}
             down = {(i, max(v for p, v in truth if p == i and v < own[i])) for i, v in truth if v < own[i]}
             truth = up | down
-        differences += len(truth ^ found)
+        differences += len(truth ^ proposed)
     assert single.sum() > 100
     assert differences == 0
 
@@ -91,8 +89,8 @@ def test_cells_of_trees_equal_brute_force_over_all_training_values():
 def test_every_value_of_an_interval_works_and_none_could_be_added():
     table = edfa.load("german")
     model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
-    people = People(table.test.X[:60], Background.of(table.reference, model))
-    plans = find_recourse(people, Nearest(table.train, changes=1), constraints=Constraints(reading="paper"))
+    people = People(table.test.X[:60], Background.of(table.train, model))
+    plans = find_recourse(people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper"))
     support, mask, ends = Support.of(table.train.X), np.ones(20, dtype=bool), 0
     for i in np.flatnonzero(~np.isnan(plans.low)):
         (j,) = np.flatnonzero(~np.isnan(plans.to[i]))
@@ -124,8 +122,8 @@ class AllTogether(Predictor):
 
     def _answer(self, mask, known):
         share = (known == self.top_[mask]).mean(axis=1)
-        chance = np.where(share == 1, 0.9, 0.4 * share)
-        return np.stack([1 - chance, chance], axis=1)
+        probability = np.where(share == 1, 0.9, 0.4 * share)
+        return np.stack([1 - probability, probability], axis=1)
 
 
 @pytest.mark.parametrize("donors", [True, False])
@@ -141,7 +139,7 @@ def test_where_three_changes_do_not_do_more_are_tried(donors):
     rows = np.zeros((3, 6), dtype=np.float32)
     rows[1, 4:] = 1
     rows[2, 5] = np.nan
-    people = People(rows, Background.of(train.reference, model))
+    people = People(rows, Background.of(train, model))
     plans = find_recourse(people, Nearest(some))
     assert [set(as_sets(plans, i)) for i in range(3)] == [
         {frozenset((j, 1.0) for j in range(6))},
@@ -157,7 +155,7 @@ def test_a_bayesian_network_is_a_model_like_any_other():
     frame = train.frame.assign(y=np.where(train.X[:, 0] + train.X[:, 2] > 1.5, "class 1", "class 0"))
     table = edfa.Table(frame, train.schema, part="train", fitted=train.encoder)
     model = edfa.BayesNet().fit(table.X, table.y)
-    people = People(hidden(table, np.random.default_rng(0), 10), Background.of(train.reference, model))
+    people = People(hidden(table, np.random.default_rng(0), 10), Background.of(train, model))
     plans = find_recourse(people, Nearest(table, neighbours=1000))
     for i, row in enumerate(people.X):
         free = np.flatnonzero(~np.isnan(row)).tolist()
@@ -168,7 +166,7 @@ def test_a_bayesian_network_is_a_model_like_any_other():
 
 def test_numbers_of_neighbours_are_combined_where_the_model_has_no_cells(table, network):
     """A neural model is tried at 64 values of a number; a neighbour's is taken at the nearest of them."""
-    people = People(table.test.X[:80], Background.of(table.reference, network))
+    people = People(table.test.X[:80], Background.of(table.train, network))
     plans = find_recourse(people, Nearest(table.train), constraints=Constraints(reading="paper"))
     assert (network.predict(plans.rows()) != plans.decision[plans.of]).all()
     column = table.schema.index("credit_amount")
@@ -181,12 +179,12 @@ def test_numbers_of_neighbours_are_combined_where_the_model_has_no_cells(table, 
 
 
 def test_intervals_are_told_only_where_they_are_known(table, network):
-    people = People(table.test.X[:60], Background.of(table.reference, network))
-    plans = find_recourse(people, Nearest(table.train, changes=1), constraints=Constraints(reading="paper"))
+    people = People(table.test.X[:60], Background.of(table.train, network))
+    plans = find_recourse(people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper"))
     kinds = [table.schema.features[int(np.flatnonzero(~np.isnan(to))[0])].kind for to in plans.to]
-    told = {kind for kind, low in zip(kinds, plans.low, strict=True) if not np.isnan(low)}
+    with_interval = {kind for kind, low in zip(kinds, plans.low, strict=True) if not np.isnan(low)}
     assert "continuous" in kinds
-    assert told == {"ordinal"}
+    assert with_interval == {"ordinal"}
 
 
 def test_a_category_of_many_levels(load_real):
@@ -197,7 +195,7 @@ def test_a_category_of_many_levels(load_real):
     levels = np.unique(table.train.X[:, column])
     assert len(levels) > 64
     model = edfa.MaskedMLP(epochs=12, class_weight="balanced", learning_rate=5e-3).fit(table.train.X, table.train.y)
-    people = People(table.test.X[:40], Background.of(table.reference, model))
+    people = People(table.test.X[:40], Background.of(table.train, model))
     plans = find_recourse(people, Nearest(table.train), constraints=Constraints(reading="paper"))
     rows = np.repeat(people.X, len(levels), axis=0)
     rows[:, column] = np.tile(levels, len(people))
@@ -207,9 +205,9 @@ def test_a_category_of_many_levels(load_real):
     single = (plans.l0 == 1) & ~np.isnan(plans.to[:, column])
     assert len(truth) > 100
     assert {(int(i), float(v)) for i, v in zip(plans.of[single], plans.to[single, column], strict=True)} == truth
-    given = np.flatnonzero(plans.donor >= 0)
+    donated = np.flatnonzero(plans.donor >= 0)
     words = [j for j, f in enumerate(table.schema) if f.kind == "categorical"]
-    to, theirs = plans.to[given][:, words], table.train.X[plans.donor[given]][:, words]
+    to, theirs = plans.to[donated][:, words], table.train.X[plans.donor[donated]][:, words]
     assert (~np.isnan(to)).sum() > 20
     assert np.array_equal(np.where(np.isnan(to), 0, to), np.where(np.isnan(to), 0, theirs))
 
@@ -235,30 +233,30 @@ def test_a_group_is_asked_about_twice_however_many_they_are(table, trees):
     """Once for every single change of everybody, once for every set of two and three of their neighbours' values."""
     model, searcher = Counting(trees).fit(table.train.X, table.train.y), Nearest(table.train)
     rows = table.test.X[trees.predict(table.test.X) == 0][:12]
-    find_recourse(People(rows[:1], Background.of(table.reference, model)), searcher, desired_class=1)
+    find_recourse(People(rows[:1], Background.of(table.train, model)), searcher, desired_class=1)
     for some in (rows[1:], rows[1:2]):
         model.asked_.clear()
-        plans = find_recourse(People(some, Background.of(table.reference, model)), searcher, desired_class=1)
+        plans = find_recourse(People(some, Background.of(table.train, model)), searcher, desired_class=1)
         assert plans.legal.all()
         assert (plans.l0 > 1).any()
         assert len(model.asked_) == 2
 
 
-@pytest.mark.parametrize("wanted", [None, 1])
+@pytest.mark.parametrize("desired_class", [None, 1])
 @pytest.mark.parametrize("dominated", [False, True])
 def test_alone_everybody_has_the_plans_they_have_in_a_batch(table, trees, desired_class, dominated):
     """Bit for bit, in every column, from one searcher and from one of their own."""
     rows = np.concatenate([table.test.X[:30], table.test.X[:3]])
     rows[::3, 11:] = np.nan
-    searcher, paper = Nearest(table.train, dominated=dominated), Constraints(reading="paper")
+    searcher, paper = Nearest(table.train, keep_dominated=dominated), Constraints(reading="paper")
     batch = find_recourse(
-        People(rows, Background.of(table.reference, trees)), searcher, constraints=paper, desired_class=desired_class
+        People(rows, Background.of(table.train, trees)), searcher, constraints=paper, desired_class=desired_class
     )
     assert batch.count.max() > 3
     for i in range(len(rows)):
-        own = searcher if i % 2 else Nearest(table.train, dominated=dominated)
-        one = People(rows[[i]], Background.of(table.reference, trees))
+        own = searcher if i % 2 else Nearest(table.train, keep_dominated=dominated)
+        one = People(rows[[i]], Background.of(table.train, trees))
         alone = find_recourse(one, own, constraints=paper, desired_class=desired_class)
         mine = batch.of == i
-        for name in "to low high reached before after l0 l2 heom effort donor".split():
+        for name in "to low high reached probability_before probability_after l0 l2 heom effort donor".split():
             assert getattr(alone, name).tobytes() == getattr(batch, name)[mine].tobytes(), name

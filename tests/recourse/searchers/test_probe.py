@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import edfa
-from edfa.errors import SchemaError
+from edfa.errors import SettingError
 from edfa.people import Background, People
 from edfa.recourse import PROBE, Constraints, Nearest, find_recourse
 
@@ -28,7 +28,7 @@ def simulate(plans, table, sigma, draws=DRAWS, seed=1):
 @pytest.mark.parametrize("model", ["trees", "network"])
 def test_the_reported_rate_is_that_of_simulation(model, table, request):
     count = {"trees": 60, "network": 20}[model]
-    people = People(table.test.X[:count], Background.of(table.reference, request.getfixturevalue(model)))
+    people = People(table.test.X[:count], Background.of(table.train, request.getfixturevalue(model)))
     searcher = PROBE(table.train, rate=0.3, sigma=0.1)
     plans = find_recourse(people, searcher, constraints=Constraints(reading="paper"), k=4)
     truth = simulate(plans, table, 0.1)
@@ -51,7 +51,7 @@ def test_the_reported_rate_is_that_of_simulation(model, table, request):
 
 def test_a_robust_plan_is_the_nearest_that_is_robust(table, trees):
     """One feature, every training value tried: its exact rate by the cells of the model."""
-    people = People(table.test.X[:80], Background.of(table.reference, trees))
+    people = People(table.test.X[:80], Background.of(table.train, trees))
     only = Constraints(only=("credit_amount",), reading="paper")
     plans = find_recourse(people, PROBE(table.train, rate=0.2, sigma=0.05), constraints=only)
     j = table.schema.index("credit_amount")
@@ -70,14 +70,14 @@ def test_a_robust_plan_is_the_nearest_that_is_robust(table, trees):
         works = ~stays[np.searchsorted(cuts, values, side="right")]
         good = works & (rate <= 0.2)
         truth = [*values[good & (values > row[j])][:1], *values[good & (values < row[j])][-1:]]
-        found = plans.to[plans.of == i, j]
-        assert sorted(found.tolist()) == sorted(truth)
+        proposed = plans.to[plans.of == i, j]
+        assert sorted(proposed.tolist()) == sorted(truth)
         checked += len(truth)
     assert checked > 10
 
 
 def test_a_lower_rate_is_bought_with_a_longer_way(table, trees):
-    people = People(table.test.X[:60], Background.of(table.reference, trees))
+    people = People(table.test.X[:60], Background.of(table.train, trees))
     rates, ways = [], []
     for rate in (0.05, 0.45):
         plans = find_recourse(
@@ -100,7 +100,7 @@ def test_the_gradient_shortens_the_way():
     frame["y"] = np.where(frame.sum(axis=1) + random.normal(size=900) * 0.3 > 0, "yes", "no")
     table = edfa.Table.from_frame(frame, edfa.Schema(tuple(edfa.Feature(n, "continuous") for n in "abc"), "y", "yes"))
     model = edfa.MaskedMLP(epochs=40).fit(table.train.X, table.train.y)
-    people = People(table.test.X[:80], Background.of(table.reference, model))
+    people = People(table.test.X[:80], Background.of(table.train, model))
     way = []
     for searcher in (PROBE, Without):
         plans = find_recourse(people, searcher(table.train, rate=0.1))
@@ -112,7 +112,7 @@ def test_the_gradient_shortens_the_way():
 
 
 def test_logits_as_tensors_are_the_models_and_have_its_slope(table, network):
-    """The model's logits as tensors are its chances, and gradients flow."""
+    """The model's logits as tensors are its probabilities, and gradients flow."""
     mask = np.random.default_rng(0).random(20) < 0.6
     mask[table.schema.index("credit_amount")] = True
     known = table.test.X[:30][:, mask]
@@ -125,8 +125,8 @@ def test_logits_as_tensors_are_the_models_and_have_its_slope(table, network):
     ends = [torch.from_numpy(known).double() for _ in range(2)]
     ends[0][:, j] += step
     ends[1][:, j] -= step
-    told = [network.differentiable(mask)(end) for end in ends]
-    numeric = ((told[0][:, 1] - told[0][:, 0]) - (told[1][:, 1] - told[1][:, 0])) / (2 * step)
+    margins = [logits[:, 1] - logits[:, 0] for logits in map(network.differentiable(mask), ends)]
+    numeric = (margins[0] - margins[1]) / (2 * step)
     near = np.isclose(slope[:, j].numpy(), numeric.numpy(), rtol=1e-3, atol=1e-5)
     assert near.mean() > 0.9  # but where a value is a knot, at which the slope changes
 
@@ -139,7 +139,7 @@ class Without(PROBE):
         return super().search(problem)
 
 
-@pytest.mark.parametrize("given", [{"rate": 0.0}, {"sigma": 0}, {"draws": 100}, {"steps": 0}])
-def test_settings_that_cannot_be(given, table):
-    with pytest.raises(SchemaError):
-        PROBE(table.train, **given)
+@pytest.mark.parametrize("settings", [{"rate": 0.0}, {"sigma": 0}, {"draws": 100}, {"steps": 0}])
+def test_settings_that_cannot_be(settings, table):
+    with pytest.raises(SettingError):
+        PROBE(table.train, **settings)

@@ -1,4 +1,4 @@
-"""Lasting: nothing that works today survives better, and a person's limits rule."""
+"""SurvivalSearch: nothing that works today survives better, and a person's limits rule."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from discrete import KINDS, SIZES, by_hand, matching, partly, world
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edfa import Constraints, Nearest, People, SurvivalSearch, find_recourse
+from edfa import Background, Constraints, Nearest, People, SurvivalSearch, find_recourse
 from edfa.recourse import add_survival
 
 
@@ -16,8 +16,8 @@ def test_no_single_change_survives_better(seed, known):
     """Every value of every known feature is put in, and counted by hand."""
     mask = np.array(known)
     train, model = world(KINDS, SIZES, seed)
-    people = People(partly(train, mask, 6), Background.of(train.reference, model))
-    searcher = SurvivalSearch(train, completions=matching(mask), plans=64)
+    people = People(partly(train, mask, 6), Background.of(train, model))
+    searcher = SurvivalSearch(train, n_completions=matching(mask), n_candidates=64)
     plans = find_recourse(people, searcher, constraints=Constraints(max_changes=1))
     for i, row in enumerate(people.X):
         best = 0.0
@@ -28,8 +28,8 @@ def test_no_single_change_survives_better(seed, known):
                 changed = np.where(np.isnan(to), row, to)
                 if value != row[j] and model.predict(changed[None])[0] != model.predict(row[None])[0]:
                     best = max(best, by_hand(model, train, row, to))
-        told = plans.survival[plans.first[i]] if plans.legal[i] else 0.0
-        assert told == pytest.approx(best)
+        survival = plans.survival[plans.first[i]] if plans.legal[i] else 0.0
+        assert survival == pytest.approx(best)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def halfway(german):
     table, model = german
     rows = table.test.X[:60].copy()
     rows[:, 12:] = np.nan
-    return table, People(rows, Background.of(table.reference, model))
+    return table, People(rows, Background.of(table.train, model))
 
 
 def test_it_survives_at_least_as_well_as_the_nearest(halfway):
@@ -61,7 +61,7 @@ def test_each_next_plan_survives_less_and_takes_less(halfway):
 
 def test_with_everything_known_the_nearest_is_the_best(german):
     table, model = german
-    people = People(table.test.X[:40], Background.of(table.reference, model))
+    people = People(table.test.X[:40], Background.of(table.train, model))
     near, lasting = (find_recourse(people, s(table.train)) for s in (Nearest, SurvivalSearch))
     legal = near.legal & lasting.legal
     assert legal.any()
