@@ -229,7 +229,7 @@ def test_other_things_one_can_get_wrong(interview):
     interview.decline("housing")
     with pytest.raises(FactError, match="declined before"):
         interview.decline("housing")
-    with pytest.raises(DataError, match="k:"):
+    with pytest.raises(SettingError, match="k:"):
         interview.plans(k=0)
     with pytest.raises(UnknownNameError, match="language"):
         german().interview(START, language="fr")
