@@ -16,7 +16,7 @@ import numpy as np
 import tomlkit
 from tomlkit.items import Array
 
-from edfa.data.schema import Feature
+from edfa.data.feature import Feature
 
 if TYPE_CHECKING:
     from edfa.data.schema import Schema

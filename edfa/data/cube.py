@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.data.schema import Feature, Schema
+from edfa.data.feature import Feature
+from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.typing import Float64Array

@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.data.schema import Feature, Schema
+from edfa.data.feature import Feature
+from edfa.data.schema import Schema
 from edfa.errors import DataError, FactError, UnknownNameError, hint
 from edfa.typing import Float32Array
 

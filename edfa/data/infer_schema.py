@@ -7,7 +7,8 @@ import pandas as pd
 
 from edfa.data.card import comment
 from edfa.data.clean import Dropped, clean
-from edfa.data.schema import Change, Feature, Schema
+from edfa.data.feature import Change, Feature
+from edfa.data.schema import Schema
 from edfa.data.validate import check_columns, to_pandas, to_words
 from edfa.errors import TargetError, hint
 

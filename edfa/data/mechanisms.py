@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from edfa.data.feature import Feature
 from edfa.data.graph import Graph
-from edfa.data.schema import Feature, Schema
+from edfa.data.schema import Schema
 from edfa.data.synthetic import LEVEL_NAMES, check_size
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError

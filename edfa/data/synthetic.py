@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from edfa.data.feature import Feature
 from edfa.data.graph import Graph
-from edfa.data.schema import Feature, Schema
+from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, FactError, SettingError
 from edfa.typing import Float64Array, IntArray

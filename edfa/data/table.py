@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from edfa.data.encode import Encoder
+from edfa.data.feature import Feature
 from edfa.data.read import read_csv, read_parquet
-from edfa.data.schema import Feature, Schema
+from edfa.data.schema import Schema
 from edfa.data.validate import find_classes, to_pandas, validate_frame
 from edfa.errors import DataError, EmptyTableError, SettingError
 from edfa.typing import Float32Array, Float64Array, Int64Array, IntArray

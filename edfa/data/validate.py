@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.data.schema import Feature, Schema
+from edfa.data.feature import Feature
+from edfa.data.schema import Schema
 from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, hint
 
 __all__ = [

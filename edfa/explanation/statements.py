@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from edfa.data.encode import Encoder
-from edfa.data.schema import Feature, Schema
+from edfa.data.feature import Feature
+from edfa.data.schema import Schema
 from edfa.explanation.necessity import DOWN, UP, Reach, Sweep, SweepGroup
 from edfa.explanation.partition import Partition
 from edfa.text.phrases import label, listed, plain, say, value

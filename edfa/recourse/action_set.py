@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edfa.data.encode import Encoder, Measure
-from edfa.data.schema import Feature
+from edfa.data.feature import Feature
 from edfa.explanation.support import Support
 from edfa.people import Background
 from edfa.predictors.cache import ModelCache

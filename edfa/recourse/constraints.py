@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from edfa.data.schema import Feature, Schema
+from edfa.data.feature import Feature
+from edfa.data.schema import Schema
 from edfa.errors import SchemaError, SettingError, UnreadableError
 from edfa.parsing import parse
 

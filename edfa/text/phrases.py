@@ -12,7 +12,7 @@ from importlib.resources import files
 from numbers import Real
 from typing import Any, Literal
 
-from edfa.data.schema import Feature
+from edfa.data.feature import Feature
 from edfa.errors import UnknownNameError
 
 __all__ = [

@@ -14,7 +14,8 @@ import pandas as pd
 from edfa.blanket.columns import CategoricalColumn, Column, ContinuousColumn, is_categorical
 from edfa.blanket.sources.base import RemoteSource
 from edfa.blanket.sources.correlation import Correlation, CrossProducts
-from edfa.data.schema import Feature, Schema
+from edfa.data.feature import Feature
+from edfa.data.schema import Schema
 from edfa.data.validate import to_words
 from edfa.errors import ColumnError, MissingExtraError, hint
 from edfa.typing import AnyArray
