@@ -267,6 +267,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         def make() -> ActionSet:
             return ActionSet.of(constraints, people.background, self.rows_, self.support_)
 
+        self._check_fitted()
         name = "action set", None if constraints is None else constraints.to_json(), people.background
         return self.cache_.get(people.predictor, people.background.visible, name, make)
 
