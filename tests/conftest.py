@@ -12,6 +12,7 @@ from edfa.data.catalog import BUNDLED
 ROOT = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("EDFA_DATA") or ROOT.parent / "shared" / "data")
 _MISSING: dict[str, str] = {}
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]  # they hold fixtures, no doctests
 
 
 def pytest_addoption(parser) -> None:
