@@ -118,8 +118,8 @@ def measure_file(name: str, advisor: Any, data: Any, folder: Path) -> tuple[list
         assert counts["errors"] == 0
         return time.perf_counter() - start
 
-    one_by_one(advisor, some), whole(None)
-    taken = [(one_by_one(advisor, some), whole(1), whole(None)) for _ in range(5)]
+    one_by_one(advisor, some), whole(-1)
+    taken = [(one_by_one(advisor, some), whole(1), whole(-1)) for _ in range(5)]
     single, alone, shared = (min(part) for part in zip(*taken, strict=True))
     statuses = pd.read_csv(folder / "out.csv")["status"].value_counts()
     row = [

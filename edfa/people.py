@@ -230,9 +230,9 @@ class People:
             column = np.asarray(numbers, dtype=kind)
             if column.ndim and column.shape != (len(rows),):
                 raise DataError(f"{name} has {column.size} numbers for {len(rows)} people")
-            object.__setattr__(self, name, np.broadcast_to(column, (len(rows),)))
+            object.__setattr__(self, name, column if column.ndim else np.full(len(rows), column))
         costs = np.asarray(self.background.schema.costs if self.costs is None else self.costs, dtype=float)
-        object.__setattr__(self, "costs", np.broadcast_to(costs, rows.shape))
+        object.__setattr__(self, "costs", costs if costs.shape == rows.shape else np.broadcast_to(costs, rows.shape))
         object.__setattr__(self, "X", rows)
         unknown = np.isnan(rows)
         askable = unknown if self.askable is None else np.asarray(self.askable, dtype=bool)

@@ -236,9 +236,19 @@ class Assessment:
 
     def stops(self, tau: float, k: int | None = None) -> BoolArray:
         """Who is stopped here by the rule "act at the first plan whose signal is at most tau", if they get here."""
-        low = uncertainty(self.explained.probabilities) <= tau if self.fitted.signal == "uncertainty" else True
-        if not (self.refused & low).any():
-            return np.zeros(len(self), dtype=bool)  # known without a plan
+        if self.fitted.signal != "uncertainty":
+            return self._stops(tau, k) if self.refused.any() else np.zeros(len(self), dtype=bool)
+        # The model's uncertainty is known without a plan: only where it is low enough is one looked for.
+        low = self.refused & (uncertainty(self.explained.probabilities) <= tau)
+        if low.all():
+            return self._stops(tau, k)
+        stopped, rows = np.zeros(len(self), dtype=bool), np.flatnonzero(low)
+        if len(rows):
+            stopped[rows] = Assessment(self.fitted, self.explained.take(rows), self.locked)._stops(tau, k)
+        return stopped
+
+    def _stops(self, tau: float, k: int | None) -> BoolArray:
+        """``stops``, with plans for everybody here."""
         # One plan that survives clearly often enough says it; the best one is not needed.
         planned = any(enough == 1.0 for *_, enough in self._plans)
         enough = 1 - tau + 1e-9 if self.fitted.signal == "survival" and not planned else 1.0
