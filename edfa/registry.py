@@ -35,8 +35,8 @@ class Registry(MutableMapping[str, type[T]], Generic[T]):
         if isinstance(entry := self._entries[name], str):
             module, _, attribute = entry.partition(":")
             self._entries[name] = entry = getattr(import_module(module), attribute)
-        found: type[T] = entry
-        return found
+        kind: type[T] = entry
+        return kind
 
     def __setitem__(self, name: str, entry: "str | type[T]") -> None:
         self._entries[name] = entry

@@ -53,8 +53,8 @@ class AnswerLog:
     @cached_property
     def declined(self) -> tuple[str, ...]:
         """What the person will not tell; who tells it after all no longer declines."""
-        said = dict.fromkeys(name for event in self.events if event.kind == "decline" for name in event.facts)
-        return tuple(name for name in said if name not in self.facts)
+        declined = dict.fromkeys(name for event in self.events if event.kind == "decline" for name in event.facts)
+        return tuple(name for name in declined if name not in self.facts)
 
     @cached_property
     def unknown(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from edfa.recourse import SEARCHERS
 from edfa.recourse.constraints import Constraints
 from edfa.recourse.searcher import Searcher
 
-__all__ = ["FORMAT", "SETTINGS", "check_place", "load", "save"]
+__all__ = ["FORMAT", "SETTINGS", "check_target_folder", "load", "save"]
 
 FORMAT = 2
 MANIFEST = "manifest.json"
@@ -41,8 +41,8 @@ def save(
     fitted: FittedAdvisor, settings: Mapping[str, Any], evaluation: AdvisorEvaluation | None, folder: str | Path
 ) -> None:
     """Write a fitted advisor; one that is there is replaced when the new one is whole."""
-    place = Path(folder)
-    check_place(place)
+    root = Path(folder)
+    check_target_folder(root)
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "kind": KIND,
@@ -55,7 +55,7 @@ def save(
         "policy": _describe(fitted.policy),
         "searcher": _describe(fitted.searcher),
     }
-    with replace_folder(place) as partial:
+    with replace_folder(root) as partial:
         _write_parts(fitted, evaluation, partial)
         manifest["sha256"] = {part: sha256_of(partial / part) for part in list_files(partial)}
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -63,26 +63,26 @@ def save(
 
 def load(folder: str | Path) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEvaluation | None]:
     """Read what ``save`` wrote; a part that was changed, is missing or is too new is an error."""
-    place = Path(folder)
-    restore_interrupted(place)
-    manifest = _manifest(place)
+    root = Path(folder)
+    restore_interrupted(root)
+    manifest = _manifest(root)
     for part, expected in manifest["sha256"].items():
-        path = place / part
-        if not path.resolve().is_relative_to(place.resolve()) or not path.is_file():
-            raise UnreadableError(f"{place}: the part {part} is missing")
+        path = root / part
+        if not path.resolve().is_relative_to(root.resolve()) or not path.is_file():
+            raise UnreadableError(f"{root}: the part {part} is missing")
         if sha256_of(path) != expected:
-            raise UnreadableError(f"{place}: the part {part} has been changed since it was written")
+            raise UnreadableError(f"{root}: the part {part} has been changed since it was written")
     try:
-        fitted = _assemble(place, manifest)
-        return fitted, dict(manifest["settings"]), _read(place, "evaluation", AdvisorEvaluation)
+        fitted = _assemble(root, manifest)
+        return fitted, dict(manifest["settings"]), _read(root, "evaluation", AdvisorEvaluation)
     except (LookupError, TypeError, AttributeError) as error:
-        raise UnreadableError(f"{place}: its {MANIFEST} does not describe an advisor ({error})") from None
+        raise UnreadableError(f"{root}: its {MANIFEST} does not describe an advisor ({error})") from None
 
 
-def check_place(place: Path) -> None:
+def check_target_folder(root: Path) -> None:
     """Nothing but an advisor is ever replaced."""
-    if place.exists() and not (place / MANIFEST).is_file() and (not place.is_dir() or any(place.iterdir())):
-        raise DataError(f"{place} is there already and holds no advisor; choose another folder")
+    if root.exists() and not (root / MANIFEST).is_file() and (not root.is_dir() or any(root.iterdir())):
+        raise DataError(f"{root} is there already and holds no advisor; choose another folder")
 
 
 def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path) -> None:
@@ -96,44 +96,44 @@ def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, pa
     fitted.policy.save_state(partial / "policy")
 
 
-def _manifest(place: Path) -> dict[str, Any]:
-    if not place.is_dir():
-        beside = [p.name for p in place.absolute().parent.iterdir()] if place.absolute().parent.is_dir() else []
-        raise UnreadableError(f"there is no folder {place}{did_you_mean(place.name, beside)}")
+def _manifest(root: Path) -> dict[str, Any]:
+    if not root.is_dir():
+        beside = [p.name for p in root.absolute().parent.iterdir()] if root.absolute().parent.is_dir() else []
+        raise UnreadableError(f"there is no folder {root}{did_you_mean(root.name, beside)}")
     try:
-        manifest: dict[str, Any] = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
         written, kind = manifest["format"], manifest["kind"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise UnreadableError(f"{place} is not a saved advisor: its {MANIFEST} is missing or damaged") from None
+        raise UnreadableError(f"{root} is not a saved advisor: its {MANIFEST} is missing or damaged") from None
     if kind != KIND:
-        raise UnreadableError(f"{place} holds a {kind}, not an {KIND.lower()}")
+        raise UnreadableError(f"{root} holds a {kind}, not an {KIND.lower()}")
     if not isinstance(written, int) or written > FORMAT:
-        raise UnreadableError(f"{place} was written by a newer edfa (format {written}, this one reads {FORMAT})")
+        raise UnreadableError(f"{root} was written by a newer edfa (format {written}, this one reads {FORMAT})")
     return manifest
 
 
-def _assemble(place: Path, manifest: dict[str, Any]) -> FittedAdvisor:
+def _assemble(root: Path, manifest: dict[str, Any]) -> FittedAdvisor:
     nouns: tuple[tuple[str, Any], ...] = (("schema", Schema), ("encoder", Encoder), ("blanket", Blanket))
-    schema, encoder, blanket = (_read(place, name, noun) for name, noun in nouns)
+    schema, encoder, blanket = (_read(root, name, noun) for name, noun in nouns)
     origin = manifest["table"]
-    frame = pd.read_parquet(place / "train.parquet")
+    frame = pd.read_parquet(root / "train.parquet")
     train = Table(frame, schema, origin["name"], origin["seed"], tuple(origin["shares"]), "train", encoder)
     kind: Any = PREDICTORS[manifest["predictor"]["name"]]
-    model = kind.from_folder(place / "model")
+    model = kind.from_folder(root / "model")
     model.threshold = manifest["predictor"]["threshold"]
     searcher: Searcher = _make(manifest["searcher"]).fit(train)
-    policy: Policy = _make(manifest["policy"]).load_state(place / "policy", train)
+    policy: Policy = _make(manifest["policy"]).load_state(root / "policy", train)
     return replace(
         FittedAdvisor.of(train, model, blanket, policy, searcher),
         fingerprint=manifest["fingerprint"],
         signal=manifest["signal"],
         budget=manifest["settings"]["budget"],
-        certificate=_read(place, "certificate", Certificate),
+        certificate=_read(root, "certificate", Certificate),
     )
 
 
-def _read(place: Path, name: str, noun: Any) -> Any:
-    path = place / f"{name}.json"
+def _read(root: Path, name: str, noun: Any) -> Any:
+    path = root / f"{name}.json"
     return noun.from_json(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 

@@ -88,10 +88,10 @@ def open_table(name: str, card: Path | None, **options: Any) -> "Table":
     from edfa.data.catalog import load
     from edfa.data.read import read_frame
     from edfa.data.table import Table
-    from edfa.errors import SchemaError
+    from edfa.errors import SettingError
 
     if card is not None:
         return Table.from_frame(read_frame(name), card, name=Path(name).stem, **options)
     if Path(name).suffix:
-        raise SchemaError(f"{name} needs its card: --schema CARD (edfa schema {name} --target NAME drafts one)")
+        raise SettingError(f"{name} needs its card: --schema CARD (edfa schema {name} --target NAME drafts one)")
     return load(name, **options)

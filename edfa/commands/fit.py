@@ -51,12 +51,12 @@ def fit(
 ) -> None:
     """Fit, certify, evaluate and save an advisor: blanket, model, certificate, and results on held-out people."""
     from edfa.advice.advisor import Advisor
-    from edfa.advice.persist import check_place
+    from edfa.advice.persist import check_target_folder
 
     output = Output(as_json, quiet)
     if out.exists() and not force:
         raise typer.BadParameter(f"{out} is there already; --force replaces it", param_hint="--out")
-    check_place(out)
+    check_target_folder(out)
     chosen = {"policy": policy, "searcher": searcher, "signal": signal}
     settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}

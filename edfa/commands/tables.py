@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from edfa.commands.common import AsJson, Output, Quiet
-from edfa.errors import SchemaError
+from edfa.errors import SettingError
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -102,8 +102,9 @@ def blanket(
     console.quiet = quiet or as_json
     with console.status("searching") as status:
         if compare:
-            found = compare_methods(rows, target=target, progress=lambda i, n: status.update(f"{i} of {n} methods"))
-            blankets = dict(found.blankets)
+            progress = lambda i, n: status.update(f"{i} of {n} methods")  # noqa: E731
+            comparison = compare_methods(rows, target=target, progress=progress)
+            blankets = dict(comparison.blankets)
         else:
             chosen: Any = method
             progress = lambda i, n: status.update(f"{i} of {n} candidates")  # noqa: E731
@@ -113,7 +114,7 @@ def blanket(
         sys.stdout.write("[" + ",\n".join(b.to_json() for b in blankets.values()) + "]\n")
         return
     if compare:
-        rows_shown = [[str(f), *roles] for f, *roles in found.frame().itertuples()]
+        rows_shown = [[str(f), *roles] for f, *roles in comparison.frame().itertuples()]
         console.print(_grid("pc: parent or child", ["feature", *METHODS], rows_shown))
     for one in [] if compare else blankets.values():
         console.print(escape(str(one)), "", _evidence(one), "", sep="\n", highlight=False)
@@ -132,14 +133,14 @@ def _bare(name: str, card: Path | None, target: str | None) -> Any:
     if card is not None:
         return _table(name, card)
     if target is None and Path(name).suffix:
-        raise SchemaError("without a card the outcome must be named: --target NAME, or --schema CARD")
+        raise SettingError("without a card the outcome must be named: --target NAME, or --schema CARD")
     return read_frame(name) if Path(name).suffix else load(name)
 
 
-def _evidence(found: "Blanket") -> "RichTable":
+def _evidence(blanket: "Blanket") -> "RichTable":
     rows = [
         [name, f"{e.p:.1e}", f"{e.effect:.4f}", e.test, ", ".join(e.given) or "nothing"]
-        for name, e in found.evidence.items()
+        for name, e in blanket.evidence.items()
     ]
     title = "The weakest test each member passed"
     return _grid(title, ["member", ">p", ">effect (nats)", "test", "given"], rows)

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from edfa.artifacts import read_parts, write_parts
 from edfa.data.graph import Graph
 from edfa.data.synthetic import Network
-from edfa.errors import MissingExtraError, SchemaError, SettingError
+from edfa.errors import MissingExtraError, SettingError
 from edfa.predictors.base import (
     ClassWeight,
     Predictor,
@@ -181,7 +181,7 @@ class BayesNet(Predictor):
         """
         self._check_fitted()
         if feature not in self.columns_:
-            raise SchemaError(f"column {feature} is not in the network, which is over {self.columns_.tolist()}")
+            raise SettingError(f"column {feature} is not in the network, which is over {self.columns_.tolist()}")
         matrix = self._check_rows(X, self.n_features_in_).copy()
         matrix[:, feature] = np.nan
         values = self.typical_[int(np.searchsorted(self.columns_, feature))]
