@@ -43,15 +43,17 @@ class PolicyPath:
     def passed(self, tau: float, k: int, asked: BoolArray, assess: Assess) -> BoolArray:
         """Who of the people ``asked`` about (people,) was stopped by the rule at an earlier state, (people,).
 
-        The last of these states first: there the rule stops most often, and who was stopped is not asked about again.
+        Of many people the last of these states first: there the rule stops most often, and who was stopped is not asked
+        about again. Of one person the first, since it is also told when they could have acted.
         """
         stopped = np.zeros(len(asked), dtype=bool)
         is_last = np.append(self.person[1:] != self.person[:-1], True)
-        left = np.flatnonzero(asked[self.person] & ~is_last)
+        left, alone = np.flatnonzero(asked[self.person] & ~is_last), len(asked) == 1
         while len(left):
-            latest = left[np.append(self.person[left][1:] != self.person[left][:-1], True)]
-            stopped[self.person[latest[assess(self.X[latest]).stops(tau, k)]]] = True
-            left = left[~np.isin(left, latest) & ~stopped[self.person[left]]]
+            changes = self.person[left][1:] != self.person[left][:-1]
+            chosen = left[np.append(True, changes) if alone else np.append(changes, True)]
+            stopped[self.person[chosen[assess(self.X[chosen]).stops(tau, k)]]] = True
+            left = left[~np.isin(left, chosen) & ~stopped[self.person[left]]]
         return stopped
 
 
