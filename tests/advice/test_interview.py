@@ -357,3 +357,11 @@ def _other(value):
     if isinstance(value, list):
         return value[:-1] if value else None
     return {**(value or {}), "x": "1"}
+
+
+def test_an_interview_that_has_not_begun_knows_nothing_and_says_so():
+    """Whatever is looked at first: nothing has been told, and nothing is promised."""
+    empty = german().interview()
+    for look in ("standing", "decision", "question", "partition", "no_plan", "timeline", "certificate", "guarantee"):
+        assert getattr(Interview(german().fitted), look) == getattr(empty, look)
+    assert Interview(german().fitted).plans() == empty.plans()

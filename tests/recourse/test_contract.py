@@ -172,3 +172,9 @@ def test_shared_work_shows_progress_and_changes_nothing(german):
     assert steps[-1][0] == steps[-1][1]
     with pytest.raises(SettingError, match="n_jobs: a number of jobs, or -1 for one a processor, not 0"):
         find_recourse(people, SurvivalSearch(table.train), n_jobs=0)
+
+
+def test_a_searcher_shows_its_settings_in_a_notebook():
+    shown = Nearest(neighbours=7)._repr_html_()
+    assert "Nearest" in shown
+    assert "7" in shown
