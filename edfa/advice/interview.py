@@ -281,7 +281,7 @@ class Interview:
     def _moments(self) -> Iterator[Moment]:
         before: tuple[str, ...] = ()
         paid, known = 0.0, np.zeros(len(self.fitted.schema), dtype=bool)
-        names = np.array(self.fitted.schema.names)
+        names, _ = np.array(self.fitted.schema.names), self.assessment  # which begins where nothing was told
         for step, (event, assessment) in enumerate(zip(self.log.events, self._history, strict=True)):
             turns = assessment.explained.partition.counterfactual[0]
             spent = float(assessment.people.spent[0])
