@@ -171,7 +171,7 @@ def agreement(case: Case, folder: Path) -> str:
     for reward in ("none", "sparsity", "proximity"):
         peers = json.loads((folder / f"nice-{reward}.json").read_text())["rows"]
         mine = find_recourse(
-            people, NICE(train, reward, donors=len(train), literal=True), desired_class=case.desired_class
+            people, NICE(train, reward, max_donors=len(train), literal=True), desired_class=case.desired_class
         )
         theirs = np.array([rows[0] if rows else np.full(len(schema), np.nan) for rows in peers])
         ours = np.full_like(theirs, np.nan)

@@ -35,8 +35,8 @@ class NICE(Searcher):
         Whether only people whose true class is the one decided may be followed, as the authors have it.
     neighbours
         How many of the nearest are looked at until one is found whose permitted values do.
-    donors
-        How many training people are looked among.
+    max_donors
+        The largest number of training people that are looked among.
     literal
         Whether the plan stays as the algorithm leaves it, which need not be minimal.
 
@@ -59,17 +59,17 @@ class NICE(Searcher):
         *,
         justified: bool = True,
         neighbours: int = 50,
-        donors: int = LIMIT,
+        max_donors: int = LIMIT,
         literal: bool = False,
     ) -> None:
         if reward not in REWARDS:
             raise UnknownNameError("reward", reward, REWARDS)
-        if neighbours < 1 or donors < 1:
-            raise SettingError("neighbours and donors are at least 1")
+        if neighbours < 1 or max_donors < 1:
+            raise SettingError("neighbours and max_donors are at least 1")
         self.reward = reward
         self.justified = justified
         self.neighbours = neighbours
-        self.donors = donors
+        self.max_donors = max_donors
         self.literal = literal
         if train is not None:
             self.fit(train)
@@ -81,7 +81,7 @@ class NICE(Searcher):
 
     def _learn(self, train: Table) -> None:
         ordered = np.array([feature.kind != "categorical" for feature in train.schema])
-        self.donors_ = Donors(self.rows_, ordered, self.support_, "cityblock", self.donors)
+        self.donors_ = Donors(self.rows_, ordered, self.support_, "cityblock", self.max_donors)
         self.donor_classes_ = train.y[self.donors_.row_number] if self.justified else None
         self.plausible_ = Donors(self.rows_, ordered, self.support_)
 

@@ -17,7 +17,7 @@ from edfa.recourse.searchers import cvae
 OTHER = {  # every setting of every searcher, each at another value than its default
     "nearest": {"neighbours": 4, "farther": 20, "max_changes": 2, "keep_dominated": True},
     "survival": {"n_completions": 16, "n_candidates": 8, "neighbours": 4, "farther": 20, "max_changes": 2},
-    "nice": {"reward": "proximity", "justified": False, "neighbours": 9, "donors": 300, "literal": True},
+    "nice": {"reward": "proximity", "justified": False, "neighbours": 9, "max_donors": 300, "literal": True},
     "probe": {"rate": 0.3, "sigma": 0.1, "draws": 64, "steps": 20},
     "dice": {"method": "genetic", "plans": 2, "draws": 64, "generations": 4, "steps": 20},
     "cvae": {"draws": 16, "max_draws": 64, "seed": 1},
@@ -31,7 +31,7 @@ IMPOSSIBLE = [
     ("survival", {"n_candidates": 1}),
     ("survival", {"max_changes": 4}),
     ("nice", {"neighbours": 0}),
-    ("nice", {"donors": 0}),
+    ("nice", {"max_donors": 0}),
     ("probe", {"rate": 0.0}),
     ("probe", {"rate": 1.0}),
     ("probe", {"sigma": 0.0}),
