@@ -99,8 +99,8 @@ def _described(part: Any) -> Any:
     """What an object says of itself."""
     if hasattr(part, "get_params") and hasattr(part, "learnt_state"):
         return {"settings": _settings(part), "learnt": part.learnt_state()}
+    if hasattr(part, "learnt_state"):
+        return part.learnt_state()
     if hasattr(part, "to_json"):
         return part.to_json()
-    raise SettingError(
-        f"a {type(part).__name__} cannot be part of an advisor: it has no get_params and learnt_state, nor to_json"
-    )
+    raise SettingError(f"a {type(part).__name__} cannot be part of an advisor: it has neither learnt_state nor to_json")

@@ -9,6 +9,8 @@ from sklearn.base import clone
 import edfa
 from edfa.errors import SettingError
 from edfa.fingerprint import digest
+from edfa.predictors.bins import Bins
+from edfa.predictors.conditional import Neighbours
 
 TABLE = edfa.load("german")
 
@@ -42,7 +44,7 @@ def test_a_setting_under_a_private_name_is_an_error():
 
 
 def test_a_part_that_says_nothing_of_itself_is_refused():
-    with pytest.raises(SettingError, match="has no get_params and learnt_state, nor to_json"):
+    with pytest.raises(SettingError, match="has neither learnt_state nor to_json"):
         digest(object())
 
 
@@ -80,3 +82,23 @@ def test_plain_things():
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     assert digest(np.arange(3)) != digest(np.arange(3, dtype=np.int32))
     assert digest(b"ab") != digest("ab")
+
+
+def test_a_sampler_is_what_it_draws_from():
+    """A policy with a sampler of its own can be part of an advisor, and another sampler makes another policy."""
+    blanket = edfa.Blanket("class", {"duration": ("credit_amount", "age")})
+    rows = TABLE.train.X
+    samplers = [
+        Neighbours.of(rows, ()),
+        Neighbours.of(rows, ()),
+        Neighbours.of(rows[:300], ()),
+        Neighbours.of(rows, (), k=60),
+    ]
+    words = [digest(edfa.EDFA(blanket, sampler=sampler)) for sampler in samplers]
+    assert words[0] == words[1]
+    assert len(set(words)) == 3
+    small = [Bins.of(rows[:100], seed=seed, epochs=1) for seed in (0, 0, 1)]
+    assert digest(small[0]) == digest(small[1]) != digest(small[2])
+    settings = {"predictor": edfa.SubsetXGB(n_estimators=10), "searcher": "nearest", "threshold": "balanced"}
+    advisor = edfa.Advisor(policy=edfa.EDFA(blanket, sampler=samplers[0]), **settings).fit(TABLE)
+    assert advisor.interview({"age": 35}).question is not None

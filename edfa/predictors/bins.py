@@ -5,6 +5,7 @@ Equal in quality to neighbours and faster where all features are scored; it cost
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,6 +50,11 @@ class Bins:
     cuts: tuple[Float32Array, ...]
     typical: tuple[Float32Array, ...]
     network: nn.Module
+
+    def learnt_state(self) -> dict[str, Any]:
+        """What decides its draws, for fingerprints."""
+        weights = {name: values.cpu().numpy() for name, values in self.network.state_dict().items()}
+        return {"cuts": list(self.cuts), "typical": list(self.typical), "weights": weights}
 
     @classmethod
     def of(

@@ -6,7 +6,7 @@ complete people, with all unknown features taken from one neighbour. ``Exact`` a
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -65,6 +65,10 @@ class Neighbours:
     columns: tuple[Float32Array, ...]
     k: int
     _spaces: dict[bytes, tuple[Float64Array, Float64Array]] = field(default_factory=dict, init=False, repr=False)
+
+    def learnt_state(self) -> dict[str, Any]:
+        """What decides its draws, for fingerprints."""
+        return {"rows": self.rows, "columns": list(self.columns), "k": self.k}
 
     @classmethod
     def of(cls, rows: Float32Array, categorical: Iterable[int], *, k: int | None = None, seed: int = 0) -> "Neighbours":
@@ -149,6 +153,10 @@ class Exact:
     """A Bayesian network's own conditional: every level with its exact probability."""
 
     network: BayesNet
+
+    def learnt_state(self) -> dict[str, Any]:
+        """What decides its draws, for fingerprints."""
+        return {"settings": self.network.get_params(deep=False), "learnt": self.network.learnt_state()}
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
         """A function from a feature to one value for each level and their probabilities, both (people, levels)."""
