@@ -14,6 +14,7 @@ import edfa
 from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
 from edfa.advice.evaluation import roll_out
+from edfa.advice.factory import fit_predictor
 from edfa.advice.standing import follow_policy
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors.base import UnfittedError
@@ -317,3 +318,12 @@ def test_advisors_and_receipts_show_themselves():
     receipt = fitted.interview({"age": 35}).receipt(time="then")
     assert repr(receipt) == "<Receipt of then: good, 0 plans, not signed>"
     assert "<div" in receipt._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["xgb", "bn"])
+def test_a_model_by_name_takes_the_seed_where_it_has_one(name):
+    table = edfa.load("german")
+    model = fit_predictor(name, table, "balanced", seed=3)
+    assert model.get_params().get("seed", 3) == 3
+    assert model.threshold == pytest.approx(0.7)
+    assert model.predict_proba(table.test.X[:5]).shape == (5, 2)
