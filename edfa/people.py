@@ -103,14 +103,19 @@ class Background:
         """Which features the model is shown, (features,)."""
         return members(self.schema.names, self.blanket if self.aligned else None)
 
+    @property
+    def fitted_model(self) -> Predictor:
+        """The model as it was fitted, shown everything; an error where there is none."""
+        if self.model is None:
+            raise DataError("these people have no model; they were read from a file")
+        return self.model
+
     @cached_property
     def predictor(self) -> Predictor:
         """The model as it is shown to the people: aligned with the blanket where that is asked for."""
-        if self.model is None:
-            raise DataError("these people have no model; they were read from a file")
         if self.blanket is None or not self.aligned:
-            return self.model
-        return align(self.model, np.flatnonzero(self.visible).tolist())
+            return self.fitted_model
+        return align(self.fitted_model, np.flatnonzero(self.visible).tolist())
 
     @cached_property
     def start(self) -> BoolArray:

@@ -95,7 +95,7 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def masked_score(self, people: People) -> Float64Array:
-        """``score``, with NaN wherever a feature is known already or may not be asked, (people, features).
+        """``score``, with NaN wherever a feature may not be asked, (people, features); what is known never may.
 
         Everything that asks goes through here, so that no policy can ask for a known fact.
         """
@@ -105,7 +105,7 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
                 f"{type(self).__name__}.score gives an array of shape {scores.shape}, not {people.X.shape}: "
                 "a row for each person, a column for each feature"
             )
-        return np.where(people.askable & ~people.known, scores, np.nan)
+        return np.where(people.askable, scores, np.nan)
 
     def next(self, people: People) -> IntArray:
         """The index of the feature to ask each person for, (people,); -1: nothing more."""

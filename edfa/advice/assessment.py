@@ -74,9 +74,7 @@ class FittedAdvisor:
     @property
     def model(self) -> Predictor:
         """The model as it was fitted, shown everything."""
-        model = self.background.model
-        assert model is not None  # noqa: S101  a fitted advisor has one
-        return model
+        return self.background.fitted_model
 
     @property
     def predictor(self) -> Predictor:
@@ -106,12 +104,9 @@ class FittedAdvisor:
         return None if threshold is None else float(threshold if self.favourable == 1 else 1 - threshold)
 
     @cached_property
-    def card_costs(self) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    def card_costs(self) -> Float64Array:
         """The card's prices, (features,)."""
         return self.schema.costs.astype(float)
-
-
-"""Makes, or finds again, the assessment of people without wishes from their encoded facts (people, features)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,19 +91,19 @@ def find_standings(assessment: Assessment, k: int, assess: Assess) -> Standings:
     ``k`` as for plans that were made already; ``assess`` makes the assessments of earlier states.
     """
     refused, signal, tau = assessment.refused, assessment.signal(k), assessment.fitted.tau
-    status = np.full(len(assessment), _word("granted"), dtype=object)
-    status[refused] = _word("no_plan")
+    status = np.full(len(assessment), "granted", dtype=object)
+    status[refused] = "no_plan"
     planned = np.flatnonzero(refused & ~np.isnan(signal))
     if tau is None or not len(planned):
-        status[planned] = _word("not_certified")
+        status[planned] = "not_certified"
         return Standings(status, signal, planned, None)
     path = follow_policy(assessment, planned, assess)
     wishes = np.logical_or.reduce([wish[planned] for wish in assessment.wishes.values()])
     on_path = path.on_path & ~wishes
     at_end, low = assessment.next[planned] < 0, signal[planned] <= tau
     passed = path.passed(tau, k, on_path & ~at_end, assess)
-    words = np.where(passed, _word("passed"), np.where(at_end | low, _word("act"), _word("ask")))
-    status[planned] = np.where(on_path, words, _word("off_path"))
+    words = np.where(passed, "passed", np.where(at_end | low, "act", "ask"))
+    status[planned] = np.where(on_path, words, "off_path")
     return Standings(status, signal, planned, path)
 
 
@@ -123,7 +123,3 @@ def find_standing(assessment: Assessment, k: int, assess: Assess) -> Standing:
     if status == "passed":
         since = next(i for i, state in enumerate(path.earlier(0)) if assess(state[None]).stops(tau, k)[0])
     return Standing(status, signal, tau, since)
-
-
-def _word(status: Status) -> Status:
-    return status

@@ -16,7 +16,7 @@ from edfa.explanation.necessity import Sweep, sweep
 from edfa.explanation.partition import members
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
-from edfa.recourse._search.postprocess import affordable, confirm, minimise, undominated
+from edfa.recourse._search.postprocess import affordable, confirm, minimise, undominated, within_max_changes
 from edfa.recourse._search.ranking import apart, diverse, lengths, menu
 from edfa.recourse._search.single_changes import interval
 from edfa.recourse.action_set import ActionSet
@@ -148,7 +148,7 @@ def _search(searcher: Searcher, problem: SearchProblem) -> Candidates:
         if searcher.minimal:
             candidates = undominated(problem, minimise(searcher, problem, candidates))
     if problem.actions.max_changes < len(problem.free):
-        candidates = candidates.take((~np.isnan(candidates.to)).sum(axis=1) <= problem.actions.max_changes)
+        candidates = within_max_changes(problem, candidates)
     return affordable(problem, candidates)
 
 
@@ -309,6 +309,5 @@ class NoPlanReasons(Mapping[int, NoPlan]):
 
     def _no_plan(self, row: int, reason: Reason, unlock: tuple[str, ...] = ()) -> NoPlan:
         """The ``NoPlan`` of the person in a row."""
-        numbers = (self.people.person, self.people.seed, self.people.step)
-        person, seed, step = (int(np.asarray(n)[row]) for n in numbers)
+        person, seed, step = (int(numbers[row]) for numbers in (self.people.person, self.people.seed, self.people.step))
         return NoPlan(person, seed, step, reason, unlock)

@@ -90,14 +90,20 @@ class SearchProblem:
         return np.flatnonzero(self.actions.free[self.features])
 
     @cached_property
+    def innermost(self) -> tuple[Any, BoolArray]:
+        """The model behind all views of it, and which known features it sees through them, (features,)."""
+        model: Any = self.predictor
+        seen = self.mask & model.varies_
+        while hasattr(model, "predictor_"):  # a view of another
+            model = model.predictor_
+            seen = seen & model.varies_
+        return model, seen
+
+    @property
     def differentiable(self) -> bool:
         """Whether gradients flow through the model to something that it sees."""
-        inner: Any = self.predictor
-        seen = self.mask & inner.varies_
-        while hasattr(inner, "predictor_"):  # a view of another
-            inner = inner.predictor_
-            seen = seen & inner.varies_
-        return hasattr(inner, "differentiable") and bool(seen.any())
+        model, seen = self.innermost
+        return hasattr(model, "differentiable") and bool(seen.any())
 
     @cached_property
     def random(self) -> np.random.Generator:

@@ -136,11 +136,7 @@ class Margin:
     @classmethod
     def of(cls, problem: SearchProblem, case: IntArray, to: Float32Array) -> "Margin":
         """The margin of cases (rows,) with these change sets (rows, known features) made."""
-        model: Any = problem.predictor
-        mask = problem.mask & model.varies_
-        while hasattr(model, "predictor_"):  # a view of another
-            model = model.predictor_
-            mask = mask & model.varies_
+        model, mask = problem.innermost
         seen, logits = np.flatnonzero(mask[problem.features]), model.differentiable(mask)
         free = problem.features[problem.free]
         columns = problem.free[
