@@ -14,17 +14,13 @@ def in_a_fresh_process(code):
     return json.loads(done.stdout)
 
 
-def test_import_is_cheap():
-    code = (
-        "import time, sys, json; t = time.process_time(); import edfa; t = time.process_time() - t; "
-        "print(json.dumps([t, list(sys.modules)]))"
-    )
-    runs = [in_a_fresh_process(code) for _ in range(3)]
-    assert not [m for m in HEAVY if m in runs[0][1]]
-    assert min(seconds for seconds, _ in runs) < 0.2
+def test_importing_loads_nothing_heavy():
+    """What makes it cheap; how cheap is measured in benchmarks/data.py."""
+    modules = in_a_fresh_process("import sys, json; import edfa; print(json.dumps(list(sys.modules)))")
+    assert not [m for m in HEAVY if m in modules]
 
 
-def test_asking_for_help_is_cheap():
+def test_asking_for_help_loads_nothing_heavy():
     code = (
         "import sys, json, io, contextlib; from edfa.cli import cli; from typer.testing import CliRunner; "
         "r = CliRunner().invoke(cli, ['--help']); print(json.dumps([r.exit_code, list(sys.modules)]))"

@@ -99,7 +99,7 @@ class SearchProblem:
             seen = seen & model.varies_
         return model, seen
 
-    @property
+    @cached_property
     def differentiable(self) -> bool:
         """Whether gradients flow through the model to something that it sees."""
         model, seen = self.innermost
