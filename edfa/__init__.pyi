@@ -17,6 +17,7 @@ from .blanket.discovery import discover as discover
 from .blanket.units import Blanket as Blanket
 from .certification.rcps import certify as certify
 from .data.catalog import load as load
+from .data.constraints import Constraints as Constraints
 from .data.schema import Feature as Feature
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
@@ -26,7 +27,6 @@ from .predictors.bn import BayesNet as BayesNet
 from .predictors.ftt import FTTransformer as FTTransformer
 from .predictors.mlp import MaskedMLP as MaskedMLP
 from .predictors.xgb import SubsetXGB as SubsetXGB
-from .recourse.constraints import Constraints as Constraints
 from .recourse.find import find_recourse as find_recourse
 from .recourse.searchers.nearest import Nearest as Nearest
 from .recourse.searchers.survival import SurvivalSearch as SurvivalSearch

@@ -13,13 +13,13 @@ import numpy as np
 from sklearn.base import clone
 
 from edfa.acquisition.loop import acquire, budget_amount
+from edfa.data.constraints import Constraints
 from edfa.explanation.necessity import sweep
 from edfa.fingerprint import digest
 from edfa.people import Background, People
 from edfa.predictors.aligned import align
 from edfa.predictors.base import by_mask
 from edfa.recourse._search.postprocess import proper_subsets
-from edfa.recourse.constraints import Constraints
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searcher import SearchProblem
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array

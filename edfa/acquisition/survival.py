@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from edfa.acquisition.base import Policy, Progress
 from edfa.blanket.units import Blanket
+from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError
@@ -23,7 +24,6 @@ from edfa.explanation.partition import members
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
-from edfa.recourse.constraints import Constraints
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch

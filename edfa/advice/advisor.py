@@ -31,13 +31,13 @@ from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.risk_curve import Target
+from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, EdfaError
 from edfa.fingerprint import digest, fingerprint
 from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
-from edfa.recourse.constraints import Constraints
 from edfa.recourse.searcher import Searcher
 from edfa.text import summaries
 

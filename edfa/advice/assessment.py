@@ -16,12 +16,12 @@ from edfa.acquisition.loop import Budget, budget_amount, next_question
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.certification.replay import signal_of, uncertainty
+from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
-from edfa.recourse.constraints import Constraints
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import Searcher

@@ -13,10 +13,10 @@ from edfa.advice.assessment import Assessment, FittedAdvisor
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.standing import find_standing
 from edfa.certification.certificate import Certificate
+from edfa.data.constraints import Constraints
 from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
 from edfa.parsing import parse
-from edfa.recourse.constraints import Constraints
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
 from edfa.text.interview_page import interview_html

@@ -19,13 +19,13 @@ from edfa.advice.receipt import versions
 from edfa.artifacts import list_files, replace_folder, restore_interrupted, sha256_of
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
+from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnreadableError, did_you_mean
 from edfa.predictors import PREDICTORS
 from edfa.recourse import SEARCHERS
-from edfa.recourse.constraints import Constraints
 from edfa.recourse.searcher import Searcher
 
 __all__ = ["FORMAT", "SETTINGS", "check_target_folder", "load", "save"]

@@ -16,6 +16,7 @@ import numpy as np
 import tomlkit
 from tomlkit.items import Array
 
+from edfa.data.constraints import Constraints
 from edfa.data.feature import Feature
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def render_card(schema: "Schema", remarks: Mapping[str, str]) -> str:
             top.add(key, _item(value))
     target = {key: value for key, value in _target_values(schema).items() if value}
     sections = [top.as_string(), _render_section(("target",), target, remarks.get(schema.target, ""))]
+    if rules := {k: v for k, v in _rules_values(schema).items() if v != getattr(Constraints(), k)}:
+        sections.append(_render_section(("rules",), rules, ""))
     sections += [_render_feature(feature, remarks.get(feature.name, "")) for feature in schema.features]
     return "\n".join(section for section in sections if section)
 
@@ -49,6 +52,7 @@ def update_card(text: str, old: "Schema", new: "Schema") -> str:
     before = list(sections)
     _edit(sections, (), _top_values(old), _top_values(new))
     _edit(sections, ("target",), _target_values(old), _target_values(new))
+    _edit_rules(sections, old, new)
     shared = _edit_shared(sections, old, new)
     _drop_removed(sections, new)
     features = {}
@@ -86,7 +90,14 @@ def _target_values(schema: "Schema") -> dict[str, Any]:
         "favourable": schema.favourable,
         "classes": schema.classes,
         "merge": schema.merge,
+        "words": schema.words,
+        "guessed": schema.target_guessed,
     }
+
+
+def _rules_values(schema: "Schema") -> dict[str, Any]:
+    """Every key of the ``[rules]`` section, those at their default too."""
+    return {f.name: getattr(schema.rules, f.name) for f in fields(Constraints)}
 
 
 def _feature_values(feature: Feature) -> dict[str, Any]:
@@ -203,6 +214,20 @@ def _edit(sections: dict[SectionPath, str], path: SectionPath, old: Mapping[str,
     for key, value in changed.items():
         _set(table, key, value)
     sections[home] = document.as_string() + rest
+
+
+def _edit_rules(sections: dict[SectionPath, str], old: "Schema", new: "Schema") -> None:
+    """Write the rules that changed into their section, which is added after the target's if there is none."""
+    before, after = _rules_values(old), _rules_values(new)
+    if ("rules",) in sections or before == after:
+        _edit(sections, ("rules",), before, after)
+        return
+    text = _render_section(("rules",), {key: value for key, value in after.items() if value != before[key]}, "")
+    for path in list(sections):
+        sections[path] = sections.pop(path)
+        if path == ("target",):
+            sections[path] = sections[path].rstrip() + "\n\n"
+            sections["rules",] = text + "\n"
 
 
 def _set(table: Any, key: str, value: Any) -> None:

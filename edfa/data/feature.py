@@ -1,18 +1,22 @@
 """A feature: one fact about a person, with its kind, its price, and how the person can change it."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from edfa.errors import SchemaError, hint
 
-__all__ = ["Change", "Feature", "Kind"]
+__all__ = ["Change", "Direction", "Feature", "Kind", "months_of"]
 
 Kind = Literal["continuous", "ordinal", "categorical"]
 Change = Literal["frozen", "up", "down", "free"]
+Direction = Literal["up", "down"]
 KINDS: tuple[Kind, ...] = ("continuous", "ordinal", "categorical")
 CHANGES: tuple[Change, ...] = ("frozen", "up", "down", "free")
+DIRECTIONS: tuple[Direction, ...] = ("up", "down")
+MONTHS = {"day": 12 / 365.25, "week": 84 / 365.25, "month": 1.0, "year": 12.0}
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,15 @@ class Feature:
         The values in order. Needed for an ordinal feature of words, optional otherwise.
     codes
         Numbers that are not measurements, with their meaning: ``{"-9": "no bureau record"}``.
+    monotone
+        The direction that is good for the person: ``"up"`` if more never lowers the chance of the favourable class,
+        ``"down"`` if less never does; None says nothing. A model obeys it, and no plan goes the other way.
+    per_year
+        By how much a number grows by itself in a year: 1 for an age in years, 12 for a duration in months.
+    takes
+        How long a change takes, as in ``"24 months"``; of an ordinal feature, each level of it. Empty: no time.
+    guessed
+        Whether the draft of the card guessed something here that nobody has confirmed.
 
     Raises
     ------
@@ -64,6 +77,10 @@ class Feature:
     unit: str = ""
     levels: tuple[str | int | float, ...] = ()
     codes: Mapping[str, str] = field(default_factory=dict)
+    monotone: Direction | None = None
+    per_year: float = 0.0
+    takes: str = ""
+    guessed: bool = False
 
     def __post_init__(self) -> None:
         where = f"features.{self.name}"
@@ -81,6 +98,26 @@ class Feature:
         if self.kind == "categorical" and self.change in ("up", "down"):
             raise SchemaError(f"{where}.change: {self.change!r} needs an order; make it ordinal, or say free or frozen")
         self._check_codes(where)
+        self._check_direction(where)
+        if not math.isfinite(self.per_year) or (self.per_year and self.kind != "continuous"):
+            raise SchemaError(f"{where}.per_year: a continuous feature grows by a number a year, not {self.per_year}")
+        months_of(self.takes, f"{where}.takes")
+
+    def _check_direction(self, where: str) -> None:
+        """Raise unless the good direction is one that the feature has, and may be moved in."""
+        if self.monotone is None:
+            return
+        if self.monotone not in DIRECTIONS:
+            raise SchemaError(f"{where}.monotone: up or down, not {self.monotone!r}")
+        if self.kind == "categorical":
+            raise SchemaError(
+                f"{where}.monotone: {self.monotone!r} needs an order; make it ordinal and list its levels"
+            )
+        if self.change in DIRECTIONS and self.change != self.monotone:
+            raise SchemaError(
+                f"{where}.monotone: {self.monotone!r} is good, but it may only change {self.change!r}; "
+                "no plan could use it, so say change = 'frozen'"
+            )
 
     def _check_range(self, where: str, low: float, high: float) -> None:
         """Raise unless ``low`` to ``high`` is a range of numbers; ``where`` is the feature's path in the card."""
@@ -115,3 +152,17 @@ class Feature:
     def title(self) -> str:
         """Its name for people: the label, else the column's name with spaces."""
         return self.label or self.name.replace("_", " ").replace("-", " ")
+
+
+def months_of(takes: str, where: str = "takes") -> float:
+    """A duration in words as a number of months; 0 for an empty one.
+
+    >>> months_of("24 months"), months_of("2 years"), months_of("")
+    (24.0, 24.0, 0.0)
+    """
+    if not takes:
+        return 0.0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(day|week|month|year)s?\s*", takes)
+    if match is None:
+        raise SchemaError(f"{where}: a number of days, weeks, months or years, such as '24 months', not {takes!r}")
+    return float(match[1]) * MONTHS[match[2]]

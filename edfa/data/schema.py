@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edfa.artifacts import write_text
+from edfa.data.constraints import Constraints
 from edfa.data.feature import Feature
-from edfa.errors import SchemaError, UnknownNameError, UnreadableError, did_you_mean, hint
+from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError, did_you_mean, hint
 from edfa.parsing import parse
 from edfa.typing import Float64Array
 
@@ -33,6 +34,8 @@ class Target:
     favourable: str | int | float | bool
     classes: tuple[str | int | float | bool, ...] = ()
     merge: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    guessed: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,14 @@ class Schema:
         The classes in the order of their codes. If empty, a Table takes the two that occur, sorted.
     merge
         Raw label to class, for outcomes with several labels a class; every label that occurs must be in it.
+    words
+        What people are told that a class means, by class: ``{"1": "refused", "0": "granted"}``.
     missing
         Strings that mean "not recorded", such as ``("?", "NA")``.
+    rules
+        What may not be proposed to anybody, beyond what the features say: the operator's rules.
+    target_guessed
+        Whether the draft of the card guessed something about the outcome that nobody has confirmed.
     title, source, notes
         For people: the name of the data set, where it comes from, and what to know about it.
 
@@ -71,7 +80,10 @@ class Schema:
     favourable: str
     classes: tuple[str, ...] = ()
     merge: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    rules: Constraints = field(default_factory=Constraints)
+    target_guessed: bool = False
     title: str = ""
     source: str = ""
     notes: tuple[str, ...] = ()
@@ -91,6 +103,12 @@ class Schema:
             raise SchemaError(f"target.classes: two or more different classes are needed, not {list(self.classes)}")
         if stray := [c for c in self.merge.values() if self.classes and c not in self.classes]:
             raise SchemaError(f"target.merge: {stray[0]!r} is not among the classes{hint(stray[0], self.classes)}")
+        if strange := [c for c in self.words if classes and c not in classes]:
+            raise SchemaError(f"target.words: {strange[0]!r} is not among the classes{hint(strange[0], classes)}")
+        try:
+            self.rules.check(self)
+        except (SchemaError, SettingError, UnknownNameError) as error:
+            raise SchemaError(f"rules.{error}") from None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -128,6 +146,16 @@ class Schema:
         return tuple(f.name for f in self.features if f.sensitive)
 
     @property
+    def guessed(self) -> tuple[str, ...]:
+        """The names of the features, and of the outcome, with a guess that nobody has confirmed."""
+        names = [f.name for f in self.features if f.guessed]
+        return (self.target, *names) if self.target_guessed else tuple(names)
+
+    def outcome(self, class_name: str) -> str:
+        """What people are told that a class means: the card's words for it, else its name."""
+        return self.words.get(class_name, class_name)
+
+    @property
     def costs(self) -> Float64Array:
         """The price of each feature, (features,)."""
         return np.array([f.cost for f in self.features])
@@ -156,7 +184,8 @@ class Schema:
         """The schema that ``to_json`` wrote."""
         values = json.loads(text)
         features = tuple(parse(Feature, f, f"features.{i}") for i, f in enumerate(values.pop("features")))
-        return parse(cls, values | {"features": features}, "schema")
+        rules = Constraints.parse(values.pop("rules", {}))
+        return parse(cls, values | {"features": features, "rules": rules}, "schema")
 
     def to_toml(self, remarks: Mapping[str, str] | None = None) -> str:
         """The text of a new card.
@@ -228,12 +257,15 @@ class Schema:
                 "favourable": str(target.favourable),
                 "classes": tuple(str(c) for c in target.classes),
                 "merge": target.merge,
+                "words": target.words,
+                "target_guessed": target.guessed,
+                "rules": Constraints.parse(_section(card, "rules") if "rules" in card else {}),
             }
-            top = {key: value for key, value in card.items() if key not in ("target", "features")}
+            top = {key: value for key, value in card.items() if key not in ("target", "features", "rules")}
             return parse(cls, top | values | {"features": features}, "")
         except tomllib.TOMLDecodeError as error:
             raise SchemaError(f"{prefix}not a TOML file: {error}") from None
-        except SchemaError as error:
+        except (SchemaError, SettingError) as error:
             raise SchemaError(f"{prefix}{error}") from None
 
     @classmethod

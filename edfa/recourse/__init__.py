@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
+from edfa.data.constraints import Constraints
 from edfa.registry import Registry
 
 if TYPE_CHECKING:
@@ -23,4 +24,4 @@ SEARCHERS: Registry["Searcher"] = Registry(
     },
 )
 """What the command line and study files call each searcher; a new one is one file and one line here."""
-__all__ = [*__all__, "SEARCHERS"]
+__all__ = [*__all__, "SEARCHERS", "Constraints"]

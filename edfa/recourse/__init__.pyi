@@ -1,6 +1,6 @@
+import edfa.data.constraints
 import edfa.registry
 
-from .constraints import Constraints as Constraints
 from .find import find_recourse as find_recourse
 from .metrics import PlanQuality as PlanQuality
 from .metrics import add_plausibility as add_plausibility
@@ -16,4 +16,5 @@ from .searchers.probe import PROBE as PROBE
 from .searchers.survival import SurvivalSearch as SurvivalSearch
 from .survival import add_survival as add_survival
 
+Constraints = edfa.data.constraints.Constraints
 SEARCHERS: edfa.registry.Registry[Searcher]

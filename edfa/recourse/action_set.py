@@ -7,12 +7,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder, Measure
 from edfa.data.feature import Feature
 from edfa.explanation.support import Support
 from edfa.people import Background
 from edfa.predictors.cache import ModelCache
-from edfa.recourse.constraints import Constraints
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, IntArray
 
 __all__ = ["ActionSet"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from edfa.data.constraints import Constraints
 from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.explanation.partition import members
@@ -20,7 +21,6 @@ from edfa.recourse._search.postprocess import affordable, confirm, minimise, und
 from edfa.recourse._search.ranking import apart, diverse, lengths, menu
 from edfa.recourse._search.single_changes import interval
 from edfa.recourse.action_set import ActionSet
-from edfa.recourse.constraints import Constraints
 from edfa.recourse.plan import NoPlan, Reason
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.neighbors import LocalOutlierFactor
 
 from edfa.blanket.units import Blanket
+from edfa.data.constraints import Constraints
 from edfa.data.table import Table
 from edfa.errors import DataError
 from edfa.explanation.necessity import sweep
@@ -23,7 +24,6 @@ from edfa.recourse._search.invalidation import Noise
 from edfa.recourse._search.postprocess import without_one
 from edfa.recourse._search.ranking import apart
 from edfa.recourse.action_set import ActionSet
-from edfa.recourse.constraints import Constraints
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import SearchProblem
 from edfa.text import html

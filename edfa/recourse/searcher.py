@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from edfa.data.constraints import Constraints
 from edfa.data.table import Table
 from edfa.errors import DataError
 from edfa.explanation.necessity import SweepGroup
@@ -16,7 +17,6 @@ from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.cache import ModelCache
 from edfa.recourse.action_set import ActionSet
-from edfa.recourse.constraints import Constraints
 from edfa.recourse.survival import Survival
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
