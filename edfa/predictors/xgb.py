@@ -20,6 +20,7 @@ from edfa.artifacts import atomic_file, read_parts, write_parts
 from edfa.errors import SettingError, UnknownNameError
 from edfa.predictors.base import ClassWeight, Predictor, Progress, fit_temperature, inner_split, sample_weights, soften
 from edfa.predictors.forest import Forest
+from edfa.predictors.monotone import check_signs
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["SubsetXGB"]
@@ -49,6 +50,9 @@ class SubsetXGB(Predictor):
         Whether each model's probabilities are softened by a temperature fitted on the held-out rows.
     threshold
         With two classes: the probability from which on the second one is decided for; None: the likelier class.
+    monotone
+        For each column 1, -1 or 0: whether a higher value never lowers, never raises, or may do both to the
+        probability of the second of two classes, whatever else is known. It holds exactly. None: all are free.
 
     Attributes
     ----------
@@ -87,6 +91,7 @@ class SubsetXGB(Predictor):
         class_weight: ClassWeight = None,
         calibrate: bool = False,
         threshold: float | None = None,
+        monotone: tuple[int, ...] | None = None,
     ) -> None:
         self.mode = mode
         self.seed = seed
@@ -96,6 +101,7 @@ class SubsetXGB(Predictor):
         self.class_weight = class_weight
         self.calibrate = calibrate
         self.threshold = threshold
+        self.monotone = monotone
 
     def cache_in(self, folder: str | Path | None = None, max_models: int = MAX_MODELS) -> Self:
         """Choose where trained models are cached, before or after ``fit``; no answer depends on it.
@@ -129,6 +135,9 @@ class SubsetXGB(Predictor):
             raise UnknownNameError("mode", self.mode, ("per_subset", "nan"))
         if self.n_estimators < 1 or self.max_depth < 1 or not self.learning_rate > 0:
             raise SettingError("n_estimators and max_depth are at least 1 and learning_rate is above 0")
+        if any(check_signs(self.monotone, matrix.shape[1])) and len(self.classes_) > 2:
+            # XGBoost would hold every class' score to the same direction, which says nothing of the probabilities.
+            raise SettingError(f"monotone: SubsetXGB obeys directions with two classes, not {len(self.classes_)}")
         sample_weights(self.class_weight, self.classes_[codes])  # an error now rather than at the first question
         self.rows_, self.codes_ = matrix, codes
         self.inner_split_ = inner_split(codes, self.seed)
@@ -277,6 +286,9 @@ class SubsetXGB(Predictor):
         parameters |= {"objective": "binary:logistic", "eval_metric": "logloss"}
         if classes > 2:
             parameters |= {"objective": "multi:softprob", "eval_metric": "mlogloss", "num_class": classes}
+        signs = np.array(check_signs(self.monotone, len(mask)))[mask if self.mode == "per_subset" else mask | True]
+        if signs.any():
+            parameters["monotone_constraints"] = f"({','.join(map(str, signs.tolist()))})"
         data = self._data(train, mask)
         if not len(held_out):
             return xgb.train(parameters, data, num_boost_round=min(self.n_estimators, 50), verbose_eval=False)
