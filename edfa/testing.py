@@ -260,7 +260,7 @@ def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None
         _require(actions.allows(mask, facts, to).all(), "no rule of card or constraints is broken")
         asked = actions.free if searcher.uses_sweep else mask & False
         group = sweep(people.X[plans.of[some]], people.predictor, searcher.support_, asked).groups[0]
-        problem = SearchProblem(group, actions, people.background, None, seed)
+        problem = SearchProblem(group, actions, people.background, None, seed, sense=searcher.sense(actions))
         case = group.case[np.argsort(group.people, kind="stable")]
         plan, smaller = proper_subsets(to)
         fine = actions.seen_together(mask, facts[plan], smaller)

@@ -70,9 +70,16 @@ class Consequences:
     @cached_property
     def following(self) -> BoolArray:
         """Which features may move although a plan does not change them, (features,)."""
-        following = self.per_month != 0
+        following: BoolArray = self.per_month != 0
         following[[link.target for link in self.links]] = True
         return following
+
+    @cached_property
+    def involved(self) -> BoolArray:
+        """Which features may move by themselves, or move others by a formula, (features,)."""
+        involved = self.following.copy()
+        involved[[part for link in self.links for part in link.parts]] = True
+        return involved
 
     @cached_property
     def nothing(self) -> bool:
@@ -86,7 +93,7 @@ class Consequences:
         others = growing - (self.per_month[features] != 0)
         present = set(features.tolist())
         inputs = {part for link in self.links if link.target in present for part in link.parts}
-        return (timed & (others > 0)) | np.isin(features, list(inputs))
+        return np.asarray((timed & (others > 0)) | np.isin(features, list(inputs)))
 
     def months(self, features: IntArray, facts: Float32Array, to: Float32Array) -> Float64Array:
         """How long change sets take, (rows,): changes are made at the same time, so the longest counts.
@@ -104,7 +111,8 @@ class Consequences:
             levels = np.abs(moved) if isinstance(kind, Levels) and kind.ordered else np.ones(len(rows))
             needed = takes * levels
             if grows and isinstance(kind, Measure):  # what grows by itself is reached by waiting
-                waited = moved.astype(float) * kind.scale / grows
+                distance = moved.astype(float) * kind.scale
+                waited = (np.round(distance) if kind.whole else distance) / grows
                 needed = np.where(waited > 0, waited, needed)
             months[rows] = np.maximum(months[rows], needed)
         return months
@@ -143,9 +151,7 @@ class Consequences:
         stays = np.isnan(codes) | (growth == 0) | np.isin(codes, column.slots)
         return np.where(stays, codes, grown)
 
-    def _link(
-        self, link: Link, position: Mapping[int, int], facts: Float32Array, rows: Float32Array
-    ) -> BoolArray:
+    def _link(self, link: Link, position: Mapping[int, int], facts: Float32Array, rows: Float32Array) -> BoolArray:
         """Move one linked column of ``rows`` where a part of its formula moved; whether that could be done, (rows,).
 
         ``position`` is the column of each feature that is there.

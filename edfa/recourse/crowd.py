@@ -8,12 +8,12 @@ import numpy as np
 
 from edfa.typing import BoolArray, Float32Array, Int64Array
 
-__all__ = ["Crowd", "Support"]
+__all__ = ["Crowd", "HeadCount"]
 
-PLANS = 2_048  # counted at a time
+CELLS = 20_000_000  # comparisons at a time
 
 
-class Support(NamedTuple):
+class HeadCount(NamedTuple):
     """The number of training people where each plan leads, and of those with the favourable outcome, (plans,) each."""
 
     people: Int64Array
@@ -36,7 +36,7 @@ class Crowd:
     >>> rows = np.array([[1, 0], [2, 0], [3, 1]], dtype=np.float32)
     >>> crowd = Crowd(rows, np.array([True, False, True]))
     >>> crowd.count(np.array([[2, np.nan], [1, 0]]), np.array([[3, np.nan], [9, 0]]))
-    Support(people=array([2, 2]), favourable=array([1, 1]))
+    HeadCount(people=array([2, 2]), favourable=array([1, 1]))
     """
 
     rows: Float32Array
@@ -46,28 +46,28 @@ class Crowd:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def count(self, low: Float32Array, high: Float32Array) -> Support:
+    def count(self, low: Float32Array, high: Float32Array) -> HeadCount:
         """People with every value from ``low`` to ``high``, both (plans, features); NaN: any value will do."""
         limited = ~np.isnan(low)
-        support = Support(*(np.zeros(len(low), dtype=np.int64) for _ in range(2)))
+        counts = HeadCount(*(np.zeros(len(low), dtype=np.int64) for _ in range(2)))
         single = limited.sum(axis=1) == 1
         for feature in np.flatnonzero(limited[single].any(axis=0)).tolist():
             plans = np.flatnonzero(single & limited[:, feature])
-            self._count_one(feature, low[plans, feature], high[plans, feature], plans, support)
+            self._count_one(feature, low[plans, feature], high[plans, feature], plans, counts)
         several = np.flatnonzero(~single)
         if len(several):
             bounds = np.concatenate([low[several], high[several]], axis=1)
             distinct, inverse = np.unique(np.nan_to_num(bounds, nan=np.inf), axis=0, return_inverse=True)
-            for first in range(0, len(distinct), PLANS):
-                part = slice(first, first + PLANS)
-                counted = self._count_all(*np.split(distinct[part], 2, axis=1))
-                here = (inverse.ravel() >= first) & (inverse.ravel() < first + PLANS)
-                for total, some in zip(support, counted, strict=True):
+            size = max(1, CELLS // len(self))
+            for first in range(0, len(distinct), size):
+                counted = self._count_all(*np.split(distinct[first : first + size], 2, axis=1))
+                here = (inverse.ravel() >= first) & (inverse.ravel() < first + size)
+                for total, some in zip(counts, counted, strict=True):
                     total[several[here]] = some[inverse.ravel()[here] - first]
-        return support
+        return counts
 
     def _count_one(
-        self, feature: int, low: Float32Array, high: Float32Array, plans: Int64Array, support: Support
+        self, feature: int, low: Float32Array, high: Float32Array, plans: Int64Array, counts: HeadCount
     ) -> None:
         """Count by one feature alone: positions among its sorted values."""
         if feature not in self._order:
@@ -76,7 +76,7 @@ class Crowd:
             self._order[feature] = self.rows[order, feature], good
         values, good = self._order[feature]
         start, end = np.searchsorted(values, low, side="left"), np.searchsorted(values, high, side="right")
-        support.people[plans], support.favourable[plans] = end - start, good[end] - good[start]
+        counts.people[plans], counts.favourable[plans] = end - start, good[end] - good[start]
 
     def _count_all(self, low: Float32Array, high: Float32Array) -> tuple[Int64Array, Int64Array]:
         """Count by several features at once; an infinite ``low`` stands for any value. One bit a training person."""
