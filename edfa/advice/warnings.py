@@ -34,6 +34,7 @@ def find_warnings(table: Table, blanket: Blanket, evaluation: AdvisorEvaluation)
         *_leaks(train),
         *_names(train),
         *_lone_feature(blanket, evaluation),
+        *_nothing_to_change(train, blanket),
         *_lopsided(train, evaluation),
         *_single_levels(train),
     )
@@ -58,9 +59,11 @@ def _leaks(train: Table) -> list[str]:
 def _cells(codes: Float32Array, feature: Feature) -> IntArray:
     """The level, or for measurements the bin, of each person, (people,), numbered from 0."""
     if feature.kind == "continuous":
-        edges = np.unique(np.quantile(codes, np.linspace(0, 1, BINS + 1)[1:-1], method="lower"))
-        codes = np.searchsorted(edges, codes, side="left")
-    return np.asarray(np.unique(codes, return_inverse=True)[1])
+        quantiles = np.quantile(codes, np.linspace(0, 1, BINS + 1)[1:-1], method="lower")
+        edges, times = np.unique(quantiles, return_counts=True)
+        own = np.isin(codes, edges[times > 1])  # a number that many have is a cell of its own
+        codes = (2 * np.searchsorted(edges, codes, side="left") + own).astype(np.float32)
+    return np.unique(codes, return_inverse=True)[1]
 
 
 def _auroc_alone(cells: IntArray, good: BoolArray) -> float:
@@ -101,6 +104,13 @@ def _lone_feature(blanket: Blanket, evaluation: AdvisorEvaluation) -> list[str]:
     ]
 
 
+def _nothing_to_change(train: Table, blanket: Blanket) -> list[str]:
+    known = [train.schema[name] for name in blanket.features if name in train.schema.names]
+    if not known or any(feature.actionable for feature in known):
+        return []
+    return [f"nothing that matters for {train.schema.target} can be changed by the card, so nobody can have a plan"]
+
+
 def _lopsided(train: Table, evaluation: AdvisorEvaluation) -> list[str]:
     """A warning if hardly anybody is refused, or granted, at the end."""
     people, favourable = evaluation.people, train.schema.favourable
@@ -125,6 +135,6 @@ def _single_levels(train: Table) -> list[str]:
         single = int((counts == 1).sum())
         if len(counts) >= MANY_LEVELS and single > len(counts) / 2:
             found.append(
-                f"{feature.name}: {single:,} of {len(counts):,} levels occur once; merge them, or leave it out of the card"
+                f"{feature.name}: {single:,} of {len(counts):,} levels occur once; merge them, or leave it out"
             )
     return found

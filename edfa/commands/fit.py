@@ -93,7 +93,8 @@ def _check_guesses(schema: "Schema", accepted: bool, output: Output) -> None:
     """List what the draft of a card guessed and nobody confirmed; raise SchemaError unless that is accepted."""
     if not schema.guessed:
         return
-    output.say("Guessed by the draft of the card, and not confirmed:", *(f"  {line}" for line in _guesses(schema)))
+    head = f"Guessed by the draft of the card, {'and accepted' if accepted else 'and not confirmed'}:"
+    output.say(head, *(f"  {line}" for line in _guesses(schema)))
     if not accepted:
         count, first = len(schema.guessed), schema.guessed[0]
         more = f" and {count - 1} more" if count > 1 else ""

@@ -47,11 +47,9 @@ def guess_direction(values: Float64Array, favourable: BoolArray) -> GuessedDirec
     correlation, p = spearmanr(numbers, good)
     if not p < CLEAR:
         return None
-    codes = _bins(numbers)
+    codes = _bins(numbers if correlation > 0 else -numbers)
     counts = np.bincount(codes)
     shares = np.bincount(codes, weights=good) / counts
-    if correlation < 0:
-        shares, counts = shares[::-1], counts[::-1]
     if _reverses(shares, counts):
         return None
     return GuessedDirection("up" if correlation > 0 else "down", float(correlation))
