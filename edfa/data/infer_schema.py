@@ -33,8 +33,8 @@ GOOD_WORDS = frozenset(
 BAD_WORDS = frozenset(
     "bad refused rejected denied declined default defaulted late malignant sick ill fail failed failure overdue".split()
 )
-HEAD = """A draft: a table does not say what people can change, so every section below says `guessed = true`.
-Check a section, correct it, and take that line out of it. `edfa fit` stops while one is left; --accept-guesses goes on.
+HEAD = """A draft: a table does not say what people can change, so every feature below says `guessed = true`.
+Check one, correct it, and take that line out of it. `edfa fit` stops while one is left, but for --accept-guesses.
 Costs are all 1 until you set them; mark with `start = true` what is known before the first question."""
 
 
