@@ -82,7 +82,7 @@ def infer_card(frame: Any, target: str, favourable: str | None = None, title: st
     schema, remarks, dropped = _infer(frame, target, favourable, title)
     head = [HEAD, *(f"Left out: {column.name}: {column.reason}." for column in dropped)]
     if schema.missing:
-        head += [f"guessed: {', '.join(map(repr, schema.missing))} mean not recorded, in every column."]
+        head += [f"guessed: not recorded, in every column, means {' or '.join(map(repr, schema.missing))}."]
     return comment("\n".join(head)) + "\n" + schema.to_toml(remarks)
 
 
@@ -170,6 +170,8 @@ def _read(values: pd.Series, name: str, labels: frozenset[str]) -> Reading:
     numbers = reading.column
     if reading.reason or numbers.dtype.kind not in "iuf":
         return reading
+    if np.isinf(numbers.to_numpy(float)).any():
+        return replace(reading, reason="infinite in some rows")
     if is_date_name(name) and _packed_dates(numbers.dropna()):
         return replace(reading, reason="a date; turn it into a number of days or years first")
     if len(numbers) > FEW_ROWS and numbers.dtype.kind in "iu":

@@ -2,6 +2,8 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import edfa
 from edfa import Schema, Table
@@ -155,7 +157,7 @@ def test_a_messy_table_is_read_as_people_mean_it(make):
         "applied_on: a date; turn it into a number of days or years first.",
         "row: a row number.",
         "customer_id: looks like an identifier",
-        "'?', 'n/a' mean not recorded",
+        "guessed: not recorded, in every column, means '?' or 'n/a'.",
     ):
         assert line in card
     table = Table.from_frame(frame, schema)
@@ -208,3 +210,29 @@ def test_an_outcome_of_plus_and_minus_keeps_both():
     schema = infer_schema(frame, "status", "+")
     assert "-" not in schema.missing
     assert len(Table.from_frame(frame, schema)) == 400
+
+
+CELLS = st.one_of(
+    st.sampled_from(
+        ["€1,430", "45 %", "1,5", "€1.430", "NA", "n/a", "-", "?", "", " ", "none", "unknown", "2021-01-31"]
+    ),
+    st.sampled_from(["low", "high", "yes", "no", "<1 year", "4+ years", "rent", "own", "1", "2.5", "-3", "inf", "nan"]),
+    st.text(max_size=4),
+    st.integers(-(2**40), 2**40),
+    st.floats(),
+    st.booleans(),
+    st.none(),
+)
+NAMES = st.sampled_from(["age", "postcode", "income", "late", "education", "date", "id", "x", "years_at_job", "name"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(NAMES, st.lists(CELLS, min_size=1, max_size=6), min_size=1, max_size=5), st.integers(12, 60))
+def test_whatever_the_table_its_draft_loads_it(columns, n):
+    frame = pd.DataFrame({name: (cells * n)[:n] for name, cells in columns.items()})
+    frame["status"] = (["paid", "default", "default"] * n)[:n]
+    frame["fine"] = [1.5, 2.5, *range(n - 2)]
+    card = infer_card(frame, "status", "paid")
+    table = Table.from_frame(frame, Schema.from_toml(card))
+    assert np.isfinite(table.X).all()
+    assert set(table.schema.guessed) == set(table.schema.names)
