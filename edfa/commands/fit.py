@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from edfa.commands.common import AsJson, Output, Quiet, open_table, show_progress
+from edfa.errors import SchemaError
+
+if TYPE_CHECKING:
+    from edfa.data.schema import Schema
 
 __all__ = ["fit"]
 
@@ -45,6 +49,9 @@ def fit(
     jobs: Annotated[
         int, typer.Option(help="Number of parallel jobs in the search for plans; -1 uses every processor.")
     ] = -1,
+    accept_guesses: Annotated[
+        bool, typer.Option("--accept-guesses", help="Go on with a card that still says guessed = true somewhere.")
+    ] = False,
     force: Annotated[bool, typer.Option(help="Replace an advisor that is already there.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -52,6 +59,7 @@ def fit(
     """Fit, certify, evaluate and save an advisor: blanket, model, certificate, and results on held-out people."""
     from edfa.advice.advisor import Advisor
     from edfa.advice.persist import check_target_folder
+    from edfa.advice.warnings import find_warnings
 
     output = Output(as_json, quiet)
     if out.exists() and not force:
@@ -62,10 +70,13 @@ def fit(
     settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}
     advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
+    _check_guesses(rows.schema, accept_guesses, output)
     with show_progress(output) as progress:
         advisor.fit(rows, progress=progress, n_jobs=jobs)
         advisor.save(out)
     output.say(str(advisor.fitted.blanket), "", advisor.certificate.sentence, str(advisor.evaluation_))
+    warnings = find_warnings(rows, advisor.fitted.blanket, advisor.evaluation_)
+    output.say(*(f"Warning: {warning}" for warning in warnings), style="yellow")
     output.say(f"saved to {out}", style="dim")
     output.write_json(
         out=str(out),
@@ -73,7 +84,35 @@ def fit(
         blanket=json.loads(advisor.fitted.blanket.to_json()),
         certificate=json.loads(advisor.certificate.to_json()),
         evaluation=json.loads(advisor.evaluation_.to_json()),
+        warnings=warnings,
+        guesses=rows.schema.guessed,
     )
+
+
+def _check_guesses(schema: "Schema", accepted: bool, output: Output) -> None:
+    """List what the draft of a card guessed and nobody confirmed; raise SchemaError unless that is accepted."""
+    if not schema.guessed:
+        return
+    head = f"Guessed by the draft of the card, {'and accepted' if accepted else 'and not confirmed'}:"
+    output.say(head, *(f"  {line}" for line in _guesses(schema)))
+    if not accepted:
+        count, first = len(schema.guessed), schema.guessed[0]
+        more = f" and {count - 1} more" if count > 1 else ""
+        raise SchemaError(
+            f"the card's guesses about {first!r}{more} are not confirmed; check them and take `guessed = true` out, "
+            "or go on with --accept-guesses"
+        )
+
+
+def _guesses(schema: "Schema") -> list[str]:
+    """One line for each feature, or the outcome, with a guess: its name, and the keys that may be wrong."""
+    lines = [f"{schema.target}: classes {', '.join(schema.classes)}"] if schema.target_guessed else []
+    for feature in schema:
+        if feature.guessed:
+            keys = [feature.kind, feature.change, *(["sensitive"] if feature.sensitive else [])]
+            keys += [f"monotone {feature.monotone}"] if feature.monotone else []
+            lines.append(f"{feature.name}: {', '.join(keys)}")
+    return lines
 
 
 def _number(text: str | None) -> float | str | None:

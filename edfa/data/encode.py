@@ -27,6 +27,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from edfa.data.feature import Feature
+from edfa.data.numbers import parse_number
 from edfa.data.schema import Schema
 from edfa.errors import DataError, FactError, UnknownNameError, hint
 from edfa.typing import Float32Array
@@ -283,7 +284,10 @@ def _as_number(value: Any, name: str) -> float | None:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise FactError(f"{name}: a number is needed, not {value!r}") from None
+        written = parse_number(value) if isinstance(value, str) else None  # as in a table: €1,430
+        if written is None:
+            raise FactError(f"{name}: a number is needed, not {value!r}") from None
+        number = written
     if not math.isfinite(number):
         raise FactError(f"{name}: a finite number is needed, not {value!r}")
     return number
