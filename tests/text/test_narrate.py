@@ -431,8 +431,8 @@ def test_a_partition_by_what_a_person_can_do():
     person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
     sentences = narrate.partition(person, SCHEMA, blanket=Blanket("class", {"duration": (), "housing": ("job",)}))
     assert sentences == [
-        "“duration of the loan” can turn the decision by itself, and it is in your hands: 30% of the people we learnt "
-        "from have a value that would.",
+        "“duration of the loan” can turn the decision by itself, and within the rules it is in your hands: 30% of the "
+        "people we learnt from have a value that would.",
         "“purpose of the loan” turns the decision although it should not matter; the model leans on it.",
         "“age” bears on the decision by itself, but it is never part of a plan.",
         "“qualification of the job” makes no difference as long as “housing” is not known.",
