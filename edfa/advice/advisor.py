@@ -21,8 +21,8 @@ from edfa.advice.factory import (
     default_policy,
     default_signal,
     fit_policy,
-    fit_predictor,
     fit_searcher,
+    new_predictor,
 )
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
@@ -38,6 +38,7 @@ from edfa.errors import DataError, EdfaError
 from edfa.fingerprint import digest, fingerprint
 from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
+from edfa.predictors.monotone import DirectionCheck, check_directions
 from edfa.recourse.searcher import Searcher
 from edfa.text import summaries
 
@@ -82,6 +83,8 @@ class Advisor:
     threshold
         The chance of the favourable class that is needed; ``"balanced"`` decides for it when it is likelier than
         among training people; without one, the likeliest class wins.
+    obey_directions
+        Whether the model obeys the directions of the card; a model with directions of its own keeps those.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class Advisor:
     budget: Budget = "inf"
     threshold: Threshold = None
     seed: int = 0
+    obey_directions: bool = True
     fitted_: FittedAdvisor = field(init=False, repr=False)
     evaluation_: AdvisorEvaluation = field(init=False, repr=False)
 
@@ -122,9 +126,11 @@ class Advisor:
         if table.part != "all":
             raise DataError(f"an advisor is fitted on a whole table, which it splits; this is a {table.part} part")
         train, calibration, test = table.train, table.calibration, table.test  # an empty one is an error at once
+        settings = (self.predictor, table, self.threshold, self.seed)
+        unfitted = new_predictor(*settings, obey_directions=self.obey_directions)
         blanket = self._find_blanket(table, report)
         report("model", 0, 1)
-        model = fit_predictor(self.predictor, table, self.threshold, self.seed)
+        model = unfitted.fit(train.X, train.y)
         report("policy", 0, 1)
         searcher = fit_searcher(self.searcher, train)
         chosen = self.policy or default_policy(self.searcher)
@@ -134,6 +140,7 @@ class Advisor:
             signal=self.signal or default_signal(self.searcher),
             budget=self.budget,
         )
+        fitted = replace(fitted, directions=_check_directions(fitted))
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
         self.certify(calibration.X, progress=report, n_jobs=n_jobs)
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
@@ -157,6 +164,11 @@ class Advisor:
         if not hasattr(self, "fitted_"):
             raise UnfittedError("this advisor has learnt nothing yet; call fit(table) first")
         return self.fitted_
+
+    @property
+    def directions_(self) -> DirectionCheck | None:
+        """How a model that takes the card's directions as a penalty keeps to them; None: exactly, or it has none."""
+        return self.fitted.directions
 
     @property
     def schema(self) -> Schema:
@@ -259,6 +271,14 @@ class Advisor:
 
 def _signature(receipt: Receipt, key: bytes) -> str:
     return "right" if receipt.right(key) else "wrong"
+
+
+def _check_directions(fitted: FittedAdvisor) -> DirectionCheck | None:
+    """Sweep a model that only takes a penalty for going the wrong way, as the policy shows it to people."""
+    directions = fitted.model.get_params(deep=False).get("monotone")
+    if fitted.model.obeys_directions or not any(directions or ()):
+        return None
+    return check_directions(fitted.predictor, fitted.train.X, directions, fitted.schema.names)
 
 
 def _fingerprint(fitted: FittedAdvisor) -> str:

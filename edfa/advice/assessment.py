@@ -22,6 +22,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
+from edfa.predictors.monotone import DirectionCheck
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import Searcher
@@ -40,7 +41,7 @@ class FittedAdvisor:
 
     ``train`` are the training people; ``background`` holds the model as the policy shows it; ``blanket`` is the one
     that was found, whether or not the policy keeps to it. ``signal`` is what the stop rule watches, ``budget`` what one
-    interview may cost.
+    interview may cost. ``directions`` says how a model that took directions as a penalty keeps to them.
     """
 
     train: Table
@@ -52,6 +53,7 @@ class FittedAdvisor:
     fingerprint: str = ""
     signal: str = "uncertainty"
     budget: Budget = "inf"
+    directions: DirectionCheck | None = None
 
     @classmethod
     def of(
@@ -100,8 +102,10 @@ class FittedAdvisor:
     @cached_property
     def threshold(self) -> float | None:
         """The probability of the favourable class that is needed; None: the likeliest class is decided."""
-        threshold = self.predictor.threshold
-        return None if threshold is None else float(threshold if self.favourable == 1 else 1 - threshold)
+        threshold, about = self.predictor.threshold, self.predictor.favourable
+        if threshold is None or (about != self.favourable and len(self.schema.classes) > 2):
+            return None
+        return float(threshold if self.favourable == (1 if about is None else about) else 1 - threshold)
 
     @cached_property
     def card_costs(self) -> Float64Array:

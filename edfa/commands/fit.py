@@ -44,6 +44,12 @@ def fit(
     threshold: Annotated[
         str | None, typer.Option(help="Probability of the favourable class that is needed, or balanced.")
     ] = None,
+    ignore_directions: Annotated[
+        bool, typer.Option("--ignore-directions", help="Leave the directions of the card out of the model.")
+    ] = False,
+    compare_free: Annotated[
+        bool, typer.Option("--compare-free", help="Measure what the directions of the card cost in AUROC.")
+    ] = False,
     cap: Annotated[int | None, typer.Option(help="Largest number of rows.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the split and the model.")] = 0,
     jobs: Annotated[
@@ -57,6 +63,7 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit, certify, evaluate and save an advisor: blanket, model, certificate, and results on held-out people."""
+    from edfa.advice import compare
     from edfa.advice.advisor import Advisor
     from edfa.advice.persist import check_target_folder
     from edfa.advice.warnings import find_warnings
@@ -68,13 +75,20 @@ def fit(
     chosen = {"policy": policy, "searcher": searcher, "signal": signal}
     settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}
+    settings["obey_directions"] = not ignore_directions
     advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
     _check_guesses(rows.schema, accept_guesses, output)
+    if compare_free:
+        compare.check_comparable(rows.schema, advisor.obey_directions)
     with show_progress(output) as progress:
         advisor.fit(rows, progress=progress, n_jobs=jobs)
         advisor.save(out)
+        compared = compare.compare_free(advisor.fitted, rows.test) if compare_free else None
     output.say(str(advisor.fitted.blanket), "", advisor.certificate.sentence, str(advisor.evaluation_))
+    checks = {"directions": advisor.directions_, "compared": compared}
+    checks = {name: check for name, check in checks.items() if check is not None}
+    output.say(*(check.sentence for check in checks.values()))
     warnings = find_warnings(rows, advisor.fitted.blanket, advisor.evaluation_)
     output.say(*(f"Warning: {warning}" for warning in warnings), style="yellow")
     output.say(f"saved to {out}", style="dim")
@@ -86,6 +100,7 @@ def fit(
         evaluation=json.loads(advisor.evaluation_.to_json()),
         warnings=warnings,
         guesses=rows.schema.guessed,
+        **{name: json.loads(check.to_json()) for name, check in checks.items()},
     )
 
 
