@@ -86,8 +86,8 @@ def fit(
         advisor.save(out)
         compared = compare.compare_free(advisor.fitted, rows.test) if compare_free else None
     output.say(str(advisor.fitted.blanket), "", advisor.certificate.sentence, str(advisor.evaluation_))
-    checks = {"directions": advisor.directions_, "compared": compared}
-    checks = {name: check for name, check in checks.items() if check is not None}
+    results = {"directions": advisor.directions_, "compared": compared}
+    checks = {name: check for name, check in results.items() if check is not None}
     output.say(*(check.sentence for check in checks.values()))
     warnings = find_warnings(rows, advisor.fitted.blanket, advisor.evaluation_)
     output.say(*(f"Warning: {warning}" for warning in warnings), style="yellow")
