@@ -168,7 +168,20 @@ class ActionSet:
         for j, old, new in self.forbidden:
             moves = (np.isnan(old) | (own == np.float32(old))) & (np.isnan(new) | (value == np.float32(new)))
             permitted &= ~((feature == j) & moves)
+        if self.constraints.max_months is not None:
+            permitted &= self._months(feature, own, value) <= self.constraints.max_months + 1e-6
         return np.asarray(permitted)
+
+    def _months(self, feature: IntArray, own: Float32Array, value: Float32Array) -> Float64Array:
+        """How long changes take, in the shape of ``value``; the arguments are those of ``permits_value``."""
+        own, value = np.broadcast_arrays(own, value)
+        column = np.broadcast_to(feature, value.shape[-1:] if np.size(feature) > 1 else value.shape)
+        months = np.zeros(value.shape)
+        for j in np.unique(feature).tolist():
+            if self.consequences.takes[j] or self.consequences.per_month[j]:
+                here = np.broadcast_to(column == j, value.shape)
+                months[here] = self.consequences.months_of_change(j, own[here], value[here])
+        return months
 
     def snap(self, feature: int, to: npt.ArrayLike) -> Float32Array:
         """The values nearest to ``to``, in its shape, that may be proposed to somebody; NaN if there are none."""

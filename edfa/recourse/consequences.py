@@ -102,20 +102,22 @@ class Consequences:
         """
         months = np.zeros(len(to))
         for column, feature in enumerate(features.tolist()):
-            takes, grows = self.takes[feature], self.per_month[feature]
-            if not takes and not grows:
-                continue
-            rows = np.flatnonzero(~np.isnan(to[:, column]))
-            moved = to[rows, column] - facts[rows, column]
-            kind = self.encoder.columns[feature]
-            levels = np.abs(moved) if isinstance(kind, Levels) and kind.ordered else np.ones(len(rows))
-            needed = takes * levels
-            if grows and isinstance(kind, Measure):  # what grows by itself is reached by waiting
-                distance = moved.astype(float) * kind.scale
-                waited = (np.round(distance) if kind.whole else distance) / grows
-                needed = np.where(waited > 0, waited, needed)
-            months[rows] = np.maximum(months[rows], needed)
+            if self.takes[feature] or self.per_month[feature]:
+                rows = np.flatnonzero(~np.isnan(to[:, column]))
+                needed = self.months_of_change(feature, facts[rows, column], to[rows, column])
+                months[rows] = np.maximum(months[rows], needed)
         return months
+
+    def months_of_change(self, feature: int, own: Float32Array, value: Float32Array) -> Float64Array:
+        """How long a change of one feature from ``own`` to ``value`` takes; both of the shape of the result."""
+        takes, grows, kind = self.takes[feature], self.per_month[feature], self.encoder.columns[feature]
+        moved = (value - own).astype(float)
+        needed = takes * (np.abs(moved) if isinstance(kind, Levels) and kind.ordered else np.ones_like(moved))
+        if grows and isinstance(kind, Measure):  # what grows by itself is reached by waiting
+            distance = moved * kind.scale
+            waited = (np.round(distance) if kind.whole else distance) / grows
+            needed = np.where(waited > 0, waited, needed)
+        return np.asarray(needed)
 
     def apply(self, features: IntArray, facts: Float32Array, to: Float32Array) -> tuple[Float32Array, BoolArray]:
         """Rows with the changes and all that follows from them made, and which of them could be worked out, (rows,).

@@ -62,7 +62,9 @@ class Rule:
 
 def loosenings(given: Constraints) -> tuple[Rule, ...]:
     """Every rule of ``given`` that can stand in the way of a plan."""
-    rules = [_limit(name, getattr(given, name)) for name in LIMITS if getattr(given, name)]
+    rules = [
+        _limit(name, getattr(given, name)) for name in LIMITS if getattr(given, name) not in (None, LIMITS[name][0])
+    ]
     rules += [_entry(name, entry) for name in LISTS for entry in getattr(given, name)]
     rules += [_keyed(name, key, value) for name in MAPPINGS for key, value in getattr(given, name).items()]
     if given.only is not None:
@@ -74,6 +76,7 @@ def loosenings(given: Constraints) -> tuple[Rule, ...]:
 LIMITS: Mapping[str, tuple[Any, Callable[[Plan], Any]]] = {
     "max_changes": (None, lambda plan: plan.l0),
     "max_effort": (None, lambda plan: float(np.ceil(plan.effort * 100) / 100)),
+    "max_months": (None, lambda plan: float(np.ceil(plan.months))),
     "min_probability": (0.0, lambda plan: float(np.floor(plan.probability_after * 100) / 100)),
 }
 """Rules that are one number: its value that limits nothing, and the one that a plan needs."""

@@ -138,9 +138,17 @@ def _same_way(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolAr
 
 
 def ways(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
-    """The way of every change for ``different``, (plans, known features): 1 up, -1 down, 2 or more a level, 0 none."""
-    moved = np.where(actions.ordered[mask], np.sign(to - facts), to + 2)
-    return np.nan_to_num(moved)
+    """The way of every change for ``different``, (plans, known features): 1 up, -1 down, 2 or more a level, 0 none.
+
+    All that is reached by waiting is one way.
+    """
+    way = np.nan_to_num(np.where(actions.ordered[mask], np.sign(to - facts), to + 2))
+    grows = actions.consequences.per_month[mask]
+    waits = (way * np.sign(grows) > 0) & (grows != 0)
+    if waits.any():
+        way[waits] = 0
+        way[waits.any(axis=1), int(np.flatnonzero(grows)[0])] = 1
+    return np.asarray(way)
 
 
 def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:
