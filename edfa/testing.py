@@ -281,7 +281,7 @@ def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None
         problem = SearchProblem(group, actions, people.background, None, seed, sense=searcher.sense(actions))
         case = group.case[np.argsort(group.people, kind="stable")]
         plan, smaller = proper_subsets(to)
-        fine = actions.seen_together(mask, facts[plan], smaller)
+        fine = actions.fit_together(mask, facts[plan], smaller)
         fine &= searcher.keeps(problem, case[plan], smaller, problem.predict(problem.apply(case[plan], smaller)))
         _require(not searcher.minimal or not fine.any(), "no proper subset of a plan's changes is good enough")
 

@@ -103,7 +103,7 @@ class ActionSet:
             direction=np.array([_direction(f, limits, favourable) for f in schema], dtype=np.int8),
             ordered=np.array([f.kind != "categorical" for f in schema]),
             continuous=np.array([f.kind == "continuous" for f in schema]),
-            effort=np.array([_effort(f, encoder) * limits.weight(f.name) for f in schema]),
+            effort=np.array([_effort(f, encoder, limits) * limits.weight(f.name) for f in schema]),
             value_range=np.array(
                 [_value_range(support.values[j], encoder.columns[j].slots) for j in range(len(schema))]
             ),
@@ -202,15 +202,14 @@ class ActionSet:
         for column, feature in enumerate(np.flatnonzero(mask)):
             rows = np.flatnonzero(changed[:, column])
             allowed[rows] &= self.permits(int(feature), facts[rows, column], to[rows, column])
-        if not self.consequences.nothing:
-            allowed &= self.consequences.apply(np.flatnonzero(mask), facts, to)[1]
-        return np.asarray(allowed & self.seen_together(mask, facts, to))
+        return np.asarray(allowed & self.fit_together(mask, facts, to))
 
-    def seen_together(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
-        """Which change sets leave only pairs of values that training people have, (rows,).
+    def fit_together(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
+        """Which change sets are possible as a whole, (rows,).
 
-        Only pairs in ``joint_values`` are looked at, if both are known and at least one is changed. The arguments are
-        those of ``allows``.
+        They leave only pairs of values that training people have (of pairs in ``joint_values``, if both are known and
+        at least one is changed), their times do not contradict each other, and what follows from them can be worked
+        out. The arguments are those of ``allows``.
         """
         allowed = np.ones(len(facts), dtype=bool)
         for pair in self.joint_values:
@@ -219,6 +218,8 @@ class ActionSet:
                 touched = ~np.isnan(to[:, columns]).all(axis=1)
                 after = np.where(np.isnan(to[:, columns]), facts[:, columns], to[:, columns])
                 allowed &= ~touched | pair.seen(after)
+        if not self.consequences.nothing:
+            allowed &= self.consequences.apply(np.flatnonzero(mask), facts, to)[1]
         return allowed
 
 
@@ -302,11 +303,15 @@ def _direction(feature: Feature, limits: Constraints, favourable: bool) -> int:
     return WAYS.get(feature.change, 0) or by_constraints or (WAYS.get(feature.monotone or "", 0) if favourable else 0)
 
 
-def _effort(feature: Feature, encoder: Encoder) -> float:
-    """The effort of one encoded unit: a standard deviation of a number, one level, one switch of a category."""
+def _effort(feature: Feature, encoder: Encoder, limits: Constraints) -> float:
+    """The effort of one encoded unit: a standard deviation of a number, one level, one switch of a category.
+
+    What grows by itself takes an effort of one a year.
+    """
     column = encoder[feature.name]
     if feature.effort is None:
-        return 1.0
+        per_year = limits.per_year.get(feature.name, feature.per_year) if limits.reading == "card" else 0
+        return column.scale / abs(per_year) if per_year and isinstance(column, Measure) else 1.0
     return feature.effort * (column.scale if isinstance(column, Measure) else 1.0)
 
 

@@ -120,15 +120,17 @@ class Consequences:
         return np.asarray(needed)
 
     def apply(self, features: IntArray, facts: Float32Array, to: Float32Array) -> tuple[Float32Array, BoolArray]:
-        """Rows with the changes and all that follows from them made, and which of them could be worked out, (rows,).
+        """Rows with the changes and all that follows from them made, and which of them are possible, (rows,).
 
         ``facts`` (NaN: not known) and ``to`` (NaN: unchanged) are (rows, features), with one column for each of
-        ``features``. A linked feature is not worked out if it is known and a feature of its formula is not.
+        ``features``. Impossible is that a linked feature is known and a feature of its formula is not, and that one
+        change waits longer than another that grows meanwhile.
         """
         rows, fine = np.where(np.isnan(to), facts, to), np.ones(len(to), dtype=bool)
         if self.nothing or not len(to):
             return rows, fine
         months = self.months(features, facts, to)
+        fine &= self._waits_as_long(features, facts, to, months)
         position = {feature: column for column, feature in enumerate(features.tolist())}
         for feature in np.flatnonzero(self.per_month).tolist():
             if feature in position and months.any():
@@ -139,6 +141,31 @@ class Consequences:
             if link.target in position:
                 fine &= self._link(link, position, facts, rows)
         return rows, fine
+
+    def wait(self, features: IntArray, facts: Float32Array, months: Float64Array) -> Float32Array:
+        """Rows of facts (rows, features) after ``months`` (rows,), with nothing changed; as in ``apply``."""
+        rows = facts.copy()
+        for column, feature in enumerate(features.tolist()):
+            if self.per_month[feature]:
+                rows[:, column] = self._grown(feature, facts[:, column], months)
+        return rows
+
+    def waits(self, features: IntArray, facts: Float32Array, to: Float32Array) -> BoolArray:
+        """Which changes are made by waiting alone, (rows, features); the arguments are those of ``apply``."""
+        grows = self.per_month[features]
+        return np.asarray(np.nan_to_num(to - facts) * np.sign(grows) > 0)
+
+    def _waits_as_long(
+        self, features: IntArray, facts: Float32Array, to: Float32Array, months: Float64Array
+    ) -> BoolArray:
+        """Whether all that is reached by waiting takes as long as the whole plan, but for one unit, (rows,)."""
+        fine = np.ones(len(to), dtype=bool)
+        for column, feature in enumerate(features.tolist()):
+            if self.per_month[feature]:
+                rows = np.flatnonzero(self.waits(features, facts, to)[:, column])
+                waited = self.months_of_change(feature, facts[rows, column], to[rows, column])
+                fine[rows] &= waited > months[rows] - 1 / abs(self.per_month[feature])
+        return fine
 
     def _grown(self, feature: int, codes: Float32Array, months: Float64Array) -> Float32Array:
         """Values (n,) of a feature after ``months`` (n,); whole numbers grow by whole numbers, states not at all."""

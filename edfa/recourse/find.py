@@ -173,7 +173,7 @@ def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int 
         order = menu(candidates.case, survival.probability, keys)
     else:
         order, survival = _with_alternatives(searcher, problem, candidates, survival, keys)
-    if k is not None and len(order) > k and np.bincount(candidates.case[order]).max() > k:
+    if k is not None and len(order) > 1:
         ranked = candidates.take(order)
         way = ways(problem.actions, problem.mask, problem.facts[ranked.case], ranked.to)
         order = order[different(ranked.case, way, k)]

@@ -1,5 +1,7 @@
 """What makes a plan sensible, besides that it turns the decision: it holds further along, and people are there.
 
+What it changes must be what does it: if waiting as long would turn the decision too, the plan is to wait.
+
 A number that works only between 39 and 42 is an accident of one fitted model. A plan *holds further* if its numbers may
 go as far again, or up to the end of what training people have, and the decision stays turned. Where it leads, from its
 values to the farthest that hold, there must be enough training people (its *support*).
@@ -66,6 +68,7 @@ class Sense:
         fine = np.ones(len(case), dtype=bool)
         if not len(case):
             return fine
+        fine = ~_only_time(problem, case, to)
         further = farthest(problem, case, to)
         if self.holds_further:
             fine &= further.held
@@ -102,6 +105,22 @@ def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> Furt
             if len(rows):
                 held[rows], ended[rows] = ask(problem, case[rows], to[rows], again[rows], end[rows])
     return Further(held, np.where(ended[:, None], end, again))
+
+
+def _only_time(problem: "SearchProblem", case: IntArray, to: Float32Array) -> BoolArray:
+    """Which change sets do nothing that waiting as long would not do by itself, though they do not say so, (rows,)."""
+    follows, features, own = problem.actions.consequences, problem.features, problem.facts[case]
+    only = np.zeros(len(case), dtype=bool)
+    if follows.nothing:
+        return only
+    months = follows.months(features, own, to)
+    acts = (~np.isnan(to) & ~follows.waits(features, own, to)).any(axis=1)
+    rows = np.flatnonzero(acts & (months > 0))
+    later = follows.wait(features, own[rows], months[rows])
+    grown = ((later != own[rows]) & ~np.isnan(later)).any(axis=1)
+    rows, later = rows[grown], later[grown]
+    only[rows] = problem.is_recourse(case[rows], problem.predict(later))
+    return only
 
 
 def _obeyed(problem: "SearchProblem", to: Float32Array, own: Float32Array, numbers: BoolArray) -> BoolArray:

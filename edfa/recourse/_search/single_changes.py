@@ -201,7 +201,7 @@ class SingleChanges:
         if problem.actions.joint_values or problem.sense is not None:
             case, change = np.nonzero(is_recourse)
             to = self._rows(case, change)
-            fine = problem.actions.seen_together(problem.mask, problem.facts[case], to)
+            fine = problem.actions.fit_together(problem.mask, problem.facts[case], to)
             is_recourse[case, change] = fine & problem.is_sensible(case, to)
 
     @cached_property

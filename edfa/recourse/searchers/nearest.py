@@ -247,9 +247,7 @@ def combine(
     to[np.arange(len(first))[:, None], changes.layout.column[picked]] = changes.to[set_case[:, None], picked]
     probabilities = problem.predict(problem.apply(set_case, to))
     fine = problem.is_recourse(set_case, probabilities)
-    fine &= problem.actions.seen_together(problem.mask, problem.facts[set_case], to)
-    if not problem.actions.consequences.nothing:
-        fine &= problem.actions.consequences.apply(problem.features, problem.facts[set_case], to)[1]
+    fine &= problem.actions.fit_together(problem.mask, problem.facts[set_case], to)
     turned = np.flatnonzero(fine)
     fine[turned] = problem.is_sensible(set_case[turned], to[turned])
     good = np.flatnonzero(fine)

@@ -163,5 +163,5 @@ class NICE(Searcher):
         self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
     ) -> BoolArray:
         """Whether change sets are kept and leave no pair of values that was never seen together, (change sets,)."""
-        fine = problem.actions.seen_together(problem.mask, problem.facts[case], to)
+        fine = problem.actions.fit_together(problem.mask, problem.facts[case], to)
         return fine & self.keeps(problem, case, to, probabilities)
