@@ -202,7 +202,7 @@ class Advisor:
         certifier = RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
         certificate = certifier.certificate_for(rollout.records)
         warnings = (*certificate.warnings, *([complete.warning] if complete.moved else []))
-        told = {"rules": describe_rules(fitted.rules), "moved": complete.moved, "warnings": warnings}
+        told: dict[str, Any] = {"rules": describe_rules(fitted.rules), "moved": complete.moved, "warnings": warnings}
         self.fitted_ = replace(fitted, certificate=replace(certificate, **told))
         return self.certificate
 
@@ -228,7 +228,7 @@ class Advisor:
 
         ``constraints`` hold for the whole interview and only tighten the operator's rules; others are a SettingError.
         """
-        own = {"costs": costs, "locks": tuple(locks), "constraints": constraints}
+        own: dict[str, Any] = {"costs": costs, "locks": tuple(locks), "constraints": constraints}
         return Interview(self.fitted, **own, language=language).begin(facts or {})
 
     def verify(self, receipt: Receipt | str, key: bytes | None = None) -> Verification:
@@ -239,7 +239,7 @@ class Advisor:
             return Verification(signature, False, (Difference("advisor", receipt.advisor, self.fingerprint),))
         try:
             constraints, overlay = read_overlay(receipt.constraints), read_overlay(receipt.overlay)
-            own = {"costs": receipt.costs, "locks": receipt.locks, "constraints": overlay}
+            own: dict[str, Any] = {"costs": receipt.costs, "locks": receipt.locks, "constraints": overlay}
             interview = Interview(self.fitted, **own, language=receipt.language)
             interview.replay(parse(Event, event, "events") for event in receipt.events)
             today = interview.receipt(k=receipt.k, constraints=constraints, time=receipt.time)
@@ -274,7 +274,7 @@ class Advisor:
     def load(cls, folder: str | Path) -> "Advisor":
         """Read what ``save`` wrote; runs no code from the folder, and refuses one that was changed."""
         fitted, settings, evaluation = persist.load(folder)
-        parts = {"policy": fitted.policy, "searcher": fitted.searcher, "constraints": fitted.limits}
+        parts: dict[str, Any] = {"policy": fitted.policy, "searcher": fitted.searcher, "constraints": fitted.limits}
         advisor = cls(fitted.blanket, fitted.model, **parts, **settings)
         advisor.fitted_ = fitted
         if evaluation is not None:

@@ -117,7 +117,7 @@ class Interview:
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
         """Another interview in which these facts are, or turn out to be, so. This one stays as it is."""
-        own = {"costs": self.costs, "locks": self.locks, "constraints": self.constraints}
+        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self.constraints}
         other = Interview(self.fitted, **own, language=self.language, supposed=True)
         other.begin({**self.log.facts, **facts})
         for name in self.log.declined:
@@ -149,7 +149,7 @@ class Interview:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """One sentence for each fact that is not taken as told: beyond what was seen, or not understood and left out."""
+        """One sentence for each fact that is not taken as told: beyond what was seen, or not understood."""
         return tuple(flag_sentence(flag, self.fitted.schema, self.language) for flag in self.log.flags)
 
     def plans(self, k: int = K, constraints: Constraints | None = None) -> tuple[Plan, ...]:

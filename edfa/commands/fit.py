@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from edfa.commands.common import AsJson, Output, Quiet, open_table, show_progress
+
+if TYPE_CHECKING:
+    from edfa.data.constraints import Constraints
+    from edfa.data.table import Table
 
 __all__ = ["fit"]
 
@@ -40,6 +44,10 @@ def fit(
     threshold: Annotated[
         str | None, typer.Option(help="Probability of the favourable class that is needed, or balanced.")
     ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(help="The operator's rules (.toml or .json): what no plan does, what is never asked."),
+    ] = None,
     cap: Annotated[int | None, typer.Option(help="Largest number of rows.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the split and the model.")] = 0,
     jobs: Annotated[
@@ -52,6 +60,7 @@ def fit(
     """Fit, certify, evaluate and save an advisor: blanket, model, certificate, and results on held-out people."""
     from edfa.advice.advisor import Advisor
     from edfa.advice.persist import check_target_folder
+    from edfa.data.constraints import Constraints
 
     output = Output(as_json, quiet)
     if out.exists() and not force:
@@ -59,9 +68,12 @@ def fit(
     check_target_folder(out)
     chosen = {"policy": policy, "searcher": searcher, "signal": signal}
     settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    settings |= {"constraints": None if rules is None else Constraints.read(rules)}
     settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}
     advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
+    if rules is not None:
+        _check_rules(rules, settings["constraints"], rows)
     with show_progress(output) as progress:
         advisor.fit(rows, progress=progress, n_jobs=jobs)
         advisor.save(out)
@@ -74,6 +86,17 @@ def fit(
         certificate=json.loads(advisor.certificate.to_json()),
         evaluation=json.loads(advisor.evaluation_.to_json()),
     )
+
+
+def _check_rules(path: Path, rules: "Constraints", rows: "Table") -> None:
+    """Refuse rules that do not fit the card or the table, in the name of their file."""
+    from edfa.advice.rules import check_rules, join_rules
+    from edfa.errors import EdfaError, SettingError
+
+    try:
+        check_rules(join_rules(rows.schema, rules), rows.schema, rows.encoder)
+    except EdfaError as error:
+        raise SettingError(f"{path.name}: {error}") from None
 
 
 def _number(text: str | None) -> float | str | None:
