@@ -9,14 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from edfa.blanket.units import Blanket
+from edfa.data.constraints import Constraints
+from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError
 from edfa.people import People
 from edfa.predictors.base import Predictor, Progress
 from edfa.recourse.searcher import Searcher
-from edfa.typing import Float64Array, IntArray
+from edfa.typing import BoolArray, Float64Array, IntArray
 
-__all__ = ["Policy", "Progress", "choose"]
+__all__ = ["Policy", "Progress", "choose", "never_asked"]
 
 
 class Policy(BaseEstimator, ABC):  # type: ignore[misc]
@@ -70,8 +72,11 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     @classmethod
-    def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
-        """The policy behind a name: an advisor gives its blanket, its searcher and the code of the favourable class.
+    def default(
+        cls, blanket: Blanket, searcher: Searcher, desired_class: int, constraints: Constraints | None = None
+    ) -> Self:
+        """The policy behind a name: an advisor gives its blanket, its searcher, the code of the favourable class, and
+        the operator's rules, if there are any.
 
         A policy takes of these what it needs.
         """
@@ -110,6 +115,16 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
     def next(self, people: People) -> IntArray:
         """The index of the feature to ask each person for, (people,); -1: nothing more."""
         return choose(self.masked_score(people), people.costs, self.per_cost)
+
+
+def never_asked(schema: Schema, constraints: Constraints | None = None) -> BoolArray:
+    """Which features nobody is ever asked for, (features,): by the card's rules and by ``constraints``.
+
+    What is known from the start is asked of nobody anyway. In the paper's reading the card's rules do not count.
+    """
+    rules = constraints or Constraints()
+    names = {*rules.never_ask, *(schema.rules.never_ask if rules.reading == "card" else ())}
+    return np.array([feature.name in names and not feature.start for feature in schema])
 
 
 def choose(scores: Float64Array, costs: Float64Array, per_cost: bool = True) -> IntArray:

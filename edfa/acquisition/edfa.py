@@ -8,6 +8,7 @@ import numpy as np
 from edfa.acquisition.base import choose
 from edfa.acquisition.information import InformationPolicy, SamplerName
 from edfa.blanket.units import Blanket
+from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.errors import UnknownNameError
 from edfa.people import People
@@ -67,7 +68,9 @@ class EDFA(InformationPolicy):
     aligned: bool = True
 
     @classmethod
-    def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
+    def default(
+        cls, blanket: Blanket, searcher: Searcher, desired_class: int, constraints: Constraints | None = None
+    ) -> Self:
         """EDFA on the advisor's blanket."""
         return cls(blanket)
 

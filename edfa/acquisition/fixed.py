@@ -8,6 +8,7 @@ import numpy as np
 
 from edfa.acquisition.base import Policy
 from edfa.blanket.units import Blanket
+from edfa.data.constraints import Constraints
 from edfa.errors import SettingError
 from edfa.people import People
 from edfa.recourse.searcher import Searcher
@@ -40,7 +41,9 @@ class Fixed(Policy):
     per_cost: bool = False
 
     @classmethod
-    def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
+    def default(
+        cls, blanket: Blanket, searcher: Searcher, desired_class: int, constraints: Constraints | None = None
+    ) -> Self:
         """There is none: nobody but the user knows the order."""
         raise SettingError("policy 'fixed' needs an order; pass edfa.acquisition.Fixed(('housing', 'duration'))")
 

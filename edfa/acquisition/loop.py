@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.acquisition.base import Policy, choose
+from edfa.acquisition.base import Policy, choose, never_asked
 from edfa.acquisition.trajectory import Trajectory
+from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import BudgetError, DataError, UnknownNameError
@@ -65,7 +66,7 @@ def acquire(
     costs
         Prices in place of the card's, (features,) or (people, features).
     forbidden
-        Features that are never asked.
+        Features that are never asked, besides those of the card's rules.
     declines
         Which person will not tell which feature, (people, features); the loop finds out by asking, and a refusal costs
         nothing.
@@ -89,7 +90,8 @@ def acquire(
     train, truth = _rows(table, reference)
     background = Background.of(train, predictor, policy.blanket, aligned=policy.aligned)
     run = _Run(policy, background, truth, seed, on_unaffordable, on_declined, explain)
-    run.set_up(costs, forbidden, declines, person)
+    by_card = tuple(np.array(train.schema.names)[never_asked(train.schema)].tolist())
+    run.set_up(costs, (*forbidden, *by_card), declines, person)
     return run.ask_everybody(budget, progress)
 
 
@@ -98,13 +100,16 @@ def run_policy(
     policy: Policy,
     background: Background,
     budget: Budget,
+    constraints: Constraints | None = None,
 ) -> Trajectory:
     """Ask everybody of encoded rows X (people, features) as ``acquire`` does, without partitions.
 
-    The ``background`` holds the model and what it is shown; prices are the card's.
+    The ``background`` holds the model and what it is shown; prices are the card's. What the card's rules or
+    ``constraints`` say is never to be asked is not.
     """
     run = _Run(policy, background, X, seed=0, on_unaffordable="stop", on_declined="skip", explain=False)
-    run.set_up(None, (), None, None)
+    never = never_asked(background.schema, constraints)
+    run.set_up(None, tuple(np.array(background.schema.names)[never].tolist()), None, None)
     return run.ask_everybody(budget, None)
 
 

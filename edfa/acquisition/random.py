@@ -7,6 +7,7 @@ import numpy as np
 
 from edfa.acquisition.base import Policy
 from edfa.blanket.units import Blanket
+from edfa.data.constraints import Constraints
 from edfa.explanation.partition import members
 from edfa.people import People
 from edfa.recourse.searcher import Searcher
@@ -41,7 +42,9 @@ class RandomBlanket(Policy):
     per_cost: bool = False
 
     @classmethod
-    def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
+    def default(
+        cls, blanket: Blanket, searcher: Searcher, desired_class: int, constraints: Constraints | None = None
+    ) -> Self:
         """A random order of the advisor's blanket."""
         return cls(blanket)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import clone
 
-from edfa.acquisition.base import Policy, Progress
+from edfa.acquisition.base import Policy, Progress, never_asked
 from edfa.blanket.units import Blanket
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
@@ -59,8 +59,9 @@ class SurvivalPolicy(Policy):
     searcher
         Where plans come from; ``fit`` fits a clone of it on the training people, ``searcher_``.
     constraints, desired_class
-        What plans may change, and the code of the class that they lead to, as plans will be looked for later. None: any
-        other decision is recourse. With a class, people who have it already count as often as that decision stays.
+        What plans may change and what is never asked, and the code of the class that plans lead to, as they will be
+        looked for later. None: any other decision is recourse. With a class, people who have it already count as often
+        as that decision stays.
     personal
         Whether questions are chosen for each person; then no order is learnt.
     n_people
@@ -109,9 +110,11 @@ class SurvivalPolicy(Policy):
             raise SettingError("n_people: at least 2; n_draws: at least 1")
 
     @classmethod
-    def default(cls, blanket: Blanket, searcher: Searcher, desired_class: int) -> Self:
-        """An order for plans of the advisor's searcher that lead to the favourable class."""
-        return cls(blanket, searcher, desired_class=desired_class)
+    def default(
+        cls, blanket: Blanket, searcher: Searcher, desired_class: int, constraints: Constraints | None = None
+    ) -> Self:
+        """An order for plans of the advisor's searcher, under its rules, that lead to the favourable class."""
+        return cls(blanket, searcher, constraints=constraints, desired_class=desired_class)
 
     @property
     def order_(self) -> tuple[str, ...]:
@@ -144,7 +147,8 @@ class SurvivalPolicy(Policy):
         self, train: Table, predictor: Predictor, n_jobs: int, progress: Progress | None
     ) -> Iterator[Step]:
         """Greedy search: from the start set on, always the question that adds most mean survival per cost."""
-        schema, inside = train.schema, members(train.schema.names, self.blanket)
+        schema = train.schema
+        inside = members(schema.names, self.blanket) & ~never_asked(schema, self.constraints)
         chosen = np.random.default_rng(self.seed).permutation(len(train))[: min(self.n_people, len(train) // 2)]
         # The people that the order is learnt from complete nobody meanwhile: they would complete themselves.
         searcher = clone(self.searcher).fit_without(train, chosen)
@@ -178,11 +182,12 @@ class SurvivalPolicy(Policy):
     def score(self, people: People) -> Float64Array:
         """What each member that may be asked is worth before its price, (people, features); NaN elsewhere."""
         self._check_fitted()
-        asked = people.askable & members(people.schema.names, self.blanket)
+        schema = people.schema
+        asked = people.askable & members(schema.names, self.blanket) & ~never_asked(schema, self.constraints)
         if self.personal:
             now, then = self.expected(people, asked)
             return np.where(asked, np.maximum(then - now[:, None], MIN_WORTH), np.nan)
-        return np.where(asked, self._learnt_worth(people.schema), np.nan)
+        return np.where(asked, self._learnt_worth(schema), np.nan)
 
     def expected(self, people: People, asked: BoolArray) -> tuple[Float64Array, Float64Array]:
         """The expected survival of each person's advice now (people,), and once a feature is known (people, features).
@@ -212,7 +217,9 @@ class SurvivalPolicy(Policy):
 
         A person who pays twice the card's price for a feature sees half its worth per cost.
         """
-        if any(not schema[name].start and name not in self.order_ for name in self.blanket.features):
+        never = never_asked(schema, self.constraints)
+        asked = [name for name in self.blanket.features if not (schema[name].start or never[schema.index(name)])]
+        if any(name not in self.order_ for name in asked):
             raise UnfittedError(
                 "this SurvivalPolicy has learnt no order yet; call fit(train, predictor) first, or use personal=True"
             )

@@ -1,6 +1,5 @@
 """The advisor: fitted once on a table, it interviews anyone, hands out plans, and says when they may act."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -14,7 +13,8 @@ from edfa.acquisition.loop import Budget
 from edfa.advice import persist
 from edfa.advice.answer_log import Event
 from edfa.advice.assessment import FittedAdvisor
-from edfa.advice.evaluation import AdvisorEvaluation, encode_complete, evaluate, roll_out
+from edfa.advice.complete import encode_complete
+from edfa.advice.evaluation import AdvisorEvaluation, evaluate, roll_out
 from edfa.advice.factory import (
     Threshold,
     check_settings,
@@ -24,8 +24,9 @@ from edfa.advice.factory import (
     fit_searcher,
     new_predictor,
 )
-from edfa.advice.interview import Interview
+from edfa.advice.interview import Interview, read_overlay
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
+from edfa.advice.rules import check_rules, describe_rules
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
@@ -34,7 +35,7 @@ from edfa.certification.risk_curve import Target
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, EdfaError
+from edfa.errors import DataError, EdfaError, SettingError
 from edfa.fingerprint import digest, fingerprint
 from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
@@ -52,6 +53,7 @@ REPLAYED = (
     "unknown",
     "declined",
     "spent",
+    "flags",
     "decision",
     "question",
     "plans",
@@ -85,6 +87,9 @@ class Advisor:
         among training people; without one, the likeliest class wins.
     obey_directions
         Whether the model obeys the directions of the card; a model with directions of its own keeps those.
+    constraints
+        The operator's rules, on top of the card's: what no plan may propose, and what nobody is asked. They hold in
+        calibration, evaluation, interviews and files alike. ``Constraints(reading="paper")`` is the paper's recipe.
 
     Examples
     --------
@@ -106,6 +111,7 @@ class Advisor:
     threshold: Threshold = None
     seed: int = 0
     obey_directions: bool = True
+    constraints: Constraints | None = None
     fitted_: FittedAdvisor = field(init=False, repr=False)
     evaluation_: AdvisorEvaluation = field(init=False, repr=False)
 
@@ -114,6 +120,8 @@ class Advisor:
         RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)  # refuses what is no level
         names = ("blanket", "predictor", "policy", "searcher", "signal", "threshold")
         check_settings(**{name: getattr(self, name) for name in names})
+        if not isinstance(self.constraints, Constraints | None):
+            raise SettingError(f"constraints: Constraints(...) or None, not {self.constraints!r}")
 
     def fit(self, table: Table, progress: Progress | None = None, n_jobs: int | None = -1) -> "Advisor":
         """Split, find the blanket, fit, certify on the calibration part, and measure itself on the test part.
@@ -128,21 +136,26 @@ class Advisor:
         train, calibration, test = table.train, table.calibration, table.test  # an empty one is an error at once
         settings = (self.predictor, table, self.threshold, self.seed)
         unfitted = new_predictor(*settings, obey_directions=self.obey_directions)
+        rules = self.constraints or Constraints()
+        check_rules(table.schema.rules_with(rules), table.schema, train.encoder)
         blanket = self._find_blanket(table, report)
         report("model", 0, 1)
         model = unfitted.fit(train.X, train.y)
         report("policy", 0, 1)
         searcher = fit_searcher(self.searcher, train)
         chosen = self.policy or default_policy(self.searcher)
-        policy = fit_policy(chosen, blanket, searcher, model, n_jobs=n_jobs, progress=partial(report, "policy"))
+        steps = partial(report, "policy")
+        limits = None if rules == Constraints() else rules
+        policy = fit_policy(chosen, blanket, searcher, model, constraints=limits, n_jobs=n_jobs, progress=steps)
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
             signal=self.signal or default_signal(self.searcher),
             budget=self.budget,
+            constraints=rules,
         )
         fitted = replace(fitted, directions=_check_directions(fitted))
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
-        self.certify(calibration.X, progress=report, n_jobs=n_jobs)
+        self.certify(calibration, progress=report, n_jobs=n_jobs)
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
         self.evaluation_ = evaluate(self.fitted, test, rollout)
         return self
@@ -185,19 +198,24 @@ class Advisor:
 
     @property
     def fingerprint(self) -> str:
-        """One word for the model, the blanket, the policy, the prices, the searcher and the signal."""
+        """One word for the model, the card, the rules, the blanket, the policy, the searcher and the signal."""
         return self.fitted.fingerprint
 
     def certify(self, people: Any, progress: Progress | None = None, n_jobs: int | None = -1) -> Certificate:
         """Certify on people who took no part in fitting: a table, a frame (no outcome is needed), or encoded rows.
 
-        The certificate replaces the one there is; two looks at different people promise less than one.
+        The certificate replaces the one there is; two looks at different people promise less than one. It speaks of
+        plans under the operator's rules, and says how many people have a number beyond what training people showed.
         """
         fitted, report = self.fitted, progress or (lambda stage, done, total: None)
-        rollout = roll_out(fitted, encode_complete(people, fitted), partial(report, "calibration"), n_jobs)
+        complete = encode_complete(people, fitted)
+        rollout = roll_out(fitted, complete.X, partial(report, "calibration"), n_jobs)
         anchor = self._anchor(n_jobs) if self.target == "early" else None
         certifier = RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
-        self.fitted_ = replace(fitted, certificate=certifier.certificate_for(rollout.records))
+        certificate = certifier.certificate_for(rollout.records)
+        warnings = (*certificate.warnings, *([complete.warning] if complete.moved else []))
+        told: dict[str, Any] = {"rules": describe_rules(fitted.rules), "moved": complete.moved, "warnings": warnings}
+        self.fitted_ = replace(fitted, certificate=replace(certificate, **told))
         return self.certificate
 
     def _anchor(self, n_jobs: int | None) -> float:
@@ -215,10 +233,15 @@ class Advisor:
         *,
         costs: Mapping[str, float] | None = None,
         locks: Sequence[str] = (),
+        constraints: Constraints | None = None,
         language: str = "en",
     ) -> Interview:
-        """Begin with what is known of a person; prices and what must not change may be their own."""
-        return Interview(self.fitted, costs=costs, locks=tuple(locks), language=language).begin(facts or {})
+        """Begin with what is known of a person; prices, what must not change and other limits may be their own.
+
+        ``constraints`` hold for the whole interview and only tighten the operator's rules; others are a SettingError.
+        """
+        own: dict[str, Any] = {"costs": costs, "locks": tuple(locks), "constraints": constraints}
+        return Interview(self.fitted, **own, language=language).begin(facts or {})
 
     def verify(self, receipt: Receipt | str, key: bytes | None = None) -> Verification:
         """Replay a receipt's interview, and say what differs; with the operator's key, whether it is as it was."""
@@ -227,9 +250,9 @@ class Advisor:
         if receipt.advisor != self.fingerprint:
             return Verification(signature, False, (Difference("advisor", receipt.advisor, self.fingerprint),))
         try:
-            given = receipt.constraints
-            constraints = None if given is None else Constraints.from_json(json.dumps(given))
-            interview = Interview(self.fitted, costs=receipt.costs, locks=receipt.locks, language=receipt.language)
+            constraints, overlay = read_overlay(receipt.constraints), read_overlay(receipt.overlay)
+            own: dict[str, Any] = {"costs": receipt.costs, "locks": receipt.locks, "constraints": overlay}
+            interview = Interview(self.fitted, **own, language=receipt.language)
             interview.replay(parse(Event, event, "events") for event in receipt.events)
             today = interview.receipt(k=receipt.k, constraints=constraints, time=receipt.time)
         except (EdfaError, KeyError, TypeError) as error:
@@ -242,6 +265,7 @@ class Advisor:
 
     def _repr_html_(self) -> str:
         settings = {f.name: str(getattr(self, f.name)) for f in fields(self) if f.init}
+        settings["constraints"] = "; ".join(describe_rules(self.constraints or Constraints())) or "none"
         if not hasattr(self, "fitted_"):
             return summaries.advisor_html(settings)
         certificate = self.fitted.certificate
@@ -262,7 +286,8 @@ class Advisor:
     def load(cls, folder: str | Path) -> "Advisor":
         """Read what ``save`` wrote; runs no code from the folder, and refuses one that was changed."""
         fitted, settings, evaluation = persist.load(folder)
-        advisor = cls(fitted.blanket, fitted.model, policy=fitted.policy, searcher=fitted.searcher, **settings)
+        parts: dict[str, Any] = {"policy": fitted.policy, "searcher": fitted.searcher, "constraints": fitted.limits}
+        advisor = cls(fitted.blanket, fitted.model, **parts, **settings)
         advisor.fitted_ = fitted
         if evaluation is not None:
             advisor.evaluation_ = evaluation
@@ -282,11 +307,12 @@ def _check_directions(fitted: FittedAdvisor) -> DirectionCheck | None:
 
 
 def _fingerprint(fitted: FittedAdvisor) -> str:
-    """Any change of model, card, blanket, policy, searcher, signal, budget or library version changes it."""
+    """Any change of model, card, rules, blanket, policy, searcher, signal, budget or library version changes it."""
     learnt = {"model": fitted.model, "blanket": fitted.blanket, "policy": fitted.policy, "searcher": fitted.searcher}
     return fingerprint(
         **{name: digest(part) for name, part in learnt.items()},
         card=fitted.schema.to_json(),
+        rules=fitted.constraints.to_json(),
         watched=f"{fitted.signal} {fitted.budget} {fitted.model.threshold}",
         versions=str(versions()),
     )

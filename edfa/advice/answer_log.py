@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
+from edfa.data.edge import Flag, find_flag
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import DataError, FactError
@@ -31,6 +33,9 @@ class Event:
 class AnswerLog:
     """The log. Nothing in it changes; every addition makes a new one.
 
+    It keeps what the person said. What cannot be understood is an error, unless it is about a feature that is not
+    ``relevant`` (features,): then it is kept, flagged and left out. None: all features are relevant.
+
     Examples
     --------
     >>> import edfa
@@ -43,6 +48,7 @@ class AnswerLog:
     schema: Schema
     encoder: Encoder
     events: tuple[Event, ...] = ()
+    relevant: BoolArray | None = None
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
@@ -63,8 +69,35 @@ class AnswerLog:
 
     @cached_property
     def row(self) -> Float32Array:
-        """The facts as one encoded row; NaN: not known."""
-        return self.encoder.encode_person(self.facts)[None]
+        """The facts as one encoded row; NaN: not known, or left out. Numbers beyond the known are at the edge."""
+        taken = {name: value for name, value in self.facts.items() if self._understood(name, value)}
+        return self.encoder.encode_person(taken)[None]
+
+    @cached_property
+    def flags(self) -> tuple[Flag, ...]:
+        """The facts that are not taken as told, in the card's order."""
+        return tuple(flag for name in self.schema.names if (flag := self._flag(name)) is not None)
+
+    def _flag(self, name: str) -> Flag | None:
+        value = self.facts.get(name)
+        if name not in self.facts or value is None or value == "":
+            return None
+        if self._is_relevant(name):
+            return find_flag(self.encoder[name], value)
+        return None if self._understood(name, value) else Flag(name, "left_out", value)
+
+    def _is_relevant(self, name: str) -> bool:
+        return self.relevant is None or bool(self.relevant[self.schema.index(name)])
+
+    def _understood(self, name: str, value: Any) -> bool:
+        """Whether a fact of the log can be encoded; one of a relevant feature can, or it would not be in the log."""
+        if self._is_relevant(name):
+            return True
+        try:
+            self._check(name, value)
+        except FactError:
+            return False
+        return True
 
     @property
     def declined_mask(self) -> BoolArray:
@@ -95,14 +128,26 @@ class AnswerLog:
         return positions[-1]
 
     def check_value(self, name: str, value: Any) -> Any:
-        """A value that can be understood, as plain data."""
-        feature = self.schema[name]
+        """A value that can be understood, or need not be, as plain data."""
         plain = value.item() if isinstance(value, np.generic) else value
+        if isinstance(plain, float) and np.isnan(plain):
+            plain = None
+        try:
+            self._check(name, plain)
+        except FactError:
+            if self._is_relevant(name):
+                raise
+            is_plain = isinstance(plain, str | int | None) or (isinstance(plain, float) and isfinite(plain))
+            return plain if is_plain else str(plain)
+        return plain
+
+    def _check(self, name: str, plain: Any) -> None:
+        """FactError unless the value can be understood."""
+        feature = self.schema[name]
         if isinstance(plain, bool) and not feature.words:
             raise FactError(f"{name}: a number is needed, not {plain!r}")
         try:
-            self.encoder[name].encode_one(plain)
+            self.encoder[name].encode_fact(plain)
         except FactError as error:
             unit = f"; it is counted in {feature.unit}" if feature.unit and not feature.words else ""
             raise FactError(f"{error}{unit}") from None
-        return None if isinstance(plain, float) and np.isnan(plain) else plain

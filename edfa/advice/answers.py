@@ -28,7 +28,7 @@ __all__ = [
 
 QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
 Status = Literal["act", "ask", "granted", "no_plan", "passed", "not_certified", "off_path"]
-DEVIATIONS = ("start", "order", "declined", "costs", "locks")
+DEVIATIONS = ("start", "order", "declined", "costs", "locks", "constraints")
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ class Standing:
     asks on. ``"granted"``: the decision is favourable. ``"no_plan"``: refused, and nothing to act on yet. ``"passed"``:
     the rule said "act" at step ``since`` of the policy's path and the person went on; the promise was about the plan
     there. ``"not_certified"``: nothing is promised to anybody. ``"off_path"``: the certificate is about people who are
-    asked in the policy's order, for the card's prices; ``deviations`` says how this person differs (one or more of
-    ``DEVIATIONS``: facts of the start set are not known, others were told out of order, something was declined, prices
-    or locks are their own).
+    asked in the policy's order, for the card's prices, under the operator's rules; ``deviations`` says how this person
+    differs (one or more of ``DEVIATIONS``: facts of the start set are not known, others were told out of order,
+    something was declined, prices, locks or other limits on plans are their own).
 
     ``signal`` is what the rule watches (none without a plan), ``tau`` its threshold (none without a certificate).
     """

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edfa.acquisition.base import Policy
+from edfa.acquisition.base import Policy, never_asked
 from edfa.acquisition.loop import Budget, budget_amount, next_question
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
@@ -30,6 +30,7 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Assess", "Assessment", "FittedAdvisor"]
 
+NO_RULES = Constraints()
 FEW = 16  # people of whom everything is read off one sweep
 Assess = Callable[[Float32Array], "Assessment"]
 """Makes, or finds again, the assessment of people without wishes from their encoded facts (people, features)."""
@@ -41,7 +42,8 @@ class FittedAdvisor:
 
     ``train`` are the training people; ``background`` holds the model as the policy shows it; ``blanket`` is the one
     that was found, whether or not the policy keeps to it. ``signal`` is what the stop rule watches, ``budget`` what one
-    interview may cost. ``directions`` says how a model that took directions as a penalty keeps to them.
+    interview may cost, ``constraints`` the operator's rules beyond those of the card. ``directions`` says how a model
+    that took directions as a penalty keeps to them.
     """
 
     train: Table
@@ -54,6 +56,7 @@ class FittedAdvisor:
     signal: str = "uncertainty"
     budget: Budget = "inf"
     directions: DirectionCheck | None = None
+    constraints: Constraints = NO_RULES
 
     @classmethod
     def of(
@@ -100,6 +103,21 @@ class FittedAdvisor:
         return self.background.start | self.background.visible
 
     @cached_property
+    def rules(self) -> Constraints:
+        """The card's and the operator's rules together, as they hold for everybody."""
+        return self.schema.rules_with(self.constraints)
+
+    @cached_property
+    def never_ask(self) -> BoolArray:
+        """Which features nobody is asked for, (features,). Who tells them anyway is heard."""
+        return never_asked(self.schema, self.constraints)
+
+    @property
+    def limits(self) -> Constraints | None:
+        """What plans are searched under, beyond the card; None if that is nothing."""
+        return None if self.constraints == NO_RULES else self.constraints
+
+    @cached_property
     def threshold(self) -> float | None:
         """The probability of the favourable class that is needed; None: the likeliest class is decided."""
         threshold, about = self.predictor.threshold, self.predictor.favourable
@@ -117,13 +135,15 @@ class FittedAdvisor:
 class Assessment:
     """Partly known people and all that an advisor says of them.
 
-    ``people.askable`` is what has not been declined, ``people.costs`` are each person's prices; ``locked`` features are
-    left as they are by every plan.
+    ``people.askable`` is what may be asked and has not been declined, ``people.costs`` are each person's prices;
+    ``locked`` features are left as they are by every plan, and ``constraints`` are the people's own limits, beyond the
+    operator's rules.
     """
 
     fitted: FittedAdvisor
     people: People
     locked: tuple[str, ...] = ()
+    constraints: Constraints = NO_RULES
     _plans: dict[Any, Plans] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -135,21 +155,24 @@ class Assessment:
         declined: BoolArray | None = None,
         costs: Float64Array | None = None,
         locked: tuple[str, ...] = (),
+        constraints: Constraints = NO_RULES,
     ) -> "Assessment":
         """Assess people by their encoded facts X (people, features); NaN: not known.
 
         ``declined`` (people, features) is never asked; ``costs`` (people, features) are prices in place of the card's.
+        ``constraints`` are limits that all of these people have set themselves.
         """
         unknown = np.isnan(X)
+        askable = unknown & ~fitted.never_ask & ~np.isin(fitted.schema.names, constraints.never_ask)
         prices = np.broadcast_to(fitted.card_costs, X.shape) if costs is None else costs
         people = People(
             X,
             fitted.background,
             spent=(prices * ~unknown).sum(axis=1),
             costs=prices,
-            askable=unknown if declined is None else unknown & ~declined,
+            askable=askable if declined is None else askable & ~declined,
         )
-        return cls(fitted, people, locked)
+        return cls(fitted, people, locked, constraints)
 
     def __len__(self) -> int:
         return len(self.people)
@@ -192,17 +215,22 @@ class Assessment:
 
     @cached_property
     def wishes(self) -> dict[str, BoolArray]:
-        """Who has wishes of their own, (people,) each: declined a question, other prices, locked features."""
-        declined = ~self.known & ~self.people.askable
+        """Who has wishes of their own, (people,) each: declined a question, other prices, locks, limits on plans."""
+        declined = ~self.known & ~self.people.askable & ~self.fitted.never_ask
+        on_plans = replace(self.constraints, never_ask=())
         return {
             "declined": declined.any(axis=1),
             "costs": (self.people.costs != self.fitted.card_costs).any(axis=1),
             "locks": np.full(len(self), bool(self.locked)),
+            "constraints": np.full(len(self), self.fitted.rules.tighten(on_plans) != self.fitted.rules),
         }
 
     def plans(self, k: int | None = None, constraints: Constraints | None = None) -> Plans:
-        """At most ``k`` plans for each refused person; searched once for the same ``k`` and constraints."""
-        return self._search(k, self._with_locks(constraints))
+        """At most ``k`` plans for each refused person; searched once for the same ``k`` and constraints.
+
+        ``constraints`` tighten the operator's rules and the people's own limits; loosening ones are a SettingError.
+        """
+        return self._search(k, self._limits(constraints))
 
     def _search(self, k: int | None, constraints: Constraints | None, enough: float = 1.0) -> Plans:
         """Plans; with ``enough`` below 1 just so many as tell whether one survives in that share of completions."""
@@ -218,11 +246,15 @@ class Assessment:
             )
         return self._plans[key]
 
-    def _with_locks(self, constraints: Constraints | None) -> Constraints | None:
-        if not self.locked:
-            return constraints
-        given = constraints or Constraints()
-        return replace(given, locked=tuple(dict.fromkeys((*given.locked, *self.locked))))
+    def _limits(self, constraints: Constraints | None = None) -> Constraints | None:
+        """The operator's rules, the people's own limits and locks, and ``constraints`` together; None: there are none.
+
+        The card's rules are added where plans are searched.
+        """
+        limits = self.fitted.constraints
+        for more in (self.constraints, Constraints(locked=self.locked), constraints):
+            limits = limits.tighten(more)
+        return None if limits == NO_RULES else limits
 
     def signal(self, k: int | None = None) -> Float64Array:
         """What the stop rule watches, (people,); NaN: no plan. Pass the ``k`` of ``plans`` to reuse its search."""
@@ -243,13 +275,16 @@ class Assessment:
             return self._stops(tau, k)
         stopped, rows = np.zeros(len(self), dtype=bool), np.flatnonzero(low)
         if len(rows):
-            stopped[rows] = Assessment(self.fitted, self.explained.take(rows), self.locked)._stops(tau, k)
+            stopped[rows] = self._take(rows)._stops(tau, k)
         return stopped
+
+    def _take(self, rows: IntArray) -> "Assessment":
+        return Assessment(self.fitted, self.explained.take(rows), self.locked, self.constraints)
 
     def _stops(self, tau: float, k: int | None) -> BoolArray:
         """``stops``, with plans for everybody here."""
         # One plan that survives clearly often enough says it; the best one is not needed.
         planned = any(enough == 1.0 for *_, enough in self._plans)
         enough = 1 - tau + 1e-9 if self.fitted.signal == "survival" and not planned else 1.0
-        plans = self._search(k, self._with_locks(None), min(enough, 1.0))
+        plans = self._search(k, self._limits(), min(enough, 1.0))
         return np.asarray(self.refused & (self._signal(plans) <= tau))

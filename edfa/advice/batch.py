@@ -9,11 +9,15 @@ import numpy as np
 import pandas as pd
 
 from edfa.advice.assessment import Assessment, FittedAdvisor
+from edfa.advice.person_rules import PersonRules
 from edfa.advice.standing import find_standings
+from edfa.data.constraints import Constraints
+from edfa.data.edge import Flag
 from edfa.data.partial import encode_partial
 from edfa.parallel import count_jobs, map_parallel
 from edfa.recourse.plans import Plans
-from edfa.typing import BoolArray, Float32Array, ObjectArray
+from edfa.text.flags import flag_sentence
+from edfa.typing import BoolArray, Float32Array, IntArray, ObjectArray
 
 __all__ = ["COLUMNS", "advise"]
 
@@ -27,41 +31,73 @@ COLUMNS = {
     "status": "string",
     "plans": "string",
     "reason": "string",
+    "flags": "string",
     "error": "string",
 }
-"""The columns of advice, with their Arrow types. ``plans`` is JSON, the best plan first."""
+"""The columns of advice, with their Arrow types. ``plans`` is JSON, the best plan first; ``flags`` says what was not
+taken as told."""
 
 PARTS, LEAST = 2, 1_000  # of the work for each job, who is done early takes another; and of people in a part
 EMPTY: dict[str, tuple[Any, type]] = {"double": (np.nan, float), "bool": (None, object), "string": (None, object)}
 
 
 def advise(
-    fitted: FittedAdvisor, frame: pd.DataFrame, k: int = 3, first: int = 0, n_jobs: int | None = None
+    fitted: FittedAdvisor,
+    frame: pd.DataFrame,
+    k: int = 3,
+    first: int = 0,
+    n_jobs: int | None = None,
+    rules: pd.Series | None = None,
 ) -> pd.DataFrame:
-    """A row a person: decision, next question, whether they may act, plans; or what is wrong with their facts.
+    """A row a person: decision, next question, whether they may act, plans; or what is wrong with their facts or rules.
 
-    ``frame`` has whatever is known of them; an empty cell is not known. ``first`` is the number of the first row;
-    ``n_jobs`` threads share the people.
+    ``frame`` has whatever is known of them; an empty cell is not known. ``rules`` (people,) are limits of their own, a
+    cell each: empty, or JSON such as ``{"max_changes": 1}``. ``first`` is the number of the first row; ``n_jobs``
+    threads share the people.
     """
-    encoded, errors = encode_partial(frame, fitted.encoder, fitted.schema)
+    encoded, errors, flags = encode_partial(frame, fitted.encoder, fitted.schema, fitted.relevant)
     facts, threads = np.where(fitted.relevant, encoded, np.float32(np.nan)), count_jobs(n_jobs)
+    own = PersonRules.none(len(facts)) if rules is None else PersonRules.of(rules, fitted)
+    errors = own.errors | errors
     fine = np.setdiff1d(np.arange(len(facts)), list(errors))
     # Who knows the same stays together, as far as that goes: they are asked about together.
     ordered = fine[np.lexsort(np.packbits(np.isnan(facts[fine]), axis=1).T)]
-    parts = np.array_split(ordered, 1 if threads == 1 else min(PARTS * threads, len(ordered) // LEAST) or 1)
+    parts = _parts(ordered, own.which, threads)
     columns: dict[str, Any] = {"row": first + np.arange(len(facts))}
     columns |= {name: np.full(len(facts), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
-    done = map_parallel(lambda part: _advise(fitted, facts[part], k), parts, threads)
+    done = map_parallel(
+        lambda part: _advise(fitted, facts[part], k, own.constraints[own.which[part[0]]]), parts, threads
+    )
     for part, advice in zip(parts, done, strict=True):
         for name, values in advice.items():
             columns[name][part] = values
+    columns["flags"] = _flags(fitted, flags, errors, len(facts))
     columns["error"] = np.array([errors.get(i) for i in range(len(facts))], dtype=object)
     return pd.DataFrame(columns)
 
 
-def _advise(fitted: FittedAdvisor, X: Float32Array, k: int) -> dict[str, Any]:  # noqa: N803
-    """The columns of people whose facts are right."""
-    assessment = Assessment.of(fitted, X)
+def _parts(ordered: IntArray, which: IntArray, threads: int) -> list[IntArray]:
+    """The rows ``ordered`` in parts for the threads: in each, everybody has the same rules (``which`` by row)."""
+    groups = [ordered[which[ordered] == code] for code in np.unique(which[ordered])]
+    counts = [1 if threads == 1 else min(PARTS * threads, len(group) // LEAST) or 1 for group in groups]
+    return [part for group, count in zip(groups, counts, strict=True) for part in np.array_split(group, count)]
+
+
+def _flags(
+    fitted: FittedAdvisor, flags: dict[int, tuple[Flag, ...]], errors: dict[int, str], people: int
+) -> ObjectArray:
+    """What was not taken as told, one text a person, (people,); None for everybody else. Each flag is worded once."""
+    worded = {flag: flag_sentence(flag, fitted.schema) for flag in {flag for found in flags.values() for flag in found}}
+    texts = np.full(people, None, dtype=object)
+    for row, found in flags.items():
+        if row not in errors:
+            texts[row] = "; ".join(worded[flag] for flag in found)
+    return texts
+
+
+def _advise(fitted: FittedAdvisor, X: Float32Array, k: int, own: Constraints) -> dict[str, Any]:  # noqa: N803
+    """The columns of people whose facts are right, and whose own limits are the same."""
+    assessment = Assessment.of(fitted, X, constraints=own)
     plans, question = assessment.plans(k), assessment.next
     names = np.array([*fitted.schema.names, None], dtype=object)
     prices = assessment.people.costs[np.arange(len(assessment)), question]

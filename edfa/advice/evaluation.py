@@ -15,15 +15,13 @@ from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
 from edfa.data.table import Table
-from edfa.data.validate import to_pandas, validate_features
-from edfa.errors import DataError
 from edfa.parsing import parse
 from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import Float32Array, IntArray
 
-__all__ = ["AdvisorEvaluation", "Rollout", "encode_complete", "evaluate", "roll_out"]
+__all__ = ["AdvisorEvaluation", "Rollout", "evaluate", "roll_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +41,19 @@ def roll_out(
 ) -> Rollout:
     """Ask everybody in the policy's order, to the end; then hold each step's first plan against what is known there.
 
+    The operator's rules hold for questions and plans.
+
     ``X`` are complete encoded rows, (people, features). ``progress`` is called with the numbers of states that have
     been searched for plans, and of all.
     """
-    trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget)
+    trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget, fitted.limits)
     plans = find_recourse(
-        trajectory, fitted.searcher, desired_class=fitted.favourable, n_jobs=n_jobs, progress=progress
+        trajectory,
+        fitted.searcher,
+        constraints=fitted.limits,
+        desired_class=fitted.favourable,
+        n_jobs=n_jobs,
+        progress=progress,
     )
     signal: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
     records = replay(plans, favourable=fitted.favourable, signal=signal, advisor=fitted.fingerprint)
@@ -120,21 +125,6 @@ class AdvisorEvaluation:
             f"{self.people} people: right about {self.accuracy:.1%} ({known}), {auroc}"
             f"{self.saved:.0%} of the cost saved; {risk}."
         )
-
-
-def encode_complete(people: Any, fitted: FittedAdvisor) -> Float32Array:
-    """Encoded rows without anything unknown, from a table, a frame or rows."""
-    if isinstance(people, Table):
-        return fitted.encoder.encode(people.frame)
-    if isinstance(people, np.ndarray):
-        return people
-    frame = validate_features(to_pandas(people), fitted.schema)
-    for column in fitted.encoder.columns:
-        gaps = frame[column.name].isna()
-        if gaps.any() and None not in column.states:  # training people had none: it stands for nothing
-            row = int(gaps.argmax())
-            raise DataError(f"row {row}: {column.name} is empty; a certificate is made on complete people")
-    return fitted.encoder.encode(frame)
 
 
 def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorEvaluation:

@@ -14,6 +14,7 @@ from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy, Progress
 from edfa.blanket.discovery import METHODS
 from edfa.blanket.units import Blanket
+from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError
@@ -150,13 +151,19 @@ def fit_policy(
     searcher: Searcher,
     predictor: Predictor,
     *,
+    constraints: Constraints | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Policy:
-    """The policy, fitted on the training people of the fitted ``searcher``."""
+    """The policy, fitted on the training people of the fitted ``searcher``; one that plans, under the rules given."""
     schema = searcher.train_.schema
     favourable = schema.classes.index(schema.favourable)
     policy: Policy = (
-        POLICIES[chosen].default(blanket, searcher, favourable) if isinstance(chosen, str) else clone(chosen)
+        POLICIES[chosen].default(blanket, searcher, favourable, constraints)
+        if isinstance(chosen, str)
+        else clone(chosen)
     )
+    own = policy.get_params(deep=False)
+    if not isinstance(chosen, str) and constraints is not None and "constraints" in own:
+        policy.set_params(constraints=constraints.tighten(own["constraints"]))
     return policy.fit(searcher.train_, predictor, n_jobs=n_jobs, progress=progress)

@@ -11,6 +11,7 @@ from edfa.advice.answer_log import AnswerLog, Event, Kind
 from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question
 from edfa.advice.assessment import Assessment, FittedAdvisor
 from edfa.advice.receipt import Receipt, now, versions
+from edfa.advice.rules import check_rules
 from edfa.advice.standing import find_standing
 from edfa.certification.certificate import Certificate
 from edfa.data.constraints import Constraints
@@ -19,6 +20,7 @@ from edfa.explanation.partition import Person
 from edfa.parsing import parse
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
+from edfa.text.flags import flag_sentence
 from edfa.text.interview_page import interview_html
 from edfa.text.phrases import table
 from edfa.typing import Float32Array, Float64Array
@@ -26,9 +28,9 @@ from edfa.typing import Float32Array, Float64Array
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
 
-__all__ = ["Interview"]
+__all__ = ["Interview", "read_overlay"]
 
-VERSION = 1
+VERSION = 2
 K = 3  # plans that are offered
 
 
@@ -44,6 +46,8 @@ class Interview:
         The person's own prices, by feature name, in place of the card's.
     locks
         Features that no plan may change.
+    constraints
+        The person's own limits for the whole interview, on top of the operator's rules, which they only tighten.
     language
         ``"en"`` or ``"de"``.
     supposed
@@ -70,6 +74,7 @@ class Interview:
         *,
         costs: Mapping[str, float] | None = None,
         locks: tuple[str, ...] = (),
+        constraints: Constraints | None = None,
         language: str = "en",
         supposed: bool = False,
     ) -> None:
@@ -78,7 +83,9 @@ class Interview:
         table(language)  # a language nobody speaks is an error now
         self.fitted, self.language, self.supposed = fitted, language, supposed
         self.costs, self.locks = dict(costs or {}), tuple(locks)
-        self.log = AnswerLog(fitted.schema, fitted.encoder)
+        self.constraints = constraints or Constraints()
+        check_rules(fitted.rules.tighten(self.constraints), fitted.schema, fitted.encoder)
+        self.log = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant)
         self._prices = _prices(fitted, self.costs)
         self._history: list[Assessment] = []  # one after every event of the log
         self._states: dict[bytes, Assessment] = {}  # of people without wishes, by their facts
@@ -110,7 +117,8 @@ class Interview:
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
         """Another interview in which these facts are, or turn out to be, so. This one stays as it is."""
-        other = Interview(self.fitted, costs=self.costs, locks=self.locks, language=self.language, supposed=True)
+        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self.constraints}
+        other = Interview(self.fitted, **own, language=self.language, supposed=True)
         other.begin({**self.log.facts, **facts})
         for name in self.log.declined:
             if name not in facts:
@@ -139,14 +147,26 @@ class Interview:
         """What to ask next; None: nothing more."""
         return describe_question(self.assessment)
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """One sentence for each fact that is not taken as told: beyond what was seen, or not understood."""
+        return tuple(flag_sentence(flag, self.fitted.schema, self.language) for flag in self.log.flags)
+
     def plans(self, k: int = K, constraints: Constraints | None = None) -> tuple[Plan, ...]:
-        """At most k plans, the best first, the others as different as there are; if none, ``no_plan`` says why."""
+        """At most k plans, the best first, the others as different as there are; if none, ``why_no_plan`` says why.
+
+        ``constraints`` are further limits, for this time.
+        """
         return tuple(self.assessment.plans(k, constraints))
+
+    def why_no_plan(self, constraints: Constraints | None = None) -> NoPlan | None:
+        """Why there is no plan under these further limits; None if there is one."""
+        return self.assessment.plans(K, constraints).reasons.get(0)
 
     @property
     def no_plan(self) -> NoPlan | None:
-        """Why there is no plan, where there is none."""
-        return self.assessment.plans(K).reasons.get(0)
+        """Why there is no plan; None if there is one."""
+        return self.why_no_plan()
 
     @property
     def standing(self) -> Standing:
@@ -201,6 +221,8 @@ class Interview:
             events=tuple(asdict(event) for event in self.log.events),
             costs=self.costs,
             locks=self.locks,
+            overlay=self._overlay(),
+            flags=self.flags,
             decision=asdict(self.decision),
             question=question.feature if question else None,
             plans=tuple(asdict(plan) for plan in plans),
@@ -224,6 +246,7 @@ class Interview:
             "language": self.language,
             "costs": self.costs,
             "locks": self.locks,
+            "constraints": self._overlay(),
             "events": [asdict(event) for event in self.log.events],
         }
         return json.dumps(content, ensure_ascii=False)
@@ -241,7 +264,11 @@ class Interview:
         if theirs != mine:
             raise MismatchError(f"the interview was held with advisor {theirs!r}, not {mine!r}; begin a new one")
         interview = cls(
-            advisor.fitted, costs=content["costs"], locks=tuple(content["locks"]), language=content["language"]
+            advisor.fitted,
+            costs=content["costs"],
+            locks=tuple(content["locks"]),
+            constraints=read_overlay(content["constraints"]),
+            language=content["language"],
         )
         return interview.replay(parse(Event, event, "events") for event in content["events"])
 
@@ -263,13 +290,23 @@ class Interview:
             asked = question >= 0 and list(facts) == [self.fitted.schema.names[question]]
         self.log = self.log.add(kind, facts, asked)
         relevant = np.where(self.fitted.relevant, self.log.row, np.float32(np.nan))
-        if self.log.declined or self.costs or self.locks:
-            declined = self.log.declined_mask
-            assessment = Assessment.of(self.fitted, relevant, declined=declined, costs=self._prices, locked=self.locks)
+        if self.log.declined or self.costs or self.locks or self._overlay():
+            assessment = Assessment.of(
+                self.fitted,
+                relevant,
+                declined=self.log.declined_mask,
+                costs=self._prices,
+                locked=self.locks,
+                constraints=self.constraints,
+            )
         else:
             assessment = self._assess(relevant)
         self._history.append(assessment)
         return self
+
+    def _overlay(self) -> dict[str, Any] | None:
+        """The person's own limits as plain data; None if there are none."""
+        return None if self.constraints == Constraints() else dict(json.loads(self.constraints.to_json()))
 
     def _assess(self, X: Float32Array) -> Assessment:  # noqa: N803
         """The assessment of a person with these facts and no wishes; the same one for the same facts."""
@@ -299,6 +336,11 @@ class Interview:
                 unlocked=tuple(unlocked) if step else (),
             )
             paid = spent
+
+
+def read_overlay(content: Mapping[str, Any] | None) -> Constraints | None:
+    """A person's own limits from the plain data of an interview or a receipt."""
+    return None if content is None else Constraints.from_json(json.dumps(content))
 
 
 def _prices(fitted: FittedAdvisor, costs: Mapping[str, float]) -> Float64Array:

@@ -31,7 +31,7 @@ from edfa.recourse.searcher import Searcher
 
 __all__ = ["FORMAT", "SETTINGS", "check_target_folder", "load", "save"]
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "manifest.json"
 KIND = "Advisor"
 SETTINGS = ("signal", "budget", "alpha", "delta", "target", "seed", "threshold", "obey_directions")
@@ -92,7 +92,8 @@ def check_target_folder(root: Path) -> None:
 
 def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path) -> None:
     nouns: dict[str, Any] = {"schema": fitted.schema, "encoder": fitted.encoder, "blanket": fitted.blanket}
-    nouns |= {"certificate": fitted.certificate, "evaluation": evaluation, "directions": fitted.directions}
+    nouns |= {"constraints": fitted.constraints, "certificate": fitted.certificate, "evaluation": evaluation}
+    nouns |= {"directions": fitted.directions}
     for name, noun in nouns.items():
         if noun is not None:
             (partial / f"{name}.json").write_text(noun.to_json(), encoding="utf-8")
@@ -134,6 +135,7 @@ def _assemble(root: Path, manifest: dict[str, Any]) -> FittedAdvisor:
         fingerprint=manifest["fingerprint"],
         signal=manifest["signal"],
         budget=manifest["settings"]["budget"],
+        constraints=_read(root, "constraints", Constraints) or Constraints(),
         certificate=_read(root, "certificate", Certificate),
         directions=_read(root, "directions", DirectionCheck),
     )

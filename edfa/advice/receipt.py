@@ -22,7 +22,7 @@ from edfa.text import summaries
 
 __all__ = ["Difference", "Receipt", "Verification", "now", "read_key", "versions"]
 
-VERSION = 1
+VERSION = 2
 LEAST_KEY = 16  # bytes
 MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")
 
@@ -31,9 +31,10 @@ MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")
 class Receipt:
     """What a person is handed.
 
-    ``events`` are all that was told and declined, in order, and enough to replay the interview; ``plans`` the plans
-    that were offered, as data, ``chosen`` the id of the one the person follows. ``certificate`` is empty unless the
-    person may act now.
+    ``events`` are all that was told and declined, in order, and enough to replay the interview; ``flags`` says which
+    facts were not taken as told. ``costs``, ``locks`` and ``overlay`` (limits on plans, see ``Constraints``) were the
+    person's own; ``constraints`` were set for these plans alone. ``plans`` are the plans that were offered, as data,
+    ``chosen`` the id of the one the person follows. ``certificate`` is empty unless the person may act now.
     """
 
     time: str
@@ -47,6 +48,8 @@ class Receipt:
     events: tuple[Mapping[str, Any], ...]
     costs: Mapping[str, float]
     locks: tuple[str, ...]
+    overlay: Mapping[str, Any] | None
+    flags: tuple[str, ...]
     decision: Mapping[str, Any]
     question: str | None
     plans: tuple[Mapping[str, Any], ...]

@@ -19,7 +19,7 @@ from edfa.errors import DataError, MismatchError, UnknownNameError, UnreadableEr
 from edfa.parsing import parse
 from edfa.recourse.plans import Plans
 from edfa.text import html
-from edfa.text.phrases import number, say
+from edfa.text.phrases import listed, number, say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,6 +120,10 @@ class Certificate(Guarantee):
         The grid that was tested, or some 200 of all thresholds, with both ends.
     warnings
         What a reader of the certificate should know.
+    rules
+        The operator's rules that plans kept to, in short; the promise is about plans under them.
+    moved
+        How many calibration people have a number beyond what training people showed; it was taken at the edge.
     """
 
     status: Status
@@ -148,6 +152,8 @@ class Certificate(Guarantee):
     complete: bool = False
     curve: tuple[Point, ...] = ()
     warnings: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    moved: int = 0
 
     @property
     def certified(self) -> bool:
@@ -338,7 +344,8 @@ def _promise(certificate: Certificate, language: str) -> str:
     parts = {"whom": say(f"formal.{c.target}", language), "later": say(f"formal.{c.reference}", language)}
     share = _digits(c.alpha, language)
     promise = say(f"formal.{key}", language, within=_within(c, language), share=share, **parts)
-    return say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))
+    promise = say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))
+    return promise if not c.rules else say("formal.rules", language, promise=promise, rules=listed(c.rules, language))
 
 
 def _within(certificate: Certificate, language: str) -> str:

@@ -20,11 +20,23 @@ def advise(
     plans: Annotated[int, typer.Option(help="Largest number of plans per person.")] = 3,
     chunk: Annotated[int, typer.Option(help="Number of people worked on at a time.")] = 10_000,
     jobs: Annotated[int, typer.Option(help="Number of parallel jobs; -1 uses every processor.")] = -1,
+    rules_column: Annotated[
+        str | None,
+        typer.Option(help='Column with each person\'s own rules: empty, or JSON such as {"max_changes": 1}.'),
+    ] = None,
+    person_rules: Annotated[
+        Path | None,
+        typer.Option(help="File with people's own rules: .jsonl or .csv, a row number from 0 and the same keys."),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Advise everybody in a file: next question, plans, may they act. An interrupted run resumes where it stopped."""
-    from edfa.advice.batch_file import advise_file
+    """Advise everybody in a file: next question, plans, may they act. An interrupted run resumes where it stopped.
+
+    The exit code is 2 if not a single row was understood; the result says why of each.
+    """
+    from edfa.advice.batch_file import advise_file, chunks
+    from edfa.errors import DataError
 
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)
@@ -37,7 +49,13 @@ def advise(
             chunk=chunk,
             n_jobs=jobs,
             progress=lambda people, chunks: progress("people", people, people + chunk),
+            rules_column=rules_column,
+            person_rules=person_rules,
         )
     errors = f", {counts['errors']:,} of them not understood (see the column error)" if counts["errors"] else ""
-    output.say(f"advised {counts['people']:,} people{errors}: {out}")
+    flagged = f", {counts['flagged']:,} with facts beyond what was seen (see the column flags)"
+    output.say(f"advised {counts['people']:,} people{errors}{flagged if counts['flagged'] else ''}: {out}")
     output.write_json(out=str(out), **counts)
+    if counts["errors"] == counts["people"]:
+        first = next(chunks(out, 1))["error"].iloc[0]
+        raise DataError(f"none of the {counts['people']:,} rows was understood; the first: {first}")

@@ -94,14 +94,15 @@ def _losses(advisor: "Advisor", path: Path) -> Any:
     """The audited people's losses, 0 or 1: the file's column ``loss``, or computed from all their features."""
     import numpy as np
 
-    from edfa.advice.evaluation import encode_complete, roll_out
+    from edfa.advice.complete import encode_complete
+    from edfa.advice.evaluation import roll_out
     from edfa.data.read import read_frame
     from edfa.errors import DataError
 
     frame = read_frame(path)
     if "loss" in frame.columns:
         return frame["loss"].to_numpy()
-    records = roll_out(advisor.fitted, encode_complete(frame, advisor.fitted)).records
+    records = roll_out(advisor.fitted, encode_complete(frame, advisor.fitted).X).records
     stops = advisor.certificate.stop(records)
     stopped = {(p, s) for p, s in zip(stops.person.tolist(), stops.step.tolist(), strict=True) if s >= 0}
     is_stop = [pair in stopped for pair in zip(records.person.tolist(), records.step.tolist(), strict=True)]

@@ -10,7 +10,9 @@ from edfa.commands.common import AsJson, Output, Quiet, open_table, show_progres
 from edfa.errors import SchemaError
 
 if TYPE_CHECKING:
+    from edfa.data.constraints import Constraints
     from edfa.data.schema import Schema
+    from edfa.data.table import Table
 
 __all__ = ["fit"]
 
@@ -50,6 +52,10 @@ def fit(
     compare_free: Annotated[
         bool, typer.Option("--compare-free", help="Measure what the directions of the card cost in AUROC.")
     ] = False,
+    rules: Annotated[
+        Path | None,
+        typer.Option(help="The operator's rules (.toml or .json): what no plan does, what is never asked."),
+    ] = None,
     cap: Annotated[int | None, typer.Option(help="Largest number of rows.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed of the split and the model.")] = 0,
     jobs: Annotated[
@@ -67,6 +73,7 @@ def fit(
     from edfa.advice.advisor import Advisor
     from edfa.advice.persist import check_target_folder
     from edfa.advice.warnings import find_warnings
+    from edfa.data.constraints import Constraints
 
     output = Output(as_json, quiet)
     if out.exists() and not force:
@@ -74,6 +81,7 @@ def fit(
     check_target_folder(out)
     chosen = {"policy": policy, "searcher": searcher, "signal": signal}
     settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    settings |= {"constraints": None if rules is None else Constraints.read(rules)}
     settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}
     settings["obey_directions"] = not ignore_directions
     advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
@@ -81,6 +89,8 @@ def fit(
     _check_guesses(rows.schema, accept_guesses, output)
     if compare_free:
         compare.check_comparable(rows.schema, advisor.obey_directions)
+    if rules is not None:
+        _check_rules(rules, settings["constraints"], rows)
     with show_progress(output) as progress:
         advisor.fit(rows, progress=progress, n_jobs=jobs)
         advisor.save(out)
@@ -128,6 +138,17 @@ def _guesses(schema: "Schema") -> list[str]:
             keys += [f"monotone {feature.monotone}"] if feature.monotone else []
             lines.append(f"{feature.name}: {', '.join(keys)}")
     return lines
+
+
+def _check_rules(path: Path, rules: "Constraints", rows: "Table") -> None:
+    """Refuse rules that do not fit the card or the table, in the name of their file."""
+    from edfa.advice.rules import check_rules
+    from edfa.errors import EdfaError, SettingError
+
+    try:
+        check_rules(rows.schema.rules_with(rules), rows.schema, rows.encoder)
+    except EdfaError as error:
+        raise SettingError(f"{path.name}: {error}") from None
 
 
 def _number(text: str | None) -> float | str | None:

@@ -32,6 +32,9 @@ def interview(
     receipt: Annotated[Path | None, typer.Option(help="Write a receipt to this file.")] = None,
     key: Key = None,
     lock: Annotated[list[str] | None, typer.Option(help="A feature that must not change; may be repeated.")] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="The person's own limits, .toml or .json; they only tighten the operator's.")
+    ] = None,
     plans: Annotated[int, typer.Option(help="Largest number of plans.")] = 3,
     language: Annotated[str, typer.Option(help="en or de.")] = "en",
     as_json: AsJson = False,
@@ -41,8 +44,12 @@ def interview(
     from edfa.advice.interview import Interview
     from edfa.advice.receipt import read_key
     from edfa.artifacts import write_text
+    from edfa.data.constraints import Constraints
 
     output = Output(as_json, quiet)
+    if resume is not None and rules is not None:
+        raise SettingError("--rules are set when an interview begins; --resume goes on with those it has")
+    own = None if rules is None else Constraints.read(rules)
     secret = read_key(key) if key else None
     on_file = _read_answers(answers) if answers else None
     if on_file is None and not output.people:
@@ -52,7 +59,7 @@ def interview(
         current = Interview.from_json(_read_text(resume), advisor)
     else:
         start = {n: on_file.pop(n) for n in advisor.schema.start if on_file.get(n) is not None} if on_file else {}
-        current = advisor.interview(start, locks=lock or (), language=language)
+        current = advisor.interview(start, locks=lock or (), constraints=own, language=language)
     if on_file is not None:
         _answer_from_file(current, on_file)
     else:
@@ -129,8 +136,9 @@ class _Dialogue:
 
         self.output.say(HELP, style="dim")
         interview, schema, language = self.interview, self.interview.fitted.schema, self.interview.language
+        never = {*interview.fitted.rules.never_ask, *interview.constraints.never_ask}
         for name in schema.start:
-            if name not in interview.log.facts and not self._ask(name):
+            if name not in {*interview.log.facts, *never} and not self._ask(name):
                 return
         while (question := interview.question) is not None:
             decision = narrate.decision(interview.decision, schema, language)
@@ -152,6 +160,7 @@ class _Dialogue:
                 reply = ":stop"
             if reply == ":stop":
                 return False
+            before = self.interview.flags
             try:
                 if reply == ":undo":
                     self.interview.undo()
@@ -165,6 +174,7 @@ class _Dialogue:
             except (FactError, UnknownNameError) as error:
                 self.output.say(str(error), style="red")
                 continue
+            self.output.say(*(flag for flag in self.interview.flags if flag not in before), style="yellow")
             return True
 
 

@@ -245,8 +245,8 @@ class Constraints:
             return cls.parse(values["rules"] if set(values) == {"rules"} else values)
         except tomllib.TOMLDecodeError as error:
             raise UnreadableError(f"{where}: not a TOML file: {error}") from None
-        except SettingError as error:
-            raise SettingError(f"{where}: {error}") from None
+        except (SettingError, UnreadableError) as error:
+            raise type(error)(f"{where}: {error}") from None
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], where: str = "rules") -> "Constraints":

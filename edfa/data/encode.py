@@ -5,12 +5,15 @@ comes out of here: it is reserved for "not acquired". A value that is *truly* mi
 (HELOC's -9, "no bureau record"), is a fact about the person and gets a number of its own, beyond all measurements:
 below the lowest for continuous and ordinal features, after the last level for categorical ones.
 
-Two borders, two policies:
+Three borders, three policies:
 
-- **One person** (``encode_person``): a level training never showed, a number outside the range, or a gap where
-  training had none, is an error.
-- **A batch** (``encode``): a number outside the range moves to its edge; a level training never showed, or a gap where
-  training had none, becomes the feature's typical training value (median or most frequent level).
+- **Rules** (``encode_one``): whatever training never showed is an error.
+- **What a person tells** (``encode_fact``, ``encode_person``): a number slightly outside the range moves to its edge,
+  which ``at_edge`` reports; an ordinal number that training never showed moves to the nearest one. An error is only
+  what cannot be: an unknown level, words for a number, a gap where training had none, a negative number where none
+  was, and a number farther beyond the range than the range is wide, which is a typing error.
+- **A batch** (``encode``): a number outside the range moves to its edge, however far; a level training never showed, or
+  a gap where training had none, becomes the feature's typical training value (median or most frequent level).
 
 The range is what training showed, widened by the card's ``range`` where that is larger.
 """
@@ -30,7 +33,7 @@ from edfa.data.feature import Feature
 from edfa.data.numbers import parse_number
 from edfa.data.schema import Schema
 from edfa.errors import DataError, FactError, UnknownNameError, hint
-from edfa.typing import Float32Array
+from edfa.typing import BoolArray, Float32Array
 
 __all__ = ["Encoder", "Levels", "Measure"]
 
@@ -102,15 +105,42 @@ class Measure:
             codes[gaps if state is None else numbers == state] = slot
         return codes
 
+    def outside(self, values: pd.Series) -> BoolArray:
+        """Which numbers, (rows,), ``encode`` moves to an edge of the range."""
+        numbers = values.to_numpy(float)
+        beyond = (numbers < self.low) | (numbers > self.high)
+        return np.asarray(beyond & ~np.isin(numbers, [state for state in self.states if state is not None]))
+
+    def at_edge(self, value: Any) -> float | None:
+        """The end of the range that stands for a number slightly beyond it; None: the answer is taken as it is.
+
+        FactError for a number that cannot be: far outside, or negative where no number is.
+        """
+        number = _as_number(value, self.name)
+        if number is None or number in self.states or self.low <= number <= self.high:
+            return None
+        if _cannot_be(number, self.low, self.high):
+            raise self._outside(number)
+        edge = self.low if number < self.low else self.high
+        return int(edge) if self.whole and edge.is_integer() else edge
+
+    def encode_fact(self, value: Any) -> float:
+        """The code of what a person tells, at the edge of the range if it is slightly beyond it."""
+        edge = self.at_edge(value)
+        return self.encode_one(value if edge is None else edge)
+
+    def _outside(self, number: float) -> FactError:
+        return FactError(f"{self.name}: {number:g} is outside {self.low:g} to {self.high:g}, the values learnt from")
+
     def encode_one(self, value: Any) -> float:
-        """The code of one person's answer; FactError if it is no number, outside the range, or an unknown gap."""
+        """The code of one value; FactError if it is no number, outside the range, or an unknown gap."""
         number = _as_number(value, self.name)
         if number is None or number in self.states:
             if number not in self.states:
                 raise FactError(f"{self.name}: a value is needed, none was given")
             return float(self.slots[self.states.index(number)])
         if not self.low <= number <= self.high:
-            raise FactError(f"{self.name}: {number:g} is outside {self.low:g} to {self.high:g}, the values learnt from")
+            raise self._outside(number)
         return float(self._standardise(number))
 
     def decode_one(self, code: float) -> Any:
@@ -228,8 +258,37 @@ class Levels:
         distance = np.abs(np.asarray(self.levels, float)[None] - np.where(gaps, 0.0, values.to_numpy(float))[:, None])
         return np.where(gaps, typical, distance.argmin(axis=1)).astype(np.float32)
 
+    def outside(self, values: pd.Series) -> BoolArray:
+        """Which ordinal numbers, (rows,), ``encode`` moves to the nearest level; words never move."""
+        known = values.isna() | values.isin([*self.levels, *(state for state in self.states if state is not None)])
+        return np.asarray(~known) & (self.ordered and not self.words)
+
+    def at_edge(self, value: Any) -> float | None:
+        """The level that stands for an ordinal number that is none; None: the answer is taken as it is.
+
+        FactError for a number that cannot be: far outside, or negative where no level is.
+        """
+        if self.words or not self.ordered or (number := _as_number(value, self.name)) is None:
+            return None
+        levels = np.asarray(self.levels, dtype=float)
+        if number in self.levels or number in self.states:
+            return None
+        if _cannot_be(number, float(levels.min()), float(levels.max())):
+            raise self._no_level(value)
+        nearest = float(levels[np.abs(levels - number).argmin()])
+        return int(nearest) if self.whole else nearest
+
+    def encode_fact(self, value: Any) -> float:
+        """The code of what a person tells; an ordinal number that is no level has the code of the nearest one."""
+        level = self.at_edge(value)
+        return self.encode_one(value if level is None else level)
+
+    def _no_level(self, value: Any) -> FactError:
+        shown = self.levels if self.words else [f"{level:g}" for level in self.levels]
+        return FactError(f"{self.name}: no level {str(value)!r}{hint(value, shown)}")
+
     def encode_one(self, value: Any) -> float:
-        """The code of one person's answer; FactError if it is no level, or a gap where training had none."""
+        """The code of one value; FactError if it is no level, or a gap where training had none."""
         if _is_gap(value):
             if None not in self.states:
                 raise FactError(f"{self.name}: a value is needed, none was given")
@@ -239,8 +298,7 @@ class Levels:
             return float(self.levels.index(answer))
         if answer in self.states:
             return float(self.slots[self.states.index(answer)])
-        shown = self.levels if self.words else [f"{level:g}" for level in self.levels]
-        raise FactError(f"{self.name}: no level {str(value)!r}{hint(value, shown)}")
+        raise self._no_level(value)
 
     def decode_one(self, code: float) -> Any:
         """The value of one code, as ``decode`` finds it; None for a truly missing one."""
@@ -265,6 +323,11 @@ class Levels:
             return pd.Series(np.array([*self.levels, *self.states], dtype=object)[position], dtype="str")
         values = np.array([*self.levels, *(np.nan if s is None else s for s in self.states)])[position]
         return pd.Series(values.astype("int64") if self.whole and not np.isnan(values).any() else values)
+
+
+def _cannot_be(number: float, low: float, high: float) -> bool:
+    """Whether a number outside a range is no mere surprise: negative where none is, or as far out as a typing error."""
+    return number < 0 <= low or max(low - number, number - high) > high - low
 
 
 def _is_gap(value: Any) -> bool:
@@ -338,11 +401,11 @@ class Encoder:
         return matrix
 
     def encode_person(self, facts: Mapping[str, Any]) -> Float32Array:
-        """One person's facts by feature name as a row, (features,), by the strict policy above; NaN: not known."""
+        """What a person tells, by feature name, as a row, (features,), by the policy above; NaN: not known."""
         row = np.full(len(self.columns), np.nan, dtype=np.float32)
         for name, value in facts.items():
             column = self[name]
-            row[self.columns.index(column)] = column.encode_one(value)
+            row[self.columns.index(column)] = column.encode_fact(value)
         return row
 
     def decode(self, matrix: Float32Array) -> pd.DataFrame:

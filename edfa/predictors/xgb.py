@@ -109,11 +109,6 @@ class SubsetXGB(Predictor):
         self.favourable = favourable
         self.monotone = monotone
 
-    @property
-    def obeyed_directions(self) -> tuple[int, ...] | None:
-        """The directions that hold exactly: ``monotone``; None if there are none."""
-        return self.monotone
-
     def cache_in(self, folder: str | Path | None = None, max_models: int = MAX_MODELS) -> Self:
         """Choose where trained models are cached, before or after ``fit``; no answer depends on it.
 

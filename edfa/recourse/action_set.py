@@ -10,14 +10,13 @@ import numpy.typing as npt
 from edfa.data.constraints import ANY, Constraints
 from edfa.data.encode import Encoder, Measure
 from edfa.data.feature import Feature
-from edfa.data.schema import Schema
 from edfa.explanation.support import Support
 from edfa.people import Background
 from edfa.predictors.cache import ModelCache
 from edfa.recourse.consequences import Consequences
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, IntArray
 
-__all__ = ["ActionSet", "JointValues", "effective"]
+__all__ = ["ActionSet", "JointValues"]
 
 WAYS: Mapping[str, int] = {"up": 1, "down": -1}
 TENTHS = 10  # groups of training people by which numbers count as seen together
@@ -89,7 +88,7 @@ class ActionSet:
         card's directions.
         """
         schema, encoder, blanket = background.schema, background.encoder, background.blanket
-        limits = effective(constraints, schema)
+        limits = schema.rules_with(constraints)
         limits.check(schema)
         favourable = towards is not None and schema.classes[towards] == schema.favourable
         support = support or Support.of(rows)
@@ -221,12 +220,6 @@ class ActionSet:
         if not self.consequences.nothing:
             allowed &= self.consequences.apply(np.flatnonzero(mask), facts, to)[1]
         return allowed
-
-
-def effective(constraints: Constraints | None, schema: Schema) -> Constraints:
-    """The constraints that hold: the card's rules and these; in the paper's reading these alone."""
-    given = constraints or Constraints()
-    return given if given.reading == "paper" else schema.rules.tighten(given)
 
 
 @dataclass(frozen=True, eq=False)

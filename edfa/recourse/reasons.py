@@ -171,6 +171,7 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         names, blanket = self.people.schema.names, self.people.blanket
         is_known = ~np.isnan(self.people.X[row])
         known = {name for name, flag in zip(names, is_known, strict=True) if flag}
-        unknown = [n for n in names if n not in known and (blanket is None or n in blanket)]
+        hidden = {*known, *self.actions.constraints.never_ask}  # what is never asked is not to be asked for here either
+        unknown = [n for n in names if n not in hidden and (blanket is None or n in blanket)]
         first = {pc for pc, spouses in blanket.units.items() if known.intersection(spouses)} if blanket else set()
         return tuple(sorted(unknown, key=lambda name: name not in first))

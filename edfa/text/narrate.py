@@ -245,6 +245,7 @@ def certificate(certificate: "Certificate", language: str = "en") -> str:
     promise = say(key, language, within=group, **parts)
     # A promise to all can be kept although many who act early are let down; they must not take it for their own.
     limits = [] if c.target == "early" else [say("certificate.everybody", language)]
+    limits += [say("certificate.rules", language)] if c.rules else []
     return " ".join([promise, *limits, say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)])
 
 

@@ -82,6 +82,7 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None) -> str:
         ("spent", f"{receipt.spent:g}"),
         ("declined", ", ".join(receipt.declined)),
         ("must not change", ", ".join(receipt.locks)),
+        ("not taken as told", "; ".join(receipt.flags)),
         ("why there is no plan", _words(no_plan.get("reason"))),
         ("plan the person follows", receipt.chosen),
     ]

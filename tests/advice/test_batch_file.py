@@ -14,7 +14,7 @@ from advisors import german, part_way
 import edfa
 from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.batch_file import advise_file
-from edfa.errors import ColumnError, DataError, EmptyTableError, UnreadableError
+from edfa.errors import ColumnError, DataError, EmptyTableError, SettingError, UnreadableError
 from edfa.parallel import map_parallel
 
 
@@ -72,7 +72,7 @@ def test_several_jobs_say_what_one_says(jobs, people, told, monkeypatch):
 def test_every_format_says_the_same(rows, out, people, told, tmp_path):
     WRITE[rows](people, tmp_path / f"rows{rows}")
     counts = advise_file(german().fitted, tmp_path / f"rows{rows}", tmp_path / f"out{out}", chunk=300)
-    assert counts == {"people": 1000, "errors": 0, "resumed": 0}
+    assert counts == {"people": 1000, "errors": 0, "flagged": 0, "resumed": 0}
     found = read(tmp_path / f"out{out}")
     assert list(found.columns) == list(COLUMNS)
     assert found["row"].tolist() == list(range(1000))
@@ -97,6 +97,126 @@ def test_rows_that_cannot_be_understood_do_not_stop_the_others(people, tmp_path)
     found = read(tmp_path / "out.jsonl")
     assert np.flatnonzero(found["error"].notna()).tolist() == [7, 9]
     assert "duration: a number is needed, not 'a while'" in found["error"][7]
+
+
+OWN = [{"max_changes": 1}, {"locked": ["duration"], "max_changes": 1}, None, {"locked": ["duration"]}]
+
+
+def _cells(people):
+    return [None if OWN[i % 4] is None else json.dumps(OWN[i % 4]) for i in range(len(people))]
+
+
+@pytest.mark.parametrize("rows", WRITE)
+def test_a_column_holds_peoples_own_rules(rows, people, tmp_path):
+    some = people.head(200)
+    expected = advise(german().fitted, some, rules=pd.Series(_cells(some)))
+    assert expected["plans"].tolist() != advise(german().fitted, some)["plans"].tolist()
+    WRITE[rows](some.assign(own=_cells(some)), tmp_path / f"rows{rows}")
+    advise_file(german().fitted, tmp_path / f"rows{rows}", tmp_path / "out.jsonl", chunk=30, rules_column="own")
+    found = read(tmp_path / "out.jsonl")
+    assert found["plans"].tolist() == [json.loads(text) for text in expected["plans"]]
+    assert found["status"].tolist() == expected["status"].tolist()
+    assert _plain(found["reason"]) == _plain(expected["reason"])
+
+
+RULE_FILES = {
+    "keys.jsonl": "\n".join(json.dumps({"row": i} | (OWN[i % 4] or {})) for i in range(200) if OWN[i % 4]),
+    "whole.jsonl": "\n".join(json.dumps({"row": i, "rules": OWN[i % 4]}) for i in range(200)),
+    "whole.csv": pd.DataFrame(
+        {"row": range(200), "rules": [json.dumps(OWN[i % 4]) if OWN[i % 4] else "" for i in range(200)]}
+    ).to_csv(index=False),
+    "keys.csv": pd.DataFrame(
+        [
+            {
+                "row": i,
+                "max_changes": own.get("max_changes"),
+                "locked": json.dumps(own["locked"]) if "locked" in own else "",
+            }
+            for i in range(200)
+            if (own := OWN[i % 4] or {})
+        ]
+    )
+    .astype({"max_changes": "Int64"})
+    .sample(frac=1, random_state=0)
+    .to_csv(index=False),
+}
+
+
+@pytest.mark.parametrize("name", RULE_FILES)
+def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
+    some = people.head(200)
+    expected = advise(german().fitted, some, rules=pd.Series(_cells(some)))
+    some.to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / name).write_text(RULE_FILES[name])
+    counts = advise_file(
+        german().fitted, tmp_path / "rows.csv", tmp_path / "out.jsonl", chunk=70, person_rules=tmp_path / name
+    )
+    assert counts["errors"] == 0
+    found = read(tmp_path / "out.jsonl")
+    assert found["plans"].tolist() == [json.loads(text) for text in expected["plans"]]
+    assert found["status"].tolist() == expected["status"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("r.jsonl", '{"row": 1}\n{"row', "r.jsonl, line 2: not JSON"),
+        ("r.jsonl", "[1]", "r.jsonl, line 1: an object"),
+        ("r.jsonl", '{"row": 1}\n\n{"row": 1}', "r.jsonl, line 3: row 1 has rules already"),
+        ("r.jsonl", '{"row": -1}', "row is a whole number from 0, not -1"),
+        ("r.jsonl", '{"locked": ["age"]}', "row is a whole number from 0, not None"),
+        ("r.jsonl", '{"row": 40}', "r.jsonl: there is no row 40; the rows are numbered from 0 to 39"),
+        ("r.csv", "row,lockd\n1,age\n", "no rule is called 'lockd'; did you mean 'locked'"),
+        ("r.csv", "locked\nage\n", "r.csv has no column 'row'"),
+        ("r.csv", "row,locked\none,age\n", "r.csv, line 2: row is a whole number from 0, not 'one'"),
+        ("r.csv", "", "r.csv cannot be read"),
+        ("r.toml", "", "r.toml: a file of people's rules is a .jsonl or .csv file"),
+    ],
+)
+def test_bad_files_of_rules_are_refused(name, text, message, people, tmp_path):
+    people.head(40).to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError) as raised:
+        advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", person_rules=tmp_path / name)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_where_rules_come_from_is_said_once_and_rightly(people, tmp_path):
+    people.head(40).to_csv(tmp_path / "rows.csv", index=False)
+    for options, error, message in (
+        ({"rules_column": "own", "person_rules": "r.csv"}, SettingError, "one of the two"),
+        ({"rules_column": "duration"}, SettingError, "'duration' is a feature"),
+        ({"rules_column": "hosing"}, ColumnError, "no column 'hosing' of rules; did you mean 'housing'"),
+        ({"person_rules": tmp_path / "absent.csv"}, UnreadableError, "absent.csv"),
+    ):
+        with pytest.raises(error, match=message):
+            advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", **options)
+
+
+def test_finished_chunks_of_other_rules_are_not_used(people, tmp_path, monkeypatch):
+    people.head(40).to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "rules.jsonl").write_text('{"row": 1, "max_changes": 1}')
+    monkeypatch.setattr("edfa.advice.batch_file._join", lambda *a: None)
+    monkeypatch.setattr("edfa.advice.batch_file.shutil.rmtree", lambda *a, **k: None)
+    settings = {"chunk": 10, "person_rules": tmp_path / "rules.jsonl"}
+    arguments = (german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv")
+    assert advise_file(*arguments, **settings)["resumed"] == 0
+    assert advise_file(*arguments, **settings)["resumed"] == 4
+    monkeypatch.undo()
+    (tmp_path / "rules.jsonl").write_text('{"row": 1, "max_changes": 2, "locked": []}')
+    assert advise_file(*arguments, **settings)["resumed"] == 0
+
+
+def test_flagged_people_are_counted(people, tmp_path):
+    some = people.head(20).assign(age=80, housing="castle")
+    some.to_csv(tmp_path / "rows.csv", index=False)
+    counts = advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", chunk=7)
+    assert counts == {"people": 20, "errors": 0, "flagged": 20, "resumed": 0}
+    found = read(tmp_path / "out.csv")
+    assert found["flags"].str.contains("80 is above 75").all()
+    assert found["flags"].str.contains("left out").all()
 
 
 def test_bad_files_are_refused(tmp_path):
@@ -131,7 +251,7 @@ def test_parts_of_another_task_are_not_used(people, tmp_path):
     (folder / "00000000.parquet").write_bytes(b"left by another run")
     (folder / "journal.json").write_text("{}")
     counts = advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", chunk=10)
-    assert counts == {"people": 40, "errors": 0, "resumed": 0}
+    assert counts == {"people": 40, "errors": 0, "flagged": 0, "resumed": 0}
 
 
 SLOWLY = """

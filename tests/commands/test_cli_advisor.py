@@ -13,7 +13,7 @@ import pytest
 from advisors import german, words
 
 import edfa
-from edfa import Advisor
+from edfa import Advisor, Constraints
 from edfa.cli import app
 
 ANSWERS = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400, "checking_status": "<0", "duration": 48}
@@ -159,12 +159,100 @@ def test_advise_writes_what_interviews_say(folder, tmp_path, run):
     (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(person) for person in people))
     done = run("advise", folder, tmp_path / "rows.jsonl", "--out", tmp_path / "out.jsonl", "--json", "--plans", 2)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"out": str(tmp_path / "out.jsonl"), "people": 30, "errors": 0, "resumed": 0}
+    counts = {"people": 30, "errors": 0, "flagged": 0, "resumed": 0}
+    assert json.loads(done.stdout) == {"out": str(tmp_path / "out.jsonl")} | counts
     for line, person in zip((tmp_path / "out.jsonl").read_text().splitlines(), people, strict=True):
         row, interview = json.loads(line), german().interview(person)
         assert row["outcome"] == interview.decision.outcome
         assert row["status"] == interview.standing.status
         assert len(row["plans"]) == len(interview.plans(k=2))
+
+
+def test_advise_takes_rules_of_each_person(folder, tmp_path, run):
+    people, own = words(edfa.load("german"))[:30], {"locked": ["duration", "checking_status"]}
+    rows = [person | {"mine": json.dumps(own) if i % 2 else ""} for i, person in enumerate(people)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "own.jsonl").write_text("\n".join(json.dumps({"row": i} | own) for i in range(1, 30, 2)))
+    found = []
+    for option in (("--rules-column", "mine"), ("--person-rules", tmp_path / "own.jsonl")):
+        done = run("advise", folder, tmp_path / "rows.jsonl", "--out", tmp_path / "out.jsonl", *option)
+        assert done.returncode == 0, done.stderr
+        found.append([json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()])
+    assert found[0] == found[1]
+    for i, (row, person) in enumerate(zip(found[0], people, strict=True)):
+        interview = german().interview(person, constraints=Constraints.parse(own) if i % 2 else None)
+        assert row["status"] == interview.standing.status
+        assert len(row["plans"]) == len(interview.plans())
+    assert not any(row["plans"] for row in found[0][1::2])
+    assert any(row["plans"] for row in found[0][::2])
+
+
+def test_advise_ends_with_an_error_where_nobody_was_understood(folder, tmp_path, run):
+    (tmp_path / "rows.csv").write_text("duration,age\nlong,35\n-4,35\n")
+    for out in ("out.csv", "out.jsonl", "out.parquet"):
+        done = run("advise", folder, tmp_path / "rows.csv", "--out", tmp_path / out, "--json")
+        assert done.returncode == 2
+        assert json.loads(done.stdout)["errors"] == 2
+        message = "none of the 2 rows was understood; the first: duration: a number is needed, not 'long'"
+        assert done.stderr.strip() == f"error: {message}"
+        assert (tmp_path / out).is_file()
+    (tmp_path / "rows.csv").write_text("duration,age\nlong,35\n24,35\n")
+    assert run("advise", folder, tmp_path / "rows.csv", "--out", tmp_path / "out.csv").returncode == 0
+
+
+def test_facts_at_the_edge_are_told(folder, tmp_path, run):
+    (tmp_path / "rows.csv").write_text("duration,age\n90,35\n24,80\n24,35\n")
+    done = run("advise", folder, tmp_path / "rows.csv", "--out", tmp_path / "out.csv")
+    assert "2 with facts beyond what was seen" in done.stdout
+    typed = ["radio/tv", "2400", "80", "<0", "90"]
+    done = run("interview", folder, typed="\n".join(typed) + "\n")
+    assert done.stdout.count("80 is above 75, the highest seen; taken as 75") == 2  # when told, and at the end
+    german().save(tmp_path / "advisor")
+    people = edfa.load("german").calibration.frame.drop(columns="class").assign(age=80)
+    people.to_csv(tmp_path / "people.csv", index=False)
+    done = run("certify", tmp_path / "advisor", tmp_path / "people.csv", "--no-keep")
+    assert "200 of 200 people have a number that nobody had in training" in done.stdout
+
+
+def test_an_operators_rules_come_from_a_file(tmp_path, run):
+    (tmp_path / "rules.toml").write_text('[rules]\nlocked = ["duration"]\nnever_ask = ["checking_status"]\n')
+    arguments = ("fit", "german", "--searcher", "nearest", "--threshold", "balanced", "--quiet")
+    done = run(*arguments, "--rules", tmp_path / "rules.toml", "--out", tmp_path / "advisor")
+    assert done.returncode == 0, done.stderr
+    rules = Constraints(locked=("duration",), never_ask=("checking_status",))
+    assert Advisor.load(tmp_path / "advisor").fitted.constraints == rules
+    (tmp_path / "answers.json").write_text(json.dumps(ANSWERS))
+    (tmp_path / "mine.toml").write_text("max_changes = 1\n")
+    extra = ("--answers", tmp_path / "answers.json", "--rules", tmp_path / "mine.toml", "--json")
+    receipt = json.loads(run("interview", tmp_path / "advisor", *extra).stdout)
+    assert "checking_status" not in receipt["facts"]
+    assert receipt["overlay"]["max_changes"] == 1
+    assert receipt["plans"] == []
+    assert receipt["no_plan"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("absent.toml", None, "absent.toml"),
+        ("r.toml", "locked = [", "r.toml: not a TOML file"),
+        ("r.toml", "max_change = 1", "r.toml: rules.max_change: no such key; did you mean 'max_changes'?"),
+        ("r.toml", "max_changes = 0", "r.toml: max_changes: at least 1, not 0"),
+        ("r.toml", 'locked = ["durations"]', "r.toml: no feature named 'durations'; did you mean 'duration'?"),
+        ("r.toml", 'only = ["age"]', "r.toml: age: the card says sensitive"),
+        ("r.toml", 'levels = { housing = ["castle"] }', "r.toml: levels.housing: no level 'castle'"),
+        ("r.json", '{"max_changes": 1', "r.json: this text is not constraints"),
+    ],
+)
+def test_rules_that_are_wrong_name_their_file(name, text, message, tmp_path, run, monkeypatch):
+    monkeypatch.setattr("edfa.advice.advisor.discover", lambda *a, **k: pytest.fail("work was spent"))
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    done = run("fit", "german", "--rules", tmp_path / name, "--out", tmp_path / "advisor")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "advisor").exists()
 
 
 def test_certify_and_monitor_end_with_a_no(tmp_path, run):

@@ -1,0 +1,20 @@
+"""What a person is told about facts that are not taken as they told them."""
+
+from typing import TYPE_CHECKING
+
+from edfa.text.phrases import number, plain, quoted, say
+
+if TYPE_CHECKING:
+    from edfa.data.edge import Flag
+    from edfa.data.schema import Schema
+
+__all__ = ["flag_sentence"]
+
+
+def flag_sentence(flag: "Flag", schema: "Schema", language: str = "en") -> str:
+    """One line about one flag: ``age: 80 is above 75, the highest seen; taken as 75``."""
+    name = plain(schema[flag.feature].title)
+    if flag.kind == "left_out":
+        return say("flag.left_out", language, name=name, told=quoted(flag.told, language))
+    told, taken = number(float(flag.told), language), number(float(flag.taken), language)
+    return say(f"flag.{flag.kind}", language, name=name, told=told, taken=taken)
