@@ -1,10 +1,19 @@
 """Advisors that several test files use, fitted once a session; and people to ask."""
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 import edfa
+
+PLAIN = Path(__file__).parent / "german_plain.toml"
+
+
+@cache
+def plain_german():
+    """German credit with a card that leaves nearly everything free, for tests of searching itself."""
+    return edfa.Table.from_frame(edfa.load("german").frame, edfa.Schema.read(PLAIN), name="german")
 
 
 @cache

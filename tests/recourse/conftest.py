@@ -1,13 +1,14 @@
 """German credit and two models of it, made once for all tests of recourse."""
 
 import pytest
+from advisors import plain_german
 
 import edfa
 
 
 @pytest.fixture(scope="session")
 def table():
-    return edfa.load("german")
+    return plain_german()
 
 
 @pytest.fixture(scope="session")

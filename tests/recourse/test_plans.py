@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from advisors import plain_german
 from discrete import world
 
 import edfa
@@ -116,7 +117,7 @@ def test_json_round_trip(plans):
     assert again.to_json() == plans.to_json()
     assert again.people.background.model is None
     with pytest.raises(DataError, match="no predictor"):
-        find_recourse(again.people, Nearest(edfa.load("german").train))
+        find_recourse(again.people, Nearest(plain_german().train))
     old = json.loads(plans.to_json()) | {"version": 0}
     with pytest.raises(UnreadableError, match="version 0"):
         Plans.from_json(json.dumps(old))
@@ -370,7 +371,7 @@ def test_a_model_that_is_fitted_again_is_another_one(table):
 
 def test_a_plan_shows_itself():
     """In a notebook as a table, in a terminal as one line."""
-    table = edfa.load("german")
+    table = plain_german()
     model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     people = edfa.People(table.test.X[:20], edfa.Background.of(table.train, model))
     plan = edfa.find_recourse(people, edfa.Nearest(table.train))[0]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from advisors import plain_german
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from edfa.recourse.crowd import Crowd
 
 @pytest.fixture(scope="module")
 def german():
-    table = edfa.load("german")
+    table = plain_german()
     return table, edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
 
 

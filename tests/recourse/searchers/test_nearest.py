@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from advisors import plain_german
 from discrete import all_plans, as_sets, world
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,7 +64,7 @@ def test_directions_and_blankets_restrict_the_enumeration(seed):
 
 
 def test_cells_of_trees_equal_brute_force_over_all_training_values():
-    table = edfa.load("german")
+    table = plain_german()
     model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
     people = People(table.test.X[:60], Background.of(table.train, model))
     plans = find_recourse(people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper"))
@@ -92,7 +93,7 @@ def test_cells_of_trees_equal_brute_force_over_all_training_values():
 
 
 def test_every_value_of_an_interval_works_and_none_could_be_added():
-    table = edfa.load("german")
+    table = plain_german()
     model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
     people = People(table.test.X[:60], Background.of(table.train, model))
     plans = find_recourse(people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper"))

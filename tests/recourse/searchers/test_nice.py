@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from advisors import plain_german
 from discrete import world
 
 import edfa
@@ -56,7 +57,7 @@ def transcription(model, train, row, free, reward, desired_class=None):
 @pytest.mark.parametrize("reward", ["none", "sparsity", "proximity"])
 @pytest.mark.parametrize("desired_class", [None, 1])
 def test_native_nice_agrees_with_a_slow_transcription(reward, desired_class):
-    table = edfa.load("german")
+    table = plain_german()
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     rows = table.test.X[:40].copy()
     rows[::2, 12:] = np.nan
@@ -89,7 +90,7 @@ def test_three_classes_and_the_reward_of_likeness():
 
 
 def test_the_reward_of_likeness_leads_to_people_like_those_of_training():
-    table = edfa.load("german")
+    table = plain_german()
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     people = People(table.test.X, Background.of(table.train, model))
     gaps = {}
@@ -104,4 +105,4 @@ def test_the_reward_of_likeness_leads_to_people_like_those_of_training():
 
 def test_an_unknown_reward():
     with pytest.raises(UnknownNameError, match="did you mean 'sparsity'"):
-        NICE(edfa.load("german").train, "sparcity")
+        NICE(plain_german().train, "sparcity")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from advisors import plain_german
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -195,7 +196,7 @@ def test_a_person_only_tightens():
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_tightening_is_what_both_allow(data):
-    table = edfa.load("german")
+    table = plain_german()
     one, other = (data.draw(rules(table)) for _ in range(2))
     try:
         both = one.tighten(other)
