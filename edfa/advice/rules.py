@@ -1,5 +1,6 @@
 """The rules of an advisor: the card's and the operator's together, checked before they are used, told in short."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
@@ -9,7 +10,7 @@ from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import FactError, SettingError
 
-__all__ = ["check_rules", "describe_rules", "join_rules"]
+__all__ = ["check_rules", "describe_rules", "join_rules", "read_overlay"]
 
 
 def join_rules(schema: Schema, constraints: Constraints) -> Constraints:
@@ -27,6 +28,11 @@ def check_rules(rules: Constraints, schema: Schema, encoder: Encoder) -> None:
             encoder[name].encode_one(value)
         except FactError as error:
             raise SettingError(f"{where}: {str(error).removeprefix(f'{name}: ')}") from None
+
+
+def read_overlay(content: Mapping[str, Any] | None) -> Constraints | None:
+    """A person's own limits from the plain data of an interview or a receipt."""
+    return None if content is None else Constraints.from_json(json.dumps(content))
 
 
 def describe_rules(rules: Constraints) -> tuple[str, ...]:
