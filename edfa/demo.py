@@ -158,7 +158,7 @@ def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
         ax.axvline(threshold, color="black", ls=":", lw=1)
         ax.text(threshold, len(plans) - 0.55, " needed")
     ax.set(xlim=(0, 1), ylim=(len(plans) - 0.5, -0.8), yticks=[])
-    ax.set(xlabel=f"chance of {demo.table.schema.favourable!r}")
+    ax.set(xlabel=f"chance of {demo.table.schema.outcome(demo.table.schema.favourable)!r}")
     ax.spines["left"].set_visible(False)
     return ax
 

@@ -19,6 +19,7 @@ from edfa.fingerprint import digest
 from edfa.people import Background, People
 from edfa.predictors.aligned import align
 from edfa.predictors.base import by_mask
+from edfa.predictors.monotone import check_directions
 from edfa.recourse._search.postprocess import proper_subsets
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searcher import SearchProblem
@@ -32,8 +33,9 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
 
     Checked on ``X`` (no NaN) and ``y``: probabilities add up; nothing known gives the prior; an unknown cell cannot
     leak; a batch equals one person at a time, whatever its classes; the same seed gives the same bits; permuted columns
-    follow; a constant column says nothing; a shorter way to decide decides the same; settings are kept as scikit-learn
-    has it, and a fingerprint tells fits apart; saved and loaded are equal to the bit.
+    follow; a constant column says nothing; a shorter way to decide decides the same; directions, of a model that takes
+    them, are obeyed exactly or at least better than without; settings are kept as scikit-learn has it, and a
+    fingerprint tells fits apart; saved and loaded are equal to the bit.
     """
     matrix, classes = np.asarray(X, dtype=np.float32), np.asarray(y)
     random = np.random.default_rng(seed)
@@ -61,6 +63,7 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
     _check_permutation(make, matrix, classes, partial, probabilities)
     _check_constant(make, matrix, classes)
     _check_tries(model, rows, masks[0])
+    _check_directions(make, matrix, classes)
     check_settings(make())
     _require(digest(model) == digest(make().fit(matrix, classes)), "the same fit has the same fingerprint")
     half = np.arange(len(matrix)) % 2 == 0
@@ -136,6 +139,21 @@ def _check_tries(model: Any, rows: Any, mask: Any) -> None:
     _require(
         np.array_equal(decisions.ravel(), decided), "decide_tries decides what asking about every candidate value does"
     )
+
+
+def _check_directions(make: Callable[[], Any], matrix: Float32Array, classes: AnyArray) -> None:
+    """Directions that take turns, so that about half of them are not those of the data."""
+    if "monotone" not in make().get_params(deep=False) or len(np.unique(classes)) > 2:
+        return
+    signs = tuple((-1) ** j for j in range(matrix.shape[1]))
+    names = [str(j) for j in range(len(signs))]
+    models = [make().set_params(monotone=directions).fit(matrix, classes) for directions in (signs, None)]
+    obeying, free = (check_directions(model, matrix, signs, names) for model in models)
+    if models[0].obeys_directions:
+        _require(all(f.wrong == f.largest == f.turned == 0 for f in obeying.features), "directions are obeyed exactly")
+    wrong, without = (np.mean([f.wrong for f in check.features]) for check in (obeying, free))
+    _require(wrong < without, f"directions are obeyed better than without: {wrong:.3f} of steps, not {without:.3f}")
+    _require(digest(models[0]) != digest(models[1]), "directions show in the fingerprint")
 
 
 def _check_permutation(
@@ -260,10 +278,10 @@ def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None
         _require(actions.allows(mask, facts, to).all(), "no rule of card or constraints is broken")
         asked = actions.free if searcher.uses_sweep else mask & False
         group = sweep(people.X[plans.of[some]], people.predictor, searcher.support_, asked).groups[0]
-        problem = SearchProblem(group, actions, people.background, None, seed)
+        problem = SearchProblem(group, actions, people.background, None, seed, sense=searcher.sense(actions))
         case = group.case[np.argsort(group.people, kind="stable")]
         plan, smaller = proper_subsets(to)
-        fine = actions.seen_together(mask, facts[plan], smaller)
+        fine = actions.fit_together(mask, facts[plan], smaller)
         fine &= searcher.keeps(problem, case[plan], smaller, problem.predict(problem.apply(case[plan], smaller)))
         _require(not searcher.minimal or not fine.any(), "no proper subset of a plan's changes is good enough")
 

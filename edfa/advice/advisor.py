@@ -21,12 +21,12 @@ from edfa.advice.factory import (
     default_policy,
     default_signal,
     fit_policy,
-    fit_predictor,
     fit_searcher,
+    new_predictor,
 )
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
-from edfa.advice.rules import check_rules, describe_rules, join_rules, read_overlay
+from edfa.advice.rules import check_rules, describe_rules, read_overlay
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
@@ -39,6 +39,7 @@ from edfa.errors import DataError, EdfaError, SettingError
 from edfa.fingerprint import digest, fingerprint
 from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
+from edfa.predictors.monotone import DirectionCheck, check_directions
 from edfa.recourse.searcher import Searcher
 from edfa.text import summaries
 
@@ -84,6 +85,8 @@ class Advisor:
     threshold
         The chance of the favourable class that is needed; ``"balanced"`` decides for it when it is likelier than
         among training people; without one, the likeliest class wins.
+    obey_directions
+        Whether the model obeys the directions of the card; a model with directions of its own keeps those.
     constraints
         The operator's rules, on top of the card's: what no plan may propose, and what nobody is asked. They hold in
         calibration, evaluation, interviews and files alike. ``Constraints(reading="paper")`` is the paper's recipe.
@@ -107,6 +110,7 @@ class Advisor:
     budget: Budget = "inf"
     threshold: Threshold = None
     seed: int = 0
+    obey_directions: bool = True
     constraints: Constraints | None = None
     fitted_: FittedAdvisor = field(init=False, repr=False)
     evaluation_: AdvisorEvaluation = field(init=False, repr=False)
@@ -130,11 +134,13 @@ class Advisor:
         if table.part != "all":
             raise DataError(f"an advisor is fitted on a whole table, which it splits; this is a {table.part} part")
         train, calibration, test = table.train, table.calibration, table.test  # an empty one is an error at once
+        settings = (self.predictor, table, self.threshold, self.seed)
+        unfitted = new_predictor(*settings, obey_directions=self.obey_directions)
         rules = self.constraints or Constraints()
-        check_rules(join_rules(table.schema, rules), table.schema, train.encoder)
+        check_rules(table.schema.rules_with(rules), table.schema, train.encoder)
         blanket = self._find_blanket(table, report)
         report("model", 0, 1)
-        model = fit_predictor(self.predictor, table, self.threshold, self.seed)
+        model = unfitted.fit(train.X, train.y)
         report("policy", 0, 1)
         searcher = fit_searcher(self.searcher, train)
         chosen = self.policy or default_policy(self.searcher)
@@ -147,6 +153,7 @@ class Advisor:
             budget=self.budget,
             constraints=rules,
         )
+        fitted = replace(fitted, directions=_check_directions(fitted))
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
         self.certify(calibration, progress=report, n_jobs=n_jobs)
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
@@ -170,6 +177,11 @@ class Advisor:
         if not hasattr(self, "fitted_"):
             raise UnfittedError("this advisor has learnt nothing yet; call fit(table) first")
         return self.fitted_
+
+    @property
+    def directions_(self) -> DirectionCheck | None:
+        """How a model that takes the card's directions as a penalty keeps to them; None: exactly, or it has none."""
+        return self.fitted.directions
 
     @property
     def schema(self) -> Schema:
@@ -284,6 +296,14 @@ class Advisor:
 
 def _signature(receipt: Receipt, key: bytes) -> str:
     return "right" if receipt.right(key) else "wrong"
+
+
+def _check_directions(fitted: FittedAdvisor) -> DirectionCheck | None:
+    """Sweep a model that only takes a penalty for going the wrong way, as the policy shows it to people."""
+    directions = fitted.model.get_params(deep=False).get("monotone")
+    if fitted.model.obeys_directions or not any(directions or ()):
+        return None
+    return check_directions(fitted.predictor, fitted.train.X, directions, fitted.schema.names)
 
 
 def _fingerprint(fitted: FittedAdvisor) -> str:

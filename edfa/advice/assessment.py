@@ -13,7 +13,6 @@ import numpy as np
 
 from edfa.acquisition.base import Policy, never_asked
 from edfa.acquisition.loop import Budget, budget_amount, next_question
-from edfa.advice.rules import join_rules
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.certification.replay import signal_of, uncertainty
@@ -23,6 +22,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
+from edfa.predictors.monotone import DirectionCheck
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import Searcher
@@ -42,7 +42,8 @@ class FittedAdvisor:
 
     ``train`` are the training people; ``background`` holds the model as the policy shows it; ``blanket`` is the one
     that was found, whether or not the policy keeps to it. ``signal`` is what the stop rule watches, ``budget`` what one
-    interview may cost, ``constraints`` the operator's rules beyond those of the card.
+    interview may cost, ``constraints`` the operator's rules beyond those of the card. ``directions`` says how a model
+    that took directions as a penalty keeps to them.
     """
 
     train: Table
@@ -54,6 +55,7 @@ class FittedAdvisor:
     fingerprint: str = ""
     signal: str = "uncertainty"
     budget: Budget = "inf"
+    directions: DirectionCheck | None = None
     constraints: Constraints = NO_RULES
 
     @classmethod
@@ -103,7 +105,7 @@ class FittedAdvisor:
     @cached_property
     def rules(self) -> Constraints:
         """The card's and the operator's rules together, as they hold for everybody."""
-        return join_rules(self.schema, self.constraints)
+        return self.schema.rules_with(self.constraints)
 
     @cached_property
     def never_ask(self) -> BoolArray:
@@ -118,8 +120,10 @@ class FittedAdvisor:
     @cached_property
     def threshold(self) -> float | None:
         """The probability of the favourable class that is needed; None: the likeliest class is decided."""
-        threshold = self.predictor.threshold
-        return None if threshold is None else float(threshold if self.favourable == 1 else 1 - threshold)
+        threshold, about = self.predictor.threshold, self.predictor.favourable
+        if threshold is None or (about != self.favourable and len(self.schema.classes) > 2):
+            return None
+        return float(threshold if self.favourable == (1 if about is None else about) else 1 - threshold)
 
     @cached_property
     def card_costs(self) -> Float64Array:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
@@ -80,7 +81,9 @@ class AdvisorEvaluation:
     ``cost`` is what a person costs until they stop, ``cost_end`` to the end, ``cost_all`` for everything. ``risk`` is
     the share, of ``n`` people of whom the certificate speaks, whose plan or decision did not last, ``risk_error`` its
     standard error, ``early`` the share who stop early. ``refused`` is the share of people refused at the end,
-    ``coverage`` the share of those who have a plan there.
+    ``coverage`` the share of those who have a plan there. ``base_rate`` is the share of the commonest class, which
+    somebody who knows nothing is right about, and ``auroc`` how well the model at the end tells the favourable class
+    from the rest (0.5: not at all); an evaluation of an older version has neither.
     """
 
     people: int
@@ -96,6 +99,8 @@ class AdvisorEvaluation:
     early: float | None
     refused: float
     coverage: float | None
+    base_rate: float | None = None
+    auroc: float | None = None
 
     @property
     def saved(self) -> float:
@@ -113,8 +118,11 @@ class AdvisorEvaluation:
 
     def __str__(self) -> str:
         risk = "nobody had a plan" if self.risk is None else f"{self.risk:.1%} of {self.n} plans did not last"
+        known = f"{self.accuracy_all:.1%} knowing everything"
+        known += "" if self.base_rate is None else f", {self.base_rate:.1%} knowing nothing"
+        auroc = "" if self.auroc is None else f"AUROC {self.auroc:.3f}, "
         return (
-            f"{self.people} people: right about {self.accuracy:.1%} ({self.accuracy_all:.1%} knowing everything), "
+            f"{self.people} people: right about {self.accuracy:.1%} ({known}), {auroc}"
             f"{self.saved:.0%} of the cost saved; {risk}."
         )
 
@@ -147,4 +155,6 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
         early=measured.triggered if measured else None,
         refused=float(refused.mean()),
         coverage=float(rollout.plans.legal[last][refused].mean()) if refused.any() else None,
+        base_rate=float(np.bincount(truth).max() / len(truth)),
+        auroc=float(roc_auc_score(truth == fitted.favourable, trajectory.probabilities[last, fitted.favourable])),
     )

@@ -15,10 +15,12 @@ from edfa.acquisition.base import Policy, Progress
 from edfa.blanket.discovery import METHODS
 from edfa.blanket.units import Blanket
 from edfa.data.constraints import Constraints
+from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError
 from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
+from edfa.predictors.monotone import signs
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
@@ -31,6 +33,7 @@ __all__ = [
     "fit_policy",
     "fit_predictor",
     "fit_searcher",
+    "new_predictor",
 ]
 
 Threshold = float | str | None
@@ -80,26 +83,60 @@ def default_signal(searcher: str | Searcher) -> str:
     return "survival" if _ranks_by_survival(searcher) else "uncertainty"
 
 
-def fit_predictor(chosen: str | Predictor, table: Table, threshold: Threshold, seed: int) -> Predictor:
-    """The model, fitted on the training part of ``table``."""
+def new_predictor(
+    chosen: str | Predictor, table: Table, threshold: Threshold, seed: int, *, obey_directions: bool = True
+) -> Predictor:
+    """The model, not fitted, told the threshold and the card's directions; SettingError if it cannot obey these."""
     model: Predictor = PREDICTORS[chosen]() if isinstance(chosen, str) else clone(chosen)
     if isinstance(chosen, str) and "seed" in model.get_params():
         model.set_params(seed=seed)
-    train, classes = table.train, len(table.schema.classes)
+    if obey_directions:
+        _tell_directions(model, table.schema)
     if threshold is not None:
-        if classes != 2:
-            raise SettingError(f"threshold: it decides between two classes, not {classes}")
-        model.threshold = _threshold(threshold, train)
-    return model.fit(train.X, train.y)
+        model.threshold = _threshold(threshold, table.train)
+    if len(table.schema.classes) > 2:
+        model.favourable = table.schema.classes.index(table.schema.favourable)
+    return model
+
+
+def fit_predictor(
+    chosen: str | Predictor, table: Table, threshold: Threshold, seed: int, *, obey_directions: bool = True
+) -> Predictor:
+    """The model, fitted on the training part of ``table``."""
+    train = table.train
+    return new_predictor(chosen, table, threshold, seed, obey_directions=obey_directions).fit(train.X, train.y)
+
+
+def _tell_directions(model: Predictor, schema: Schema) -> None:
+    """Set the card's directions where the model has none of its own; refuse a model that cannot take any."""
+    directions = signs(schema)
+    if not any(directions):
+        return
+    first = next(feature.name for feature in schema if feature.monotone)
+    leave_out = "or leave directions out: Advisor(obey_directions=False), --ignore-directions"
+    if "monotone" not in model.get_params(deep=False):
+        raise SettingError(
+            f"{first}: the card says which way is good, and a {type(model).__name__} cannot obey it; "
+            f"use predictor='xgb', {leave_out}"
+        )
+    if model.obeys_directions and len(schema.classes) > 2:
+        raise SettingError(
+            f"{first}: the card says which way is good, and a {type(model).__name__} obeys it between two classes, "
+            f"not {len(schema.classes)}; use predictor='mlp', {leave_out}"
+        )
+    if model.get_params(deep=False)["monotone"] is None:
+        model.set_params(monotone=directions)
 
 
 def _threshold(threshold: float | str, train: Table) -> float:
-    """The probability of the second class from which on it is decided."""
+    """The probability from which on the second of two classes, or the favourable one of more, is decided."""
+    classes = train.schema.classes
+    second = 1 if len(classes) == 2 else classes.index(train.schema.favourable)
     if threshold == "balanced":
         # A calibrated model that decides for what is likelier than in general has the best mean recall of the classes.
-        return float((train.y == 1).mean())
-    needed, second = float(threshold), train.schema.classes[1] == train.schema.favourable
-    return needed if second else float(np.nextafter(1 - needed, 1))
+        return float((train.y == second).mean())
+    needed = float(threshold)
+    return needed if classes[second] == train.schema.favourable else float(np.nextafter(1 - needed, 1))
 
 
 def fit_searcher(chosen: str | Searcher, train: Table) -> Searcher:

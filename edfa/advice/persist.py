@@ -25,6 +25,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnreadableError, did_you_mean
 from edfa.predictors import PREDICTORS
+from edfa.predictors.monotone import DirectionCheck
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 
@@ -33,7 +34,7 @@ __all__ = ["FORMAT", "SETTINGS", "check_target_folder", "load", "save"]
 FORMAT = 3
 MANIFEST = "manifest.json"
 KIND = "Advisor"
-SETTINGS = ("signal", "budget", "alpha", "delta", "target", "seed", "threshold")
+SETTINGS = ("signal", "budget", "alpha", "delta", "target", "seed", "threshold", "obey_directions")
 """The plain settings of an advisor; its parts are described by their class and their own settings."""
 
 
@@ -51,7 +52,11 @@ def save(
         "table": {"name": fitted.train.name, "seed": fitted.train.seed, "shares": fitted.train.shares},
         "settings": dict(settings),
         "signal": fitted.signal,
-        "predictor": {"name": PREDICTORS.name_of(type(fitted.model)), "threshold": fitted.model.threshold},
+        "predictor": {
+            "name": PREDICTORS.name_of(type(fitted.model)),
+            "threshold": fitted.model.threshold,
+            "favourable": fitted.model.favourable,
+        },
         "policy": _describe(fitted.policy),
         "searcher": _describe(fitted.searcher),
     }
@@ -88,6 +93,7 @@ def check_target_folder(root: Path) -> None:
 def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path) -> None:
     nouns: dict[str, Any] = {"schema": fitted.schema, "encoder": fitted.encoder, "blanket": fitted.blanket}
     nouns |= {"constraints": fitted.constraints, "certificate": fitted.certificate, "evaluation": evaluation}
+    nouns |= {"directions": fitted.directions}
     for name, noun in nouns.items():
         if noun is not None:
             (partial / f"{name}.json").write_text(noun.to_json(), encoding="utf-8")
@@ -121,6 +127,7 @@ def _assemble(root: Path, manifest: dict[str, Any]) -> FittedAdvisor:
     kind: Any = PREDICTORS[manifest["predictor"]["name"]]
     model = kind.from_folder(root / "model")
     model.threshold = manifest["predictor"]["threshold"]
+    model.favourable = manifest["predictor"].get("favourable")
     searcher: Searcher = _make(manifest["searcher"]).fit(train)
     policy: Policy = _make(manifest["policy"]).load_state(root / "policy", train)
     return replace(
@@ -130,6 +137,7 @@ def _assemble(root: Path, manifest: dict[str, Any]) -> FittedAdvisor:
         budget=manifest["settings"]["budget"],
         constraints=_read(root, "constraints", Constraints) or Constraints(),
         certificate=_read(root, "certificate", Certificate),
+        directions=_read(root, "directions", DirectionCheck),
     )
 
 

@@ -10,12 +10,10 @@ from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import FactError, SettingError
 
-__all__ = ["check_rules", "describe_rules", "join_rules", "read_overlay"]
+__all__ = ["check_rules", "describe_rules", "read_overlay"]
 
 
-def join_rules(schema: Schema, constraints: Constraints) -> Constraints:
-    """The card's rules tightened by the operator's; in the paper's reading the operator's alone."""
-    return schema.rules.tighten(constraints) if constraints.reading == "card" else constraints
+SHOWN = 2  # moves or pairs; more are only counted
 
 
 def check_rules(rules: Constraints, schema: Schema, encoder: Encoder) -> None:
@@ -50,6 +48,8 @@ def _lines(name: str, value: Any) -> Iterator[str]:
     """One setting in lines: each entry of a mapping, or all names of a list together."""
     if isinstance(value, Mapping):
         yield from (f"{name}.{key} = {_text(entry)}" for key, entry in value.items())
+    elif isinstance(value, tuple) and len(value) > SHOWN and isinstance(value[0], tuple):
+        yield f"{name}: {len(value)} of them"
     elif isinstance(value, tuple):
         yield f"{name}: {_text(value) or 'nothing'}"
     else:

@@ -92,8 +92,7 @@ def replay(
         raise UnknownNameError("reference", reference, REFERENCES)
     end = _known_at_end(plans) if reference == "trajectory_end" else _complete_facts(plans, whole)
     legal, n = plans.legal, len(people)
-    target = plans.to[plans.first[legal]]
-    followed = np.where(np.isnan(target), end[legal], target)
+    followed = plans.make_changes(plans.first[legal], end[legal])
     # Now, at the end, and at the end with the plan followed: one model call for each set of known features.
     probabilities = predictor.predict_proba(np.concatenate([people.X, end, followed]))
     decided = predictor.decide(probabilities)

@@ -93,5 +93,6 @@ def open_table(name: str, card: Path | None, **options: Any) -> "Table":
     if card is not None:
         return Table.from_frame(read_frame(name), card, name=Path(name).stem, **options)
     if Path(name).suffix:
-        raise SettingError(f"{name} needs its card: --schema CARD (edfa schema {name} --target NAME drafts one)")
+        draft = f"edfa schema {name} --target NAME --favourable CLASS"
+        raise SettingError(f"{name} needs its card: --schema CARD ({draft} drafts one)")
     return load(name, **options)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edfa.commands.common import AsJson, Output, Quiet, open_table, show_progress
+from edfa.errors import SchemaError
 
 if TYPE_CHECKING:
     from edfa.data.constraints import Constraints
+    from edfa.data.schema import Schema
     from edfa.data.table import Table
 
 __all__ = ["fit"]
@@ -44,6 +46,12 @@ def fit(
     threshold: Annotated[
         str | None, typer.Option(help="Probability of the favourable class that is needed, or balanced.")
     ] = None,
+    ignore_directions: Annotated[
+        bool, typer.Option("--ignore-directions", help="Leave the directions of the card out of the model.")
+    ] = False,
+    compare_free: Annotated[
+        bool, typer.Option("--compare-free", help="Measure what the directions of the card cost in AUROC.")
+    ] = False,
     rules: Annotated[
         Path | None,
         typer.Option(help="The operator's rules (.toml or .json): what no plan does, what is never asked."),
@@ -53,13 +61,18 @@ def fit(
     jobs: Annotated[
         int, typer.Option(help="Number of parallel jobs in the search for plans; -1 uses every processor.")
     ] = -1,
+    accept_guesses: Annotated[
+        bool, typer.Option("--accept-guesses", help="Go on with a card that still says guessed = true somewhere.")
+    ] = False,
     force: Annotated[bool, typer.Option(help="Replace an advisor that is already there.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit, certify, evaluate and save an advisor: blanket, model, certificate, and results on held-out people."""
+    from edfa.advice import compare
     from edfa.advice.advisor import Advisor
     from edfa.advice.persist import check_target_folder
+    from edfa.advice.warnings import find_warnings
     from edfa.data.constraints import Constraints
 
     output = Output(as_json, quiet)
@@ -70,14 +83,24 @@ def fit(
     settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     settings |= {"constraints": None if rules is None else Constraints.read(rules)}
     settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}
+    settings["obey_directions"] = not ignore_directions
     advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
+    _check_guesses(rows.schema, accept_guesses, output)
+    if compare_free:
+        compare.check_comparable(rows.schema, advisor.obey_directions)
     if rules is not None:
         _check_rules(rules, settings["constraints"], rows)
     with show_progress(output) as progress:
         advisor.fit(rows, progress=progress, n_jobs=jobs)
         advisor.save(out)
+        compared = compare.compare_free(advisor.fitted, rows.test) if compare_free else None
     output.say(str(advisor.fitted.blanket), "", advisor.certificate.sentence, str(advisor.evaluation_))
+    results = {"directions": advisor.directions_, "compared": compared}
+    checks = {name: check for name, check in results.items() if check is not None}
+    output.say(*(check.sentence for check in checks.values()))
+    warnings = find_warnings(rows, advisor.fitted.blanket, advisor.evaluation_)
+    output.say(*(f"Warning: {warning}" for warning in warnings), style="yellow")
     output.say(f"saved to {out}", style="dim")
     output.write_json(
         out=str(out),
@@ -85,16 +108,45 @@ def fit(
         blanket=json.loads(advisor.fitted.blanket.to_json()),
         certificate=json.loads(advisor.certificate.to_json()),
         evaluation=json.loads(advisor.evaluation_.to_json()),
+        warnings=warnings,
+        guesses=rows.schema.guessed,
+        **{name: json.loads(check.to_json()) for name, check in checks.items()},
     )
+
+
+def _check_guesses(schema: "Schema", accepted: bool, output: Output) -> None:
+    """List what the draft of a card guessed and nobody confirmed; raise SchemaError unless that is accepted."""
+    if not schema.guessed:
+        return
+    head = f"Guessed by the draft of the card, {'and accepted' if accepted else 'and not confirmed'}:"
+    output.say(head, *(f"  {line}" for line in _guesses(schema)))
+    if not accepted:
+        count, first = len(schema.guessed), schema.guessed[0]
+        more = f" and {count - 1} more" if count > 1 else ""
+        raise SchemaError(
+            f"the card's guesses about {first!r}{more} are not confirmed; check them and take `guessed = true` out, "
+            "or go on with --accept-guesses"
+        )
+
+
+def _guesses(schema: "Schema") -> list[str]:
+    """One line for each feature, or the outcome, with a guess: its name, and the keys that may be wrong."""
+    lines = [f"{schema.target}: classes {', '.join(schema.classes)}"] if schema.target_guessed else []
+    for feature in schema:
+        if feature.guessed:
+            keys = [feature.kind, feature.change, *(["sensitive"] if feature.sensitive else [])]
+            keys += [f"monotone {feature.monotone}"] if feature.monotone else []
+            lines.append(f"{feature.name}: {', '.join(keys)}")
+    return lines
 
 
 def _check_rules(path: Path, rules: "Constraints", rows: "Table") -> None:
     """Refuse rules that do not fit the card or the table, in the name of their file."""
-    from edfa.advice.rules import check_rules, join_rules
+    from edfa.advice.rules import check_rules
     from edfa.errors import EdfaError, SettingError
 
     try:
-        check_rules(join_rules(rows.schema, rules), rows.schema, rows.encoder)
+        check_rules(rows.schema.rules_with(rules), rows.schema, rows.encoder)
     except EdfaError as error:
         raise SettingError(f"{path.name}: {error}") from None
 

@@ -27,13 +27,15 @@ console = Console()
 def schema(
     table: Annotated[Path, typer.Argument(help="A .csv or .parquet file.")],
     target: Annotated[str, typer.Option(help="The column that holds the outcome.")],
-    favourable: Annotated[str | None, typer.Option(help="The outcome a person would want.")] = None,
+    favourable: Annotated[
+        str | None, typer.Option(help="The outcome a person would want; it is never guessed.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write the card to; by default it is printed.")] = None,
     force: Annotated[bool, typer.Option(help="Replace a card that is already there.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draft the card of a table: kinds are guessed, for you to edit."""
+    """Draft the card of a table: what it guesses says so, for you to check."""
     from edfa.data.infer_schema import infer_card
     from edfa.data.read import read_frame
 
@@ -47,7 +49,7 @@ def schema(
     elif out is None:
         sys.stdout.write(text)
     elif not quiet:
-        console.print(f"wrote {out}; look for the lines that say [bold]guessed[/bold]")
+        console.print(f"wrote {escape(str(out))}; look for the lines that say [bold]guessed[/bold]")
 
 
 def data(

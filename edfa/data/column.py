@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from edfa.data.feature import Feature
+from edfa.data.numbers import parse_number
 from edfa.errors import DataError, FactError, hint
 from edfa.typing import BoolArray, Float32Array
 
-__all__ = ["Levels", "Measure"]
+__all__ = ["Levels", "Measure", "as_number"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Measure:
 
         FactError for a number that cannot be: far outside, or negative where no number is.
         """
-        number = _as_number(value, self.name)
+        number = as_number(value, self.name)
         if number is None or number in self.states or self.low <= number <= self.high:
             return None
         if _cannot_be(number, self.low, self.high):
@@ -111,7 +112,7 @@ class Measure:
 
     def encode_one(self, value: Any) -> float:
         """The code of one value; FactError if it is no number, outside the range, or an unknown gap."""
-        number = _as_number(value, self.name)
+        number = as_number(value, self.name)
         if number is None or number in self.states:
             if number not in self.states:
                 raise FactError(f"{self.name}: a value is needed, none was given")
@@ -245,7 +246,7 @@ class Levels:
 
         FactError for a number that cannot be: far outside, or negative where no level is.
         """
-        if self.words or not self.ordered or (number := _as_number(value, self.name)) is None:
+        if self.words or not self.ordered or (number := as_number(value, self.name)) is None:
             return None
         levels = np.asarray(self.levels, dtype=float)
         if number in self.levels or number in self.states:
@@ -270,7 +271,7 @@ class Levels:
             if None not in self.states:
                 raise FactError(f"{self.name}: a value is needed, none was given")
             return float(self.slots[self.states.index(None)])
-        answer = _as_word(value) if self.words else _as_number(value, self.name)
+        answer = _as_word(value) if self.words else as_number(value, self.name)
         if answer in self.levels:
             return float(self.levels.index(answer))
         if answer in self.states:
@@ -317,14 +318,17 @@ def _as_word(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _as_number(value: Any, name: str) -> float | None:
+def as_number(value: Any, name: str) -> float | None:
     """An answer as a number, None for a gap; FactError naming the feature if it is neither."""
     if _is_gap(value):
         return None
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise FactError(f"{name}: a number is needed, not {value!r}") from None
+        written = parse_number(value) if isinstance(value, str) else None  # as in a table: €1,430
+        if written is None:
+            raise FactError(f"{name}: a number is needed, not {value!r}") from None
+        number = written
     if not math.isfinite(number):
         raise FactError(f"{name}: a finite number is needed, not {value!r}")
     return number

@@ -44,9 +44,9 @@ class Constraints:
     directions, ranges, levels
         By feature: the only direction it may move, ``"up"`` or ``"down"``; the least and largest number, or the levels,
         that may be proposed.
-    max_changes, max_effort, min_probability
-        The largest number of changes in a plan, its largest effort (None: no limit), and the least probability of the
-        class that it reaches.
+    max_changes, max_effort, max_months, min_probability
+        The largest number of changes in a plan, its largest effort, the longest time that it may take (None: no
+        limit), and the least probability of the class that it reaches.
     forbidden
         Moves that may not be proposed: ``("housing", "own", "rent")``; ``"*"`` stands for any value.
     together
@@ -83,6 +83,7 @@ class Constraints:
     levels: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     max_changes: int | None = None
     max_effort: float | None = None
+    max_months: float | None = None
     min_probability: float = 0.0
     forbidden: tuple[tuple[str, Value, Value], ...] = ()
     together: tuple[tuple[str, str], ...] = ()
@@ -100,17 +101,23 @@ class Constraints:
         for name, (low, high) in self.ranges.items():
             if not low <= high:
                 raise SettingError(f"ranges.{name}: the first number must not be above the second, not [{low}, {high}]")
-        if self.max_changes is not None and self.max_changes < 1:
-            raise SettingError(f"max_changes: at least 1, not {self.max_changes}")
-        if self.max_effort is not None and not self.max_effort > 0:
-            raise SettingError(f"max_effort: above 0, not {self.max_effort}")
-        if not 0 <= self.min_probability < 1:
-            raise SettingError(f"min_probability: from 0 up to, not including, 1; not {self.min_probability}")
+        self._check_limits()
         if self.reading not in ("card", "paper"):
             raise SettingError(f"reading: card or paper, not {self.reading!r}")
         for name, takes in self.takes.items():
             months_of(takes, f"takes.{name}")
         _check_links({name: Formula.of(text, f"linked.{name}") for name, text in self.linked.items()})
+
+    def _check_limits(self) -> None:
+        """The numbers that limit a plan are in their ranges."""
+        if self.max_changes is not None and self.max_changes < 1:
+            raise SettingError(f"max_changes: at least 1, not {self.max_changes}")
+        if self.max_effort is not None and not self.max_effort > 0:
+            raise SettingError(f"max_effort: above 0, not {self.max_effort}")
+        if self.max_months is not None and not self.max_months >= 0:
+            raise SettingError(f"max_months: 0 or more, not {self.max_months}")
+        if not 0 <= self.min_probability < 1:
+            raise SettingError(f"min_probability: from 0 up to, not including, 1; not {self.min_probability}")
 
     def _check_weights(self) -> None:
         """Difficulties and weights are in their ranges, and no feature has both."""
@@ -212,6 +219,7 @@ class Constraints:
             levels=_by_name(self.levels, other.levels, _shared),
             max_changes=_least(self.max_changes, other.max_changes),
             max_effort=_least(self.max_effort, other.max_effort),
+            max_months=_least(self.max_months, other.max_months),
             min_probability=max(self.min_probability, other.min_probability),
             forbidden=_union(self.forbidden, other.forbidden),
             together=_union(self.together, other.together),

@@ -37,7 +37,8 @@ class Feature:
         The lowest and highest value a plan may propose; ``inf`` leaves an end open, None both.
     effort
         What one unit of change costs the person (one level of an ordinal feature, one switch of a categorical one).
-        If None, a continuous feature's effort is one per standard deviation, any other's is one.
+        If None, a continuous feature's effort is one per standard deviation (per year, if it grows by itself), any
+        other's is one.
     label, unit
         Its name and unit for people; an empty label stands for the column's name.
     levels

@@ -1,24 +1,41 @@
-"""A first schema for any table: kinds, sensitive features and directions of change are guessed, for people to check."""
+"""A first schema for any table: what its columns hold and what people can change is guessed, for people to check.
 
-import re
+No guess is made about which outcome is good for a person, and whatever is guessed is marked so: ``guessed = true``.
+Directions are read from the training part alone, so that nobody whom a certificate rests on takes part in them.
+"""
+
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from edfa.data.card import comment
 from edfa.data.clean import Dropped, clean
-from edfa.data.feature import Change, Feature
+from edfa.data.feature import Feature
+from edfa.data.guess_direction import guess_direction
+from edfa.data.guess_names import guess_from_name, is_code, is_date_name
+from edfa.data.guess_values import Reading, is_gap, order_of, read_values, yes_or_no
 from edfa.data.schema import Schema
+from edfa.data.table import Table
 from edfa.data.validate import check_columns, to_pandas, to_words
-from edfa.errors import TargetError, hint
+from edfa.errors import ColumnError, TargetError, hint
+from edfa.typing import Float64Array
 
 __all__ = ["infer_card", "infer_schema"]
 
-MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "-", "missing", "unknown")
-GOOD_WORDS = ("good", "approved", "accepted", "paid", "repaid", "granted", "healthy", "negative", "yes", "true")
-_SENSITIVE = set("age sex gender race ethnicity religion nationality foreign marital marriage country".split())
-_ONLY_UP = set("age education degree schooling seniority tenure experience".split())
-_FROZEN = set("birth history delinquency delinquencies late default dependents".split())
+MOST_CLASSES = 20
+FEW_ROWS = 20  # a table this small shows nothing about identifiers
+GOOD_WORDS = frozenset(
+    "good approved approve accepted accept granted paid repaid healthy benign pass passed success successful eligible"
+    " current low".split()
+)
+BAD_WORDS = frozenset(
+    "bad refused rejected denied declined default defaulted late malignant sick ill fail failed failure overdue".split()
+)
+HEAD = """A draft: a table does not say what people can change, so every feature below says `guessed = true`.
+Check one, correct it, and take that line out of it. `edfa fit` stops while one is left, but for --accept-guesses.
+Costs are all 1 until you set them; mark with `start = true` what is known before the first question."""
 
 
 def infer_schema(frame: Any, target: str, favourable: str | None = None, title: str = "") -> Schema:
@@ -31,21 +48,22 @@ def infer_schema(frame: Any, target: str, favourable: str | None = None, title: 
     target
         The column that holds the outcome.
     favourable
-        The class a person would want. If None, it is guessed from the labels.
+        The class a person would want. It is never guessed: without it, the error lists the classes.
     title
         The name of the data set, for people.
 
     Raises
     ------
     DataError
-        If there is no such column, no row, or only one class.
+        If there is no such column, no row, only one class, or nothing that could be learnt from; if ``favourable`` is
+        not given, or is no class.
 
     Examples
     --------
     >>> people = pd.DataFrame({"age": [31, 45, 27, 60], "home": list("orro"), "paid": ["yes", "no", "yes", "no"]})
-    >>> schema = infer_schema(people, target="paid")
-    >>> schema.favourable, schema["age"].kind, schema["age"].change, schema["home"].kind
-    ('yes', 'continuous', 'up', 'categorical')
+    >>> schema = infer_schema(people, target="paid", favourable="yes")
+    >>> schema["age"].kind, schema["age"].change, schema["home"].kind, schema.guessed
+    ('continuous', 'frozen', 'categorical', ('age', 'home'))
     """
     return _infer(frame, target, favourable, title).schema
 
@@ -58,15 +76,13 @@ def infer_card(frame: Any, target: str, favourable: str | None = None, title: st
     Examples
     --------
     >>> people = pd.DataFrame({"age": [31, 45, 27, 60], "home": list("orro"), "paid": ["yes", "no", "yes", "no"]})
-    >>> print(infer_card(people, target="paid"))  # doctest: +ELLIPSIS
-    # A draft: every line marked "guessed" is for you to check...
+    >>> print(infer_card(people, target="paid", favourable="yes"))  # doctest: +ELLIPSIS
+    # A draft: ...
     """
     schema, remarks, dropped = _infer(frame, target, favourable, title)
-    head = ['A draft: every line marked "guessed" is for you to check. Costs are all 1 until you set them;']
-    head += ["mark with `start = true` what is known before the first question."]
-    head += [f"Left out: {column.name}: {column.reason}." for column in dropped]
+    head = [HEAD, *(f"Left out: {column.name}: {column.reason}." for column in dropped)]
     if schema.missing:
-        head += [f"guessed: {', '.join(schema.missing)} among numbers mean not recorded."]
+        head += [f"guessed: not recorded, in every column, means {' or '.join(map(repr, schema.missing))}."]
     return comment("\n".join(head)) + "\n" + schema.to_toml(remarks)
 
 
@@ -78,66 +94,155 @@ class _Inferred(NamedTuple):
     dropped: tuple[Dropped, ...]
 
 
+@dataclass(frozen=True)
+class _Outcome:
+    """The classes in order, the favourable one, and the texts that stand for "not recorded" among the labels."""
+
+    classes: tuple[str, ...]
+    favourable: str
+    gaps: frozenset[str] = frozenset()
+
+
 def _infer(frame: Any, target: str, favourable: str | None, title: str) -> _Inferred:
     table = to_pandas(frame)
     check_columns(table, [target])
-    gaps = {str(c): words for c in table.columns if (words := _missing_words(table[c]))}
-    missing = tuple(sorted({w for words in gaps.values() for w in words}))
-    numeric = table.copy()
-    for column in gaps:
-        numeric[column] = pd.to_numeric(numeric[column].mask(numeric[column].isin(missing)))
-    usable, report = clean(numeric, keep=[target])
-    guesses = [_guess(usable[c], str(c)) for c in usable.columns if c != target]
-    labels = sorted(to_words(usable[target].dropna()).unique())
-    chosen, remark = _favourable(labels, favourable, target)
-    schema = Schema(tuple(f for f, _ in guesses), target, chosen, missing=missing, title=title)
-    return _Inferred(schema, {f.name: r for f, r in guesses} | {target: remark}, report.dropped)
+    outcome = _read_outcome(table[target], favourable, target)
+    columns = [column for column in table.columns if column != target]
+    readings = {str(c): _read(table[c], str(c), frozenset(outcome.classes)) for c in columns}
+    usable = pd.DataFrame({name: r.column for name, r in readings.items() if not r.reason}, index=table.index)
+    usable, report = clean(usable) if len(usable.columns) else (usable, None)
+    dropped = [Dropped(name, r.reason) for name, r in readings.items() if r.reason]
+    if not len(usable.columns):
+        raise ColumnError(f"the table has no column besides {target!r} that something could be learnt from")
+    guesses = {name: _guess(usable[name], readings[name]) for name in map(str, usable.columns)}
+    gaps = outcome.gaps.union(*(readings[name].gaps for name in guesses))
+    several = len(outcome.classes) > 2
+    schema = Schema(
+        tuple(feature for feature, _ in guesses.values()),
+        target,
+        outcome.favourable,
+        classes=outcome.classes if several else (),
+        missing=tuple(sorted(gaps)),
+        target_guessed=several,
+        title=title,
+    )
+    schema, directions = _with_directions(table, schema)
+    remarks = {name: remark + directions.get(name, "") for name, (_, remark) in guesses.items()}
+    shown = ", ".join(outcome.classes)
+    remarks[target] = f"guessed: {shown} stay apart; merge them to two if people only need two." if several else ""
+    return _Inferred(schema, remarks, (*dropped, *(report.dropped if report else ())))
 
 
-def _missing_words(values: pd.Series) -> list[str]:
-    """The strings that mean "not recorded" in a column that otherwise holds numbers; empty for other columns."""
-    if values.dtype.kind in "iufbmM":
-        return []
-    known = values.dropna()
-    words = [w for w in MISSING_WORDS if (known == w).any()]
-    rest = known[~known.isin(words)]
-    numbers = words and len(rest) and pd.to_numeric(rest, errors="coerce").notna().all()
-    return words if numbers else []
-
-
-def _favourable(labels: list[str], wanted: str | None, target: str) -> tuple[str, str]:
-    """The class that is good for a person, and a remark if it was guessed."""
+def _read_outcome(values: pd.Series, favourable: str | None, target: str) -> _Outcome:
+    """The classes of the outcome; TargetError unless ``favourable`` is one of a few."""
+    labels = [str(label) for label in to_words(values.dropna()).unique()]
+    gaps = {label for label in labels if is_gap(label)} if len(labels) > 2 else set()
+    labels = sorted(label for label in labels if label not in gaps)
     if len(labels) < 2:
         raise TargetError(f"target {target!r} is constant: every row is {labels[0] if labels else 'missing'!r}")
-    if wanted is not None:
-        if wanted not in labels:
-            raise TargetError(f"target {target!r} never is {wanted!r}{hint(wanted, labels)}")
-        return wanted, ""
-    good = [label for label in labels if label.casefold() in GOOD_WORDS]
-    shown = ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
-    advice = "" if len(labels) == 2 else f"\n{len(labels)} classes: merge them to two, or list them as classes."
-    return (good or labels[-1:])[0], f"guessed: which of {shown} is good for the person?{advice}"
+    if len(labels) > MOST_CLASSES:
+        raise TargetError(
+            f"target {target!r} has {len(labels):,} different values; an outcome is one of at most {MOST_CLASSES} "
+            "classes, such as above and below a number"
+        )
+    if favourable is None:
+        raise TargetError(_ask_for_favourable(labels, target))
+    if str(favourable) not in labels:
+        raise TargetError(f"target {target!r} never is {str(favourable)!r}{hint(favourable, labels)}")
+    if values.dtype.kind in "iuf":
+        labels.sort(key=float)
+    return _Outcome(order_of(labels) or tuple(labels), str(favourable), frozenset(gaps))
 
 
-def _guess(values: pd.Series, name: str) -> tuple[Feature, str]:
+def _ask_for_favourable(labels: list[str], target: str) -> str:
+    """The message that asks which class is good for a person; a clear word is suggested, never taken."""
+    good = [label for label in labels if label.strip().casefold() in GOOD_WORDS]
+    rest = [label for label in labels if label.strip().casefold() not in BAD_WORDS]
+    likely = good if len(good) == 1 else rest if len(labels) == 2 and len(rest) == 1 else []
+    name = f"'{likely[0]}'" if likely else "NAME"
+    ask = f"did you mean --favourable {name}?" if likely else f"pass --favourable {name} (favourable=… in Python)"
+    return f"target {target!r}: which class would a person want, {', '.join(labels)}? It is never guessed; {ask}"
+
+
+def _read(values: pd.Series, name: str, labels: frozenset[str]) -> Reading:
+    """A column as its values and its name suggest to read it."""
+    reading = read_values(values, labels)
+    numbers = reading.column
+    if reading.reason or numbers.dtype.kind not in "iuf":
+        return reading
+    if np.isinf(numbers.to_numpy(float)).any():
+        return replace(reading, reason="infinite in some rows")
+    if is_date_name(name) and _packed_dates(numbers.dropna()):
+        return replace(reading, reason="a date; turn it into a number of days or years first")
+    if len(numbers) > FEW_ROWS and numbers.dtype.kind in "iu":
+        steps = numbers.to_numpy() - np.arange(len(numbers))
+        if (steps == steps[0]).all() and steps[0] in (0, 1):
+            return replace(reading, reason="a row number")
+    return replace(reading, column=to_words(numbers)) if is_code(name) else reading
+
+
+def _packed_dates(numbers: pd.Series) -> bool:
+    """Whether numbers are dates written as 20260131."""
+    years, months, days = numbers // 10_000, numbers // 100 % 100, numbers % 100
+    return bool(len(numbers) and (years.between(1900, 2100) & months.between(1, 12) & days.between(1, 31)).all())
+
+
+def _guess(values: pd.Series, reading: Reading) -> tuple[Feature, str]:
     """A feature guessed from a column's name and values, and a remark that says so."""
-    name_words = set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()))
-    distinct, missing = int(values.nunique()), float(values.isna().mean())
-    numeric = values.dtype.kind in "iuf"
-    sensitive = not name_words.isdisjoint(_SENSITIVE)
-    change: Change = "free"
-    if numeric and not name_words.isdisjoint(_ONLY_UP):
-        change = "up"
-    elif sensitive or not name_words.isdisjoint(_FROZEN):
-        change = "frozen"
-    feature = Feature(name, "continuous" if numeric else "categorical", sensitive=sensitive, change=change)
-    shown = f"{values.min():g} to {values.max():g}" if numeric else ", ".join(to_words(values.dropna()).unique()[:6])
-    remark = (
-        f"guessed: {feature.kind}; {distinct:,} different values ({shown}{'' if numeric or distinct < 7 else ', …'})"
+    name, distinct, missing = str(values.name), int(values.nunique()), float(values.isna().mean())
+    levels = yes_or_no(values)
+    numeric = values.dtype.kind in "iuf" and not levels
+    words = [] if numeric else [str(level) for level in to_words(values.dropna()).unique()]
+    order = () if numeric or levels or is_code(name) else order_of(words)
+    span = (float(values.min()), float(values.max())) if numeric else (0.0, 0.0)
+    named = guess_from_name(name, numeric=numeric, ordered=numeric or bool(order), span=span, levels=words)
+    feature = Feature(
+        name,
+        "continuous" if numeric else "ordinal" if order else "categorical",
+        sensitive=named.sensitive,
+        change=named.change,
+        unit=reading.unit or named.unit,
+        levels=levels or order,
+        per_year=named.per_year,
+        guessed=True,
     )
+    shown = f"{span[0]:g} to {span[1]:g}" if numeric else ", ".join((order or words)[:6])
+    more = "" if numeric or distinct < 7 else ", …"
+    remark = f"guessed: {feature.kind}; {distinct:,} different values ({shown}{more})"
     if numeric and distinct <= 10:
         remark += "; few values: ordinal, or categorical if they are codes?"
     if missing:
         remark += f"; {missing:.1%} missing"
-    by_name = [*(["sensitive"] if sensitive else []), *([f"change {change!r}"] if change != "free" else [])]
-    return feature, remark + (f"\nguessed from its name: {', '.join(by_name)}" if by_name else "")
+    return feature, remark + (f"\nguessed from its name: {named.why}" if named.why else "")
+
+
+def _with_directions(table: pd.DataFrame, schema: Schema) -> tuple[Schema, dict[str, str]]:
+    """The schema with the directions that the training part supports, and a remark on each by feature."""
+    outcome = to_words(table[schema.target].mask(table[schema.target].isin(schema.missing)))
+    if outcome.isna().any() or outcome.value_counts().min() < 3:  # such a table cannot be split yet
+        return schema, {}
+    train = Table.from_frame(table, schema).train
+    good = train.y == train.schema.classes.index(schema.favourable)
+    features, remarks = [], {}
+    for feature in schema:
+        found = guess_direction(_positions(train.frame[feature.name], feature), good) if _movable(feature) else None
+        if found and feature.change in ("free", found.direction):
+            feature = replace(feature, monotone=found.direction)
+            remarks[feature.name] = (
+                f"\nguessed from {len(train):,} training rows: monotone {found.direction!r} "
+                f"(rank correlation with {schema.favourable!r} {found.correlation:+.2f})"
+            )
+        features.append(feature)
+    return replace(schema, features=tuple(features)), remarks
+
+
+def _movable(feature: Feature) -> bool:
+    """Whether a direction would matter: plans may move the feature, and it has an order."""
+    return feature.actionable and feature.kind != "categorical"
+
+
+def _positions(values: pd.Series, feature: Feature) -> Float64Array:
+    """Numbers as they are, words as the positions of their levels, (rows,); NaN where nothing is recorded."""
+    if not feature.words:
+        return np.asarray(values, dtype=float)
+    return np.asarray(values.map({str(level): i for i, level in enumerate(feature.levels)}), dtype=float)

@@ -151,6 +151,11 @@ class Schema:
         names = [f.name for f in self.features if f.guessed]
         return (self.target, *names) if self.target_guessed else tuple(names)
 
+    def rules_with(self, constraints: Constraints | None) -> Constraints:
+        """The card's rules tightened by these; in the paper's reading these alone."""
+        given = constraints or Constraints()
+        return given if given.reading == "paper" else self.rules.tighten(given)
+
     def outcome(self, class_name: str) -> str:
         """What people are told that a class means: the card's words for it, else its name."""
         return self.words.get(class_name, class_name)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from edfa.data.feature import Feature
+from edfa.data.numbers import read_numbers
 from edfa.data.schema import Schema
 from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, hint
 
@@ -165,8 +166,8 @@ def _check_scalars(values: pd.Series, name: str) -> None:
 
 
 def _to_numbers(values: pd.Series, feature: Feature) -> pd.Series:
-    """A column as int64 or float64; ColumnError for a cell that is no number, or infinite."""
-    numbers = values if values.dtype.kind in "iuf" else pd.to_numeric(values, errors="coerce")
+    """A column as int64 or float64, ``€1,430`` as 1430; ColumnError for a cell that is no number, or infinite."""
+    numbers = values if values.dtype.kind in "iuf" else read_numbers(values)
     if numbers is not values:
         bad = np.flatnonzero(numbers.isna() & values.notna())
         if len(bad):

@@ -133,8 +133,8 @@ class _StatementWriter:
         return self.encoder.decode_cells(feature.name, [own])[0]
 
     def _class(self, code: Any) -> str:
-        """The name of a class."""
-        return plain(self.schema.classes[int(code)])
+        """What people are told that a class means."""
+        return plain(self.schema.outcome(self.schema.classes[int(code)]))
 
 
 def _children(partition: Partition, name: str) -> list[str]:

@@ -26,7 +26,7 @@ class Aligned(Predictor):
     Attributes
     ----------
     predictor_
-        The fitted predictor. Its threshold, at the time of the fit, is this model's too.
+        The fitted predictor. Its threshold, and the class that is about, at the time of the fit are this model's too.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Aligned(Predictor):
         """Answer by a fitted predictor from here on."""
         self.predictor_ = fitted
         self.classes_, self.prior_, self.n_features_in_ = fitted.classes_, fitted.prior_, fitted.n_features_in_
-        self.threshold = fitted.threshold
+        self.threshold, self.favourable = fitted.threshold, fitted.favourable
         if any(not 0 <= column < self.n_features_in_ for column in self.columns):
             raise SettingError(f"columns must be from 0 to {self.n_features_in_ - 1}, not {self.columns}")
         self.varies_ = fitted.varies_ & np.isin(np.arange(self.n_features_in_), self.columns)
@@ -68,6 +68,7 @@ class Aligned(Predictor):
             "state": self.predictor_.learnt_state(),
         }
         own = {"columns": np.array(self.columns, dtype=np.int64), "threshold": self.threshold}
+        own["favourable"] = self.favourable
         return {**super().learnt_state(), **own, "predictor_": predictor}
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:

@@ -51,10 +51,17 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     Parameters
     ----------
     threshold
-        With two classes: decide for the second class from this probability on. None: decide for the likelier class.
+        Decide for one class from this probability on, otherwise for the likeliest other one. None: decide for the
+        likeliest class.
+    favourable
+        The position in ``classes_`` of the class that the threshold, and directions, are about; None: the second of
+        two.
     """
 
     threshold: float | None = None
+    favourable: int | None = None
+    obeys_directions: ClassVar[bool] = False
+    """Whether the setting ``monotone``, where there is one, is obeyed exactly and not merely in most places."""
     learnt_attributes: ClassVar[tuple[str, ...]] = ("classes_", "prior_", "varies_")
     """Names of the attributes that ``learnt_state`` returns. A subclass adds its own to these."""
 
@@ -78,6 +85,8 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.classes_, codes = np.unique(classes, return_inverse=True)
         if len(self.classes_) < 2:
             raise TargetError(f"y has one class only, {self.classes_[0]!r}; two are needed")
+        if self.favourable is not None and self.favourable not in range(len(self.classes_)):
+            raise SettingError(f"favourable: a position from 0 to {len(self.classes_) - 1}, not {self.favourable!r}")
         self.n_features_in_ = matrix.shape[1]
         self.prior_ = np.bincount(codes) / len(codes)
         self.varies_: BoolArray = np.nanmin(matrix, axis=0) < np.nanmax(matrix, axis=0)
@@ -124,9 +133,19 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """The position in ``classes_`` of the decision for each row of ``probabilities`` (people, classes)."""
         if self.threshold is None:
             return np.asarray(probabilities.argmax(axis=1))
-        if probabilities.shape[1] != 2:
-            raise DataError(f"a threshold decides between two classes, not {probabilities.shape[1]}")
-        return np.asarray((probabilities[:, 1] >= self.threshold).astype(np.intp))
+        about = self._about(probabilities.shape[1])
+        enough = probabilities[:, about] >= self.threshold
+        if probabilities.shape[1] == 2:
+            return np.asarray((enough == about).astype(np.intp))
+        others = probabilities.copy()
+        others[:, about] = -np.inf
+        return np.where(enough, about, others.argmax(axis=1))
+
+    def _about(self, classes: int) -> int:
+        """The position of the class, one of this number of ``classes``, that the threshold and directions are about."""
+        if self.favourable is None and classes != 2:
+            raise DataError(f"a threshold decides between two classes, not {classes}; say for which: favourable=0, …")
+        return 1 if self.favourable is None else self.favourable
 
     def decide_tries(
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array

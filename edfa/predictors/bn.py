@@ -55,8 +55,9 @@ class BayesNet(Predictor):
         weight of each class. The structure is learnt from the rows as they are.
     calibrate
         Whether probabilities of the outcome are softened by a temperature fitted on held-out rows.
-    threshold
-        With two classes: the probability from which on the second one is decided for; None: the likelier class.
+    threshold, favourable
+        The probability from which on one class is decided for, and the position of that class in ``classes_`` (None:
+        the second of two); without a threshold, the likeliest class.
 
     Attributes
     ----------
@@ -98,6 +99,7 @@ class BayesNet(Predictor):
         class_weight: ClassWeight = None,
         calibrate: bool = False,
         threshold: float | None = None,
+        favourable: int | None = None,
     ) -> None:
         self.features = features
         self.bins = bins
@@ -106,6 +108,7 @@ class BayesNet(Predictor):
         self.class_weight = class_weight
         self.calibrate = calibrate
         self.threshold = threshold
+        self.favourable = favourable
 
     def learnt_state(self) -> Mapping[str, Any]:
         """Classes, prior, bins and temperature, and under ``network_`` each node's parents and table."""

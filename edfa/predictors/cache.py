@@ -49,7 +49,7 @@ class ModelCache:
 
         ``mask`` is (features,). Of ``large`` results fewer are held.
         """
-        key = (id(predictor), id(predictor.prior_), predictor.threshold, mask.tobytes(), name)
+        key = (id(predictor), id(predictor.prior_), predictor.threshold, predictor.favourable, mask.tobytes(), name)
         results, limit = (self._large, min(LARGE, self.max_size)) if large else (self._results, self.max_size)
         with self._lock:
             if (entry := results.get(key)) is not None:

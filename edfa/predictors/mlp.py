@@ -86,6 +86,9 @@ class MaskedMLP(Neural):
         class_weight: ClassWeight = None,
         calibrate: bool = False,
         threshold: float | None = None,
+        favourable: int | None = None,
+        monotone: tuple[int, ...] | None = None,
+        monotone_penalty: float = 10.0,
         device: str = "auto",
     ) -> None:
         self.seed = seed
@@ -100,6 +103,9 @@ class MaskedMLP(Neural):
         self.class_weight = class_weight
         self.calibrate = calibrate
         self.threshold = threshold
+        self.favourable = favourable
+        self.monotone = monotone
+        self.monotone_penalty = monotone_penalty
         self.device = device
 
     def _new_network(self, knots: list[int], classes: int) -> nn.Module:

@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from edfa.artifacts import read_parts, write_parts
 from edfa.errors import SettingError
 from edfa.predictors.base import ClassWeight, Predictor, Progress, fit_temperature, inner_split, sample_weights, soften
+from edfa.predictors.monotone import check_signs
+from edfa.predictors.penalty import Penalty
 from edfa.predictors.tokens import Tokens, find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
@@ -48,8 +50,15 @@ class Neural(Predictor):
         class.
     calibrate
         Whether probabilities are softened by a temperature fitted on the held-out rows.
-    threshold
-        With two classes: the probability from which on the second one is decided for; None: the likelier class.
+    threshold, favourable
+        The probability from which on one class is decided for, and the position of that class in ``classes_`` (None:
+        the second of two); without a threshold, the likeliest class.
+    monotone
+        For each column 1, -1 or 0: whether a higher value should never lower, never raise, or may do both to the
+        probability of the ``favourable`` class. It is a penalty in training, so that it holds in most places, not
+        everywhere; ``check_directions`` measures where. None: all are free.
+    monotone_penalty
+        What a slope of one in the wrong direction, in log odds from one knot to the next, adds to the loss.
     device
         Where it is trained, in torch's words; ``"auto"``: on a GPU if there is one. Predictions are made on the CPU.
 
@@ -72,6 +81,8 @@ class Neural(Predictor):
     start: tuple[int, ...]
     class_weight: ClassWeight
     calibrate: bool
+    monotone: tuple[int, ...] | None
+    monotone_penalty: float
     device: str
 
     @abstractmethod
@@ -85,6 +96,11 @@ class Neural(Predictor):
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
         if self.epochs < 1 or self.batch_size < 1 or not self.learning_rate > 0 or self.patience < 1:
             raise SettingError("epochs, batch_size and patience are at least 1 and learning_rate is above 0")
+        if not (self.monotone_penalty > 0 and np.isfinite(self.monotone_penalty)):
+            raise SettingError(f"monotone_penalty: a number above 0, not {self.monotone_penalty}")
+        signs = check_signs(self.monotone, matrix.shape[1])
+        if any(signs) and self.favourable is None and len(self.classes_) > 2:
+            raise SettingError(f"monotone: say towards which of {len(self.classes_)} classes: favourable=0, …")
         self.knots_ = find_knots(matrix)
         device = self._torch_device()
         with one_thread(), torch.random.fork_rng():
@@ -96,8 +112,13 @@ class Neural(Predictor):
             arrays = (positions, ~np.isnan(matrix) & self.varies_, codes, weights)
             data = _TrainingData(*(torch.from_numpy(array).to(device) for array in arrays))
             train, held_out = (torch.from_numpy(rows).to(device) for rows in inner_split(codes, self.seed))
-            self._train(data, train, held_out, progress)
+            penalty = self._new_penalty(signs, data.positions) if any(signs) else None
+            self._train(data, train, held_out, penalty, progress)
         self.network_.to("cpu").eval()
+
+    def _new_penalty(self, signs: tuple[int, ...], positions: Tensor) -> Penalty:
+        about = self._about(len(self.classes_))
+        return Penalty.of(signs, positions, about, self.monotone_penalty, self.seed)
 
     def _encode(self, known: Float32Array, columns: IntArray) -> Float32Array:
         """Knot positions (people, columns) of values of these columns."""
@@ -108,7 +129,14 @@ class Neural(Predictor):
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
-    def _train(self, data: "_TrainingData", train: Tensor, held_out: Tensor, progress: Progress | None) -> None:
+    def _train(
+        self,
+        data: "_TrainingData",
+        train: Tensor,
+        held_out: Tensor,
+        penalty: Penalty | None,
+        progress: Progress | None,
+    ) -> None:
         """Train on fresh masks, epoch after epoch, until the loss of the held-out rows under fixed masks stops falling.
 
         ``train`` and ``held_out`` are positions of rows; with none held out, train for all epochs.
@@ -123,18 +151,21 @@ class Neural(Predictor):
             order = torch.randperm(len(train), generator=random, device=train.device)
             for rows in torch.split(train[order], self.batch_size):
                 optimiser.zero_grad()
-                torch.autograd.backward(data.loss(self.network_, rows, self._draw_masks(data.known[rows], random)))
+                mask = self._draw_masks(data.known[rows], random)
+                loss = data.loss(self.network_, rows, mask)
+                if penalty is not None:
+                    loss = loss + penalty.loss(self.network_, data.positions[rows], mask)
+                torch.autograd.backward(loss)
                 optimiser.step()
             self.network_.eval()
             if progress:
                 progress(epoch + 1, self.epochs)
             if not checks:
                 continue
-            with torch.no_grad():
-                loss = float(np.mean([float(data.loss(self.network_, held_out, mask)) for mask in checks]))
-            schedule.step(loss)
-            if loss < best_loss - 1e-5:
-                best_loss, waited, best_weights = loss, 0, self._copy_weights()
+            checked = self._held_out_loss(data, held_out, checks, penalty)
+            schedule.step(checked)
+            if checked < best_loss - 1e-5:
+                best_loss, waited, best_weights = checked, 0, self._copy_weights()
             else:
                 waited += 1
             if waited >= self.patience:
@@ -142,6 +173,18 @@ class Neural(Predictor):
         if checks:
             self.network_.load_state_dict(best_weights)
         self.temperature_ = self._fit_temperature(data, held_out, checks) if checks and self.calibrate else 1.0
+
+    def _held_out_loss(
+        self, data: "_TrainingData", held_out: Tensor, masks: list[Tensor], penalty: Penalty | None
+    ) -> float:
+        """The mean loss of the held-out rows under these masks, with the penalty at the same places every time."""
+        with torch.no_grad():
+            losses = [float(data.loss(self.network_, held_out, mask)) for mask in masks]
+        if penalty is not None:
+            again, positions = penalty.from_start(), data.positions[held_out]
+            extra = [float(again.loss(self.network_, positions, mask).detach()) for mask in masks]
+            losses = [loss + more for loss, more in zip(losses, extra, strict=True)]
+        return float(np.mean(losses))
 
     @torch.no_grad()
     def _fit_temperature(self, data: "_TrainingData", held_out: Tensor, masks: list[Tensor]) -> float:

@@ -20,12 +20,14 @@ from edfa.artifacts import atomic_file, read_parts, write_parts
 from edfa.errors import SettingError, UnknownNameError
 from edfa.predictors.base import ClassWeight, Predictor, Progress, fit_temperature, inner_split, sample_weights, soften
 from edfa.predictors.forest import Forest
+from edfa.predictors.monotone import check_signs
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["SubsetXGB"]
 
 Mode = Literal["per_subset", "nan"]
 NOT_PICKLED = ("_lock", "_training_locks", "_forests", "_forest_agrees")
+DECIDING = ("threshold", "favourable", "monotone")  # settings that no tree depends on, but by the directions' signs
 COPIES = 10  # masked copies of each row that mode="nan" learns from
 MAX_MODELS = 512  # models held in memory
 CHECKED_ROWS = 64  # training rows on which a forest is compared with its booster before it is relied on
@@ -47,8 +49,13 @@ class SubsetXGB(Predictor):
         class.
     calibrate
         Whether each model's probabilities are softened by a temperature fitted on the held-out rows.
-    threshold
-        With two classes: the probability from which on the second one is decided for; None: the likelier class.
+    threshold, favourable
+        The probability from which on one class is decided for, and the position of that class in ``classes_`` (None:
+        the second of two); without a threshold, the likeliest class.
+    monotone
+        For each column 1, -1 or 0: whether a higher value never lowers, never raises, or may do both to the
+        probability of the ``favourable`` one of two classes, whatever else is known. It holds exactly. None: all are
+        free.
 
     Attributes
     ----------
@@ -73,6 +80,7 @@ class SubsetXGB(Predictor):
     """
 
     learnt_attributes: ClassVar[tuple[str, ...]] = (*Predictor.learnt_attributes, "training_hash_", "xgboost_version_")
+    obeys_directions: ClassVar[bool] = True
     _max_models = MAX_MODELS
     _cache_folder: Path | None = None
 
@@ -87,6 +95,8 @@ class SubsetXGB(Predictor):
         class_weight: ClassWeight = None,
         calibrate: bool = False,
         threshold: float | None = None,
+        favourable: int | None = None,
+        monotone: tuple[int, ...] | None = None,
     ) -> None:
         self.mode = mode
         self.seed = seed
@@ -96,6 +106,8 @@ class SubsetXGB(Predictor):
         self.class_weight = class_weight
         self.calibrate = calibrate
         self.threshold = threshold
+        self.favourable = favourable
+        self.monotone = monotone
 
     def cache_in(self, folder: str | Path | None = None, max_models: int = MAX_MODELS) -> Self:
         """Choose where trained models are cached, before or after ``fit``; no answer depends on it.
@@ -129,6 +141,9 @@ class SubsetXGB(Predictor):
             raise UnknownNameError("mode", self.mode, ("per_subset", "nan"))
         if self.n_estimators < 1 or self.max_depth < 1 or not self.learning_rate > 0:
             raise SettingError("n_estimators and max_depth are at least 1 and learning_rate is above 0")
+        if any(check_signs(self.monotone, matrix.shape[1])) and len(self.classes_) > 2:
+            # XGBoost would hold every class' score to the same direction, which says nothing of the probabilities.
+            raise SettingError(f"monotone: SubsetXGB obeys directions between two classes, not {len(self.classes_)}")
         sample_weights(self.class_weight, self.classes_[codes])  # an error now rather than at the first question
         self.rows_, self.codes_ = matrix, codes
         self.inner_split_ = inner_split(codes, self.seed)
@@ -197,7 +212,7 @@ class SubsetXGB(Predictor):
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
     ) -> IntArray | None:
         """From sums over leaves; what lies too near to the threshold is predicted by the booster itself."""
-        decidable = self.threshold is None or 0 < self.threshold < 1
+        decidable = self.threshold is None or (0 < self.threshold < 1 and self.favourable in (None, 1))
         if self.mode == "nan" or len(self.classes_) > 2 or not decidable:
             return None
         booster, threshold = self.booster(mask), 0.5 if self.threshold is None else self.threshold
@@ -277,6 +292,9 @@ class SubsetXGB(Predictor):
         parameters |= {"objective": "binary:logistic", "eval_metric": "logloss"}
         if classes > 2:
             parameters |= {"objective": "multi:softprob", "eval_metric": "mlogloss", "num_class": classes}
+        if any(signs := self._signs()):
+            shown = [sign for sign, known in zip(signs, mask, strict=True) if known or self.mode == "nan"]
+            parameters["monotone_constraints"] = f"({','.join(map(str, shown))})"
         data = self._data(train, mask)
         if not len(held_out):
             return xgb.train(parameters, data, num_boost_round=min(self.n_estimators, 50), verbose_eval=False)
@@ -305,12 +323,17 @@ class SubsetXGB(Predictor):
         weights = sample_weights(self.class_weight, self.classes_[codes])
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
 
+    def _signs(self) -> tuple[int, ...]:
+        """The directions, one a column, as they are for the second of two classes."""
+        signs = check_signs(self.monotone, self.n_features_in_)
+        return tuple(-sign for sign in signs) if self.favourable == 0 else signs
+
     def _path(self, key: bytes) -> Path | None:
         """Where the model of a subset is cached on disk: in a folder named after all that it is trained from."""
         if self._cache_folder is None:
             return None
-        settings = {name: value for name, value in self._settings().items() if name != "threshold"}
-        source = json.dumps([settings, self.training_hash_, self.xgboost_version_])
+        settings = {name: value for name, value in self._settings().items() if name not in DECIDING}
+        source = json.dumps([settings, self._signs(), self.training_hash_, self.xgboost_version_])
         return self._cache_folder / hashlib.sha256(source.encode()).hexdigest()[:16] / f"{key.hex()}.ubj"
 
     def _read(self, key: bytes) -> xgb.Booster | None:

@@ -1,11 +1,8 @@
-"""find_recourse: plans for whole batches of partly known people, one model call for all who know the same.
+"""find_recourse: plans for whole batches of partly known people, one model call for all who know the same."""
 
-Whoever has no plan gets a reason; it takes a sweep of everything they know, so it is worked out when it is read.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -14,20 +11,24 @@ import numpy as np
 from edfa.data.constraints import Constraints
 from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import Sweep, sweep
-from edfa.explanation.partition import members
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
 from edfa.recourse._search.postprocess import affordable, confirm, minimise, undominated, within_max_changes
-from edfa.recourse._search.ranking import apart, diverse, lengths, menu
+from edfa.recourse._search.ranking import different, lengths, menu, ways
 from edfa.recourse._search.single_changes import interval
-from edfa.recourse.action_set import ActionSet
-from edfa.recourse.plan import NoPlan, Reason
 from edfa.recourse.plans import Plans
+from edfa.recourse.reasons import NoPlanReasons
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
-from edfa.typing import BoolArray, IntArray
+from edfa.recourse.sense import farthest
+from edfa.recourse.survival import Survival
+from edfa.typing import BoolArray, Float64Array, IntArray
 
-__all__ = ["NoPlanReasons", "find_recourse"]
+__all__ = ["find_recourse"]
 
+Keys = tuple[Float64Array | IntArray, ...]
+"""What ranks plans, by the last key first, as ``np.lexsort`` does; each (plans,)."""
+ALTERNATIVES = 6  # other sets of features a person that are asked whether they survive
+LASTS = 0.5  # the survival that is asked of another plan than the best
 FEW = 16  # people who are swept at once, without asking first who has the desired decision already
 
 
@@ -57,7 +58,8 @@ def find_recourse(
         The name or code of the class to lead to; people who have it already get no plan. None: any other decision
         counts (the paper's reading).
     k
-        The largest number of plans a person: the best, then those farthest from it and from each other; None: all.
+        The largest number of plans a person: the best, then other ways, over other features as far as there are; None:
+        all.
     seed
         For searchers that draw; the same people get the same plans, alone or in a batch.
     n_jobs
@@ -88,9 +90,12 @@ def find_recourse(
     batch = people.people()
     _check(batch, searcher, k)
     goal = batch.background.class_code(desired_class)
-    actions = searcher.action_set(constraints, batch)
+    actions = searcher.action_set(constraints, batch, goal)
     rows, swept, decision = _sweep(batch, searcher, goal, actions.free & bool(searcher.uses_sweep))
-    problems = [SearchProblem(group, actions, batch.background, goal, seed, enough_survival) for group in swept.groups]
+    sense = searcher.sense(actions)
+    problems = [
+        SearchProblem(group, actions, batch.background, goal, seed, enough_survival, sense) for group in swept.groups
+    ]
     done = list(accumulate(len(problem) for problem in problems))
     parts: list[dict[str, Any]] = []
     for part in map_parallel(lambda problem: _columns(searcher, problem, rows, k), problems, count_jobs(n_jobs)):
@@ -101,7 +106,8 @@ def find_recourse(
     return Plans(
         people=batch,
         decision=decision.astype(np.int64),
-        reasons=NoPlanReasons(batch, actions, goal, rows, columns["of"]),
+        reasons=NoPlanReasons(batch, actions, goal, rows, columns["of"], searcher, partial(_again, goal, seed)),
+        consequences=None if actions.consequences.nothing else actions.consequences,
         provenance=replace(batch.provenance, searcher=searcher, constraints=constraints, desired_class=goal),
         **columns,
     )
@@ -158,21 +164,60 @@ def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int 
     ``rows`` are the rows, in the batch, of the people who are swept.
     """
     candidates = _search(searcher, problem)
-    actions, mask = problem.actions, problem.mask
-    size = lengths(actions, mask, problem.facts[candidates.case], candidates.to)
+    size = lengths(problem.actions, problem.mask, problem.facts[candidates.case], candidates.to)
     keys = (size.l2, size.l0, np.round(size.effort, 9))
     survival = searcher.survival(problem, candidates, keys)
-    order = (
-        np.lexsort((*keys, candidates.case)) if survival is None else menu(candidates.case, survival.probability, keys)
-    )
-    if k is not None and len(order) > k and np.bincount(candidates.case[order]).max() > k:
+    if survival is None:
+        order = np.lexsort((*keys, candidates.case))
+    elif k is None or problem.enough_survival < 1:
+        order = menu(candidates.case, survival.probability, keys)
+    else:
+        order, survival = _with_alternatives(searcher, problem, candidates, survival, keys)
+    if k is not None and len(order) > 1:
         ranked = candidates.take(order)
-        order = order[diverse(ranked.case, apart(actions, mask, problem.facts[ranked.case], ranked.to), k)]
+        way = ways(problem.actions, problem.mask, problem.facts[ranked.case], ranked.to)
+        order = order[different(ranked.case, way, k)]
     candidates = candidates.take(order)
     columns = _facts(searcher, problem, candidates) | {name: part[order] for name, part in size._asdict().items()}
     if survival is not None:
         columns |= {"survival": survival.probability[order], "survival_error": survival.error[order]}
     return _for_each_person(problem, candidates.case, rows, columns)
+
+
+def _with_alternatives(
+    searcher: Searcher, problem: SearchProblem, candidates: Candidates, survival: Survival, keys: Keys
+) -> tuple[IntArray, Survival]:
+    """The best surviving plan of each case, then others over other features that survive too; with their survival.
+
+    Of each set of features, the plan that brings the model farthest past the border stands for all; those of least
+    effort are asked whether they survive.
+    """
+    case = candidates.case
+    best = menu(case, survival.probability, keys)
+    best = best[np.r_[True, case[best][1:] != case[best][:-1]]] if len(best) else best
+    changed = ~np.isnan(candidates.to)
+    past = np.round(problem.score(case, np.asarray(candidates.probabilities)), 6) if len(case) else np.zeros(0)
+    group = np.unique(np.c_[case, np.packbits(changed, axis=1)], axis=0, return_inverse=True)[1].ravel()
+    order = np.lexsort((*keys, -past, group))
+    others = order[np.r_[True, group[order][1:] != group[order][:-1]]] if len(order) else order
+    others = others[~np.isin(group[others], group[best])]
+    others = others[np.lexsort((*(key[others] for key in keys), case[others]))]
+    rank = np.arange(len(others)) - np.searchsorted(case[others], case[others])
+    others = np.sort(others[rank < ALTERNATIVES])
+    estimate = searcher.estimate_survival(problem, candidates.take(others))
+    survival.probability[others], survival.error[others] = estimate.probability, estimate.error
+    least = np.full(len(problem), np.inf)
+    least[case[best]] = np.minimum(LASTS, survival.probability[best])
+    others = others[survival.probability[others] >= least[case[others]]]
+    rows = np.concatenate([best, others])
+    second = np.r_[np.zeros(len(best)), np.ones(len(others))]
+    worth = -np.round(survival.probability[rows], 9)
+    return rows[np.lexsort((*(key[rows] for key in keys), worth, second, case[rows]))], survival
+
+
+def _again(goal: int | None, seed: int, people: People, searcher: Searcher, constraints: Constraints) -> Plans:
+    """The plans of people under other constraints."""
+    return find_recourse(people, searcher, constraints=constraints, desired_class=goal, seed=seed)
 
 
 def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
@@ -184,6 +229,7 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
     to = np.full((len(candidates), len(problem.mask)), np.nan, dtype=np.float32)
     to[:, problem.features] = candidates.to
     columns: dict[str, Any] = {"to": to, "donor": candidates.donor, "reached": decided}
+    columns |= _where_they_lead(problem, candidates)
     columns["valid"] = problem.is_recourse(case, probabilities) if len(candidates) else case > 0
     columns["probability_after"] = probabilities[np.arange(len(candidates)), decided]
     columns["probability_before"] = problem.group.probabilities[case, decided]
@@ -194,6 +240,17 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
         columns["low"], columns["high"] = np.full((2, len(candidates)), np.nan, dtype=np.float32)
         columns["invalidation"] = invalidation
     return columns
+
+
+def _where_they_lead(problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
+    """How long each plan takes and how many training people are where it leads, as columns of ``Plans``."""
+    case, to = candidates.case, candidates.to
+    months = problem.actions.consequences.months(problem.features, problem.facts[case], to)
+    if problem.sense is None:
+        return {"months": months}
+    people, favourable = problem.sense.support(problem, to, farthest(problem, case, to).far)
+    share = np.divide(favourable, people, out=np.full(len(case), np.nan), where=people > 0)
+    return {"months": months, "support": people, "support_share": share}
 
 
 def _for_each_person(problem: SearchProblem, case: IntArray, rows: IntArray, columns: dict[str, Any]) -> dict[str, Any]:
@@ -228,87 +285,5 @@ def _empty_columns(width: int) -> dict[str, Any]:
     whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
     columns: dict[str, Any] = dict.fromkeys(("of", "reached", "l0", "donor"), whole)
     columns |= dict.fromkeys(("low", "high", "probability_before", "probability_after", "l2", "heom", "effort"), real)
+    columns |= {"months": real}
     return columns | {"to": np.zeros((0, width), dtype=np.float32), "valid": np.zeros(0, dtype=bool)}
-
-
-class NoPlanReasons(Mapping[int, NoPlan]):
-    """A ``NoPlan`` for everybody without a plan, by row of the batch.
-
-    Parameters
-    ----------
-    people
-        The whole batch.
-    actions
-        What they may change.
-    goal
-        The code of the class that plans should lead to; None: any other decision.
-    rows
-        The rows of people who do not have the desired decision yet: plans were looked for.
-    planned
-        The rows of people who have a plan.
-    """
-
-    def __init__(self, people: People, actions: ActionSet, goal: int | None, rows: IntArray, planned: IntArray) -> None:
-        self.people, self.actions, self.goal, self.rows, self.planned = people, actions, goal, rows, planned
-
-    @cached_property
-    def without(self) -> IntArray:
-        """The rows of people without a plan, ascending."""
-        return np.setdiff1d(np.arange(len(self.people)), self.planned)
-
-    def __getitem__(self, row: int) -> NoPlan:
-        return self._reasons[row]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.without.tolist())
-
-    def __len__(self) -> int:
-        return len(self.without)
-
-    @cached_property
-    def _reasons(self) -> dict[int, NoPlan]:
-        """The reason of everybody without a plan.
-
-        In this order: the decision is the desired one already; a feature that may change turns it by itself, but not to
-        a value that may be proposed; only a feature that must not change turns it; nothing does, but something is not
-        known yet; nothing does and nothing is left to ask.
-        """
-        satisfied = np.setdiff1d(self.without, self.rows)
-        reasons = {int(row): self._no_plan(int(row), "already_there") for row in satisfied}
-        unsatisfied = np.setdiff1d(self.without, satisfied)
-        free_flips, locked_flips = self._flips(unsatisfied)
-        for row, by_free, by_locked in zip(unsatisfied.tolist(), free_flips, locked_flips, strict=True):
-            unlock = () if by_free or by_locked else self._unlock(row)
-            otherwise: Reason = "more_information_needed" if unlock else "nothing_flips"
-            reason: Reason = "range_too_narrow" if by_free else "only_locked_features_flip" if by_locked else otherwise
-            reasons[row] = self._no_plan(row, reason, unlock)
-        return reasons
-
-    def _flips(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Whether any value of a feature that may change, and of one that may not, turns the decision; (rows,) each."""
-        free, locked = (np.zeros(len(rows), dtype=bool) for _ in range(2))
-        inside = members(self.people.schema.names, self.people.blanket)
-        if self.people.background.model is None or not len(rows):
-            return free, locked
-        swept = sweep(self.people.X[rows], self.people.predictor, self.actions.support, inside)
-        for group in (g for g in swept.groups if g.features):
-            for feature, _, flips in group.by_feature(group.flips(self.goal)):
-                turned = np.asarray(flips.any(axis=1))[group.case]
-                side = free if self.actions.free[feature] else locked
-                side[group.people] |= turned
-        return free, locked
-
-    def _unlock(self, row: int) -> tuple[str, ...]:
-        """The unknown features of the blanket; those with a known spouse first (Definition 9)."""
-        names, blanket = self.people.schema.names, self.people.blanket
-        is_known = ~np.isnan(self.people.X[row])
-        known = {name for name, flag in zip(names, is_known, strict=True) if flag}
-        hidden = {*known, *self.actions.constraints.never_ask}  # what is never asked is not to be asked for here either
-        unknown = [n for n in names if n not in hidden and (blanket is None or n in blanket)]
-        first = {pc for pc, spouses in blanket.units.items() if known.intersection(spouses)} if blanket else set()
-        return tuple(sorted(unknown, key=lambda name: name not in first))
-
-    def _no_plan(self, row: int, reason: Reason, unlock: tuple[str, ...] = ()) -> NoPlan:
-        """The ``NoPlan`` of the person in a row."""
-        person, seed, step = (int(numbers[row]) for numbers in (self.people.person, self.people.seed, self.people.step))
-        return NoPlan(person, seed, step, reason, unlock)

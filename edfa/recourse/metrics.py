@@ -25,7 +25,7 @@ from edfa.recourse._search.postprocess import without_one
 from edfa.recourse._search.ranking import apart
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.plans import Plans
-from edfa.recourse.searcher import SearchProblem
+from edfa.recourse.searcher import Searcher, SearchProblem
 from edfa.text import html
 from edfa.typing import Float32Array, Float64Array, IntArray
 
@@ -190,7 +190,8 @@ def evaluate_plans(
     >>> quality.validity, quality.redundancy, quality.violations
     (1.0, 0.0, 0)
     """
-    actions = ActionSet.of(constraints, plans.people.background, train.X)
+    aim = plans.provenance.desired_class
+    actions = ActionSet.of(constraints, plans.people.background, train.X, towards=aim)
     likeness = plausibility(plans, train)
     checks = _check_plans(plans, actions, noise or Noise())
     return PlanQuality(
@@ -237,6 +238,7 @@ def _check_plans(plans: Plans, actions: ActionSet, noise: Noise) -> _Checks:
         checks.invalidation[which] = noise.rate(problem, case, to)
         plan, smaller = without_one(to)
         undone = problem.is_recourse(case[plan], problem.predict(problem.apply(case[plan], smaller)))
+        undone &= problem.is_sensible(case[plan], smaller)
         checks.redundant[which] = np.bincount(plan, weights=undone, minlength=len(which))
     return checks
 
@@ -246,8 +248,10 @@ def _problems(plans: Plans, actions: ActionSet) -> Iterator[tuple[IntArray, IntA
     background, rows = plans.people.background, plans.people.X[plans.of]
     if background.model is None:
         raise DataError("plans that were read from a file have no predictor; replace theirs to measure them")
+    searcher = plans.provenance.searcher
+    sense = searcher.sense(actions) if isinstance(searcher, Searcher) else None
     for group in sweep(rows, background.predictor, actions.support, actions.continuous).groups:
-        problem = SearchProblem(group, actions, background, None)
+        problem = SearchProblem(group, actions, background, None, sense=sense)
         yield group.people, group.case, problem, plans.to[group.people][:, group.mask]
 
 

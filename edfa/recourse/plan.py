@@ -8,7 +8,14 @@ from edfa.text import summaries
 __all__ = ["Change", "NoPlan", "Plan", "Reason"]
 
 Reason = Literal[
-    "already_there", "nothing_flips", "only_locked_features_flip", "range_too_narrow", "more_information_needed"
+    "already_there",
+    "rules",
+    "too_few_people_there",
+    "does_not_hold",
+    "range_too_narrow",
+    "only_locked_features_flip",
+    "more_information_needed",
+    "nothing_flips",
 ]
 
 
@@ -16,7 +23,8 @@ Reason = Literal[
 class Change:
     """One changed fact, in people's words: its value ``before`` and ``after``.
 
-    If ``low`` and ``high`` are not None, any value from ``low`` to ``high`` does as well as ``after``.
+    Any value from ``low`` to ``high`` does as well as ``after``. If one of the two is None, that end is open: with
+    ``low`` None, ``high`` or less does. If both are, nothing is known of other values.
     """
 
     feature: str
@@ -26,7 +34,12 @@ class Change:
     high: Any = None
 
     def __str__(self) -> str:
-        within = "" if self.low is None or self.low == self.high else f" ({self.low} to {self.high})"
+        if self.low is None and self.high is None:
+            within = ""
+        elif self.low is None or self.high is None:
+            within = f" ({self.high} or less)" if self.low is None else f" ({self.low} or more)"
+        else:
+            within = "" if self.low == self.high else f" ({self.low} to {self.high})"
         return f"{self.feature}: {self.before} → {self.after}{within}"
 
 
@@ -70,6 +83,12 @@ class Plan:
         it is from ``SurvivalSearch`` or ``edfa.recourse.add_survival``.
     unknown
         The features that were not known.
+    support, support_share
+        The number of training people whose values lie where the plan leads, from its values to the farthest that hold,
+        for all its changes together; and the share of them with the favourable outcome, None if there is nobody. Both
+        are None in the paper's reading.
+    months
+        How long the plan takes; 0: no time.
     """
 
     id: str
@@ -93,6 +112,9 @@ class Plan:
     survival: float | None
     survival_error: float | None
     unknown: tuple[str, ...]
+    support: int | None = None
+    support_share: float | None = None
+    months: float = 0.0
 
     @property
     def chance(self) -> str:
@@ -114,11 +136,17 @@ class NoPlan:
     ``person``, ``seed`` and ``step`` are the numbers of their row in the batch. ``reason`` is
 
     - ``"already_there"``: the decision is the desired one;
+    - ``"rules"``: there would be a plan, but rules, the operator's or the person's, forbid it;
+    - ``"too_few_people_there"``: there would be one, but too few training people are where it leads;
+    - ``"does_not_hold"``: there would be one, but it fails a little further along;
     - ``"range_too_narrow"``: a feature that may change would turn it, but at no value that may be proposed;
     - ``"only_locked_features_flip"``: only a feature that must not change would turn it;
     - ``"more_information_needed"``: nothing known turns it, but not everything is known: ``unlock`` names the features
       to ask for, those first that a known spouse waits for;
     - ``"nothing_flips"``: nothing turns it.
+
+    ``rules`` names the rules that stand in the way, as ``"max_changes = 1"``; ``loosening`` says the smallest loosening
+    that would give a plan, and which. Both are empty if no rule does.
     """
 
     person: int
@@ -126,3 +154,5 @@ class NoPlan:
     step: int
     reason: Reason
     unlock: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    loosening: str = ""

@@ -10,6 +10,7 @@ import pandas as pd
 
 from edfa.people import People, Provenance
 from edfa.recourse import plans_json
+from edfa.recourse.consequences import Consequences
 from edfa.recourse.plan import Change, NoPlan, Plan
 from edfa.text import html
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
@@ -37,8 +38,8 @@ class Plans:
     to
         The new values, (plans, features); NaN: unchanged.
     low, high
-        For plans of one change, the interval around the new value in which every value does as well; NaN if there is
-        none.
+        For plans of one change, the interval around the new value in which every value does as well; NaN: that end is
+        open, or, if both are NaN, there is no such interval.
     reached
         The code of the class that is decided after the changes.
     probability_before, probability_after, l0, l2, heom, effort
@@ -49,8 +50,10 @@ class Plans:
         The training row whose values are taken; -1 if it is nobody's.
     reasons
         A ``NoPlan`` for every row of ``people`` without a plan.
-    inlier, inlier_base, invalidation, survival, survival_error
+    inlier, inlier_base, invalidation, survival, survival_error, support, support_share, months
         As in ``Plan``; None if that was not asked for.
+    consequences
+        What follows from changes by itself, for ``make_changes``; None: nothing does. Not written to files.
     provenance
         What brought the people here and what made the plans; not written to files.
     """
@@ -76,6 +79,10 @@ class Plans:
     invalidation: Float64Array | None = None
     survival: Float64Array | None = None
     survival_error: Float64Array | None = None
+    support: Int64Array | None = None
+    support_share: Float64Array | None = None
+    months: Float64Array | None = None
+    consequences: Consequences | None = field(default=None, repr=False)
     provenance: Provenance = field(default_factory=Provenance, repr=False)
 
     def __len__(self) -> int:
@@ -120,7 +127,14 @@ class Plans:
 
     def rows(self) -> Float32Array:
         """The facts with each plan's changes made, (plans, features); NaN: not known, as before."""
-        return np.where(np.isnan(self.to), self.people.X[self.of], self.to)
+        return self.make_changes(np.arange(len(self)), self.people.X[self.of])
+
+    def make_changes(self, plans: IntArray, facts: Float32Array) -> Float32Array:
+        """Rows of facts, (n, features), with the changes of ``plans`` (n,) and all that follows from them made."""
+        to = self.to[plans]
+        if self.consequences is None:
+            return np.where(np.isnan(to), facts, to)
+        return self.consequences.apply(np.arange(to.shape[1]), facts, to)[0]
 
     def __getitem__(self, i: int) -> Plan:
         if not -len(self) <= i < len(self):
@@ -151,16 +165,22 @@ class Plans:
             survival=None if self.survival is None else float(self.survival[i]),
             survival_error=None if self.survival_error is None else float(self.survival_error[i]),
             unknown=tuple(names[j] for j in np.flatnonzero(np.isnan(facts))),
+            support=None if self.support is None else int(self.support[i]),
+            support_share=self._support_share(i),
+            months=0.0 if self.months is None else float(self.months[i]),
         )
+
+    def _support_share(self, i: int) -> float | None:
+        if self.support_share is None or np.isnan(self.support_share[i]):
+            return None
+        return float(self.support_share[i])
 
     def _change(self, i: int, feature: int, facts: Float32Array) -> Change:
         """What plan ``i`` does to one feature of a person with these facts, (features,)."""
         name = self.people.schema.names[feature]
-        codes = [facts[feature], self.to[i, feature]]
-        if not np.isnan(self.low[i]):
-            codes += [self.low[i], self.high[i]]
+        codes = [facts[feature], self.to[i, feature], self.low[i], self.high[i]]
         column = self.people.encoder.columns[feature]
-        return Change(name, *(column.decode_one(float(code)) for code in codes))
+        return Change(name, *(None if np.isnan(code) else column.decode_one(float(code)) for code in codes))
 
     def _class(self, code: int) -> str:
         return self.people.schema.classes[code]
@@ -193,7 +213,8 @@ class Plans:
             "id": np.array(self.ids, dtype=object)[plan],
         }
         parts = ["probability_before", "probability_after", "l0", "l2", "heom", "effort", "valid", "donor"]
-        parts += ["survival"] if self.survival is not None else []
+        optional = ("survival", "support", "support_share", "months")
+        parts += [name for name in optional if getattr(self, name) is not None]
         return pd.DataFrame(columns | {name: np.asarray(getattr(self, name))[plan] for name in parts})
 
     def words(self, feature: IntArray, codes: AnyArray) -> AnyArray:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["dump", "load"]
 
-VERSION = 2
+VERSION = 3
 INTEGERS = ("of", "reached", "l0", "donor")
 REALS = ("probability_before", "probability_after", "l2", "heom", "effort")
-OPTIONAL = ("inlier", "inlier_base", "invalidation", "survival", "survival_error")
+OPTIONAL = ("inlier", "inlier_base", "invalidation", "survival", "survival_error", "support", "support_share", "months")
 
 
 def dump(plans: "Plans") -> str:
@@ -91,7 +91,7 @@ def _columns(entries: dict[str, Any], people: People) -> dict[str, Any]:
     columns |= {name: _floats(entries[name]) for name in ("low", "high")}
     columns["valid"] = np.array(entries["valid"], dtype=bool)
     present = {name: entries[name] for name in OPTIONAL if entries.get(name) is not None}
-    columns |= {name: np.array(values, dtype=float) for name, values in present.items()}
+    columns |= {name: np.array(values, np.int64 if name == "support" else float) for name, values in present.items()}
     for name, column in columns.items():
         if column.shape != (plans,):
             raise DataError(f"plans.{name} has the shape {column.shape}, not ({plans},)")

@@ -10,15 +10,17 @@ from sklearn.base import BaseEstimator
 
 from edfa.data.constraints import Constraints
 from edfa.data.table import Table
-from edfa.errors import DataError
+from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import SweepGroup
 from edfa.explanation.support import Support
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.cache import ModelCache
 from edfa.recourse.action_set import ActionSet
+from edfa.recourse.crowd import Crowd
+from edfa.recourse.sense import Sense
 from edfa.recourse.survival import Survival
-from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
+from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, IntArray
 
 __all__ = ["Candidates", "SearchProblem", "Searcher"]
 
@@ -45,6 +47,8 @@ class SearchProblem:
         Of ``random``.
     enough_survival
         A searcher that ranks by survival need not look for a better plan once one survives that often.
+    sense
+        What else is asked of plans; None: nothing.
     """
 
     group: SweepGroup
@@ -53,6 +57,7 @@ class SearchProblem:
     desired_class: int | None
     seed: int = 0
     enough_survival: float = 1.0
+    sense: Sense | None = None
 
     @property
     def predictor(self) -> Predictor:
@@ -98,6 +103,31 @@ class SearchProblem:
             model = model.predictor_
             seen = seen & model.varies_
         return model, seen
+
+    @cached_property
+    def obeyed_directions(self) -> Int8Array | None:
+        """The way in which each feature never lowers the probability of the desired class, (features,): 1, -1, or 0.
+
+        None if the model promises nothing, or if any other decision is recourse.
+        """
+        model = self.innermost[0]
+        signs: tuple[int, ...] | None = model.get_params(deep=False).get("monotone") if model.obeys_directions else None
+        if signs is None or self.desired_class is None:
+            return None
+        return np.array(signs, dtype=np.int8) * np.int8(1 if self.desired_class == 1 else -1)
+
+    @cached_property
+    def runs(self) -> tuple[IntArray, IntArray]:
+        """The first and the last candidate value of the run of recourse around each, (cases, candidate values) each.
+
+        A run stays within one feature. What is no recourse itself has no run: its first is after its last.
+        """
+        grid, index = self.group.grid, np.arange(len(self.group.grid))
+        fails = ~self.single_recourse
+        first = np.maximum.accumulate(np.where(fails, index, -1), axis=1) + 1
+        last = np.minimum.accumulate(np.where(fails, index, len(grid))[:, ::-1], axis=1)[:, ::-1] - 1
+        start, end = grid.starts[grid.owner], grid.starts[grid.owner + 1] - 1
+        return np.maximum(first, start), np.minimum(last, end)
 
     @cached_property
     def differentiable(self) -> bool:
@@ -161,8 +191,15 @@ class SearchProblem:
         return np.asarray(1 - np.take_along_axis(probabilities, own, axis=-1)[..., 0])
 
     def apply(self, case: IntArray, to: Float32Array) -> Float32Array:
-        """The facts of ``case`` (rows,) with the changes ``to`` made (NaN: unchanged), both (rows, known features)."""
-        return np.where(np.isnan(to), self.facts[case], to)
+        """The facts of ``case`` (rows,) with the changes ``to``, and what follows from them, made.
+
+        ``to`` (NaN: unchanged) and the result are (rows, known features).
+        """
+        return self.actions.consequences.apply(self.features, self.facts[case], to)[0]
+
+    def is_sensible(self, case: IntArray, to: Float32Array) -> BoolArray:
+        """Which change sets ``to`` (rows, known features) hold further along and lead where people are, (rows,)."""
+        return np.ones(len(case), dtype=bool) if self.sense is None else self.sense.accepts(self, case, to)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +268,14 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
     are confirmed and minimal already says so with ``finished``: then they are kept as they are, and the probabilities
     that come with them must be the model's (``edfa.testing.check_searcher`` asks it again). One with a stricter notion
     of a good plan says so in ``keeps``. ``uses_sweep`` asks for the sweep of single changes.
+
+    Every searcher has two settings: ``holds_further``, whether a plan must hold as far again as it goes, and
+    ``min_support``, how many training people must be where it leads (None: 30, or a hundredth of a small table; 0: no
+    matter). Neither is asked in the paper's reading.
     """
+
+    holds_further: bool = True
+    min_support: int | None = None
 
     uses_sweep = False
     finished = False
@@ -243,6 +287,13 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         names: list[str] = super()._get_param_names()
         return [name for name in names if name != "train"]
 
+    def _set_sense(self, holds_further: bool, min_support: int | None) -> None:
+        """Store the two settings that all searchers have."""
+        if min_support is not None and min_support < 0:
+            raise SettingError(f"min_support: a number of people, 0 or more, not {min_support}")
+        self.holds_further = holds_further
+        self.min_support = min_support
+
     def fit(self, train: Table) -> Self:
         """Learn from training people."""
         if not len(train):
@@ -252,6 +303,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         self.cache_ = ModelCache()
         categorical = [j for j, feature in enumerate(train.schema) if feature.kind == "categorical"]
         self.support_ = Support.of(self.rows_, categorical, cache=self.cache_)
+        self.crowd_ = Crowd(self.rows_, train.y == train.schema.classes.index(train.schema.favourable))
         self._learn(train)
         return self
 
@@ -267,26 +319,40 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         if not hasattr(self, "train_"):
             raise UnfittedError(f"this {type(self).__name__} has seen no training people yet; call fit(train) first")
 
-    def action_set(self, constraints: Constraints | None, people: People) -> ActionSet:
-        """What card and constraints let these people change; cached, since the next person often has the same."""
+    def action_set(
+        self, constraints: Constraints | None, people: People, desired_class: int | None = None
+    ) -> ActionSet:
+        """What card and constraints let these people change; cached, since the next person often has the same.
+
+        ``desired_class`` is the code of the class that plans lead to; None: any other decision.
+        """
 
         def make() -> ActionSet:
-            return ActionSet.of(constraints, people.background, self.rows_, self.support_)
+            return ActionSet.of(constraints, people.background, self.rows_, self.support_, towards=desired_class)
 
         self._check_fitted()
-        name = "action set", None if constraints is None else constraints.to_json(), people.background
+        name = "action set", None if constraints is None else constraints.to_json(), people.background, desired_class
         return self.cache_.get(people.predictor, people.background.visible, name, make)
+
+    def sense(self, actions: ActionSet) -> Sense | None:
+        """What is asked of plans besides turning the decision; None in the paper's reading, or if nothing is."""
+        if actions.constraints.reading == "paper" or not (self.holds_further or self.min_support != 0):
+            return None
+        return Sense.of(self.crowd_, self.holds_further, self.min_support)
 
     @abstractmethod
     def search(self, problem: SearchProblem) -> Candidates:
         """Candidates for every case of the problem; a case may have none."""
 
     def keeps(self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array) -> BoolArray:
-        """Which change sets are good enough, (candidates,): those that are recourse.
+        """Which change sets are good enough, (candidates,): those that are recourse, and sensible.
 
         ``case`` is (candidates,), ``to`` (candidates, known features), ``probabilities`` (candidates, classes).
         """
-        return problem.is_recourse(case, probabilities)
+        kept = problem.is_recourse(case, probabilities)
+        rows = np.flatnonzero(kept)
+        kept[rows] = problem.is_sensible(case[rows], to[rows])
+        return kept
 
     def invalidation(self, problem: SearchProblem, candidates: Candidates) -> Float64Array | None:
         """The probability that each plan fails if its numbers are met only roughly, (candidates,); None: not asked."""
@@ -300,3 +366,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         ``keys`` (candidates,) rank the candidates, by the last key first, as ``np.lexsort`` does.
         """
         return None
+
+    def estimate_survival(self, problem: SearchProblem, candidates: Candidates) -> Survival:
+        """The survival of every candidate; only asked of a searcher that has ``survival``."""
+        raise NotImplementedError

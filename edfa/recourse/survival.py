@@ -19,6 +19,7 @@ from edfa.people import People
 from edfa.predictors.base import Predictor, by_mask
 from edfa.predictors.cache import ModelCache
 from edfa.predictors.conditional import Neighbours
+from edfa.recourse.consequences import Consequences
 from edfa.recourse.plans import Plans
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
@@ -50,12 +51,15 @@ class PlannedChanges:
         The new values, (plans, features); NaN: unchanged.
     desired_class
         A class code; None: any other decision than today's is recourse.
+    consequences
+        What follows from the changes; None: nothing does.
     """
 
     people: People
     of: IntArray
     to: Float32Array
     desired_class: int | None = None
+    consequences: Consequences | None = None
 
     def __len__(self) -> int:
         return len(self.of)
@@ -112,7 +116,7 @@ class Completions:
 
     def survives(self, plans: PlannedChanges) -> BoolArray:
         """In which completions of its person each plan survives, (plans, k); k is 1 if everything is known."""
-        return _survives(plans, *self._complete(plans.people))
+        return _survives(plans, *self._complete(plans.people, plans.consequences))
 
     def decision_stability(self, people: People) -> Float64Array:
         """The share of completions in which each person's decision stays what it is, (people,)."""
@@ -137,7 +141,7 @@ class Completions:
             survival.probability[rank == 0], survival.error[rank == 0] = 1.0, 0.0
             return survival
         heats = HEATS_OF_FEW if len(people) <= FEW else HEATS
-        filled, first = self._fill(people), np.flatnonzero(rank < heats[0])
+        filled, first = self._fill(people, plans.consequences), np.flatnonzero(rank < heats[0])
         same, survives = _ask(plans.take(first), filled)
         survival.probability[first], survival.error[first] = _share(survives)
         best, most = np.full(len(same), -1.0), np.minimum(same.sum(axis=1) / same.shape[1], enough)
@@ -150,8 +154,8 @@ class Completions:
             np.maximum.at(best, of[left], survival.probability[left])
         return survival
 
-    def _fill(self, people: People) -> "_Filled":
-        """The completions of all people as the model sees them."""
+    def _fill(self, people: People, consequences: Consequences | None = None) -> "_Filled":
+        """The completions of all people as the model sees them; ``consequences`` of the plans that they are for."""
         predictor = people.predictor
         seen = np.flatnonzero(predictor.varies_)
         own = people.X[:, None, seen]
@@ -163,27 +167,31 @@ class Completions:
             return _Filled(rows)
         first_equal = np.empty(near.shape, dtype=np.intp)
         for mask, members in by_mask(people.X):
-            first_equal[members] = _first_equal(self._kinds(predictor, mask)[near[members]])
+            first_equal[members] = _first_equal(self._kinds(predictor, mask, consequences)[near[members]])
         return _Filled(rows, first_equal)
 
-    def _kinds(self, predictor: Predictor, mask: BoolArray) -> IntArray:
+    def _kinds(self, predictor: Predictor, mask: BoolArray, consequences: Consequences | None) -> IntArray:
         """A number for each training person, equal if the model cannot tell two of them apart by the unknown features.
 
-        ``mask`` (features,) marks the known features.
+        ``mask`` (features,) marks the known features. What may follow from a plan is told apart by every value.
         """
+        exact = np.zeros(len(mask), dtype=bool) if consequences is None else consequences.involved
 
         def make() -> IntArray:
             cells: list[AnyArray] = [np.zeros(len(self.neighbours.rows))]
             for feature in np.flatnonzero(predictor.varies_ & ~mask).tolist():
                 values, cuts = self.neighbours.rows[:, feature], predictor.cells(predictor.varies_, feature)
-                cells.append(values if cuts is None else np.searchsorted(cuts, values, side="right"))
+                if cuts is None or exact[feature]:
+                    cells.append(values)
+                else:
+                    cells.append(np.searchsorted(cuts, values, side="right"))
             return np.unique(np.stack(cells), axis=1, return_inverse=True)[1].reshape(-1)
 
-        return self.cache.get(predictor, mask, ("kinds", self), make)
+        return self.cache.get(predictor, mask, ("kinds", self, exact.tobytes()), make)
 
-    def _complete(self, people: People) -> tuple["_Filled", BoolArray]:
+    def _complete(self, people: People, consequences: Consequences | None = None) -> tuple["_Filled", BoolArray]:
         """The completions, and in which of them the decision is today's, (people, k)."""
-        filled = self._fill(people)
+        filled = self._fill(people, consequences)
         nothing = PlannedChanges(people, np.zeros(0, dtype=np.intp), people.X[:0])
         return filled, _ask(nothing, filled)[0]
 
@@ -242,7 +250,7 @@ def add_survival(plans: Plans, train: Table, *, desired_class: int | str | None 
     aim = plans.provenance.desired_class if desired_class is None else people.background.class_code(desired_class)
     planned, position = np.unique(plans.of, return_inverse=True)
     rows = People(people.X[planned], people.background, decided=plans.decision[planned])
-    estimate = Completions.of(train, k).survival(PlannedChanges(rows, position, plans.to, aim))
+    estimate = Completions.of(train, k).survival(PlannedChanges(rows, position, plans.to, aim, plans.consequences))
     provenance = replace(plans.provenance, completions={"X": train.X, "k": k})
     return replace(plans, survival=estimate.probability, survival_error=estimate.error, provenance=provenance)
 
@@ -280,6 +288,8 @@ def _changed(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> tuple[
     """
     plan, completion = np.nonzero(asked)
     rows, new = filled.rows[plans.of[plan], completion], plans.to[:, plans.people.predictor.varies_][plan]
+    if plans.consequences is not None and not plans.consequences.nothing:
+        return plan, plans.consequences.apply(np.flatnonzero(plans.people.predictor.varies_), rows, new)[0]
     np.copyto(rows, new, where=~np.isnan(new))
     return plan, rows
 

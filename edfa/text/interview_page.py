@@ -33,6 +33,8 @@ def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[st
     plans = [
         narrate.plan(plan, schema, language, blanket=visible, locked=interview.locks) for plan in interview.plans(k)
     ]
+    if len(plans) == 1 and k > 1:
+        plans = [f"{plans[0]} {say('plan.only', language)}"]
     asking = [] if standing.may_act else [say("page.done", language)]
     if question is not None and not standing.may_act:
         asking = [narrate.question(question, schema, language), narrate.answers(question, schema, language)]
@@ -117,7 +119,7 @@ def draw_timeline(interview: "Interview", ax: "Axes") -> "Axes":
 
 
 def _probability_label(schema: "Schema", language: str) -> str:
-    return say("page.chance", language, wanted=phrases.plain(schema.favourable))
+    return say("page.chance", language, wanted=phrases.plain(schema.outcome(schema.favourable)))
 
 
 def _step_name(moment: "Moment", language: str) -> str:

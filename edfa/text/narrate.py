@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from edfa.data.schema import Schema
 from edfa.text import phrases
+from edfa.text.limits import in_words, is_among
 from edfa.text.phrases import MAX_LISTED, Conjunction, label, listed, say
 
 if TYPE_CHECKING:
     from edfa.advice.answers import Decision, Question, Standing
     from edfa.blanket.units import Blanket
     from edfa.certification.certificate import Certificate
+    from edfa.data.constraints import Constraints
     from edfa.explanation.partition import Person
     from edfa.recourse.plan import Change, NoPlan, Plan
 
@@ -31,7 +33,8 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     'From what is known so far, the decision is “bad”. The probability of “good” is 31%.'
     """
     key = "decision.favourable" if decision.favourable else "decision.refused"
-    classes = {"outcome": phrases.plain(decision.outcome), "wanted": phrases.plain(schema.favourable)}
+    outcome, wanted = (phrases.plain(schema.outcome(name)) for name in (decision.outcome, schema.favourable))
+    classes = {"outcome": outcome, "wanted": wanted}
     if decision.threshold is None:
         return say(key, language, chance=phrases.percent(decision.probability, language), **classes)
     chance, needed = phrases.percents(decision.probability, decision.threshold, language)
@@ -87,37 +90,64 @@ def plan(
     blanket: "Blanket | None" = None,
     locked: Collection[str] = (),
 ) -> str:
-    """A plan's changes with their ranges and units, the decision they lead to, and what could still overturn it.
+    """A plan's changes with their ranges and units, how long it takes, the decision that it leads to, how people fared
+    who are there, and what could still overturn it.
 
     A plan that changes a ``locked`` or not actionable feature is described as an observation, not as advice. If the
     model sees only the ``blanket``, only its unknown members are counted as what could overturn the plan.
     """
     fixed = [c.feature for c in plan.changes if c.feature in locked or not schema[c.feature].actionable]
-    reached = phrases.plain(plan.reached)
+    reached = phrases.plain(schema.outcome(plan.reached))
     if fixed:
-        changes = [_change("plan.what_if", change, schema, language) for change in plan.changes]
+        changes = [_what_if(change, schema, language) for change in plan.changes]
         labels = _labels(fixed, schema, language)
         return say("plan.hypothetical", language, reached=reached, labels=labels, changes=_list_all(changes, language))
-    changes = [
-        _change("plan.change" if c.low is None or c.low == c.high else "plan.change_within", c, schema, language)
-        for c in plan.changes
-    ]
+    changes = [_change(change, schema, language) for change in plan.changes]
     before, after = phrases.percents(plan.probability_before, plan.probability_after, language)
     lead = "plan.lead" if plan.survival is None else "plan.lasting"  # a plan chosen to last need not be minimal
     sentences = [
         say(lead, language, len(changes), changes=_list_all(changes, language)),
+        *([say("plan.takes", language, time=phrases.duration(plan.months, language))] if plan.months > 0 else []),
         say("plan.outcome", language, reached=reached, before=before, after=after),
+        *_support(plan, reached, language),
     ]
     return " ".join([*sentences, *_reservations(plan, language, blanket)])
 
 
-def _change(key: str, change: "Change", schema: Schema, language: str) -> str:
-    """One change under the sentence ``key``, with its values and their units."""
+def _support(plan: "Plan", reached: str, language: str) -> list[str]:
+    """How many people are where the plan leads, and how many of them had that outcome; nothing if nobody counted."""
+    if plan.support is None:
+        return []
+    if not plan.support or plan.support_share is None:
+        return [say("plan.nobody", language)]
+    share = phrases.percent(plan.support_share, language)
+    return [say("plan.support", language, plan.support, share=share, reached=reached)]
+
+
+def _what_if(change: "Change", schema: Schema, language: str) -> str:
+    """One change as a supposition, with its values and their units."""
     feature = schema[change.feature]
-    values = {name: phrases.value(feature, getattr(change, name), language) for name in ("before", "after", "high")}
-    is_number = isinstance(change.low, int | float)  # "8 to 14 months": the unit follows the upper end alone
-    low = phrases.number(change.low, language) if is_number else phrases.value(feature, change.low, language)
-    return say(key, language, label=label(feature, language), low=low, **values)
+    before, after = (phrases.value(feature, value, language) for value in (change.before, change.after))
+    return say("plan.what_if", language, label=label(feature, language), before=before, after=after)
+
+
+def _change(change: "Change", schema: Schema, language: str) -> str:
+    """One change as a step, with all that is known to be enough: ``36 months or fewer``, or a range."""
+    feature, low, high = schema[change.feature], change.low, change.high
+    before, after = (phrases.value(feature, value, language) for value in (change.before, change.after))
+    words = {"label": label(feature, language), "before": before}
+    if (low is None) == (high is None):
+        if low is None or low == high:
+            return say("plan.change", language, after=after, **words)
+        is_number = isinstance(low, int | float)  # "8 to 14 months": the unit follows the upper end alone
+        start = phrases.number(low, language) if is_number else phrases.value(feature, low, language)
+        end = phrases.value(feature, high, language)
+        return say("plan.change_within", language, after=after, low=start, high=end, **words)
+    end = high if low is None else low
+    bound = phrases.at_most(feature, end, language) if low is None else phrases.at_least(feature, end, language)
+    if end == change.after:
+        return say("plan.change", language, after=bound, **words)
+    return say("plan.change_open", language, bound=bound, after=after, **words)
 
 
 def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> list[str]:
@@ -133,10 +163,23 @@ def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> lis
     return [*sentences, say("plan.unknown", language, len(unknown))] if unknown else sentences
 
 
-def no_plan(no_plan: "NoPlan", schema: Schema, language: str = "en") -> str:
-    """Why there is no plan, and what may lead to one."""
+def no_plan(no_plan: "NoPlan", schema: Schema, language: str = "en", *, operator: "Constraints | None" = None) -> str:
+    """Why there is no plan, and what may lead to one.
+
+    The person's own limits are named, with the smallest loosening of them that would give a plan. The ``operator``'s
+    rules (by default the card's) are not the person's to loosen: that they stand in the way is all that is said.
+    """
     labels = _labels(no_plan.unlock, schema, language, "or")
-    return say(f"no_plan.{no_plan.reason}", language, labels=labels)
+    why = say(f"no_plan.{no_plan.reason}", language, labels=labels)
+    theirs = schema.rules if operator is None else operator
+    mine = [rule for rule in no_plan.rules if not is_among(rule, theirs)]
+    if not mine:
+        return why
+    limits = listed([in_words(rule, schema, language) for rule in mine], language)
+    sentences = [why, say("no_plan.limits", language, limits=limits)]
+    if no_plan.loosening and len(mine) == len(no_plan.rules):
+        sentences.append(say("no_plan.loosening", language, loosening=phrases.plain(no_plan.loosening)))
+    return " ".join(sentences)
 
 
 def partition(

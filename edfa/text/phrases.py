@@ -19,7 +19,10 @@ __all__ = [
     "LANGUAGES",
     "MAX_LISTED",
     "Conjunction",
+    "at_least",
+    "at_most",
     "cases",
+    "duration",
     "label",
     "listed",
     "number",
@@ -36,6 +39,7 @@ Conjunction = Literal["and", "or"]
 LANGUAGES = ("en", "de")
 MAX_LISTED = 5  # longer lists end with "and 3 others"
 GROUPED_FROM = 10_000  # smaller numbers have no thousands separator, so that years stay as they are
+DAYS_A_MONTH = 365.25 / 12
 CASES = {10: "in_ten", 100: "in_hundred", 1000: "in_thousand"}
 JOINERS = "\u200c\u200d"  # invisible, and part of how some words are written
 BOUNDS = {"<": "below", "<=": "at_most", ">": "above", ">=": "at_least"}
@@ -172,6 +176,50 @@ def value(feature: Feature, raw: Any, language: str) -> str:
         if float(code) == raw:
             return quoted(meaning, language)
     return _measurement(feature, float(raw), language)
+
+
+def at_most(feature: Feature, raw: Any, language: str) -> str:
+    """A value and everything below it.
+
+    >>> months = Feature("duration", "continuous", unit="months")
+    >>> at_most(months, 36, "en"), at_most(Feature("burden", "continuous", unit="%"), 30.5, "en")
+    ('36 months or fewer', '30.5 % or less')
+    """
+    words, unit = value(feature, raw, language), plain(feature.unit)
+    if not isinstance(raw, Real):
+        ends = raw in feature.levels[:1] or plain(raw).startswith("<")  # nothing is below it, or it says so itself
+        return words if ends else say("bounds.or_lower", language, value=words)
+    counted = float(raw).is_integer() and (not unit or f"units.{unit}.other" in table(language))
+    return say("bounds.or_fewer" if counted else "bounds.or_less", language, value=words)
+
+
+def at_least(feature: Feature, raw: Any, language: str) -> str:
+    """A value and everything above it.
+
+    >>> years = Feature("job", "ordinal", levels=("none", "<1", "1<=X<4", ">=4"), unit="years")
+    >>> at_least(years, "1<=X<4", "en"), at_least(years, ">=4", "en"), at_least(Feature("x", "continuous"), 12, "de")
+    ('1 to below 4 years or higher', '4 years or more', 'mindestens 12')
+    """
+    words = value(feature, raw, language)
+    if not isinstance(raw, Real):
+        ends = raw in feature.levels[-1:] or plain(raw).startswith(">")
+        return words if ends else say("bounds.or_higher", language, value=words)
+    return say("bounds.at_least", language, value=words)
+
+
+def duration(months: float, language: str) -> str:
+    """A time in days below a month, in months below two years, else in half years.
+
+    >>> duration(0.25, "en"), duration(18, "en"), duration(31, "de")
+    ('8 days', '18 months', '2,5 Jahre')
+    """
+    if months < 1:
+        amount, unit = max(1.0, round(months * DAYS_A_MONTH)), "days"
+    elif months < 24:
+        amount, unit = round(months), "months"
+    else:
+        amount, unit = round(months / 6) / 2, "years"
+    return _measurement(Feature("time", "continuous", unit=unit), amount, language)
 
 
 def _measurement(feature: Feature, amount: float, language: str) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from edfa.data.feature import Feature
 from edfa.text import html, phrases
 
 if TYPE_CHECKING:
@@ -23,11 +24,17 @@ def plan_html(plan: "Plan", schema: "Schema | None" = None) -> str:
     columns = ["feature", "from", "to", "also enough"]
     changes = [_change_row(change, schema) for change in plan.changes]
     facts: list[tuple[str, object]] = [
-        ("decision then", plan.reached),
+        ("decision then", _outcome(plan.reached, schema)),
         ("probability", _rise(plan.probability_before, plan.probability_after)),
         ("effort", f"{plan.effort:.2f}"),
         ("holds with what is known now", "yes" if plan.valid else "no"),
     ]
+    if plan.months > 0:
+        facts.append(("takes about", phrases.duration(plan.months, "en")))
+    if plan.support is not None:
+        facts.append(("training people there", f"{plan.support:,}"))
+    if plan.support_share is not None:
+        facts.append(("of them with the favourable outcome", f"{plan.support_share:.0%}"))
     if plan.inlier is not None:
         facts.append(("people like the result in training", "yes" if plan.inlier else "hardly any"))
     if plan.invalidation is not None:
@@ -42,25 +49,32 @@ def plan_html(plan: "Plan", schema: "Schema | None" = None) -> str:
 
 def _change_row(change: "Change", schema: "Schema | None") -> list[object]:
     """Feature, value today, value to reach, and the range of values that are as good (empty if there is none)."""
-    if schema is None:
-        name, before, after, low, high = change.feature, change.before, change.after, change.low, change.high
+    # Without a schema nothing is known of the feature: its values stand as they are.
+    feature = Feature(change.feature, "categorical", label=change.feature) if schema is None else schema[change.feature]
+
+    def words(value: Any) -> Any:
+        return value if schema is None else phrases.value(feature, value, "en")
+
+    low, high = change.low, change.high
+    if low is None and high is None:
+        enough = ""
+    elif low is None or high is None:
+        enough = phrases.at_most(feature, high, "en") if low is None else phrases.at_least(feature, low, "en")
     else:
-        feature = schema[change.feature]
-        name = feature.title
-        before, after, low, high = (
-            phrases.value(feature, value, "en") for value in (change.before, change.after, change.low, change.high)
-        )
-    has_range = change.low is not None and change.low != change.high
-    return [name, before, after, f"{low} to {high}" if has_range else ""]
+        enough = f"{words(low)} to {words(high)}" if low != high else ""
+    return [feature.title, words(change.before), words(change.after), enough]
 
 
-def receipt_html(receipt: "Receipt") -> str:
-    """A receipt: whether it is signed, what was decided and by whom, what was known, and the plans offered."""
+def receipt_html(receipt: "Receipt", schema: "Schema | None" = None) -> str:
+    """A receipt: whether it is signed, what was decided and by whom, what was known, and the plans offered.
+
+    With a ``schema``, decisions are shown in the card's words.
+    """
     decision, standing, no_plan = receipt.decision, receipt.standing, receipt.no_plan or {}
     facts: list[tuple[str, object]] = [
         ("time", receipt.time),
         ("advisor", receipt.advisor),
-        ("decision", decision.get("outcome")),
+        ("decision", _outcome(decision.get("outcome"), schema)),
         ("probability of the favourable class", _percent(decision.get("probability"))),
         ("may the person act", _words(standing.get("status"))),
         ("guarantee", receipt.certificate),
@@ -73,7 +87,11 @@ def receipt_html(receipt: "Receipt") -> str:
         ("plan the person follows", receipt.chosen),
     ]
     known = html.table(["feature", "answer"], receipt.facts.items(), "What was known")
-    plans = html.table(["plan", "changes", "decision then", ">probability"], map(_plan_row, receipt.plans), "Plans")
+    plans = html.table(
+        ["plan", "changes", "decision then", ">probability"],
+        [_plan_row(plan, schema) for plan in receipt.plans],
+        "Plans",
+    )
     return html.fragment(
         html.paragraph(receipt.sentence),
         html.definition_table((name, value) for name, value in facts if value),
@@ -82,11 +100,16 @@ def receipt_html(receipt: "Receipt") -> str:
     )
 
 
-def _plan_row(plan: Mapping[str, Any]) -> list[object]:
+def _plan_row(plan: Mapping[str, Any], schema: "Schema | None") -> list[object]:
     """A receipt's plan, which is data and may come from a file: id, changes, decision, probability."""
     changes = [f"{c.get('feature')}: {c.get('before')} → {c.get('after')}" for c in plan.get("changes", ())]
     probability = _rise(plan.get("probability_before"), plan.get("probability_after"))
-    return [plan.get("id"), "; ".join(changes), plan.get("reached"), probability]
+    return [plan.get("id"), "; ".join(changes), _outcome(plan.get("reached"), schema), probability]
+
+
+def _outcome(class_name: Any, schema: "Schema | None") -> Any:
+    """What a class means in the card's words; without a schema, its name."""
+    return class_name if schema is None else schema.outcome(class_name)
 
 
 def advisor_html(

@@ -9,11 +9,12 @@ from functools import partial
 import numpy as np
 import pytest
 from advisors import begin, german, part_way, surviving, walk, words
+from scipy.stats import rankdata
 
 import edfa
 from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
-from edfa.advice.evaluation import roll_out
+from edfa.advice.evaluation import AdvisorEvaluation, roll_out
 from edfa.advice.factory import fit_predictor
 from edfa.advice.standing import follow_policy
 from edfa.errors import DataError, SettingError, UnknownNameError
@@ -110,7 +111,22 @@ def test_measures_itself_as_one_would_by_hand():
     assert evaluation.cost_all == sum(f.cost for f in table.schema)
     assert evaluation.cost_end == sum(table.schema[n].cost for n in advisor.fitted.blanket.features)
     assert evaluation.refused == (advisor.fitted.model.predict(seen) == 0).mean()
-    assert edfa.advice.evaluation.AdvisorEvaluation.from_json(evaluation.to_json()) == evaluation
+    good = table.test.y == 1
+    assert evaluation.base_rate == max(good.mean(), 1 - good.mean())
+    ranks = rankdata(advisor.fitted.model.predict_proba(seen)[:, 1])
+    pairs = good.sum() * (~good).sum()
+    assert evaluation.auroc == pytest.approx((ranks[good].sum() - good.sum() * (good.sum() + 1) / 2) / pairs)
+    assert f"{evaluation.base_rate:.1%} knowing nothing), AUROC {evaluation.auroc:.3f}, " in str(evaluation)
+    assert AdvisorEvaluation.from_json(evaluation.to_json()) == evaluation
+
+
+def test_an_evaluation_of_an_older_version_is_read_and_told():
+    record = json.loads(german().evaluation_.to_json())
+    del record["base_rate"], record["auroc"]
+    old = AdvisorEvaluation.from_json(json.dumps(record))
+    assert (old.base_rate, old.auroc) == (None, None)
+    assert "knowing everything), " in str(old)
+    assert "AUROC" not in str(old)
 
 
 def test_a_threshold_decides_and_is_told():

@@ -16,15 +16,16 @@ def run(*arguments, **options):
 def test_schema_drafts_a_card_to_edit_and_loses_nothing(tmp_path):
     assert run("data", "german", "--out", tmp_path / "g.csv").returncode == 0
     card = tmp_path / "card.toml"
-    done = run("schema", tmp_path / "g.csv", "--target", "class", "--out", card)
+    done = run("schema", tmp_path / "g.csv", "--target", "class", "--favourable", "good", "--out", card)
     assert done.returncode == 0, done.stderr
     assert Schema.read(card).favourable == "good"
     card.write_text("mine")
-    again = run("schema", tmp_path / "g.csv", "--target", "class", "--out", card)
+    again = run("schema", tmp_path / "g.csv", "--target", "class", "--favourable", "good", "--out", card)
     assert again.returncode == 2
     assert "--force" in again.stderr
     assert card.read_text() == "mine"
-    assert run("schema", tmp_path / "g.csv", "--target", "class", "--out", card, "--force").returncode == 0
+    anew = ("schema", tmp_path / "g.csv", "--target", "class", "--favourable", "good", "--out", card, "--force")
+    assert run(*anew).returncode == 0
     described = run("data", tmp_path / "g.csv", "--card", card)
     assert "credit_amount" in described.stdout
 
@@ -33,6 +34,15 @@ def test_schema_prints_without_out(tmp_path):
     run("data", "german", "--out", tmp_path / "g.parquet")
     done = run("schema", tmp_path / "g.parquet", "--target", "class", "--favourable", "bad")
     assert Schema.from_toml(done.stdout).favourable == "bad"
+
+
+def test_schema_asks_for_the_favourable_class_and_writes_nothing_without(tmp_path):
+    run("data", "german", "--out", tmp_path / "g.csv")
+    done = run("schema", tmp_path / "g.csv", "--target", "class", "--out", tmp_path / "card.toml")
+    assert done.returncode == 2
+    message = "target 'class': which class would a person want, bad, good? It is never guessed; "
+    assert done.stderr == f"error: {message}did you mean --favourable 'good'?\n"
+    assert not (tmp_path / "card.toml").exists()
 
 
 def test_the_version_is_that_of_the_package():
@@ -64,7 +74,7 @@ def test_brackets_in_a_table_are_not_markup(tmp_path):
     (tmp_path / "t.csv").write_text(
         "[bold]x,y\n" + "".join(f"[red]{i % 3},{'good' if i % 2 else 'bad'}\n" for i in range(12))
     )
-    run("schema", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "c.toml")
+    run("schema", tmp_path / "t.csv", "--target", "y", "--favourable", "good", "--out", tmp_path / "c.toml")
     done = run("data", tmp_path / "t.csv", "--card", tmp_path / "c.toml")
     assert "[bold]x" in done.stdout
     assert "[red]0" in done.stdout
@@ -81,7 +91,7 @@ def test_blanket_shows_tree_evidence_and_cost():
 
 def test_blanket_speaks_json_and_compares(tmp_path):
     run("data", "german", "--out", tmp_path / "g.csv")
-    run("schema", tmp_path / "g.csv", "--target", "class", "--out", tmp_path / "c.toml")
+    run("schema", tmp_path / "g.csv", "--target", "class", "--favourable", "good", "--out", tmp_path / "c.toml")
     done = run("blanket", tmp_path / "g.csv", "--schema", tmp_path / "c.toml", "--json", "--method", "bamb")
     (blanket,) = json.loads(done.stdout)
     assert blanket["target"] == "class"

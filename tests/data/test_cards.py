@@ -1,10 +1,17 @@
-"""The seven cards against the appendix table of the paper, copied here by hand, and against the data."""
+"""The seven cards against the appendix table of the paper, copied here by hand, common sense, and the data."""
+
+import re
+from importlib.resources import files
 
 import pandas as pd
 import pytest
 
 import edfa
+from edfa import Constraints
 from edfa.data.catalog import NAMES, load_schema
+from edfa.data.constraints import ANY
+from edfa.data.feature import months_of
+from edfa.data.formula import Formula
 
 PAY = ["pay_2", "pay_3", "pay_4", "pay_5", "pay_6"]
 OLD = [f"{kind}_amt{i}" for kind in ("bill", "pay") for i in range(2, 7)]
@@ -105,21 +112,117 @@ def test_start_cost_and_sensitive_are_the_papers(name):
     assert {f.name: f.cost for f in schema} == costs
 
 
+# By common sense
+
+
+AGES = {"age", "AGEP"}
+PAST = ("PastDue", "90DaysLate", "DerogPubRec", "credit_history", "MaxDelq", "NeverDelq", "number_inpatient", "purpose")
+SET_BY_OTHERS = ("ExternalRiskEstimate", "limit_bal", "num_dependents", "NumberOfDependents", "POBP", "capital-gain")
+
+
+def reason(name, feature):
+    """What the card says beside the key ``change`` of a feature; empty if nothing."""
+    text = (files("edfa.data") / "cards" / f"{name}.toml").read_text(encoding="utf-8")
+    section = text.split(f"[features.{feature}]\n")[1].split("\n[")[0]
+    return re.search(r"(?m)^change = \S+(?:  # (.*))?$", section).group(1) or ""
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_directions_make_sense(name):
     schema = load_schema(name)
     for feature in schema:
-        if feature.name.lower() in ("age", "agep"):
-            assert feature.change == "up", "nobody grows younger"
+        if feature.name in AGES:
+            assert feature.change == "frozen", "nobody ages as a plan"
+            assert feature.per_year == (feature.kind == "continuous"), "everybody ages by waiting"
         if feature.name in ("education", "education-num", "SCHL") and not feature.sensitive:
-            assert feature.change == "up", "schooling is not lost"
-        if any(word in feature.name for word in ("PastDue", "90DaysLate", "DerogPubRec", "credit_history", "MaxDelq")):
-            assert feature.change == "frozen", "the past stays"
+            assert feature.change == feature.monotone == "up", "schooling is not lost"
+        if any(word in feature.name for word in (*PAST, *SET_BY_OTHERS)):
+            assert feature.change == "frozen"
         if feature.sensitive:
-            assert not feature.actionable
+            assert feature.change == "frozen"
     assert schema.title
     assert schema.source
     assert schema.notes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_a_plan_may_move_has_one_direction_and_is_signed_or_says_why_not(name):
+    for feature in load_schema(name):
+        if feature.actionable and feature.kind != "categorical":
+            assert feature.change in ("up", "down"), feature.name
+            if feature.monotone is None:
+                assert "unsigned" in reason(name, feature.name), feature.name
+        if not feature.actionable:
+            assert feature.monotone is None, "what nobody can change needs no direction"
+            assert feature.sensitive or reason(name, feature.name), f"{feature.name} is frozen without a reason"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_class_has_words_that_a_person_can_be_told(name):
+    schema = load_schema(name)
+    told = [schema.outcome(label) for label in schema.classes]
+    assert len(set(told)) == len(schema.classes) == 2
+    assert not set(told) & set(schema.classes)
+    assert all(" " in words or words in ("refused", "granted") for words in told)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_levels_in_card_and_rules_are_those_of_the_data(name, load_real):
+    """Of a few thousand rows too: a rule about a rare level must not depend on whether somebody has it."""
+    whole, few = load_real(name), load_real(name, cap=900)
+    for feature in (f for f in whole.schema if f.levels):
+        seen = set(whole.frame[feature.name].dropna())
+        assert seen == set(feature.levels) or (seen < set(feature.levels) and not feature.words), feature.name
+    rules = whole.schema.rules
+    moves = [(feature, level) for feature, *levels in rules.forbidden for level in levels if level != ANY]
+    for feature, level in moves + [(f, level) for f, levels in rules.levels.items() for level in levels]:
+        assert few.encoder[feature].encode_one(level) >= 0, (feature, level)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_paper_s_reading_still_lets_everything_change_but_what_is_sensitive(name):
+    schema, paper = load_schema(name), Constraints(reading="paper")
+    paper.check(schema)
+    assert [f.name for f in schema if not paper.may_change(f)] == [f.name for f in schema if f.sensitive]
+
+
+def test_what_takes_time():
+    takes = {
+        "german": {"checking_status": 3, "savings_status": 6, "employment": 36, "duration": 0, "credit_amount": 0},
+        "adult": {"education": 12, "occupation": 24, "hours-per-week": 3},
+        "taiwan": {"pay_0": 1, "bill_amt1": 1, "pay_amt1": 1},
+        "heloc": {"NetFractionRevolvingBurden": 1, "NumInqLast6M": 6, "NumTradesOpeninLast12M": 12},
+        "acs_income": {"SCHL": 12},
+        "gmsc": {"RevolvingUtilizationOfUnsecuredLines": 1},
+    }
+    for name, features in takes.items():
+        schema = load_schema(name)
+        assert {feature: months_of(schema[feature].takes) for feature in features} == features
+    waiting = {f.name: f.per_year for f in load_schema("heloc") if f.per_year}
+    assert set(waiting.values()) == {12}
+    assert set(waiting) == {n for n in load_schema("heloc").names if n.startswith(("MSince", "AverageM"))}
+
+
+def test_nobody_is_told_to_close_the_account_or_to_start_a_drug():
+    german, diabetes = load_schema("german").rules, load_schema("diabetes130")
+    assert ("checking_status", ANY, "no checking") in german.forbidden
+    assert ("savings_status", ANY, "no known savings") in german.forbidden
+    given = [f.name for f in diabetes if f.actionable and f.name in DRUGS]
+    assert given
+    for drug in given:
+        assert {(drug, "No", ANY), (drug, ANY, "No")} <= set(diabetes.rules.forbidden)
+    assert set(diabetes.rules.levels["discharge_disposition_id"]) == {"3", "6", "22"}
+    assert any("hardly anybody has a plan" in note for note in diabetes.notes)
+
+
+def test_adult_s_rank_of_schooling_follows_from_its_level():
+    table = edfa.load("adult")
+    schema = table.schema
+    rank = {level: i for i, level in enumerate(schema["education"].levels, start=1)}
+    formula = Formula.of(schema.rules.linked["education-num"])
+    assert formula.names == ("education",)
+    positions = table.frame["education"].map(rank).to_numpy(float)
+    assert (formula({"education": positions}) == table.frame["education-num"]).all()
 
 
 def test_the_favourable_class():

@@ -152,5 +152,5 @@ def test_statements_are_true_of_the_model():
                 ]
                 then = int(shown.decide(shown.predict_proba(row[None]))[0])
                 assert (then != decided[i]) == (sentence.kind == "counterfactual"), sentence
-                assert TABLE.schema.classes[then] in sentence.text
+                assert TABLE.schema.outcome(TABLE.schema.classes[then]) in sentence.text
     assert min(seen.values()) > 20

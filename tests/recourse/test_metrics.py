@@ -37,7 +37,7 @@ def test_what_is_wrong_shows(plans, german):
     locked = Constraints(locked=("credit_amount",), max_changes=2)
     broken = (~np.isnan(plans.to[:, table.schema.index("credit_amount")])) | (plans.l0 > 2)
     assert evaluate_plans(plans, table.train, constraints=locked).violations == broken.sum() > 0
-    literal = find_recourse(plans.people, NICE(table.train, "none", literal=True))
+    literal = find_recourse(plans.people, NICE(table.train, "none", literal=True, holds_further=False, min_support=0))
     undone = 0
     for i in range(len(literal)):
         for j in np.flatnonzero(~np.isnan(literal.to[i])):

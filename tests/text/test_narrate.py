@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import Blanket, Feature, Schema
+from edfa import Blanket, Constraints, Feature, Schema
 from edfa.advice.answers import DEVIATIONS, Decision, Question, QuestionReason, Standing, Status
 from edfa.certification.certificate import Certificate
 from edfa.certification.records import Reference
@@ -30,13 +30,14 @@ from edfa.recourse.plan import Reason as NoPlanReason
 from edfa.text import narrate, phrases
 from edfa.text.flags import flag_sentence
 from edfa.text.interview_page import interview_html, interview_sentences
+from edfa.text.limits import in_words, is_among
 
 LANGUAGES = phrases.LANGUAGES
 SCHEMA = edfa.load("german").schema
 CERTIFICATE = Certificate(
     "certified", 0.2, 0.05, "cp", "all", "all", "drop", 210, 200, 200, tau=0.1, risk=0.1, bound=0.2
 )
-BARE = dict.fromkeys(f.name for f in fields(Plan)) | {"changes": (), "unknown": (), "valid": True}
+BARE = dict.fromkeys(f.name for f in fields(Plan)) | {"changes": (), "unknown": (), "valid": True, "months": 0.0}
 PLAN = Plan(**BARE | {"reached": "good", "probability_before": 0.43, "probability_after": 0.61})
 
 
@@ -111,8 +112,7 @@ def everything(language):
     )
     yield narrate.plan(plan_of(two, unknown=("age", "housing")), SCHEMA, language)
     yield narrate.plan(plan_of(two, Change("age", 30, None)), SCHEMA, language)
-    for reason in get_args(NoPlanReason):
-        yield narrate.no_plan(NoPlan(0, 0, 0, reason, ("age", "housing")), SCHEMA, language)
+    yield from every_plan(language)
     parts = {"housing": "not_known", "job": "blocked", "employment": "not_decisive", "existing_credits": "not_decisive"}
     person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
     yield from narrate.partition(person, SCHEMA, language)
@@ -145,6 +145,21 @@ def everything(language):
     yield from german_statements(language)
 
 
+def every_plan(language):
+    """Plans with all that can be known of one, and every reason for none."""
+    for change in OPEN_CHANGES:
+        yield narrate.plan(plan_of(change), SCHEMA, language)
+    for months, support, share in ((0.1, 0, None), (1, 1, 1.0), (30, 120, 0.85)):
+        plan = plan_of(OPEN_CHANGES[0], months=months, support=support, support_share=share)
+        yield narrate.plan(plan, SCHEMA, language)
+    for reason in get_args(NoPlanReason):
+        yield narrate.no_plan(NoPlan(0, 0, 0, reason, ("age", "housing")), SCHEMA, language)
+    for rule in RULES:
+        no_plan = NoPlan(0, 0, 0, "rules", rules=(rule,), loosening="max_changes = 2")
+        yield narrate.no_plan(no_plan, SCHEMA, language, operator=Constraints())
+    yield interview_sentences(Menu(language, 1))["plans"][0]
+
+
 def german_statements(language):
     table = edfa.load("german")
     model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
@@ -166,6 +181,43 @@ def certificates():
         get_args(Target), get_args(Undefined), get_args(Reference), (None, "small")
     ):
         yield replace(CERTIFICATE, target=target, undefined=undefined, reference=reference, group=group)
+
+
+OPEN_CHANGES = (
+    Change("duration", 48, 36, None, 36),
+    Change("credit_amount", 5000, 2100.5, None, 2300.5),
+    Change("residence_since", 1, 3, 2, None),
+    Change("employment", "<1", "1<=X<4", "1<=X<4", None),
+    Change("employment", ">=7", "1<=X<4", None, "4<=X<7"),
+)
+RULES = (
+    "max_changes = 1",
+    "max_changes = 2",
+    "max_effort = 1.5",
+    "min_probability = 0.7",
+    "locked: purpose",
+    'forbidden: ["housing", "rent", "own"]',
+    'together: ["housing", "job"]',
+    "ranges.duration = [4, 12]",
+    'levels.employment = ["<1"]',
+    'directions.duration = "down"',
+    'only = ["duration"]',
+    "a rule of another kind",
+)
+
+
+class Menu:
+    """An interview with so many plans, all of them its first."""
+
+    def __init__(self, language, count):
+        *_, self.interview = interviews(small_advisor(), language)
+        self.count = count
+
+    def __getattr__(self, name):
+        return getattr(self.interview, name)
+
+    def plans(self, k):
+        return self.interview.plans(1) * min(self.count, k)
 
 
 class Recording(dict):
@@ -210,7 +262,8 @@ def test_the_same_objects_give_the_same_sentences(language):
 
 def test_a_decision():
     text = narrate.decision(Decision(0.4996, "bad", False, 0.5), SCHEMA)
-    assert "“bad”" in text
+    assert "the decision is “refused”. The probability of “granted” is" in text, "the card's words, not its classes"
+    assert "bad" not in text
     assert "49.96%" in text, "rounded it would be the 50% that are needed"
     assert "At least 50% is needed" in text
     assert narrate.decision(Decision(0.8, "good", True), SCHEMA).startswith("Good news")
@@ -237,9 +290,9 @@ def test_a_plan_with_intervals_and_units():
     plan = plan_of(Change("duration", 24, 12.5, 8, 14), Change("employment", "<1", "1<=X<4"), unknown=("age", "job"))
     assert narrate.plan(plan, SCHEMA) == (
         "These 2 steps together would be enough, and each of them is needed: “duration of the loan” from 24 months to "
-        "12.5 months (anything from 8 to 14 months does) and “years in the present job” from below 1 year to 1 to "
-        "below 4 years. The decision would then be “good”; its probability would be 61% instead of 43%. 2 facts about "
-        "you are not known yet; they could still overturn this."
+        "12.5 months (any value from 8 to 14 months will do) and “years in the present job” from below 1 year to 1 to "
+        "below 4 years. The decision would then be “granted”; its probability would be 61% instead of 43%. 2 facts "
+        "about you are not known yet; they could still overturn this."
     )
     german = narrate.plan(plan, SCHEMA, "de")
     assert "neu: 12,5 Monate (bisher 24 Monate; es genügt jeder Wert: 8 bis 14 Monate)" in german
@@ -247,8 +300,97 @@ def test_a_plan_with_intervals_and_units():
 
 
 def test_a_plan_without_an_interval_names_none():
-    assert "anything from" not in narrate.plan(plan_of(Change("duration", 24, 12)), SCHEMA)
-    assert "anything from" not in narrate.plan(plan_of(Change("duration", 24, 12, 12, 12)), SCHEMA)
+    assert "any value" not in narrate.plan(plan_of(Change("duration", 24, 12)), SCHEMA)
+    assert "any value" not in narrate.plan(plan_of(Change("duration", 24, 12, 12, 12)), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("change", "english", "german"),
+    [
+        (OPEN_CHANGES[0], "from 48 months to 36 months or fewer.", "neu: höchstens 36 Monate (bisher 48"),
+        (OPEN_CHANGES[1], "to 2300.5 DM or less, such as 2100.5 DM.", "neu: höchstens 2300,5 DM, etwa 2100,5 DM"),
+        (OPEN_CHANGES[2], "from 1 year to at least 2 years, such as 3", "neu: mindestens 2 Jahre, etwa 3 Jahre"),
+        (OPEN_CHANGES[3], "to 1 to below 4 years or higher.", "neu: 1 bis unter 4 Jahre oder darüber (bisher"),
+        (OPEN_CHANGES[4], "to 4 to below 7 years or lower, such as", "neu: 4 bis unter 7 Jahre oder darunter, etwa"),
+        (Change("employment", "<1", ">=7", ">=7", None), "to 7 years or more.", "neu: 7 Jahre oder mehr (bisher"),
+        (Change("existing_credits", 3, 1, None, 1), "from 3 to 1 or fewer.", "neu: höchstens 1 (bisher 3)"),
+    ],
+)
+def test_an_open_end_is_told_as_it_is(change, english, german):
+    assert english in narrate.plan(plan_of(change), SCHEMA)
+    assert german in narrate.plan(plan_of(change), SCHEMA, "de")
+
+
+@pytest.mark.parametrize(
+    ("months", "english", "german"),
+    [
+        (0.23, "about 7 days.", "etwa 7 Tage."),
+        (1, "about 1 month.", "etwa 1 Monat."),
+        (18, "about 18 months.", "etwa 18 Monate."),
+        (24, "about 2 years.", "etwa 2 Jahre."),
+        (44, "about 3.5 years.", "etwa 3,5 Jahre."),
+    ],
+)
+def test_a_plan_says_how_long_it_takes(months, english, german):
+    plan = plan_of(Change("duration", 24, 12), months=months)
+    assert f"This takes {english}" in narrate.plan(plan, SCHEMA)
+    assert f"Das dauert {german}" in narrate.plan(plan, SCHEMA, "de")
+    assert "takes" not in narrate.plan(replace(plan, months=0.0), SCHEMA)
+
+
+def test_a_plan_says_who_is_where_it_leads():
+    plan = plan_of(Change("duration", 24, 12), support=1234, support_share=0.853)
+    assert (
+        "In our records 1234 people are where this leads, and 85% of them had the outcome “granted”."
+        in narrate.plan(plan, SCHEMA)
+    )
+    assert "von ihnen hatten 85\u00a0% das Ergebnis „granted“" in narrate.plan(plan, SCHEMA, "de")
+    assert "Nobody in our records" in narrate.plan(replace(plan, support=0, support_share=None), SCHEMA)
+    assert "records" not in narrate.plan(replace(plan, support=None, support_share=None), SCHEMA), "nobody counted"
+
+
+def test_a_single_plan_is_said_to_be_the_only_one():
+    alone = interview_sentences(Menu("en", 1))["plans"]
+    assert len(alone) == 1
+    assert alone[0].endswith("There is no other way that we can stand behind.")
+    assert "no other way" not in " ".join(interview_sentences(Menu("en", 2))["plans"])
+    assert "no other way" not in " ".join(interview_sentences(Menu("en", 2), 1)["plans"]), "only one was asked for"
+
+
+def test_the_person_s_own_limits_are_named_and_the_operator_s_are_not():
+    own = NoPlan(0, 0, 0, "rules", rules=("locked: purpose", "max_changes = 1"), loosening="max_changes = 2: more")
+    assert narrate.no_plan(own, SCHEMA).endswith(
+        "These limits stand in the way: “purpose of the loan” stays as it is and no more than 1 change. "
+        "The least that would have to give way: max_changes = 2: more."
+    )
+    operator = Constraints(locked=("purpose",), max_changes=1)
+    assert narrate.no_plan(own, SCHEMA, operator=operator) == narrate.no_plan(NoPlan(0, 0, 0, "rules"), SCHEMA)
+    mixed = narrate.no_plan(own, SCHEMA, operator=Constraints(locked=("purpose",)))
+    assert mixed.endswith("These limits stand in the way: no more than 1 change."), "the rest is not theirs to loosen"
+    cards = NoPlan(
+        0, 0, 0, "rules", rules=('forbidden: ["checking_status", "*", "no checking"]',), loosening="close it"
+    )
+    assert "checking" not in narrate.no_plan(cards, SCHEMA)
+    assert "close it" not in narrate.no_plan(cards, SCHEMA)
+
+
+@pytest.mark.parametrize("rule", RULES[:-1])
+def test_a_rule_is_found_among_those_it_is_one_of(rule):
+    rules = Constraints(
+        locked=("purpose",),
+        only=("duration",),
+        directions={"duration": "down"},
+        ranges={"duration": (4, 12)},
+        levels={"employment": ("<1",)},
+        max_changes=2 if "2" in rule else 1,
+        max_effort=1.5,
+        min_probability=0.7,
+        forbidden=(("housing", "rent", "own"),),
+        together=(("housing", "job"),),
+    )
+    assert is_among(rule, rules)
+    assert not is_among(rule, Constraints())
+    assert in_words(rule, SCHEMA, "en") != phrases.quoted(rule, "en")
 
 
 LASTING = plan_of(Change("duration", 24, 12), survival=0.58, survival_error=0.02, unknown=("housing",))
@@ -294,8 +436,8 @@ def test_a_partition_by_what_a_person_can_do():
     person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
     sentences = narrate.partition(person, SCHEMA, blanket=Blanket("class", {"duration": (), "housing": ("job",)}))
     assert sentences == [
-        "“duration of the loan” can turn the decision by itself, and it is in your hands: 30% of the people we learnt "
-        "from have a value that would.",
+        "“duration of the loan” can turn the decision by itself, and within the rules it is in your hands: 30% of the "
+        "people we learnt from have a value that would.",
         "“purpose of the loan” turns the decision although it should not matter; the model leans on it.",
         "“age” bears on the decision by itself, but it is never part of a plan.",
         "“qualification of the job” makes no difference as long as “housing” is not known.",
@@ -316,16 +458,16 @@ CLOSED = [f.name for f in SCHEMA if not f.actionable]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", [*CLOSED, "housing"])
+@pytest.mark.parametrize("name", [*CLOSED, "other_parties"])
 def test_what_cannot_be_changed_is_never_told_as_a_step(name, language):
-    locked = ("housing",)
+    locked = ("other_parties",)
     change = Change(name, 1, 2) if SCHEMA[name].kind == "continuous" else Change(name, "a", "b")
     texts = [narrate.plan(plan_of(change, Change("duration", 24, 12, 8, 14)), SCHEMA, language, locked=locked)]
     texts += narrate.partition(Person({name: 0.5}, {}, (), {}), SCHEMA, language, locked=locked)
     for text in texts:
         assert SCHEMA[name].title in text
         assert not ACTION[language].search(text), text
-    if name == "housing":
+    if name == "other_parties":
         assert ACTION[language].search(narrate.plan(plan_of(change), SCHEMA, language)), "not locked, it is a step"
 
 

@@ -91,6 +91,29 @@ def test_a_plan_with_its_schema_has_titles_and_units():
     assert "below 1 year" in text
 
 
+def test_a_plan_shows_open_ends_time_and_people():
+    german = edfa.load("german").schema
+    changes = (Change("duration", 48, 36, None, 36), Change("residence_since", 1, 3, 2, None))
+    plan = replace(PLAN, changes=changes, months=30.0, support=1234, support_share=0.853)
+    text = checked(plan_html(plan, german))
+    for part in ("36 months or fewer", "at least 2 years", "2.5 years", "1,234", "85%", "granted"):
+        assert part in text
+    bare = checked(plan_html(plan))
+    assert "36 or fewer" in bare
+    assert "good" in bare, "without a card a class has no other name"
+    assert "granted" not in bare
+    assert "training people" not in checked(plan_html(PLAN)), "nobody counted"
+    assert "takes" not in checked(plan_html(PLAN))
+
+
+def test_a_receipt_with_its_schema_has_the_card_s_words(receipt):
+    told = replace(receipt, decision={"outcome": "bad", "probability": 0.31}, plans=({"reached": "good"},))
+    text = checked(receipt_html(told, edfa.load("german").schema))
+    assert "refused" in text
+    assert "granted" in text
+    assert "bad" not in text
+
+
 def test_a_plan_is_escaped():
     hostile = replace(PLAN, id=EVIL, reached=EVIL, changes=(Change(EVIL, EVIL, EVIL, EVIL, "b"),), unknown=(EVIL,))
     shown = plan_html(hostile)

@@ -88,7 +88,7 @@ def _check(
 ) -> tuple[Float64Array, BoolArray]:
     """Probabilities of change sets, and which are good enough: undoing a change can part what belongs together."""
     probabilities = problem.predict(problem.apply(case, to))
-    fine = (~np.isnan(to)).any(axis=1) & problem.actions.seen_together(problem.mask, problem.facts[case], to)
+    fine = (~np.isnan(to)).any(axis=1) & problem.actions.fit_together(problem.mask, problem.facts[case], to)
     return probabilities, fine & searcher.keeps(problem, case, to, probabilities)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from edfa.recourse.action_set import ActionSet
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Lengths", "apart", "diverse", "effort", "lengths", "menu"]
+__all__ = ["Lengths", "apart", "different", "diverse", "effort", "lengths", "menu", "ways"]
 
 
 class Lengths(NamedTuple):
@@ -80,6 +80,75 @@ def menu(of: IntArray, survival: Float64Array, keys: tuple[Float64Array | IntArr
     least = np.minimum.accumulate(below)
     kept = np.r_[True, below[1:] < least[:-1]] if len(order) else np.zeros(0, dtype=bool)
     return order[kept & ~np.isnan(survival[order])]
+
+
+def different(of: IntArray, way: Float64Array, k: int) -> IntArray:
+    """At most k rows of each person that are clearly different ways, the first one always among them.
+
+    First those that share no feature with one taken already, then those that do not hold all features of one, then
+    those that change the same features in another direction or to another level. The same way only a little farther is
+    not another way.
+
+    ``of`` (rows,) is the person of each row; a person's rows stand together, best first. ``way`` (rows, features) is 0
+    where nothing changes, and otherwise says the direction or the level. The result is in the order of the rows.
+
+    >>> way = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1], [-1, 0, 0]])
+    >>> different(np.zeros(5, dtype=int), way, 3)
+    array([0, 3, 4])
+    """
+    if not len(of):
+        return of
+    starts = np.flatnonzero(np.r_[True, of[1:] != of[:-1]])
+    block = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(of)]))
+    taken, changed = np.zeros(len(of), dtype=bool), way != 0
+    taken[starts] = True
+    chosen, count = [starts], np.ones(len(starts), dtype=np.intp)
+    for clash in (_shares, _holds_all, _same_way):
+        open_ = ~taken
+        for earlier in chosen:
+            open_ &= (earlier < 0)[block] | ~clash(changed, changed[earlier[block]], way == way[earlier[block]])
+        while True:
+            open_ &= (count < k)[block]
+            rows = np.flatnonzero(open_)
+            first = rows[np.r_[True, block[rows][1:] != block[rows][:-1]]] if len(rows) else rows
+            if not len(first):
+                break
+            latest = np.full(len(starts), -1, dtype=np.intp)
+            latest[block[first]] = first
+            taken[first], open_[first] = True, False
+            count[block[first]] += 1
+            chosen.append(latest)
+            open_ &= (latest < 0)[block] | ~clash(changed, changed[latest[block]], way == way[latest[block]])
+    return np.flatnonzero(taken)
+
+
+def _shares(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolArray:
+    """Whether rows change a feature that the earlier one changes too, (rows,)."""
+    return np.asarray((changed & earlier).any(axis=1))
+
+
+def _holds_all(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolArray:
+    """Whether rows change everything that the earlier one changes, (rows,)."""
+    return np.asarray((changed | ~earlier).all(axis=1))
+
+
+def _same_way(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolArray:
+    """Whether rows do all that the earlier one does in the same way, (rows,)."""
+    return np.asarray((~earlier | (changed & same)).all(axis=1))
+
+
+def ways(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
+    """The way of every change for ``different``, (plans, known features): 1 up, -1 down, 2 or more a level, 0 none.
+
+    All that is reached by waiting is one way.
+    """
+    way = np.nan_to_num(np.where(actions.ordered[mask], np.sign(to - facts), to + 2))
+    grows = actions.consequences.per_month[mask]
+    waits = (way * np.sign(grows) > 0) & (grows != 0)
+    if waits.any():
+        way[waits] = 0
+        way[waits.any(axis=1), int(np.flatnonzero(grows)[0])] = 1
+    return np.asarray(way)
 
 
 def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:

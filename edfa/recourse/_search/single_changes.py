@@ -8,6 +8,7 @@ whether it is recourse by itself. ``interval`` says how far around its value a p
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -181,26 +182,61 @@ class SingleChanges:
         permitted = ~inside & problem.actions.permits_value(layout.feature, own, proposed)
         to = np.where(permitted, proposed, np.float32(np.nan))
         is_recourse = problem.single_recourse[:, layout.candidate] & permitted
-        if problem.actions.joint_values:
-            is_recourse &= _seen_together(problem, layout.column, to, is_recourse)
-        return cls(problem, layout, to, is_recourse)
+        changes = cls(problem, layout, to, is_recourse)
+        changes._confirm(permitted)
+        return changes
+
+    def _confirm(self, permitted: BoolArray) -> None:
+        """Keep what is recourse with all that follows from it, breaks no rule and is sensible.
+
+        ``permitted`` (cases, changes) are all that may be proposed.
+        """
+        problem, is_recourse = self.problem, self.is_recourse
+        if self.moves_others.any():
+            case, change = np.nonzero(permitted & self.moves_others)
+            to = self._rows(case, change)
+            allowed = problem.actions.allows(problem.mask, problem.facts[case], to)
+            turned = problem.is_recourse(case, problem.predict(problem.apply(case, to)))
+            is_recourse[case, change] = allowed & turned
+        if problem.actions.joint_values or problem.sense is not None:
+            case, change = np.nonzero(is_recourse)
+            to = self._rows(case, change)
+            fine = problem.actions.fit_together(problem.mask, problem.facts[case], to)
+            is_recourse[case, change] = fine & problem.is_sensible(case, to)
+
+    @cached_property
+    def moves_others(self) -> BoolArray:
+        """Which changes move other features along, so that the sweep does not say what they lead to, (changes,)."""
+        moves = self.problem.actions.consequences.moves_others(self.problem.features)
+        return np.asarray(moves[self.layout.column])
+
+    def _rows(self, case: IntArray, change: IntArray) -> Float32Array:
+        """Change sets of one change each, (n, known features); ``case`` and ``change`` are (n,)."""
+        to = np.full((len(case), len(self.problem.features)), np.nan, dtype=np.float32)
+        to[np.arange(len(case)), self.layout.column[change]] = self.to[case, change]
+        return to
+
+    def _predict(self, case: IntArray, change: IntArray) -> Float64Array:
+        """What the model says after each change, (n, classes); ``case`` and ``change`` are (n,)."""
+        probabilities = self.problem.group.predict_candidates(case, self.layout.candidate[change])
+        moved = np.flatnonzero(self.moves_others[change])
+        if len(moved):
+            rows = self.problem.apply(case[moved], self._rows(case[moved], change[moved]))
+            probabilities[moved] = self.problem.predict(rows)
+        return probabilities
 
     def __len__(self) -> int:
         return len(self.layout.column)
 
     def candidates(self, case: IntArray, change: IntArray) -> Candidates:
         """Change sets of one change each: ``change`` made by ``case``, both (candidates,)."""
-        to = np.full((len(case), len(self.problem.features)), np.nan, dtype=np.float32)
-        to[np.arange(len(case)), self.layout.column[change]] = self.to[case, change]
-        probabilities = self.problem.group.predict_candidates(case, self.layout.candidate[change])
-        return Candidates.of(case, to, probabilities)
+        return Candidates.of(case, self._rows(case, change), self._predict(case, change))
 
     def score(self, case: IntArray) -> Float64Array:
         """How near each change brings these cases to recourse, (cases, changes); -1 if it is not for the case."""
         score = np.full((len(case), len(self)), -1.0)
         row, change = np.nonzero(~np.isnan(self.to[case]))
-        probabilities = self.problem.group.predict_candidates(case[row], self.layout.candidate[change])
-        score[row, change] = self.problem.score(case[row], probabilities)
+        score[row, change] = self.problem.score(case[row], self._predict(case[row], change))
         return score
 
     def nearest_recourse(self) -> tuple[IntArray, IntArray]:
@@ -218,29 +254,20 @@ class SingleChanges:
         return case, change
 
 
-def _seen_together(problem: SearchProblem, column: IntArray, to: Float32Array, wanted: BoolArray) -> BoolArray:
-    """Whether the ``wanted`` single changes leave no pair of values that was never seen together, (cases, changes)."""
-    fine = np.ones_like(wanted)
-    case, change = np.nonzero(wanted)
-    single = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
-    single[np.arange(len(case)), column[change]] = to[case, change]
-    fine[case, change] = problem.actions.seen_together(problem.mask, problem.facts[case], single)
-    return fine
-
-
 def interval(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Array, Float32Array]:
     """The least and the largest permitted value around that of a plan of one change such that all between work too.
 
-    Both are (candidates,). NaN for plans of several changes, for a category, whose levels have nothing between them,
-    for what was not swept, and for a number if the model does not tell its cells: nobody knows what it says between
-    two values.
+    Both are (candidates,). The end that the change goes towards is NaN if everything there works: 36 months or fewer.
+    Both are NaN for plans of several changes, for a category, whose levels have nothing between them, for what was not
+    swept, and for a number if the model does not tell its cells: nobody knows what it says between two values.
     """
     low, high = np.full((2, len(candidates)), np.nan, dtype=np.float32)
     grid, changed = problem.group.grid, ~np.isnan(candidates.to)
     if not len(grid) or not len(candidates):
         return low, high
     layout, column = layout_of(problem), changed.argmax(axis=1)
-    rows = np.flatnonzero((changed.sum(axis=1) == 1) & layout.has_intervals[column])
+    quiet = layout.has_intervals & ~problem.actions.consequences.moves_others(problem.features)
+    rows = np.flatnonzero((changed.sum(axis=1) == 1) & quiet[column])
     column = column[rows]
     value, index = candidates.to[rows, column][:, None], np.arange(len(grid))
     same_feature = grid.owner == layout.swept_position[column][:, None]
@@ -251,4 +278,8 @@ def interval(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Arr
     first = np.where(fails & (index < own), index, -1).max(axis=1) + 1
     last = np.where(fails & (index > own), index, len(grid)).min(axis=1) - 1
     low[rows], high[rows] = layout.least[first], layout.largest[last]
+    upwards = candidates.to[rows, column] > problem.facts[candidates.case[rows], column]
+    least, largest = problem.actions.ends[:, problem.features[column]]
+    high[rows[upwards & (grid.upper[last] > largest)]] = np.nan
+    low[rows[~upwards & (grid.lower[first] <= least)]] = np.nan
     return low, high

@@ -50,6 +50,8 @@ class CVAE(Searcher):
         How many are made for each person at first; and at most, doubling, for those without a plan.
     seed
         Of the training.
+    holds_further, min_support
+        As for every ``Searcher``.
 
     Examples
     --------
@@ -64,12 +66,22 @@ class CVAE(Searcher):
     True
     """
 
-    def __init__(self, train: Table | None = None, *, draws: int = 64, max_draws: int = 1024, seed: int = 0) -> None:
+    def __init__(
+        self,
+        train: Table | None = None,
+        *,
+        draws: int = 64,
+        max_draws: int = 1024,
+        seed: int = 0,
+        holds_further: bool = True,
+        min_support: int | None = None,
+    ) -> None:
         if not 1 <= draws <= max_draws:
             raise SettingError("draws is at least 1 and not above max_draws")
         self.draws = draws
         self.max_draws = max_draws
         self.seed = seed
+        self._set_sense(holds_further, min_support)
         if train is not None:
             self.fit(train)
 

@@ -41,6 +41,8 @@ class DiCE(Searcher):
         How many plans each.
     draws, generations, steps
         Draws a round; the longest evolution; steps along the gradient.
+    holds_further, min_support
+        As for every ``Searcher``.
 
     Examples
     --------
@@ -66,6 +68,8 @@ class DiCE(Searcher):
         draws: int = 256,
         generations: int = 50,
         steps: int = 150,
+        holds_further: bool = True,
+        min_support: int | None = None,
     ) -> None:
         if method not in METHODS:
             raise UnknownNameError("method", method, METHODS)
@@ -76,6 +80,7 @@ class DiCE(Searcher):
         self.draws = draws
         self.generations = generations
         self.steps = steps
+        self._set_sense(holds_further, min_support)
         if train is not None:
             self.fit(train)
 

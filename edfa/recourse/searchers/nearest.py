@@ -41,6 +41,8 @@ class Nearest(Searcher):
     keep_dominated
         Whether to keep plans that move the same features in the same directions as another, and none of them less,
         because a neighbour is there.
+    holds_further, min_support
+        As for every ``Searcher``.
 
     Examples
     --------
@@ -69,6 +71,8 @@ class Nearest(Searcher):
         farther: int = 50,
         max_changes: int = 3,
         keep_dominated: bool = False,
+        holds_further: bool = True,
+        min_support: int | None = None,
     ) -> None:
         if neighbours < 1 or farther < 1 or not 1 <= max_changes <= 3:
             raise SettingError("neighbours and farther are at least 1, and max_changes from 1 to 3")
@@ -76,6 +80,7 @@ class Nearest(Searcher):
         self.farther = farther
         self.max_changes = max_changes
         self.keep_dominated = keep_dominated
+        self._set_sense(holds_further, min_support)
         if train is not None:
             self.fit(train)
 
@@ -88,13 +93,15 @@ class Nearest(Searcher):
         """A searcher with default settings for a step of another one, with its training people, support and cache."""
         nearest = cls()
         nearest.train_, nearest.rows_ = searcher.train_, searcher.rows_
-        nearest.support_, nearest.cache_ = searcher.support_, searcher.cache_
+        nearest.support_, nearest.cache_, nearest.crowd_ = searcher.support_, searcher.cache_, searcher.crowd_
         nearest._learn(searcher.train_)
         return nearest
 
     def search(self, problem: SearchProblem) -> Candidates:
         """Single changes, then several; more distant people for cases that have no plan by then."""
         changes = SingleChanges.of(problem)
+        if not len(changes):
+            return Candidates.none(problem)
         parts = [changes.candidates(*changes.nearest_recourse())]
         if self.keep_dominated or min(self.max_changes, problem.actions.max_changes, len(problem.free)) > 1:
             parts += [part for case, side in self.sides(problem) for part in self._from_neighbours(changes, case, side)]
@@ -240,7 +247,9 @@ def combine(
     to[np.arange(len(first))[:, None], changes.layout.column[picked]] = changes.to[set_case[:, None], picked]
     probabilities = problem.predict(problem.apply(set_case, to))
     fine = problem.is_recourse(set_case, probabilities)
-    fine &= problem.actions.seen_together(problem.mask, problem.facts[set_case], to)
+    fine &= problem.actions.fit_together(problem.mask, problem.facts[set_case], to)
+    turned = np.flatnonzero(fine)
+    fine[turned] = problem.is_sensible(set_case[turned], to[turned])
     good = np.flatnonzero(fine)
     if not keep_supersets:
         works = np.zeros((*usable.shape[:2], len(sets) + 1), dtype=bool)  # the last one: a pair holds no pair

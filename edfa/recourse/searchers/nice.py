@@ -39,6 +39,8 @@ class NICE(Searcher):
         The largest number of training people that are looked among.
     literal
         Whether the plan stays as the algorithm leaves it, which need not be minimal.
+    holds_further, min_support
+        As for every ``Searcher``.
 
     Examples
     --------
@@ -61,6 +63,8 @@ class NICE(Searcher):
         neighbours: int = 50,
         max_donors: int = LIMIT,
         literal: bool = False,
+        holds_further: bool = True,
+        min_support: int | None = None,
     ) -> None:
         if reward not in REWARDS:
             raise UnknownNameError("reward", reward, REWARDS)
@@ -71,6 +75,7 @@ class NICE(Searcher):
         self.neighbours = neighbours
         self.max_donors = max_donors
         self.literal = literal
+        self._set_sense(holds_further, min_support)
         if train is not None:
             self.fit(train)
 
@@ -106,7 +111,7 @@ class NICE(Searcher):
             to[:, :, column] = np.where(permitted, value, np.float32(np.nan))
         flat, flat_case = to.reshape(-1, to.shape[2]), np.repeat(case, near.shape[1])
         probabilities = problem.predict(problem.apply(flat_case, flat))
-        works = _is_allowed_recourse(problem, flat_case, flat, probabilities).reshape(near.shape)
+        works = self._is_good_enough(problem, flat_case, flat, probabilities).reshape(near.shape)
         rows = np.flatnonzero(works.any(axis=1)) if works.size else case[:0]
         first = works[rows].argmax(axis=1) if len(rows) else rows
         return Candidates(case[rows], to[rows, first], self.donors_.row_number[near[rows, first]])
@@ -127,7 +132,7 @@ class NICE(Searcher):
             best = order[np.r_[True, position[order][1:] != position[order][:-1]]]
             to[active], score[active] = hybrid[best], new_score[best]
             left[active, column[best]] = False
-            arrived = _is_allowed_recourse(problem, targets.case[active], to[active], probabilities[best])
+            arrived = self._is_good_enough(problem, targets.case[active], to[active], probabilities[best])
             active = active[~arrived & left[active].any(axis=1)]
         return Candidates(targets.case, to, targets.donor)
 
@@ -154,10 +159,9 @@ class NICE(Searcher):
         before, after = (np.maximum(self.plausible_.distance(problem, problem.apply(case, to)), NEAR) for to in steps)
         return np.asarray(gain * (before / after) ** np.sign(gain))
 
-
-def _is_allowed_recourse(
-    problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
-) -> BoolArray:
-    """Whether change sets are recourse and leave no pair of values that was never seen together, (change sets,)."""
-    recourse = problem.is_recourse(case, probabilities)
-    return recourse & problem.actions.seen_together(problem.mask, problem.facts[case], to)
+    def _is_good_enough(
+        self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
+    ) -> BoolArray:
+        """Whether change sets are kept and leave no pair of values that was never seen together, (change sets,)."""
+        fine = problem.actions.fit_together(problem.mask, problem.facts[case], to)
+        return fine & self.keeps(problem, case, to, probabilities)

@@ -36,6 +36,8 @@ class PROBE(Searcher):
         The standard deviation of the noise, in training ranges, on every continuous feature that is changed.
     draws, steps
         How many draws a sampled rate is from (a power of two); steps along the gradient.
+    holds_further, min_support
+        As for every ``Searcher``.
 
     Examples
     --------
@@ -61,6 +63,8 @@ class PROBE(Searcher):
         sigma: float = 0.05,
         draws: int = 256,
         steps: int = 100,
+        holds_further: bool = True,
+        min_support: int | None = None,
     ) -> None:
         if not 0 < rate < 1 or not sigma > 0:
             raise SettingError("rate is between 0 and 1, and sigma above 0")
@@ -70,6 +74,7 @@ class PROBE(Searcher):
         self.sigma = sigma
         self.draws = draws
         self.steps = steps
+        self._set_sense(holds_further, min_support)
         if train is not None:
             self.fit(train)
 
@@ -96,8 +101,8 @@ class PROBE(Searcher):
         return undominated(problem, minimise(self, problem, Candidates.join(*parts)))
 
     def keeps(self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array) -> BoolArray:
-        """Which change sets are recourse, and robust enough, (candidates,)."""
-        kept = problem.is_recourse(case, probabilities)
+        """Which change sets are recourse, sensible, and robust enough, (candidates,)."""
+        kept = super().keeps(problem, case, to, probabilities)
         rows = np.flatnonzero(kept)
         kept[rows] = self.noise_.rate(problem, case[rows], to[rows]) <= self.rate
         return kept

@@ -39,6 +39,8 @@ class SurvivalSearch(Nearest):
         that bring the model, as far as it sees, the farthest past the border.
     neighbours, farther, max_changes
         As for ``Nearest``.
+    holds_further, min_support
+        As for every ``Searcher``.
 
     Examples
     --------
@@ -66,6 +68,8 @@ class SurvivalSearch(Nearest):
         neighbours: int = 10,
         farther: int = 50,
         max_changes: int = 3,
+        holds_further: bool = True,
+        min_support: int | None = None,
     ) -> None:
         if n_completions < 2 or n_candidates < 2:
             raise SettingError(
@@ -73,7 +77,14 @@ class SurvivalSearch(Nearest):
             )
         self.n_completions = n_completions
         self.n_candidates = n_candidates
-        super().__init__(train, neighbours=neighbours, farther=farther, max_changes=max_changes)
+        super().__init__(
+            train,
+            neighbours=neighbours,
+            farther=farther,
+            max_changes=max_changes,
+            holds_further=holds_further,
+            min_support=min_support,
+        )
 
     def _learn(self, train: Table) -> None:
         super()._learn(train)
@@ -97,6 +108,8 @@ class SurvivalSearch(Nearest):
     def search(self, problem: SearchProblem) -> Candidates:
         """Every single change that works, and all sets of a donor's values that do; the most promising of them."""
         changes = SingleChanges.of(problem)
+        if not len(changes):
+            return Candidates.none(problem)
         parts = [changes.candidates(*np.nonzero(changes.is_recourse))]
         max_changes = min(self.max_changes, problem.actions.max_changes)
         for case, side in self.sides(problem) if min(max_changes, len(problem.free)) > 1 else ():
@@ -114,10 +127,18 @@ class SurvivalSearch(Nearest):
         self, problem: SearchProblem, candidates: Candidates, keys: tuple[Float64Array | IntArray, ...]
     ) -> Survival:
         """The survival of each plan that may survive better than all easier ones; NaN for the others."""
+        plans = self._planned(problem, candidates)
+        return self.completions_.race(plans, _rank_in_case(candidates.case, *keys), problem.enough_survival)
+
+    def estimate_survival(self, problem: SearchProblem, candidates: Candidates) -> Survival:
+        """The survival of each plan."""
+        return self.completions_.survival(self._planned(problem, candidates))
+
+    def _planned(self, problem: SearchProblem, candidates: Candidates) -> PlannedChanges:
         to = np.full((len(candidates), len(problem.mask)), np.nan, dtype=np.float32)
         to[:, problem.features] = candidates.to
-        plans = PlannedChanges(problem.cases, candidates.case, to, problem.desired_class)
-        return self.completions_.race(plans, _rank_in_case(candidates.case, *keys), problem.enough_survival)
+        follows = problem.actions.consequences
+        return PlannedChanges(problem.cases, candidates.case, to, problem.desired_class, follows)
 
     def _promising(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
         """At most ``n_candidates`` of each case: half of them the nearest, the others the farthest past the border."""

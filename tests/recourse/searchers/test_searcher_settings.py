@@ -22,7 +22,10 @@ OTHER = {  # every setting of every searcher, each at another value than its def
     "dice": {"method": "genetic", "plans": 2, "draws": 64, "generations": 4, "steps": 20},
     "cvae": {"draws": 16, "max_draws": 64, "seed": 1},
 }
+for settings in OTHER.values():
+    settings |= {"holds_further": False, "min_support": 1}
 IMPOSSIBLE = [
+    *((name, {"min_support": -1}) for name in OTHER),
     ("nearest", {"neighbours": 0}),
     ("nearest", {"farther": 0}),
     ("nearest", {"max_changes": 0}),

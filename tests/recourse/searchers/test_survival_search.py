@@ -17,7 +17,7 @@ def test_no_single_change_survives_better(seed, known):
     mask = np.array(known)
     train, model = world(KINDS, SIZES, seed)
     people = People(partly(train, mask, 6), Background.of(train, model))
-    searcher = SurvivalSearch(train, n_completions=matching(mask), n_candidates=64)
+    searcher = SurvivalSearch(train, n_completions=matching(mask), n_candidates=64, holds_further=False, min_support=0)
     plans = find_recourse(people, searcher, constraints=Constraints(max_changes=1))
     for i, row in enumerate(people.X):
         best = 0.0

@@ -1,0 +1,76 @@
+"""Numbers as people write them: ``€1,430``, ``45 %``, ``$2.5k``, `` 12 ``.
+
+A point is the decimal point and a comma parts thousands. What could mean two things (``1,5``, ``€1.430``) is no number:
+a guess that is wrong by a factor of a thousand must not be made in silence.
+"""
+
+import re
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["parse_number", "read_numbers", "unit_of"]
+
+CURRENCIES = ("€", "$", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "JPY", "INR", "Rs")
+_MONEY = "|".join(map(re.escape, CURRENCIES))
+_NUMBER = re.compile(
+    rf"""(?P<open>\()?\s*                                      # accountants write (1,430) for -1430
+    (?P<sign>[-+\u2212]?)\s*(?P<before>{_MONEY})?\s*(?P<inner>[-\u2212]?)
+    (?P<whole>[1-9]\d{{0,2}}(?P<separator>[,'\u2019\ \u00a0\u202f])\d{{3}}(?:(?P=separator)\d{{3}})*|\d+)?
+    (?P<decimals>\.\d*)?(?P<power>[eE][-+]?\d+)?
+    \s*(?P<scale>[kKmM])?\s*(?P<after>%|{_MONEY})?\s*(?P<close>\))?""",
+    re.VERBOSE,
+)
+
+
+def parse_number(text: str) -> float | None:
+    """The number that a text means; None if it is no number, or could be two.
+
+    A per cent sign is left out: ``"45%"`` is 45. ``k`` are thousands, and after money ``m`` are millions.
+
+    Examples
+    --------
+    >>> parse_number(" €1,430 "), parse_number("$2.5k"), parse_number("45 %"), parse_number("(200)")
+    (1430.0, 2500.0, 45.0, -200.0)
+    >>> parse_number("1,5"), parse_number("€1.430"), parse_number("12 months")
+    (None, None, None)
+    """
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None or not (match["whole"] or len(match["decimals"] or "") > 1):
+        return None
+    money = bool(match["before"] or match["after"] not in (None, "%"))
+    if bool(match["open"]) != bool(match["close"]) or (match["sign"] and match["inner"]):
+        return None
+    if money and len(match["decimals"] or "") == 4 and not match["separator"]:  # 1430, or 1.43?
+        return None
+    scale = (match["scale"] or "").lower()
+    if scale == "m" and not money:  # metres, months, minutes or millions
+        return None
+    digits = re.sub(r"\D", "", match["whole"] or "0") + (match["decimals"] or "") + (match["power"] or "")
+    negative = bool(match["open"]) or "-" in (sign := match["sign"] + match["inner"]) or "\u2212" in sign
+    number = float(digits) * {"": 1.0, "k": 1e3, "m": 1e6}[scale]
+    return -number if negative else number
+
+
+def read_numbers(values: pd.Series) -> pd.Series:
+    """A column of numbers or texts, (rows,), as numbers: NaN where there is none; whole ones are integers."""
+    numbers = pd.to_numeric(values, errors="coerce")
+    unread = numbers.isna() & values.notna()
+    if not unread.any():
+        return numbers
+    codes, distinct = pd.factorize(values[unread])  # each distinct text is parsed once
+    parsed = [parse_number(text) if isinstance(text, str) else None for text in distinct.tolist()]
+    numbers = numbers.astype("float64")
+    numbers[unread] = np.array(parsed, dtype=float)[codes]
+    whole = bool(np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all() and (numbers.abs() < 2**53).all())
+    return numbers.astype("int64") if whole else numbers
+
+
+def unit_of(texts: list[str]) -> tuple[str, ...]:
+    """The signs of money and per cent that stand beside numbers in ``texts``, sorted, each once.
+
+    >>> unit_of(["€1,430", "€20", "7"])
+    ('€',)
+    """
+    matches = [match for text in texts if (match := _NUMBER.fullmatch(text.strip()))]
+    return tuple(sorted({sign for m in matches for sign in (m["before"], m["after"]) if sign}))

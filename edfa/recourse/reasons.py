@@ -1,0 +1,177 @@
+"""Why people have no plan: what stands in the way, and the smallest loosening of the rules that would give one.
+
+The reasons take sweeps and searches of their own, so each is worked out when it is read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from edfa.data.constraints import Constraints
+from edfa.explanation.necessity import sweep
+from edfa.explanation.partition import members
+from edfa.people import People
+from edfa.recourse.action_set import ActionSet
+from edfa.recourse.loosen import Loosening, loosenings
+from edfa.recourse.plan import NoPlan, Plan, Reason
+from edfa.recourse.plans import Plans
+from edfa.recourse.searcher import Searcher
+from edfa.typing import BoolArray, IntArray, ObjectArray
+
+__all__ = ["NoPlanReasons", "Search"]
+
+Search = Callable[[People, Searcher, Constraints], Plans]
+"""Finds the plans of people with a searcher, under constraints."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoPlanReasons(Mapping[int, NoPlan]):
+    """A ``NoPlan`` for everybody without a plan, by row of the batch.
+
+    Parameters
+    ----------
+    people
+        The whole batch.
+    actions
+        What they may change.
+    goal
+        The code of the class that plans should lead to; None: any other decision.
+    rows
+        The rows of people who do not have the desired decision yet: plans were looked for.
+    planned
+        The rows of people who have a plan.
+    searcher
+        The searcher that found no plan for them.
+    search
+        Looks for plans under other constraints.
+    """
+
+    people: People
+    actions: ActionSet
+    goal: int | None
+    rows: IntArray
+    planned: IntArray
+    searcher: Searcher
+    search: Search
+
+    @cached_property
+    def without(self) -> IntArray:
+        """The rows of people without a plan, ascending."""
+        return np.setdiff1d(np.arange(len(self.people)), self.planned)
+
+    def __getitem__(self, row: int) -> NoPlan:
+        if row not in self._loosened:
+            reason = self.reasons[row]
+            if reason is None:
+                raise KeyError(row)
+            unlock = self._unlock(row) if reason == "more_information_needed" else ()
+            person, seed, step = (int(n[row]) for n in (self.people.person, self.people.seed, self.people.step))
+            loosening = self._loosening(row) if reason in ("rules", "too_few_people_there") else Loosening()
+            self._loosened[row] = NoPlan(person, seed, step, reason, unlock, loosening.rules, loosening.words)
+        return self._loosened[row]
+
+    @cached_property
+    def _loosened(self) -> dict[int, NoPlan]:
+        return {}
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.without.tolist())
+
+    def __len__(self) -> int:
+        return len(self.without)
+
+    @cached_property
+    def reasons(self) -> ObjectArray:
+        """The reason of everybody without a plan, None for everybody else, (people,).
+
+        In this order: the decision is the desired one already; there would be a plan without the rules; or where fewer
+        people are; or that does not hold further along; a feature that may change turns it by itself, but not to a
+        value that may be proposed; only a feature that must not change turns it; nothing does, but something is not
+        known yet; nothing does and nothing is left to ask.
+        """
+        reasons = np.full(len(self.people), None, dtype=object)
+        reasons[self.without] = "already_there"
+        left = np.intersect1d(self.without, self.rows)
+        relaxed: tuple[tuple[Reason, Searcher, Constraints], ...] = (
+            ("rules", self.searcher, self._without_rules),
+            ("too_few_people_there", self._asking_less(min_support=0), self.actions.constraints),
+            ("does_not_hold", self._asking_less(min_support=0, holds_further=False), self.actions.constraints),
+        )
+        for reason, searcher, constraints in relaxed:
+            if len(left) and (searcher is not self.searcher or constraints != self.actions.constraints):
+                planned = self._plans(left, searcher, constraints).legal
+                reasons[left[planned]] = reason
+                left = left[~planned]
+        by_free, by_locked = self._flips(left)
+        unknown = np.array([bool(self._unlock(row)) for row in left.tolist()], dtype=bool)
+        last = np.where(unknown, "more_information_needed", "nothing_flips")
+        reasons[left] = np.where(by_free, "range_too_narrow", np.where(by_locked, "only_locked_features_flip", last))
+        return reasons
+
+    @property
+    def _without_rules(self) -> Constraints:
+        """Only what is a fact and no rule: links, times, and how hard things are."""
+        given = self.actions.constraints
+        if given.reading == "paper":
+            return Constraints(reading="paper")
+        kept = {name: getattr(given, name) for name in ("weights", "difficulty", "linked", "per_year", "takes")}
+        return Constraints(**kept, never_ask=given.never_ask)
+
+    def _asking_less(self, min_support: int, holds_further: bool | None = None) -> Searcher:
+        """The searcher, with less asked of its plans; itself in the paper's reading, which asks nothing."""
+        if self.searcher.sense(self.actions) is None:
+            return self.searcher
+        searcher = copy(self.searcher)
+        searcher.min_support = min_support
+        searcher.holds_further = self.searcher.holds_further if holds_further is None else holds_further
+        return searcher
+
+    def _plans(self, rows: IntArray, searcher: Searcher, constraints: Constraints) -> Plans:
+        """The plans of some people under constraints that the card's rules are no part of."""
+        background = self.people.background
+        plain = replace(background, schema=replace(background.schema, rules=Constraints()))
+        return self.search(People(self.people.X[rows], plain), searcher, constraints)
+
+    def _loosening(self, row: int) -> Loosening:
+        """The smallest loosening that gives the person in a row a plan: of one rule, or of as few as will do."""
+
+        def best(constraints: Constraints, searcher: Searcher) -> Plan | None:
+            plans = self._plans(np.array([row]), searcher, constraints)
+            easiest = np.lexsort((plans.l0, plans.effort))
+            return plans[int(easiest[0])] if len(easiest) else None
+
+        given, rules = self.actions.constraints, loosenings(self.actions.constraints)
+        options = [(rule, plan) for rule in rules if (plan := best(rule.drop(given), self.searcher))]
+        if options:
+            rule, plan = min(options, key=lambda option: option[1].effort)
+            return Loosening((rule.rule,), f"{rule.words(plan)}: {plan}")
+        if fewer := best(given, self._asking_less(min_support=0)):
+            return Loosening.of_support(fewer)
+        return Loosening.of_several(given, rules, lambda limits: best(limits, self.searcher))
+
+    def _flips(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Whether any value of a feature that may change, and of one that may not, turns the decision; (rows,) each."""
+        free, locked = (np.zeros(len(rows), dtype=bool) for _ in range(2))
+        inside = members(self.people.schema.names, self.people.blanket)
+        if self.people.background.model is None or not len(rows):
+            return free, locked
+        swept = sweep(self.people.X[rows], self.people.predictor, self.actions.support, inside)
+        for group in (g for g in swept.groups if g.features):
+            for feature, _, flips in group.by_feature(group.flips(self.goal)):
+                turned = np.asarray(flips.any(axis=1))[group.case]
+                side = free if self.actions.free[feature] else locked
+                side[group.people] |= turned
+        return free, locked
+
+    def _unlock(self, row: int) -> tuple[str, ...]:
+        """The unknown features of the blanket; those with a known spouse first (Definition 9)."""
+        names, blanket = self.people.schema.names, self.people.blanket
+        is_known = ~np.isnan(self.people.X[row])
+        known = {name for name, flag in zip(names, is_known, strict=True) if flag}
+        hidden = {*known, *self.actions.constraints.never_ask}  # what is never asked is not to be asked for here either
+        unknown = [n for n in names if n not in hidden and (blanket is None or n in blanket)]
+        first = {pc for pc, spouses in blanket.units.items() if known.intersection(spouses)} if blanket else set()
+        return tuple(sorted(unknown, key=lambda name: name not in first))

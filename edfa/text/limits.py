@@ -1,0 +1,72 @@
+"""Rules as ``NoPlan.rules`` names them, such as ``max_changes = 1`` or ``locked: purpose``, in a person's words."""
+
+import json
+from typing import Any
+
+from edfa.data.constraints import Constraints
+from edfa.data.schema import Schema
+from edfa.text.phrases import label, listed, number, percent, quoted, say
+
+__all__ = ["in_words", "is_among"]
+
+LISTS = ("locked", "forbidden", "together")  # "locked: purpose"
+KEYED = ("ranges", "levels", "directions")  # "ranges.duration = [4, 24]"
+NUMBERS = ("max_changes", "max_effort", "min_probability")  # "max_changes = 1"
+
+
+def is_among(rule: str, rules: Constraints) -> bool:
+    """Whether the named rule is one of these.
+
+    >>> is_among("locked: purpose", Constraints(locked=("purpose",))), is_among("max_changes = 1", Constraints())
+    (True, False)
+    """
+    name, key, value = _parts(rule)
+    if name in LISTS:
+        return (tuple(value) if isinstance(value, list) else value) in getattr(rules, name)
+    if name in KEYED:
+        return key in getattr(rules, name)
+    if name == "only":
+        return rules.only is not None and [*rules.only] == value
+    # How many people must be there is a setting of the search: it is never the person's own.
+    return name == "min_support" or (name in NUMBERS and getattr(rules, name) == value)
+
+
+def in_words(rule: str, schema: Schema, language: str) -> str:
+    """The named rule as a person would say it; one of another form in quotation marks.
+
+    >>> from edfa import Feature
+    >>> schema = Schema((Feature("purpose", "categorical", label="purpose of the loan"),), "class", "good")
+    >>> in_words("locked: purpose", schema, "en"), in_words("max_changes = 1", schema, "en")
+    ('“purpose of the loan” stays as it is', 'no more than 1 change')
+    """
+    name, key, value = _parts(rule)
+    if name in NUMBERS and isinstance(value, int | float):
+        if name == "max_changes":
+            return say("limits.max_changes", language, int(value))
+        amount = percent(value, language) if name == "min_probability" else number(value, language)
+        return say(f"limits.{name}", language, amount=amount)
+    named = [key] if name in KEYED else value if isinstance(value, list) else [value]
+    named = named[:1] if name == "forbidden" else named  # the others are the values it moves between
+    if name in (*LISTS, *KEYED) and all(feature in schema.names for feature in named):
+        labels = listed([label(schema[feature], language) for feature in named], language)
+        return say(f"limits.{name}", language, labels=labels)
+    return say("limits.only", language) if name == "only" else quoted(rule, language)
+
+
+def _parts(rule: str) -> tuple[str, str, Any]:
+    """The kind of a rule, the feature that it is keyed by (empty if none), and its value."""
+    for name in LISTS:
+        if rule.startswith(f"{name}: "):
+            return name, "", _value(rule.removeprefix(f"{name}: "))
+    path, _, value = rule.partition(" = ")
+    name, _, key = path.partition(".")
+    return name, key, _value(value)
+
+
+def _value(text: str) -> Any:
+    """What the JSON says where it is a list or a number, else the text itself."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, list | int | float) else text

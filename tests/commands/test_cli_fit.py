@@ -1,0 +1,99 @@
+"""`edfa fit` on a drafted card: guesses stop it until they are accepted, and warnings are told."""
+
+import io
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edfa import Advisor, Schema
+from edfa.cli import app
+from edfa.data import infer_schema
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    def call(*arguments):
+        monkeypatch.setattr("sys.stdin", io.StringIO(""))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            app([str(a) for a in arguments])
+        out, err = capsys.readouterr()
+        return SimpleNamespace(returncode=ended.value.code or 0, stdout=out, stderr=err)
+
+    return call
+
+
+@pytest.fixture
+def loans(tmp_path):
+    """A file with a leak in it, hardly anybody refused, and its drafted card."""
+    random = np.random.default_rng(0)
+    n = 800
+    income = random.integers(500, 5000, n)
+    paid = random.random(n) < 1 / (1 + np.exp(-0.5 - income / 1200))
+    frame = pd.DataFrame(
+        {
+            "income": [f"€{v:,}" for v in income],
+            "recoveries": np.where(paid, 0, random.integers(1, 99, n)),
+            "risk": random.choice(["low", "medium", "high"], n),
+            "status": np.where(paid, "paid", "default"),
+        }
+    )
+    frame.to_csv(tmp_path / "loans.csv", index=False)
+    infer_schema(frame, "status", "paid").write(tmp_path / "card.toml")
+    return SimpleNamespace(rows=tmp_path / "loans.csv", card=tmp_path / "card.toml", out=tmp_path / "advisor")
+
+
+def test_guesses_stop_a_fit_until_they_are_accepted_or_taken_out(loans, run):
+    arguments = ("fit", loans.rows, "--schema", loans.card, "--out", loans.out)
+    stopped = run(*arguments)
+    assert stopped.returncode == 2
+    assert stopped.stderr == (
+        "error: the card's guesses about 'income' and 2 more are not confirmed; check them and take `guessed = true` "
+        "out, or go on with --accept-guesses\n"
+    )
+    assert "income: continuous, free" in stopped.stdout
+    assert "risk: ordinal, free" in stopped.stdout
+    assert not loans.out.exists()
+    quiet = run(*arguments, "--quiet")
+    assert (quiet.returncode, quiet.stdout) == (2, "")
+    done = run(*arguments, "--accept-guesses", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["guesses"] == ["income", "recoveries", "risk"]
+    assert Advisor.load(loans.out).schema.guessed == ("income", "recoveries", "risk")
+    schema = Schema.read(loans.card)
+    sure = tuple(replace(f, guessed=f.name == "risk") for f in schema)
+    replace(schema, features=sure).write(loans.card)
+    assert "about 'risk' are not confirmed" in run(*arguments, "--force").stderr
+    loans.card.write_text(loans.card.read_text().replace("guessed = true\n", ""))
+    confirmed = run(*arguments, "--force", "--json")
+    assert confirmed.returncode == 0, confirmed.stderr
+    assert json.loads(confirmed.stdout)["guesses"] == []
+
+
+def test_a_fit_warns_and_tells_base_rate_and_auroc(loans, run):
+    arguments = ("fit", loans.rows, "--schema", loans.card, "--out", loans.out, "--accept-guesses")
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert "Warning: recoveries alone nearly decides status (AUROC 1.000)" in done.stdout
+    assert "Warning: recoveries ('recoveries') sounds like what is known only after the outcome" in done.stdout
+    told = json.loads(run(*arguments, "--force", "--json").stdout)
+    assert f"Warning: {told['warnings'][0]}" in done.stdout
+    assert told["evaluation"]["base_rate"] == pytest.approx(0.91, abs=0.04)
+    assert told["evaluation"]["auroc"] > 0.8
+    known = f"{told['evaluation']['base_rate']:.1%} knowing nothing), AUROC {told['evaluation']['auroc']:.3f}, "
+    assert known in done.stdout
+
+
+def test_a_rare_class_without_a_threshold_is_warned_of(loans, run):
+    schema = Schema.read(loans.card)
+    kept = tuple(replace(f, guessed=False) for f in schema if f.name != "recoveries")
+    replace(schema, features=kept).write(loans.card)
+    arguments = ("fit", loans.rows, "--schema", loans.card, "--out", loans.out, "--json")
+    alone = json.loads(run(*arguments).stdout)
+    assert any("would be refused" in w and "--threshold balanced" in w for w in alone["warnings"])
+    balanced = json.loads(run(*arguments, "--threshold", "balanced", "--force").stdout)
+    assert not any("would be" in w for w in balanced["warnings"])

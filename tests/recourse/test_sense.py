@@ -1,0 +1,200 @@
+"""Plans hold further along, stand among people and go the good way; counted and asked by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edfa
+from edfa.people import Background, People
+from edfa.recourse import SEARCHERS, Constraints, Nearest, SurvivalSearch, find_recourse
+from edfa.recourse.crowd import Crowd
+
+
+@pytest.fixture(scope="module")
+def german():
+    table = edfa.load("german")
+    return table, edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
+
+
+def refused(table, model, count=60):
+    """People whom the model refuses, half of them partly known."""
+    rows = table.test.X[model.predict(table.test.X) == 0][:count].copy()
+    rows[::2, 14:] = np.nan
+    return People(rows, Background.of(table.train, model))
+
+
+def further(plans, part):
+    """Rows with every changed number moved on by a part of its way, up to the end of what training people have."""
+    schema, rows = plans.people.schema, plans.rows()
+    own, train = plans.people.X[plans.of], plans.people.background.rows
+    for j, feature in enumerate(schema):
+        if feature.kind != "categorical":
+            changed = ~np.isnan(plans.to[:, j])
+            there = plans.to[:, j] + part * (plans.to[:, j] - own[:, j])
+            low, high = train[:, j].min(), train[:, j].max()
+            there = np.clip(there, low, high)
+            rows[changed, j] = (there if feature.kind == "continuous" else np.round(there))[changed]
+    return rows
+
+
+@pytest.mark.parametrize("name", ["nearest", "survival", "dice", "nice", "probe"])
+def test_every_plan_holds_as_far_again(german, name):
+    table, model = german
+    people = refused(table, model)
+    plans = find_recourse(people, SEARCHERS[name]().fit(table.train), desired_class=1)
+    assert plans.legal.mean() > 0.5
+    for part in (0.25, 0.5, 1.0):
+        assert (model.predict(further(plans, part)) == 1).all(), part
+
+
+def test_without_it_some_do_not(german):
+    """The fixture has islands: a test of holding that nothing could fail would be none."""
+    table, model = german
+    plans = find_recourse(
+        refused(table, model), Nearest(table.train, holds_further=False, min_support=0), desired_class=1
+    )
+    assert (model.predict(further(plans, 0.5)) != 1).any()
+    paper = find_recourse(
+        refused(table, model), Nearest(table.train), desired_class=1, constraints=Constraints(reading="paper")
+    )
+    assert (model.predict(further(paper, 0.5)) != 1).any()
+    assert paper.support is None
+
+
+def by_hand(plans, i, searcher):
+    """The training people from each value of plan i to the farthest that is told to hold, all changes together."""
+    train, row = searcher.rows_, plans.people.X[plans.of[i]]
+    inside = np.ones(len(train), dtype=bool)
+    for j in np.flatnonzero(~np.isnan(plans.to[i])):
+        to, own = plans.to[i, j], row[j]
+        if plans.people.schema.features[j].kind == "categorical":
+            inside &= train[:, j] == to
+            continue
+        again = 2 * to - own
+        inside &= (
+            (train[:, j] >= to) & (train[:, j] <= again) if to > own else (train[:, j] <= to) & (train[:, j] >= again)
+        )
+    return inside
+
+
+def test_support_counts_the_people_where_a_plan_leads(german):
+    table, model = german
+    searcher = Nearest(table.train)
+    plans = find_recourse(refused(table, model), searcher, desired_class=1)
+    least = int(np.ceil(0.01 * len(table.train)))
+    assert (plans.support >= least).all()
+    exact = 0
+    for i in range(len(plans)):
+        inside = by_hand(plans, i, searcher)
+        assert plans.support[i] >= inside.sum()  # up to the end of the range at most
+        first = plans.people.schema.features[int(np.flatnonzero(~np.isnan(plans.to[i]))[0])]
+        closed = not (np.isnan(plans.low[i]) or np.isnan(plans.high[i]))
+        if plans.l0[i] == 1 and (closed or first.kind == "categorical"):
+            assert plans.support[i] == inside.sum()
+            assert plans.support_share[i] == pytest.approx((table.train.y[inside] == 1).mean())
+            exact += 1
+    assert exact > 20
+    plan = plans[0]
+    assert plan.support == plans.support[0]
+    assert plan.support_share == pytest.approx(plans.support_share[0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_crowd_counts_as_brute_force_does(seed):
+    random = np.random.default_rng(seed)
+    rows = random.integers(0, 6, (80, 4)).astype(np.float32)
+    crowd = Crowd(rows, random.random(80) < 0.5)
+    low = random.integers(0, 6, (12, 4)).astype(np.float32)
+    high = low + random.integers(0, 3, (12, 4)).astype(np.float32)
+    hidden = random.random((12, 4)) < 0.5
+    low[hidden], high[hidden] = np.nan, np.nan
+    counts = crowd.count(low, high)
+    for i in range(12):
+        inside = np.all(hidden[i] | ((rows >= low[i]) & (rows <= high[i])), axis=1)
+        assert counts.people[i] == inside.sum()
+        assert counts.favourable[i] == (inside & crowd.favourable).sum()
+
+
+def test_too_few_people_is_a_reason_and_the_loosening_says_how_few(german):
+    table, model = german
+    people = refused(table, model)
+    strict = Nearest(table.train, min_support=600)
+    plans = find_recourse(people, strict, desired_class=1)
+    few = [row for row in plans.reasons if plans.reasons[row].reason == "too_few_people_there"]
+    assert few
+    reason = plans.reasons[few[0]]
+    assert reason.rules == ("min_support",)
+    needed = int(reason.loosening.split("=")[1].split(":")[0])
+    assert needed < 600
+    one = People(people.X[[few[0]]], people.background)
+    assert find_recourse(one, Nearest(table.train, min_support=needed), desired_class=1).legal[0]
+    assert not find_recourse(one, Nearest(table.train, min_support=600), desired_class=1).legal[0]
+
+
+def test_an_island_is_a_reason():
+    """The outcome is good from 10 to 12 alone: no plan leads there, and the reason says that it would not hold."""
+    x = np.repeat(np.arange(0, 40), 30)
+    frame = pd.DataFrame({"x": x.astype(float), "y": np.where((x >= 10) & (x <= 12), "good", "bad")})
+    schema = edfa.Schema((edfa.Feature("x", "continuous"),), "y", "good", classes=("bad", "good"))
+    table = edfa.Table.from_frame(frame, schema)
+    model = edfa.SubsetXGB().fit(table.train.X, table.train.y)
+    people = People(table.encoder.encode(pd.DataFrame({"x": [2.0]})), Background.of(table.train, model))
+    plans = find_recourse(people, Nearest(table.train), desired_class=1)
+    assert plans.reasons[0].reason == "does_not_hold"
+    assert find_recourse(people, Nearest(table.train, holds_further=False), desired_class=1).legal[0]
+
+
+@pytest.mark.parametrize("searcher", [Nearest, SurvivalSearch])
+def test_an_open_end_is_told_as_it_is(german, searcher):
+    """36 months or fewer: every training value beyond works; and where one does not, the end is not open."""
+    table, model = german
+    plans = find_recourse(refused(table, model), searcher(table.train), desired_class=1)
+    opened = closed = 0
+    for i in np.flatnonzero((plans.l0 == 1) & ~(np.isnan(plans.low) & np.isnan(plans.high))):
+        (j,) = np.flatnonzero(~np.isnan(plans.to[i]))
+        row, values = plans.people.X[plans.of[i]], np.unique(table.train.X[:, j])
+        upwards = plans.to[i, j] > row[j]
+        rows = np.repeat(row[None], len(values), axis=0)
+        rows[:, j] = values
+        works = (model.predict(rows) == 1)[values >= plans.to[i, j] if upwards else values <= plans.to[i, j]]
+        change = plans[int(i)].changes[0]
+        end = change.high if upwards else change.low
+        assert (change.low if upwards else change.high) is not None
+        assert (end is None) == works.all()
+        opened, closed = opened + (end is None), closed + (end is not None)
+    assert opened > 10
+
+
+def test_directions_of_the_card_are_obeyed_towards_the_favourable_class(german):
+    table, model = german
+    features = tuple(replace(f, monotone="down") if f.name == "duration" else f for f in table.schema)
+    features = tuple(replace(f, monotone="up") if f.name == "credit_amount" else f for f in features)
+    schema = replace(table.schema, features=features)
+    people = refused(table, model)
+    signed = People(people.X, replace(people.background, schema=schema))
+    plans = find_recourse(signed, Nearest(table.train, holds_further=False, min_support=0), desired_class=1)
+    for name, sign in (("duration", -1), ("credit_amount", 1)):
+        j = table.schema.index(name)
+        moved = (plans.to - people.X[plans.of])[:, j]
+        assert ((moved * sign)[~np.isnan(moved)] > 0).all()
+        assert (~np.isnan(moved)).any()
+    free = find_recourse(people, Nearest(table.train, holds_further=False, min_support=0), desired_class=1)
+    wrong = (free.to - people.X[free.of])[:, table.schema.index("duration")]
+    assert (wrong[~np.isnan(wrong)] > 0).any()  # without the card's word some go the wrong way
+
+
+def test_a_model_that_obeys_directions_needs_no_look_further(german):
+    table, _ = german
+    signs = tuple(-1 if name in ("duration", "credit_amount") else 0 for name in table.schema.names)
+    model = edfa.SubsetXGB(n_estimators=60, monotone=signs).fit(table.train.X, table.train.y)
+    plans = find_recourse(refused(table, model), Nearest(table.train), desired_class=1)
+    down = [j for j, sign in enumerate(signs) if sign]
+    some = ~np.isnan(plans.to[:, down]).all(axis=1)
+    assert some.any()
+    for part in (0.25, 0.5, 1.0, 10.0):
+        assert (model.predict(further(plans, part)[some]) == 1).all()
