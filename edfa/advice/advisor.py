@@ -24,9 +24,9 @@ from edfa.advice.factory import (
     fit_searcher,
     new_predictor,
 )
-from edfa.advice.interview import Interview, read_overlay
+from edfa.advice.interview import Interview
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
-from edfa.advice.rules import check_rules, describe_rules
+from edfa.advice.rules import check_rules, describe_rules, read_overlay
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate

@@ -11,7 +11,7 @@ from edfa.advice.answer_log import AnswerLog, Event, Kind
 from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question
 from edfa.advice.assessment import Assessment, FittedAdvisor
 from edfa.advice.receipt import Receipt, now, versions
-from edfa.advice.rules import check_rules
+from edfa.advice.rules import check_rules, read_overlay
 from edfa.advice.standing import find_standing
 from edfa.certification.certificate import Certificate
 from edfa.data.constraints import Constraints
@@ -28,7 +28,7 @@ from edfa.typing import Float32Array, Float64Array
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
 
-__all__ = ["Interview", "read_overlay"]
+__all__ = ["Interview"]
 
 VERSION = 2
 K = 3  # plans that are offered
@@ -336,11 +336,6 @@ class Interview:
                 unlocked=tuple(unlocked) if step else (),
             )
             paid = spent
-
-
-def read_overlay(content: Mapping[str, Any] | None) -> Constraints | None:
-    """A person's own limits from the plain data of an interview or a receipt."""
-    return None if content is None else Constraints.from_json(json.dumps(content))
 
 
 def _prices(fitted: FittedAdvisor, costs: Mapping[str, float]) -> Float64Array:

@@ -1,5 +1,6 @@
 """The rules of an advisor: the card's and the operator's together, checked before they are used, told in short."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
@@ -9,7 +10,10 @@ from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import FactError, SettingError
 
-__all__ = ["check_rules", "describe_rules"]
+__all__ = ["check_rules", "describe_rules", "read_overlay"]
+
+
+SHOWN = 2  # moves or pairs; more are only counted
 
 
 def check_rules(rules: Constraints, schema: Schema, encoder: Encoder) -> None:
@@ -22,6 +26,11 @@ def check_rules(rules: Constraints, schema: Schema, encoder: Encoder) -> None:
             encoder[name].encode_one(value)
         except FactError as error:
             raise SettingError(f"{where}: {str(error).removeprefix(f'{name}: ')}") from None
+
+
+def read_overlay(content: Mapping[str, Any] | None) -> Constraints | None:
+    """A person's own limits from the plain data of an interview or a receipt."""
+    return None if content is None else Constraints.from_json(json.dumps(content))
 
 
 def describe_rules(rules: Constraints) -> tuple[str, ...]:
@@ -39,6 +48,8 @@ def _lines(name: str, value: Any) -> Iterator[str]:
     """One setting in lines: each entry of a mapping, or all names of a list together."""
     if isinstance(value, Mapping):
         yield from (f"{name}.{key} = {_text(entry)}" for key, entry in value.items())
+    elif isinstance(value, tuple) and len(value) > SHOWN and isinstance(value[0], tuple):
+        yield f"{name}: {len(value)} of them"
     elif isinstance(value, tuple):
         yield f"{name}: {_text(value) or 'nothing'}"
     else:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from edfa.data.encode import Levels, Measure
+from edfa.data.column import Levels, Measure, as_number
 
 __all__ = ["Flag", "FlagKind", "find_flag"]
 
@@ -33,9 +33,8 @@ def find_flag(column: Measure | Levels, value: Any) -> Flag | None:
     Flag(feature='age', kind='above', told=80, taken=75)
     """
     taken = column.at_edge(value)
-    if taken is None:
+    if taken is None or (number := as_number(value, column.name)) is None:  # a gap is never moved
         return None
-    number = float(value)
     ends = (column.low, column.high) if isinstance(column, Measure) else (min(column.levels), max(column.levels))
     kind: FlagKind = "above" if number > float(ends[1]) else "below" if number < float(ends[0]) else "between"
     return Flag(column.name, kind, value, taken)

@@ -16,5 +16,5 @@ def flag_sentence(flag: "Flag", schema: "Schema", language: str = "en") -> str:
     name = plain(schema[flag.feature].title)
     if flag.kind == "left_out":
         return say("flag.left_out", language, name=name, told=quoted(flag.told, language))
-    told, taken = number(float(flag.told), language), number(float(flag.taken), language)
-    return say(f"flag.{flag.kind}", language, name=name, told=told, taken=taken)
+    told = plain(flag.told) if isinstance(flag.told, str) else number(float(flag.told), language)
+    return say(f"flag.{flag.kind}", language, name=name, told=told, taken=number(float(flag.taken), language))

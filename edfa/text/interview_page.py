@@ -40,7 +40,7 @@ def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[st
         asking = [narrate.question(question, schema, language), narrate.answers(question, schema, language)]
     guarantee = interview.guarantee
     return {
-        "decision": [narrate.decision(interview.decision, schema, language), *interview.flags],
+        "decision": [narrate.decision(interview.decision, schema, language), *(f"{flag}." for flag in interview.flags)],
         "standing": [narrate.standing(standing, language), *([guarantee] if guarantee else [])],
         "question": asking,
         "plans": plans or ([narrate.no_plan(no_plan, schema, language)] if no_plan else []),

@@ -141,6 +141,15 @@ def test_an_interview_takes_the_edge_and_says_so():
     assert not [flag for flag in (*spoken.flags, *told.flags) if "\n" in flag]
 
 
+def test_a_number_as_people_write_it_is_at_the_edge_too():
+    held = german().interview({"credit_amount": "€30,000"})
+    assert held.flags[0].startswith(german().schema["credit_amount"].title)
+    assert "€30,000 is above" in held.flags[0]
+    told = advise(german().fitted, pd.DataFrame({"credit_amount": ["€30,000", "2400"]}))
+    assert told["flags"].tolist()[0] == held.flags[0]
+    assert told["flags"].isna().tolist() == [False, True]
+
+
 def test_features_that_do_not_matter_are_no_reason_to_refuse_anybody():
     assert not german().fitted.relevant[german().schema.index("housing")]
     odd = {"housing": "castle", "existing_credits": -3, "job": ["two", "jobs"], "residence_since": float("inf")}

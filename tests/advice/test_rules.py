@@ -29,8 +29,15 @@ FEATURES = ("duration", "checking_status", "purpose", "credit_amount", "savings_
 @cache
 def ruled(searcher="nearest", policy=None, rules=RULES):
     """An advisor of four questions, two of the start set, one never asked."""
-    settings = {"predictor": edfa.SubsetXGB(n_estimators=20), "blanket": BLANKET, "threshold": "balanced"}
-    return Advisor(**settings, searcher=searcher, policy=policy, constraints=rules).fit(edfa.load("german"))
+    settings = {"predictor": edfa.SubsetXGB(n_estimators=20), "blanket": BLANKET, "threshold": "balanced", "alpha": 0.4}
+    return Advisor(**settings, searcher=searcher, policy=policy, constraints=rules).fit(german())
+
+
+@cache
+def german():
+    """German credit without any rule in its card."""
+    table = edfa.load("german")
+    return Table.from_frame(table.frame, replace(table.schema, rules=Constraints()))
 
 
 @cache
@@ -49,7 +56,7 @@ def _keeps(plan, rules=RULES):
 
 @pytest.mark.parametrize("searcher", ["nearest", "survival"])
 def test_rules_hold_in_calibration_interviews_and_files_alike(searcher):
-    advisor, table = ruled(searcher), edfa.load("german")
+    advisor, table = ruled(searcher), german()
     fitted, never = advisor.fitted, table.schema.index("savings_status")
     assert fitted.constraints == RULES
     rollout = roll_out(fitted, table.test.X)
@@ -76,7 +83,7 @@ def test_rules_hold_in_calibration_interviews_and_files_alike(searcher):
 
 
 def test_plans_are_certified_and_measured_under_the_rules():
-    table, advisor = edfa.load("german"), ruled()
+    table, advisor = german(), ruled()
     assert advisor.certificate.n < free().certificate.n  # fewer have a plan at all
     assert advisor.evaluation_.coverage < free().evaluation_.coverage
     assert advisor.certificate.rules == describe_rules(RULES)
@@ -93,7 +100,7 @@ def test_plans_are_certified_and_measured_under_the_rules():
 
 @pytest.mark.parametrize("policy", ["random-blanket", "greedy", "random"])
 def test_no_policy_asks_what_is_never_asked(policy):
-    table = edfa.load("german")
+    table = german()
     parts = {"predictor": edfa.SubsetXGB("nan", n_estimators=10), "blanket": BLANKET, "searcher": "nearest"}
     advisor = Advisor(**parts, policy=policy, budget=12, constraints=RULES).fit(table)
     person = words(table)[0]
@@ -105,7 +112,7 @@ def test_no_policy_asks_what_is_never_asked(policy):
 
 
 def test_what_is_never_asked_is_not_left_to_ask_and_heard_if_told():
-    advisor, table = ruled(), edfa.load("german")
+    advisor, table = ruled(), german()
     held = begin(advisor, words(table)[0])
     assert held.question.left == 2
     assert begin(free(), words(table)[0]).question.left == 3
@@ -121,7 +128,7 @@ def test_what_is_never_asked_is_not_left_to_ask_and_heard_if_told():
 @pytest.mark.parametrize("never", [(), ("savings_status",)])
 def test_nobody_is_told_that_it_would_help_to_know_what_is_never_asked(never):
     parts = {"predictor": edfa.SubsetXGB(n_estimators=10), "blanket": BLANKET, "searcher": "nearest"}
-    strict = Advisor(**parts, threshold=0.99, constraints=Constraints(never_ask=never)).fit(edfa.load("german"))
+    strict = Advisor(**parts, threshold=0.99, constraints=Constraints(never_ask=never)).fit(german())
     none = strict.interview({"purpose": "radio/tv"}).no_plan
     assert none.reason == "more_information_needed"
     assert "duration" in none.unlock
@@ -140,7 +147,7 @@ def test_the_order_of_questions_is_learnt_under_the_rules():
 
 
 def test_the_cards_rules_hold_without_being_given(monkeypatch):
-    plain = edfa.load("german")
+    plain = german()
     schema = replace(plain.schema, rules=Constraints(never_ask=("duration",)))
     table = Table.from_frame(plain.frame, schema)
     made = Advisor(predictor=edfa.SubsetXGB(n_estimators=10), blanket=BLANKET, searcher="nearest").fit(table)
@@ -158,7 +165,7 @@ def test_the_cards_rules_hold_without_being_given(monkeypatch):
 
 
 def test_the_papers_reading_is_a_setting_of_the_advisor():
-    table = edfa.load("german")
+    table = german()
     blanket = edfa.Blanket("class", {"credit_history": (), "duration": ()})
     assert table.schema["credit_history"].change == "frozen"
     settings = {"predictor": edfa.SubsetXGB(n_estimators=20), "blanket": blanket, "threshold": "balanced"}
@@ -180,7 +187,7 @@ def test_rules_are_saved_and_are_part_of_the_fingerprint(tmp_path):
     assert loaded.constraints == loaded.fitted.constraints == RULES
     assert loaded.fingerprint == advisor.fingerprint != free().fingerprint
     assert loaded.certificate == advisor.certificate
-    for person in words(edfa.load("german"))[:10]:
+    for person in words(german())[:10]:
         receipts = [begin(each, person).receipt(time="then") for each in (loaded, advisor)]
         assert receipts[0] == receipts[1]
     (tmp_path / "advisor" / "constraints.json").write_text(Constraints().to_json())
@@ -201,10 +208,9 @@ def test_rules_are_saved_and_are_part_of_the_fingerprint(tmp_path):
     ids=str,
 )
 def test_rules_that_do_not_fit_are_refused_before_any_work(rules, error, message, monkeypatch):
-    for work in ("discover", "fit_predictor"):
-        monkeypatch.setattr(f"edfa.advice.advisor.{work}", lambda *a, **k: pytest.fail("work was spent"))
+    monkeypatch.setattr("edfa.advice.advisor.discover", lambda *a, **k: pytest.fail("work was spent"))
     with pytest.raises(error, match=message):
-        Advisor(constraints=rules).fit(edfa.load("german"))
+        Advisor(constraints=rules).fit(german())
     with pytest.raises(error, match=message):
         free().interview({}, constraints=rules)
     with pytest.raises(SettingError, match="constraints"):
@@ -224,7 +230,7 @@ LIMITS = [
 
 @pytest.mark.parametrize("own", LIMITS, ids=lambda c: "; ".join(describe_rules(c)) or "nothing")
 def test_a_persons_own_limits_hold_for_the_whole_interview(own):
-    advisor, table = ruled(), edfa.load("german")
+    advisor, table = ruled(), german()
     seen = set()
     for person in words(table)[:25]:
         plain = [(h.standing, h.plans(), h.question) for h in walk(begin(advisor, person), person)]
@@ -257,7 +263,7 @@ def test_a_receipt_of_other_limits_does_not_hold():
     advisor, own = free(), Constraints(locked=FEATURES)
     held = next(
         interview
-        for person in words(edfa.load("german"))
+        for person in words(german())
         if (interview := advisor.interview(person)).plans() and not advisor.interview(person, constraints=own).plans()
     )
     limited = advisor.interview(dict(held.log.facts), constraints=own)
@@ -276,7 +282,7 @@ def test_limits_only_tighten():
             advisor.interview({}, constraints=own)
         with pytest.raises(SettingError, match=r"loosen|the rules say"):
             advisor.interview({}).plans(constraints=own)
-    for person in words(edfa.load("german"))[:30]:
+    for person in words(german())[:30]:
         held = advisor.interview(person, constraints=Constraints(max_changes=3))
         assert all(len(plan.changes) <= 2 for plan in held.plans(constraints=Constraints(max_changes=4)))
 
@@ -284,7 +290,7 @@ def test_limits_only_tighten():
 def test_there_is_always_a_word_on_why_there_is_no_plan():
     advisor, none = free(), Constraints(locked=FEATURES)
     refused = 0
-    for person in words(edfa.load("german"))[:40]:
+    for person in words(german())[:40]:
         held = advisor.interview(person)
         assert held.plans(constraints=none) == ()
         assert held.why_no_plan(none) is not None
@@ -306,7 +312,7 @@ own_limits = st.builds(
 @settings(deadline=None, max_examples=12)
 @given(st.lists(own_limits, min_size=1, max_size=4), st.integers(0, 10_000))
 def test_a_file_with_rules_says_what_interviews_with_rules_say(limits, seed):
-    advisor, table = ruled(), edfa.load("german")
+    advisor, table = ruled(), german()
     everybody = table.test.X[np.random.default_rng(seed).permutation(len(table.test))[:24]]
     rows = part_way(advisor, everybody, seed)
     frame = table.encoder.decode(everybody).astype(object).where(~np.isnan(rows), None)
@@ -330,7 +336,7 @@ def test_a_file_with_rules_says_what_interviews_with_rules_say(limits, seed):
 def test_people_with_equal_rules_are_handled_together(monkeypatch):
     from edfa.advice import batch
 
-    table, calls = edfa.load("german"), []
+    table, calls = german(), []
     each = batch._advise
     monkeypatch.setattr(batch, "_advise", lambda *a: calls.append(a) or each(*a))
     cells = ['{"max_changes": 1}', '{ "max_changes" : 1 }', "", None, {"max_changes": 1, "only": None}, float("nan")]
@@ -342,7 +348,7 @@ def test_people_with_equal_rules_are_handled_together(monkeypatch):
 
 
 def test_rules_that_cannot_be_understood_are_their_rows_error_alone():
-    table = edfa.load("german")
+    table = german()
     cells = {
         1: ("{", "rules: not JSON"),
         2: ('["purpose"]', "an object of keys and values"),
@@ -362,4 +368,5 @@ def test_rules_that_cannot_be_understood_are_their_rows_error_alone():
         assert told.loc[row, ["outcome", "question", "plans", "status"]].isna().all()
     others = [i for i in range(12) if i not in cells]
     plain = advise(ruled().fitted, table.test.frame.head(12))
-    pd.testing.assert_frame_equal(told.loc[others].drop(columns="error"), plain.loc[others].drop(columns="error"))
+    for name in ("outcome", "probability", "status", "plans"):
+        assert told.loc[others, name].tolist() == plain.loc[others, name].tolist()

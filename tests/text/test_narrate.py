@@ -19,6 +19,7 @@ from edfa.advice.answers import DEVIATIONS, Decision, Question, QuestionReason, 
 from edfa.certification.certificate import Certificate
 from edfa.certification.records import Reference
 from edfa.certification.risk_curve import Target, Undefined
+from edfa.data.edge import Flag, FlagKind
 from edfa.errors import UnknownNameError
 from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import Person, explain
@@ -27,6 +28,7 @@ from edfa.explanation.support import Support
 from edfa.recourse.plan import Change, NoPlan, Plan
 from edfa.recourse.plan import Reason as NoPlanReason
 from edfa.text import narrate, phrases
+from edfa.text.flags import flag_sentence
 from edfa.text.interview_page import interview_html, interview_sentences
 from edfa.text.limits import in_words, is_among
 
@@ -119,6 +121,9 @@ def everything(language):
     for certificate in certificates():
         yield narrate.certificate(certificate, language)
         yield certificate.words(language)
+    ruled = replace(CERTIFICATE, rules=("max_changes = 1", "locked: purpose"))
+    yield from (narrate.certificate(ruled, language), ruled.words(language))
+    yield from (flag_sentence(Flag("age", kind, 80, 75), SCHEMA, language) + "." for kind in get_args(FlagKind))
     for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
         yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
     yield from (

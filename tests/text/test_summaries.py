@@ -54,6 +54,8 @@ def receipt():
         events=(),
         costs={},
         locks=(EVIL,),
+        overlay=None,
+        flags=(EVIL,),
         decision={"outcome": EVIL, "probability": 0.31, "favourable": False, "threshold": None},
         question=EVIL,
         plans=(plan,),
@@ -123,7 +125,7 @@ def test_a_receipt_shows_all_of_it_escaped(receipt):
     shown = receipt_html(receipt)
     assert EVIL not in shown
     text = checked(shown)
-    assert text.count(EVIL) == 13
+    assert text.count(EVIL) == 14
     for part in ("not signed", "31%", "not certified", "2.5", "35", "nothing flips", "20% → 70%"):
         assert part in text
     assert "Signed with HMAC" in checked(receipt_html(receipt.sign(b"a key of the operator")))

@@ -1,0 +1,334 @@
+"""The encodings of single columns: measurements are standardised, levels numbered; see ``edfa.data.encode``."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from edfa.data.feature import Feature
+from edfa.data.numbers import parse_number
+from edfa.errors import DataError, FactError, hint
+from edfa.typing import BoolArray, Float32Array
+
+__all__ = ["Levels", "Measure", "as_number"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The encoding of a continuous feature: standardised measurements, and its states one step apart below them.
+
+    Parameters
+    ----------
+    name
+        The feature.
+    mean, scale
+        Mean and standard deviation of the training measurements, states left out; a scale of 0 becomes 1.
+    low, high
+        The range of values that are understood: what training showed, widened by the card's ``range``.
+    typical
+        The median training measurement, put where a batch has a gap and training had none.
+    whole
+        Whether the column holds integers, so that decoded values are integers too.
+    states
+        None for a missing value if training rows had any, then the card's codes.
+    """
+
+    name: str
+    mean: float
+    scale: float
+    low: float
+    high: float
+    typical: float
+    whole: bool
+    states: tuple[float | None, ...] = ()
+
+    @classmethod
+    def fit(cls, values: pd.Series, feature: Feature) -> "Measure":
+        """Learn the scale from training values, (rows,), numbers or null; codes and nulls are no measurements."""
+        codes = [float(code) for code in feature.codes]
+        gaps = values.isna()
+        known = values[~gaps & ~values.isin(codes)].to_numpy(float) if codes or gaps.any() else values.to_numpy(float)
+        known = known if len(known) else np.zeros(1)
+        low, high = feature.range or (math.inf, -math.inf)
+        return cls(
+            name=feature.name,
+            mean=float(known.mean()),
+            scale=float(known.std()) or 1.0,
+            low=float(min(known.min(), low if math.isfinite(low) else math.inf)),
+            high=float(max(known.max(), high if math.isfinite(high) else -math.inf)),
+            typical=float(np.quantile(known, 0.5, method="lower")),
+            whole=values.dtype.kind == "i",
+            states=(*([None] if gaps.any() else []), *codes),
+        )
+
+    def _standardise(self, numbers: npt.ArrayLike) -> Float32Array:
+        """Numbers of any shape in standard deviations from the mean."""
+        return ((np.asarray(numbers, dtype=float) - self.mean) / self.scale).astype(np.float32)
+
+    @property
+    def slots(self) -> Float32Array:
+        """The code of each state, (states,): one step each below the code of the lowest value."""
+        floor = self._standardise(self.low)
+        return (floor - 1 - np.arange(len(self.states))).astype(np.float32)
+
+    def encode(self, values: pd.Series) -> Float32Array:
+        """The codes of numbers or nulls, (rows,), without NaN; values outside the range move to its edge."""
+        numbers = values.to_numpy(float)
+        gaps = np.isnan(numbers)
+        codes = self._standardise(np.clip(np.where(gaps, self.typical, numbers), self.low, self.high))
+        for state, slot in zip(self.states, self.slots, strict=True):
+            codes[gaps if state is None else numbers == state] = slot
+        return codes
+
+    def outside(self, values: pd.Series) -> BoolArray:
+        """Which numbers, (rows,), ``encode`` moves to an edge of the range."""
+        numbers = values.to_numpy(float)
+        beyond = (numbers < self.low) | (numbers > self.high)
+        return np.asarray(beyond & ~np.isin(numbers, [state for state in self.states if state is not None]))
+
+    def at_edge(self, value: Any) -> float | None:
+        """The end of the range that stands for a number slightly beyond it; None: the answer is taken as it is.
+
+        FactError for a number that cannot be: far outside, or negative where no number is.
+        """
+        number = as_number(value, self.name)
+        if number is None or number in self.states or self.low <= number <= self.high:
+            return None
+        if _cannot_be(number, self.low, self.high):
+            raise self._outside(number)
+        edge = self.low if number < self.low else self.high
+        return int(edge) if self.whole and edge.is_integer() else edge
+
+    def encode_fact(self, value: Any) -> float:
+        """The code of what a person tells, at the edge of the range if it is slightly beyond it."""
+        edge = self.at_edge(value)
+        return self.encode_one(value if edge is None else edge)
+
+    def _outside(self, number: float) -> FactError:
+        return FactError(f"{self.name}: {number:g} is outside {self.low:g} to {self.high:g}, the values learnt from")
+
+    def encode_one(self, value: Any) -> float:
+        """The code of one value; FactError if it is no number, outside the range, or an unknown gap."""
+        number = as_number(value, self.name)
+        if number is None or number in self.states:
+            if number not in self.states:
+                raise FactError(f"{self.name}: a value is needed, none was given")
+            return float(self.slots[self.states.index(number)])
+        if not self.low <= number <= self.high:
+            raise self._outside(number)
+        return float(self._standardise(number))
+
+    def decode_one(self, code: float) -> Any:
+        """The value of one code, as ``decode`` finds it; None for a truly missing one."""
+        single = np.float32(code)
+        for state, slot in zip(self.states, self.slots, strict=True) if self.states else ():
+            if slot == single:
+                return state
+        exact = float(single) * self.scale + self.mean
+        number = exact
+        for digits in range(16):
+            power = 10.0**digits
+            if np.float32((round(exact * power) / power - self.mean) / self.scale) == single:
+                number = round(exact * power) / power
+                break
+        return int(number) if self.whole and number.is_integer() else number
+
+    def decode(self, codes: Float32Array) -> pd.Series:
+        """The numbers of codes, (rows,): of all decimals that would encode to the same float32, the shortest.
+
+        So ``encode(decode(c)) == c`` bit for bit for every code that came from a number, and a person's own number
+        comes back exactly whenever float32 can tell it from its neighbours. A truly missing value is NaN.
+        """
+        exact = codes.astype(float) * self.scale + self.mean
+        numbers, unsettled = np.round(exact), np.ones(len(codes), dtype=bool)
+        for digits in range(16):
+            numbers[unsettled] = np.round(exact[unsettled], digits)
+            unsettled[unsettled] = self._standardise(numbers[unsettled]) != codes[unsettled]
+            if not unsettled.any():
+                break
+        numbers[unsettled] = exact[unsettled]
+        for state, slot in zip(self.states, self.slots, strict=True):
+            numbers[codes == slot] = np.nan if state is None else state
+        integers = self.whole and not np.isnan(numbers).any() and bool((numbers == np.round(numbers)).all())
+        return pd.Series(numbers.astype("int64") if integers else numbers)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The encoding of an ordinal or categorical feature: levels numbered from 0, and its states beside them.
+
+    Parameters
+    ----------
+    name
+        The feature.
+    levels
+        Its values in the order of their codes, all strings or all numbers.
+    typical
+        The level put where a batch has one that training never showed: the median of ordinal numbers, else the most
+        frequent level.
+    ordered
+        Whether the feature is ordinal: its states are then numbered down from -1, else on from the last level.
+    whole
+        Whether the column holds integers, so that decoded values are integers too.
+    states
+        None for a missing value if training rows had any, then the card's codes.
+    """
+
+    name: str
+    levels: tuple[str | float, ...]
+    typical: str | float
+    ordered: bool
+    whole: bool
+    states: tuple[float | None, ...] = ()
+
+    @classmethod
+    def fit(cls, values: pd.Series, feature: Feature) -> "Levels":
+        """Learn the levels from training values, (rows,): the card's if it lists any, else those that occur, sorted."""
+        codes = [float(code) for code in feature.codes]
+        known = values.dropna()
+        known = known[~known.isin(codes)] if codes else known
+        convert = str if feature.words else float
+        levels = tuple(convert(v) for v in (feature.levels or sorted(known.unique()))) or ((0.0,) if codes else ())
+        counts = known.value_counts()
+        ordered = feature.kind == "ordinal"
+        median = (
+            float(np.quantile(known, 0.5, method="lower")) if ordered and not feature.words and len(known) else None
+        )
+        mode = max(levels, key=lambda level: (counts.get(level, 0), -levels.index(level)))
+        return cls(
+            name=feature.name,
+            levels=levels,
+            typical=mode if median is None else median,
+            ordered=ordered,
+            whole=values.dtype.kind == "i",
+            states=(*([None] if values.isna().any() else []), *codes),
+        )
+
+    @property
+    def slots(self) -> Float32Array:
+        """The code of each state, (states,): below 0 if ordered, else after the last level."""
+        steps = np.arange(len(self.states), dtype=np.float32)
+        return -1 - steps if self.ordered else len(self.levels) + steps
+
+    @property
+    def words(self) -> bool:
+        """Whether the levels are strings rather than numbers."""
+        return isinstance(self.levels[0], str)
+
+    def encode(self, values: pd.Series) -> Float32Array:
+        """The codes of levels or nulls, (rows,), without NaN; an unknown level becomes the nearest or typical one."""
+        codes = pd.Index(self.levels).get_indexer(pd.Index(values)).astype(np.float32)
+        unknown = codes < 0
+        codes[unknown] = self._nearest(values[unknown])
+        for state, slot in zip(self.states, self.slots, strict=True):
+            codes[values.isna() if state is None else values == state] = slot
+        return codes
+
+    def _nearest(self, values: pd.Series) -> Float32Array | float:
+        """The codes of values that are no levels: the nearest of ordinal numbers, else the typical level."""
+        typical = float(self.levels.index(self.typical))
+        if self.words or not self.ordered:
+            return typical
+        gaps = values.isna().to_numpy()
+        distance = np.abs(np.asarray(self.levels, float)[None] - np.where(gaps, 0.0, values.to_numpy(float))[:, None])
+        return np.where(gaps, typical, distance.argmin(axis=1)).astype(np.float32)
+
+    def outside(self, values: pd.Series) -> BoolArray:
+        """Which ordinal numbers, (rows,), ``encode`` moves to the nearest level; words never move."""
+        known = values.isna() | values.isin([*self.levels, *(state for state in self.states if state is not None)])
+        return np.asarray(~known) & (self.ordered and not self.words)
+
+    def at_edge(self, value: Any) -> float | None:
+        """The level that stands for an ordinal number that is none; None: the answer is taken as it is.
+
+        FactError for a number that cannot be: far outside, or negative where no level is.
+        """
+        if self.words or not self.ordered or (number := as_number(value, self.name)) is None:
+            return None
+        levels = np.asarray(self.levels, dtype=float)
+        if number in self.levels or number in self.states:
+            return None
+        if _cannot_be(number, float(levels.min()), float(levels.max())):
+            raise self._no_level(value)
+        nearest = float(levels[np.abs(levels - number).argmin()])
+        return int(nearest) if self.whole else nearest
+
+    def encode_fact(self, value: Any) -> float:
+        """The code of what a person tells; an ordinal number that is no level has the code of the nearest one."""
+        level = self.at_edge(value)
+        return self.encode_one(value if level is None else level)
+
+    def _no_level(self, value: Any) -> FactError:
+        shown = self.levels if self.words else [f"{level:g}" for level in self.levels]
+        return FactError(f"{self.name}: no level {str(value)!r}{hint(value, shown)}")
+
+    def encode_one(self, value: Any) -> float:
+        """The code of one value; FactError if it is no level, or a gap where training had none."""
+        if _is_gap(value):
+            if None not in self.states:
+                raise FactError(f"{self.name}: a value is needed, none was given")
+            return float(self.slots[self.states.index(None)])
+        answer = _as_word(value) if self.words else as_number(value, self.name)
+        if answer in self.levels:
+            return float(self.levels.index(answer))
+        if answer in self.states:
+            return float(self.slots[self.states.index(answer)])
+        raise self._no_level(value)
+
+    def decode_one(self, code: float) -> Any:
+        """The value of one code, as ``decode`` finds it; None for a truly missing one."""
+        position = int(code)
+        if position == code and 0 <= position < len(self.levels):
+            level: Any = self.levels[position]
+            return int(level) if self.whole and not self.words else level
+        for state, slot in zip(self.states, self.slots, strict=True):
+            if slot == code:
+                return int(state) if self.whole and state is not None else state
+        raise DataError(f"{self.name}: {code} is not the code of any level")
+
+    def decode(self, codes: Float32Array) -> pd.Series:
+        """The strings, or numbers, of codes, (rows,); a truly missing value is null. DataError for any other code."""
+        numbers = np.concatenate([np.arange(len(self.levels)), self.slots]).astype(np.float32)
+        order = np.argsort(numbers)
+        position = order[np.clip(np.searchsorted(numbers[order], codes), 0, len(numbers) - 1)]
+        if not np.array_equal(numbers[position], codes):
+            stray = codes[numbers[position] != codes][0]
+            raise DataError(f"{self.name}: {stray} is not the code of any level")
+        if self.words:
+            return pd.Series(np.array([*self.levels, *self.states], dtype=object)[position], dtype="str")
+        values = np.array([*self.levels, *(np.nan if s is None else s for s in self.states)])[position]
+        return pd.Series(values.astype("int64") if self.whole and not np.isnan(values).any() else values)
+
+
+def _cannot_be(number: float, low: float, high: float) -> bool:
+    """Whether a number outside a range is no mere surprise: negative where none is, or as far out as a typing error."""
+    return number < 0 <= low or max(low - number, number - high) > high - low
+
+
+def _is_gap(value: Any) -> bool:
+    """Whether an answer is null or empty."""
+    return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(value))) or value == ""
+
+
+def _as_word(value: Any) -> str:
+    """An answer as a string: 1.0 is ``"1"``."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def as_number(value: Any, name: str) -> float | None:
+    """An answer as a number, None for a gap; FactError naming the feature if it is neither."""
+    if _is_gap(value):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        written = parse_number(value) if isinstance(value, str) else None  # as in a table: €1,430
+        if written is None:
+            raise FactError(f"{name}: a number is needed, not {value!r}") from None
+        number = written
+    if not math.isfinite(number):
+        raise FactError(f"{name}: a finite number is needed, not {value!r}")
+    return number
