@@ -253,7 +253,7 @@ class Assessment:
         """
         limits = self.fitted.constraints
         for more in (self.constraints, Constraints(locked=self.locked), constraints):
-            limits = limits.tighten(more)
+            limits = limits.for_person(more)
         return None if limits == NO_RULES else limits
 
     def signal(self, k: int | None = None) -> Float64Array:

@@ -84,7 +84,7 @@ class Interview:
         self.fitted, self.language, self.supposed = fitted, language, supposed
         self.costs, self.locks = dict(costs or {}), tuple(locks)
         self.constraints = constraints or Constraints()
-        check_rules(fitted.rules.tighten(self.constraints), fitted.schema, fitted.encoder)
+        check_rules(fitted.rules.for_person(self.constraints), fitted.schema, fitted.encoder)
         self.log = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant)
         self._prices = _prices(fitted, self.costs)
         self._history: list[Assessment] = []  # one after every event of the log

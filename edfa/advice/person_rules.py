@@ -76,7 +76,7 @@ def _understand(text: str, fitted: FittedAdvisor) -> Constraints:
     if not isinstance(values, dict):
         raise UnreadableError(f'an object of keys and values such as {{"max_changes": 1}}, not {text[:40]!r}')
     own = Constraints.from_json(text) if "version" in values else Constraints.parse(values)
-    check_rules(fitted.rules.tighten(own), fitted.schema, fitted.encoder)
+    check_rules(fitted.rules.for_person(own), fitted.schema, fitted.encoder)
     return own
 
 

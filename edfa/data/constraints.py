@@ -213,7 +213,7 @@ class Constraints:
             locked=_union(self.locked, other.locked),
             only=other.only if self.only is None else _shared(self.only, other.only),
             difficulty={},
-            weights={n: self.weight(n) * other.weight(n) for n in _union(*(_weighted(c) for c in (self, other)))},
+            weights=self._joint_weights(other),
             directions=_agreed("directions", self.directions, other.directions),
             ranges=_by_name(self.ranges, other.ranges, _narrowed),
             levels=_by_name(self.levels, other.levels, _shared),
@@ -229,6 +229,23 @@ class Constraints:
             takes=_agreed("takes", self.takes, other.takes),
             reading=self.reading,
         )
+
+    def _joint_weights(self, other: "Constraints") -> dict[str, float]:
+        """Both weights of a feature multiplied; under a limit of effort, the other one makes nothing easier."""
+        least = 0.0 if self.max_effort is None else 1.0
+        names = _union(*(_weighted(limits) for limits in (self, other)))
+        return {name: self.weight(name) * max(other.weight(name), least) for name in names}
+
+    def for_person(self, own: "Constraints | None") -> "Constraints":
+        """These, tightened by a person's own limits.
+
+        What is linked, what grows and how long changes take are facts for the operator to say: a person's limits that
+        hold one raise ``SettingError``.
+        """
+        for key in ("linked", "per_year", "takes"):
+            for name in getattr(own, key) if own is not None else ():
+                raise SettingError(f"{key}.{name}: this is the operator's to say, not a person's")
+        return self.tighten(own)
 
     @classmethod
     def read(cls, path: str | Path) -> "Constraints":

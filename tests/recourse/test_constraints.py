@@ -1,6 +1,7 @@
 """Constraints: they tighten, they are checked first, they hold."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -126,6 +127,9 @@ def test_weights_change_the_order_and_not_the_plans(german):
 
 def test_a_value_that_is_no_measurement_is_neither_proposed_nor_moved_up(load_real):
     table = load_real("heloc", cap=2000)
+    ways = {f.name: "up" if j % 3 else "free" for j, f in enumerate(table.schema)}
+    features = tuple(replace(f, change=ways[f.name], monotone=None, per_year=0, takes="") for f in table.schema)
+    table = edfa.Table.from_frame(table.frame, replace(table.schema, features=features, rules=Constraints()))
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     states = [np.isin(table.test.X[:, j], c.slots) for j, c in enumerate(table.encoder.columns)]
     rows = np.flatnonzero(np.stack(states).any(axis=0))[:40]

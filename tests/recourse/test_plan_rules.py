@@ -193,6 +193,15 @@ def test_a_person_only_tightens():
     assert nothing[0] == float("inf")
 
 
+def test_a_person_cannot_make_things_easier_than_the_rules_say():
+    rules = Constraints(max_effort=2, weights={"x": 2})
+    assert rules.tighten(Constraints(weights={"x": 0.1, "y": 3})).weights == {"x": 2, "y": 3}
+    assert Constraints(weights={"x": 2}).tighten(Constraints(weights={"x": 0.1})).weights == {"x": 0.2}
+    for own in ({"takes": {"x": "1 day"}}, {"per_year": {"x": 9}}, {"linked": {"x": "y"}}):
+        with pytest.raises(SettingError, match="the operator's to say"):
+            rules.for_person(Constraints(**own))
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_tightening_is_what_both_allow(data):
