@@ -149,7 +149,9 @@ def test_what_is_locked_is_in_no_plan():
         )
     held = german().interview({**START, **REFUSED}, locks=["duration", "checking_status"])
     assert held.plans() == ()
-    assert held.no_plan.reason == "only_locked_features_flip"
+    assert held.no_plan.reason == "rules"
+    assert set(held.no_plan.rules) <= {"locked: duration", "locked: checking_status"}
+    assert held.no_plan.loosening
     with pytest.raises(UnknownNameError, match="did you mean 'duration'"):
         german().interview(START, locks=["durations"])
 

@@ -115,7 +115,7 @@ def test_what_was_learnt_ends_with_an_underscore(make):
     settings = set(vars(model))
     model.fit(X, Y).predict_proba(X[:5])
     learnt = {name for name in vars(model) if not name.startswith("_")} - settings
-    assert {name for name in learnt if not name.endswith("_")} <= {"threshold"}, "but for the view's threshold"
+    assert {name for name in learnt if not name.endswith("_")} <= {"threshold", "favourable"}, "but for the view's"
 
 
 @learning
