@@ -195,7 +195,7 @@ def _ask_block(
     beyond = sum(len(rows) for rows, _ in points)
     points += [(everybody, to + way + np.float32(part) * rest) for part in TO_THE_END]
     row, changes = np.concatenate([rows for rows, _ in points]), np.concatenate([point for _, point in points])
-    changes = np.where(problem.actions.continuous[problem.features], changes, np.round(changes))
+    changes = problem.actions.whole(problem.features, changes)
     fails = ~problem.is_recourse(case[row], problem.predict(problem.apply(case[row], changes)))
     near, far = (
         np.bincount(row[p], weights=fails[p], minlength=len(case)) for p in np.split(np.arange(len(row)), [beyond])
