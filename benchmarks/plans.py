@@ -42,7 +42,7 @@ class Sense(NamedTuple):
 def free_card(schema: Any) -> Any:
     """The card without directions, times and rules."""
     features = tuple(replace(f, monotone=None, takes="", per_year=0.0) for f in schema)
-    return replace(schema, features=features, rules=Constraints())
+    return replace(schema, features=features, rules=Constraints(), merge={})  # the labels are merged already
 
 
 def fit(name: str, kind: str, free: bool) -> Any:
