@@ -121,6 +121,22 @@ def test_a_crowd_counts_as_brute_force_does(seed):
         assert counts.favourable[i] == (inside & crowd.favourable).sum()
 
 
+def test_people_where_no_plan_may_lead_do_not_support_one():
+    """The best risks of German credit have no checking account; nobody who fills theirs is told to be among them."""
+    table = edfa.load("german")
+    model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
+    blanket = edfa.Blanket("class", {"checking_status": (), "duration": ()})
+    people = People(table.test.X, Background.of(table.train, edfa.predictors.align(model, [0, 1]), blanket))
+    plans = find_recourse(people, Nearest(table.train), desired_class="good")
+    to_top = [plan for plan in plans if [c.after for c in plan.changes if c.feature == "checking_status"] == [">=200"]]
+    alone = [plan for plan in to_top if plan.l0 == 1]
+    there = table.train.frame[table.train.frame["checking_status"] == ">=200"]
+    assert alone
+    assert {plan.support for plan in alone} == {len(there)}
+    assert {plan.support_share for plan in alone} == {(there["class"] == "good").mean()}
+    assert all(plan.support <= len(there) for plan in to_top)
+
+
 def test_too_few_people_is_a_reason_and_the_loosening_says_how_few(german):
     table, model = german
     people = refused(table, model)
