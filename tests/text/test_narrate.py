@@ -298,8 +298,8 @@ def test_a_plan_with_intervals_and_units():
     assert narrate.plan(plan, SCHEMA) == (
         "These 2 steps together would be enough, and each of them is needed: “duration of the loan” at 12.5 months "
         "(now 24 months; any value from 8 to 14 months will do) and “years in the present job” at 1 to below 4 years "
-        "(now below 1 year). The decision would then be “granted”; its probability would be 61% instead of 43%. 2 facts "
-        "about you are not known yet; they could still overturn this."
+        "(now below 1 year). The decision would then be “granted”; its probability would be 61% instead of 43%. 2 "
+        "facts about you are not known yet; they could still overturn this."
     )
     german = narrate.plan(plan, SCHEMA, "de")
     assert "neu: 12,5 Monate (bisher 24 Monate; es genügt jeder Wert: 8 bis 14 Monate)" in german
