@@ -144,7 +144,7 @@ def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> D
         text = narrate.question(question, schema, language)
         answer = phrases.value(schema[question.feature], facts[question.feature], language)
         interview.answer({question.feature: facts[question.feature]})
-        probability = phrases.percent(interview.decision.probability, language)
+        probability = narrate.chance(interview.decision, language)
         turns.append(Turn(text, answer, narrate.decision(interview.decision, schema, language), probability))
     return Demo(table, advisor, facts, interview, tuple(turns))
 

@@ -91,7 +91,7 @@ def _timeline_table(interview: "Interview") -> Markup:
             _answer_text(moment, schema, language),
             phrases.number(moment.cost, language),
             phrases.number(moment.spent, language),
-            phrases.percent(moment.decision.probability, language),
+            narrate.chance(moment.decision, language),
             phrases.listed([phrases.label(schema[name], language) for name in moment.unlocked], language),
         ]
         for moment in interview.timeline

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from edfa.explanation.partition import Person
     from edfa.recourse.plan import NoPlan, Plan
 
-__all__ = ["answers", "certificate", "decision", "no_plan", "partition", "plan", "question", "standing"]
+__all__ = ["answers", "certificate", "chance", "decision", "no_plan", "partition", "plan", "question", "standing"]
 
 
 def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
@@ -36,10 +36,23 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     key = "decision.favourable" if decision.favourable else "decision.refused"
     outcome, wanted = (phrases.plain(schema.outcome(name)) for name in (decision.outcome, schema.favourable))
     classes = {"outcome": outcome, "wanted": wanted}
+    told = say(key, language, chance=chance(decision, language), **classes)
     if decision.threshold is None:
-        return say(key, language, chance=phrases.percent(decision.probability, language), **classes)
-    chance, needed = phrases.percents(decision.probability, decision.threshold, language)
-    return f"{say(key, language, chance=chance, **classes)} {say('decision.threshold', language, needed=needed)}"
+        return told
+    _, needed = phrases.percents(decision.probability, decision.threshold, language)
+    return f"{told} {say('decision.threshold', language, needed=needed)}"
+
+
+def chance(decision: "Decision", language: str = "en") -> str:
+    """The probability of the favourable class; what is refused is not rounded up to what is needed.
+
+    >>> from edfa.advice.answers import Decision
+    >>> chance(Decision(0.695, "bad", favourable=False, threshold=0.7))
+    '69.5%'
+    """
+    if decision.threshold is None:
+        return phrases.percent(decision.probability, language)
+    return phrases.percents(decision.probability, decision.threshold, language)[0]
 
 
 def question(question: "Question", schema: Schema, language: str = "en") -> str:
