@@ -80,7 +80,7 @@ def further(plans: Plans, which: Any, part: float) -> Any:
         if feature.kind == "ordinal":
             there = np.round(there)
         elif column.whole:  # as a person would: whole months, whole amounts
-            there = (np.round(there * column.scale + column.mean) - column.mean) / column.scale
+            there = (np.round(there.astype(float) * column.scale + column.mean) - column.mean) / column.scale
         to[:, j] = np.where(np.isnan(to[:, j]), np.nan, there)
     if plans.consequences is None:
         return np.where(np.isnan(to), own, to)

@@ -26,7 +26,7 @@ from edfa.advice.factory import (
 )
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
-from edfa.advice.rules import check_rules, describe_rules, read_overlay
+from edfa.advice.rules import check_operator_rules, describe_rules, read_overlay
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
@@ -137,7 +137,7 @@ class Advisor:
         settings = (self.predictor, table, self.threshold, self.seed)
         unfitted = new_predictor(*settings, obey_directions=self.obey_directions)
         rules = self.constraints or Constraints()
-        check_rules(table.schema.rules_with(rules), table.schema, train.encoder)
+        check_operator_rules(table.schema.rules_with(rules), table.schema, train.encoder)
         blanket = self._find_blanket(table, report)
         report("model", 0, 1)
         model = unfitted.fit(train.X, train.y)

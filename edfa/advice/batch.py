@@ -16,8 +16,9 @@ from edfa.data.edge import Flag
 from edfa.data.partial import encode_partial
 from edfa.parallel import count_jobs, map_parallel
 from edfa.recourse.plans import Plans
+from edfa.recourse.reasons import NoPlanReasons
 from edfa.text.flags import flag_sentence
-from edfa.typing import BoolArray, Float32Array, IntArray, ObjectArray
+from edfa.typing import AnyArray, BoolArray, Float32Array, IntArray, ObjectArray
 
 __all__ = ["COLUMNS", "advise"]
 
@@ -87,11 +88,11 @@ def _flags(
     fitted: FittedAdvisor, flags: dict[int, tuple[Flag, ...]], errors: dict[int, str], people: int
 ) -> ObjectArray:
     """What was not taken as told, one text a person, (people,); None for everybody else. Each flag is worded once."""
-    worded = {flag: flag_sentence(flag, fitted.schema) for flag in {flag for found in flags.values() for flag in found}}
+    worded = {flag: flag_sentence(flag, fitted.schema) for flag in {flag for some in flags.values() for flag in some}}
     texts = np.full(people, None, dtype=object)
-    for row, found in flags.items():
+    for row, some in flags.items():
         if row not in errors:
-            texts[row] = "; ".join(worded[flag] for flag in found)
+            texts[row] = "; ".join(worded[flag] for flag in some)
     return texts
 
 
@@ -127,10 +128,12 @@ def _texts(plans: Plans) -> ObjectArray:
             text = written[change] = _change(*change)
         changes.append(text)
     first = np.searchsorted(number, np.arange(len(plans) + 1)).tolist()
-    ends = zip(pairwise(first), plans.probability_after.tolist(), plans.effort.tolist(), strict=True)
+    numbers: dict[str, AnyArray | None] = {"probability": plans.probability_after, "effort": plans.effort}
+    numbers |= {"months": plans.months, "support": plans.support}
+    columns = {name: values.tolist() for name, values in numbers.items() if values is not None}
     texts = [
-        f'{{"changes": [{", ".join(changes[start:end])}], "probability": {probability!r}, "effort": {effort!r}}}'
-        for (start, end), probability, effort in ends
+        f'{{"changes": [{", ".join(changes[start:end])}], {_numbers(dict(zip(columns, row, strict=True)))}}}'
+        for (start, end), *row in zip(pairwise(first), *columns.values(), strict=True)
     ]
     first = np.searchsorted(plans.of, np.arange(len(plans.people) + 1)).tolist()
     return np.array([f"[{', '.join(texts[start:end])}]" for start, end in pairwise(first)], dtype=object)
@@ -138,13 +141,19 @@ def _texts(plans: Plans) -> ObjectArray:
 
 def _change(feature: str, before: Any, after: Any, low: Any, high: Any) -> str:
     """One change as JSON, with the values that do as well where they are known."""
-    change = {"feature": feature, "from": before, "to": after}
-    return json.dumps(change if low is None else change | {"low": low, "high": high}, ensure_ascii=False)
+    ends = {} if low is None and high is None else {"low": low, "high": high}  # null: that end is open
+    return json.dumps({"feature": feature, "from": before, "to": after} | ends, ensure_ascii=False)
+
+
+def _numbers(numbers: dict[str, float]) -> str:
+    """Numbers as the inside of a JSON object."""
+    return ", ".join(f'"{name}": {number!r}' for name, number in numbers.items())
 
 
 def _reasons(plans: Plans, refused: BoolArray) -> ObjectArray:
     """Why refused people have no plan, (people,); None for everybody else."""
     reasons = np.full(len(refused), None, dtype=object)
-    for row in np.flatnonzero(refused & ~plans.legal).tolist():
-        reasons[row] = plans.reasons[row].reason
+    rows = np.flatnonzero(refused & ~plans.legal)
+    if len(rows) and isinstance(plans.reasons, NoPlanReasons):
+        reasons[rows] = plans.reasons.reasons[rows]
     return reasons

@@ -10,7 +10,7 @@ from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import FactError, SettingError
 
-__all__ = ["check_rules", "describe_rules", "read_overlay"]
+__all__ = ["check_operator_rules", "check_rules", "describe_rules", "read_overlay"]
 
 
 SHOWN = 2  # moves or pairs; more are only counted
@@ -26,6 +26,12 @@ def check_rules(rules: Constraints, schema: Schema, encoder: Encoder) -> None:
             encoder[name].encode_one(value)
         except FactError as error:
             raise SettingError(f"{where}: {str(error).removeprefix(f'{name}: ')}") from None
+
+
+def check_operator_rules(rules: Constraints, schema: Schema, encoder: Encoder) -> None:
+    """``check_rules``; and rules for everybody leave somebody something to change."""
+    check_rules(rules, schema, encoder)
+    rules.check_leaves_something(schema)
 
 
 def read_overlay(content: Mapping[str, Any] | None) -> Constraints | None:

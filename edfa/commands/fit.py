@@ -142,11 +142,11 @@ def _guesses(schema: "Schema") -> list[str]:
 
 def _check_rules(path: Path, rules: "Constraints", rows: "Table") -> None:
     """Refuse rules that do not fit the card or the table, in the name of their file."""
-    from edfa.advice.rules import check_rules
+    from edfa.advice.rules import check_operator_rules
     from edfa.errors import EdfaError, SettingError
 
     try:
-        check_rules(rows.schema.rules_with(rules), rows.schema, rows.encoder)
+        check_operator_rules(rows.schema.rules_with(rules), rows.schema, rows.encoder)
     except EdfaError as error:
         raise SettingError(f"{path.name}: {error}") from None
 

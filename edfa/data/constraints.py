@@ -153,6 +153,30 @@ class Constraints:
         if numbers := [name for name in self.levels if schema[name].kind == "continuous"]:
             raise SchemaError(f"levels.{numbers[0]}: it is a number; give a range instead")
 
+    def check_leaves_something(self, schema: "Schema") -> None:
+        """Raise ``SchemaError``, which names the rule, if rules for everybody leave nobody anything to change."""
+        actionable = [feature for feature in schema if self._actionable(feature)]
+        if not actionable or any(self._leaves(feature) for feature in actionable):
+            return
+        keys = ("locked", "only", "levels", "ranges", "forbidden", "linked")
+        used = [key for key in keys if getattr(self, key) != getattr(Constraints(), key)]
+        needed = [key for key in used if any(_without(self, key)._leaves(feature) for feature in actionable)]
+        named = (needed or used)[0]
+        value = getattr(self, named)
+        raise SchemaError(f"{named} = {value if isinstance(value, Mapping) else list(value)}: leaves nothing to change")
+
+    def _leaves(self, feature: Feature) -> bool:
+        """Whether a plan may propose some value of this feature to somebody."""
+        low, high = self.ranges.get(feature.name, (0, 1))
+        closed = feature.name in self.levels and not self.levels[feature.name]
+        return (
+            self.may_change(feature)
+            and not closed
+            and low < float("inf")
+            and low <= high
+            and (feature.name, ANY, ANY) not in self.forbidden
+        )
+
     def _check_direction(self, feature: Feature, way: str) -> None:
         """The feature has an order, and the card allows this direction."""
         if feature.kind == "categorical":
@@ -307,6 +331,12 @@ def _check_links(formulas: Mapping[str, Formula]) -> None:
                 if part not in seen:
                     seen.add(part)
                     left.append(part)
+
+
+def _without(limits: Constraints, key: str) -> Constraints:
+    """Constraints with one of their keys as it is by default."""
+    default: dict[str, Any] = {key: getattr(Constraints(), key)}
+    return replace(limits, **default)
 
 
 def _union(*parts: Iterable[Any]) -> tuple[Any, ...]:

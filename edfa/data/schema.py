@@ -107,6 +107,7 @@ class Schema:
             raise SchemaError(f"target.words: {strange[0]!r} is not among the classes{hint(strange[0], classes)}")
         try:
             self.rules.check(self)
+            self.rules.check_leaves_something(self)
         except (SchemaError, SettingError, UnknownNameError) as error:
             raise SchemaError(f"rules.{error}") from None
 

@@ -186,6 +186,18 @@ class ActionSet:
                 months[here] = self.consequences.months_of_change(j, own[here], value[here])
         return months
 
+    def whole(self, features: IntArray, values: Float32Array) -> Float32Array:
+        """Values (rows, features) at the nearest level or, of features that are counted in whole numbers, number."""
+        rounded = values.copy()
+        for column, feature in enumerate(features.tolist()):
+            encoding = self.consequences.encoder.columns[feature]
+            if not isinstance(encoding, Measure):
+                rounded[:, column] = np.round(values[:, column])
+            elif encoding.whole:
+                numbers = np.round(values[:, column].astype(float) * encoding.scale + encoding.mean)
+                rounded[:, column] = (numbers - encoding.mean) / encoding.scale
+        return rounded
+
     def snap(self, feature: int, to: npt.ArrayLike) -> Float32Array:
         """The values nearest to ``to``, in its shape, that may be proposed to somebody; NaN if there are none."""
         values, target = self.values[feature], np.asarray(to, dtype=np.float32)

@@ -119,12 +119,14 @@ class Consequences:
             needed = np.where(waited > 0, waited, needed)
         return np.asarray(needed)
 
-    def apply(self, features: IntArray, facts: Float32Array, to: Float32Array) -> tuple[Float32Array, BoolArray]:
+    def apply(
+        self, features: IntArray, facts: Float32Array, to: Float32Array, *, growth: bool = True
+    ) -> tuple[Float32Array, BoolArray]:
         """Rows with the changes and all that follows from them made, and which of them are possible, (rows,).
 
         ``facts`` (NaN: not known) and ``to`` (NaN: unchanged) are (rows, features), with one column for each of
         ``features``. Impossible is that a linked feature is known and a feature of its formula is not, and that one
-        change waits longer than another that grows meanwhile.
+        change waits longer than another that grows meanwhile. Without ``growth`` no time passes.
         """
         rows, fine = np.where(np.isnan(to), facts, to), np.ones(len(to), dtype=bool)
         if self.nothing or not len(to):
@@ -133,7 +135,7 @@ class Consequences:
         fine &= self._waits_as_long(features, facts, to, months)
         position = {feature: column for column, feature in enumerate(features.tolist())}
         for feature in np.flatnonzero(self.per_month).tolist():
-            if feature in position and months.any():
+            if growth and feature in position and months.any():
                 column = position[feature]
                 stays = np.isnan(to[:, column])
                 rows[stays, column] = self._grown(feature, rows[stays, column], months[stays])
@@ -141,14 +143,6 @@ class Consequences:
             if link.target in position:
                 fine &= self._link(link, position, facts, rows)
         return rows, fine
-
-    def wait(self, features: IntArray, facts: Float32Array, months: Float64Array) -> Float32Array:
-        """Rows of facts (rows, features) after ``months`` (rows,), with nothing changed; as in ``apply``."""
-        rows = facts.copy()
-        for column, feature in enumerate(features.tolist()):
-            if self.per_month[feature]:
-                rows[:, column] = self._grown(feature, facts[:, column], months)
-        return rows
 
     def waits(self, features: IntArray, facts: Float32Array, to: Float32Array) -> BoolArray:
         """Which changes are made by waiting alone, (rows, features); the arguments are those of ``apply``."""

@@ -1,6 +1,7 @@
 """What makes a plan sensible, besides that it turns the decision: it holds further along, and people are there.
 
-What it changes must be what does it: if waiting as long would turn the decision too, the plan is to wait.
+What it changes must be what does it: a plan that takes its time works then, when the person is older, and would work
+today.
 
 A number that works only between 39 and 42 is an accident of one fitted model. A plan *holds further* if its numbers may
 go as far again, or up to the end of what training people have, and the decision stays turned. Where it leads, from its
@@ -68,7 +69,7 @@ class Sense:
         fine = np.ones(len(case), dtype=bool)
         if not len(case):
             return fine
-        fine = ~_only_time(problem, case, to)
+        fine = _act_by_themselves(problem, case, to)
         further = farthest(problem, case, to)
         if self.holds_further:
             fine &= further.held
@@ -107,20 +108,15 @@ def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> Furt
     return Further(held, np.where(ended[:, None], end, again))
 
 
-def _only_time(problem: "SearchProblem", case: IntArray, to: Float32Array) -> BoolArray:
-    """Which change sets do nothing that waiting as long would not do by itself, though they do not say so, (rows,)."""
+def _act_by_themselves(problem: "SearchProblem", case: IntArray, to: Float32Array) -> BoolArray:
+    """Which change sets would be recourse today too, without what grows while they take their time, (change sets,)."""
     follows, features, own = problem.actions.consequences, problem.features, problem.facts[case]
-    only = np.zeros(len(case), dtype=bool)
-    if follows.nothing:
-        return only
-    months = follows.months(features, own, to)
-    acts = (~np.isnan(to) & ~follows.waits(features, own, to)).any(axis=1)
-    rows = np.flatnonzero(acts & (months > 0))
-    later = follows.wait(features, own[rows], months[rows])
-    grown = ((later != own[rows]) & ~np.isnan(later)).any(axis=1)
-    rows, later = rows[grown], later[grown]
-    only[rows] = problem.is_recourse(case[rows], problem.predict(later))
-    return only
+    fine = np.ones(len(case), dtype=bool)
+    rows = np.flatnonzero(follows.months(features, own, to) > 0) if not follows.nothing else case[:0]
+    if len(rows):
+        today, _ = follows.apply(features, own[rows], to[rows], growth=False)
+        fine[rows] = problem.is_recourse(case[rows], problem.predict(today))
+    return fine
 
 
 def _obeyed(problem: "SearchProblem", to: Float32Array, own: Float32Array, numbers: BoolArray) -> BoolArray:
@@ -195,7 +191,7 @@ def _ask_block(
     beyond = sum(len(rows) for rows, _ in points)
     points += [(everybody, to + way + np.float32(part) * rest) for part in TO_THE_END]
     row, changes = np.concatenate([rows for rows, _ in points]), np.concatenate([point for _, point in points])
-    changes = np.where(problem.actions.continuous[problem.features], changes, np.round(changes))
+    changes = problem.actions.whole(problem.features, changes)
     fails = ~problem.is_recourse(case[row], problem.predict(problem.apply(case[row], changes)))
     near, far = (
         np.bincount(row[p], weights=fails[p], minlength=len(case)) for p in np.split(np.arange(len(row)), [beyond])

@@ -99,7 +99,11 @@ def test_no_plan_breaks_any_rule(german, data):
         together = card.tighten(own)
     except SettingError:
         return  # the two contradict each other in a direction
-    schema = replace(table.schema, rules=card)
+    try:
+        schema = replace(table.schema, rules=card)
+    except SchemaError as error:
+        assert "leaves nothing to change" in str(error)  # noqa: PT017
+        return
     people = People(rows, replace(Background.of(table.train, model), schema=schema))
     searcher = data.draw(st.sampled_from(searchers))
     plans = find_recourse(people, searcher, constraints=own, desired_class=1)
@@ -219,6 +223,32 @@ def test_tightening_is_what_both_allow(data):
         again = both.tighten(limits)
         assert set(again.forbidden) == set(both.forbidden) == {*one.forbidden, *other.forbidden}
         assert (again.ranges, again.max_changes, again.max_effort) == (both.ranges, both.max_changes, both.max_effort)
+
+
+@pytest.mark.parametrize(
+    ("rules", "line"),
+    [
+        ({"locked": ("x", "z")}, "rules.locked = ['x', 'z']: leaves nothing to change"),
+        ({"only": ()}, "rules.only = []: leaves nothing to change"),
+        ({"locked": ("z",), "ranges": {"x": (5, 5)}}, None),
+        ({"locked": ("z",), "forbidden": (("x", "*", "*"),)}, "leaves nothing to change"),
+        ({"locked": ("x",), "levels": {"z": ()}}, "leaves nothing to change"),
+        ({"locked": ("x",)}, None),
+    ],
+)
+def test_a_rule_that_forbids_everything_is_an_error_that_names_it(rules, line):
+    features = (
+        edfa.Feature("x", "continuous"),
+        edfa.Feature("z", "categorical"),
+        edfa.Feature("w", "continuous", change="frozen"),
+    )
+    make = lambda: edfa.Schema(features, "y", "good", rules=Constraints(**rules))  # noqa: E731
+    if line is None:
+        assert make().rules
+        return
+    with pytest.raises(SchemaError) as error:
+        make()
+    assert line in str(error.value)
 
 
 def test_contradictory_directions_name_the_line():

@@ -37,8 +37,13 @@ def further(plans, part):
             changed = ~np.isnan(plans.to[:, j])
             there = plans.to[:, j] + part * (plans.to[:, j] - own[:, j])
             low, high = train[:, j].min(), train[:, j].max()
-            there = np.clip(there, low, high)
-            rows[changed, j] = (there if feature.kind == "continuous" else np.round(there))[changed]
+            there, column = np.clip(there, low, high), plans.people.encoder.columns[j]
+            if feature.kind == "ordinal":
+                there = np.round(there)
+            elif column.whole:  # whole months, whole amounts
+                numbers = np.round(there.astype(float) * column.scale + column.mean)
+                there = (numbers - column.mean) / column.scale
+            rows[changed, j] = there[changed]
     return rows
 
 
