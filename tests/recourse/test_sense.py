@@ -192,6 +192,23 @@ def test_an_open_end_is_told_as_it_is(german, searcher):
     assert opened > 10
 
 
+def test_an_end_is_open_too_where_a_change_takes_its_time(german):
+    """While the loan gets shorter the person ages, so that the sweep is silent; the model's direction is not."""
+    table, _ = german
+    signs = tuple(-1 if name == "duration" else 0 for name in table.schema.names)
+    model = edfa.SubsetXGB(n_estimators=60, monotone=signs).fit(table.train.X, table.train.y)
+    slow = Constraints(takes={"duration": "24 months"}, per_year={"age": 1})
+    plans = find_recourse(refused(table, model), Nearest(table.train), desired_class=1, constraints=slow)
+    shorter = [plan for plan in plans if [change.feature for change in plan.changes] == ["duration"]]
+    assert shorter
+    assert all(p.months == 24 and p.changes[0].low is None and p.changes[0].high == p.changes[0].after for p in shorter)
+    free = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
+    unknown = find_recourse(refused(table, free), Nearest(table.train), desired_class=1, constraints=slow)
+    assert {(c.low, c.high) for p in unknown if p.l0 == 1 for c in p.changes if c.feature == "duration"} == {
+        (None, None)
+    }
+
+
 def test_directions_of_the_card_are_obeyed_towards_the_favourable_class(german):
     table, model = german
     features = tuple(replace(f, monotone="down") if f.name == "duration" else f for f in table.schema)
