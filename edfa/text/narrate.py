@@ -92,8 +92,9 @@ def answers(question: "Question", schema: Schema, language: str = "en") -> str:
         return say("question.choices", language, values=listed(values, language, "or", max_listed=len(values)))
     if question.low is None or question.high is None:
         return ""
-    low = phrases.number(question.low, language)
-    return say("question.numbers", language, low=low, high=phrases.value(feature, question.high, language))
+    low, high = (end if float(end).is_integer() else phrases.short(end) for end in (question.low, question.high))
+    high_text = phrases.value(feature, high, language)  # what is told a hair outside is taken at the edge
+    return say("question.numbers", language, low=phrases.number(low, language), high=high_text)
 
 
 def plan(

@@ -293,6 +293,11 @@ def test_a_question_with_its_reason_and_price():
     assert "need not tell" not in narrate.question(spouse, SCHEMA)
 
 
+def test_the_range_of_an_answer_has_no_needless_digits():
+    question = Question("burden", 1.0, 0.0, "head", low=0.00012345, high=50708.0)
+    assert narrate.answers(question, BURDEN) == "A number: 0.000123 to 50,708."
+
+
 def test_a_plan_with_intervals_and_units():
     plan = plan_of(Change("duration", 24, 12.5, 8, 14), Change("employment", "<1", "1<=X<4"), unknown=("age", "job"))
     assert narrate.plan(plan, SCHEMA) == (
