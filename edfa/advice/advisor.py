@@ -214,8 +214,8 @@ class Advisor:
         certifier = RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
         certificate = certifier.certificate_for(rollout.records)
         warnings = (*certificate.warnings, *([complete.warning] if complete.moved else []))
-        told: dict[str, Any] = {"rules": describe_rules(fitted.rules), "moved": complete.moved, "warnings": warnings}
-        self.fitted_ = replace(fitted, certificate=replace(certificate, **told))
+        details: dict[str, Any] = {"rules": describe_rules(fitted.rules), "moved": complete.moved, "warnings": warnings}
+        self.fitted_ = replace(fitted, certificate=replace(certificate, **details))
         return self.certificate
 
     def _anchor(self, n_jobs: int | None) -> float:

@@ -49,15 +49,15 @@ def encode_complete(people: Any, fitted: FittedAdvisor) -> Complete:
         return Complete(fitted.encoder.encode(people.frame), int(np.logical_or.reduce(outside).sum()))
     frame = to_pandas(people).reset_index(drop=True)
     check_columns(frame, [column.name for column in columns])
-    told = encode_partial(frame[[column.name for column in columns]], fitted.encoder, fitted.schema)
-    for row in sorted(told.errors):
-        raise DataError(f"row {row}: {told.errors[row]}")
+    encoded = encode_partial(frame[[column.name for column in columns]], fitted.encoder, fitted.schema)
+    for row in sorted(encoded.errors):
+        raise DataError(f"row {row}: {encoded.errors[row]}")
     for column in columns:
-        codes = told.X[:, fitted.schema.index(column.name)]
+        codes = encoded.X[:, fitted.schema.index(column.name)]
         gaps = np.isnan(codes)
         if gaps.any() and None not in column.states:  # training people had none: it stands for nothing
             raise DataError(
                 f"row {int(gaps.argmax())}: {column.name} is empty; a certificate is made on complete people"
             )
         codes[gaps] = column.slots[column.states.index(None)] if gaps.any() else np.nan
-    return Complete(told.X, len(told.flags))
+    return Complete(encoded.X, len(encoded.flags))

@@ -36,7 +36,7 @@ class PersonRules(NamedTuple):
         Rules that cannot be understood, do not fit the card or loosen the operator's are that person's error.
         """
         index, distinct = pd.factorize(cells.map(_text).to_numpy(dtype=object))
-        found: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         constraints: list[Constraints] = []
         codes: list[int] = []
         messages: dict[int, str] = {}
@@ -45,7 +45,7 @@ class PersonRules(NamedTuple):
                 own = _understand(text, fitted)
             except EdfaError as error:
                 own, messages[i] = Constraints(), f"rules: {str(error).removeprefix('rules.')}"
-            codes.append(found.setdefault(own.to_json(), len(found)))
+            codes.append(numbers.setdefault(own.to_json(), len(numbers)))
             constraints += [own] if codes[-1] == len(constraints) else []
         wrong = np.flatnonzero(np.isin(index, list(messages)))
         errors = {row: messages[i] for row, i in zip(wrong.tolist(), index[wrong].tolist(), strict=True)}

@@ -45,15 +45,15 @@ def _leaks(train: Table) -> list[str]:
     good = train.y == train.schema.classes.index(train.schema.favourable)
     if min(good.sum(), (~good).sum()) < FEW_PEOPLE:
         return []
-    found = []
+    warnings = []
     for i, feature in enumerate(train.schema):
         auroc = _auroc_alone(_cells(train.X[:, i], feature), good)
         if auroc >= DECIDES:
-            found.append(
+            warnings.append(
                 f"{feature.name} alone nearly decides {train.schema.target} (AUROC {auroc:.3f}); "
                 "is it known before the outcome is?"
             )
-    return found
+    return warnings
 
 
 def _cells(codes: Float32Array, feature: Feature) -> IntArray:
@@ -85,14 +85,16 @@ def _names(train: Table) -> list[str]:
     """A warning for each feature whose name has the outcome's in it, or a word for what comes after it."""
     target = frozenset(words_of(train.schema.target))
     telling = target if any(len(word) > 2 for word in target) else frozenset()
-    found = []
+    warnings = []
     for name in train.schema.names:
         words = frozenset(words_of(name))
         if telling and telling <= words:
-            found.append(f"{name} has {train.schema.target!r} in its name; is it known before the outcome is?")
+            warnings.append(f"{name} has {train.schema.target!r} in its name; is it known before the outcome is?")
         elif after := sorted(words & AFTERWARDS):
-            found.append(f"{name} ({after[0]!r}) sounds like what is known only after the outcome; is it known before?")
-    return found
+            warnings.append(
+                f"{name} ({after[0]!r}) sounds like what is known only after the outcome; is it known before?"
+            )
+    return warnings
 
 
 def _lone_feature(blanket: Blanket, evaluation: AdvisorEvaluation) -> list[str]:
@@ -127,14 +129,14 @@ def _lopsided(train: Table, evaluation: AdvisorEvaluation) -> list[str]:
 
 def _single_levels(train: Table) -> list[str]:
     """A warning for each categorical feature most of whose levels only one training person has."""
-    found = []
+    warnings = []
     for feature in train.schema:
         if feature.kind != "categorical":
             continue
         counts = train.frame[feature.name].value_counts()
         single = int((counts == 1).sum())
         if len(counts) >= MANY_LEVELS and single > len(counts) / 2:
-            found.append(
+            warnings.append(
                 f"{feature.name}: {single:,} of {len(counts):,} levels occur once; merge them, or leave it out"
             )
-    return found
+    return warnings

@@ -225,12 +225,12 @@ def _with_directions(table: pd.DataFrame, schema: Schema) -> tuple[Schema, dict[
     good = train.y == train.schema.classes.index(schema.favourable)
     features, remarks = [], {}
     for feature in schema:
-        found = guess_direction(_positions(train.frame[feature.name], feature), good) if _movable(feature) else None
-        if found and feature.change in ("free", found.direction):
-            feature = replace(feature, monotone=found.direction)
+        guess = guess_direction(_positions(train.frame[feature.name], feature), good) if _movable(feature) else None
+        if guess and feature.change in ("free", guess.direction):
+            feature = replace(feature, monotone=guess.direction)
             remarks[feature.name] = (
-                f"\nguessed from {len(train):,} training rows: monotone {found.direction!r} "
-                f"(rank correlation with {schema.favourable!r} {found.correlation:+.2f})"
+                f"\nguessed from {len(train):,} training rows: monotone {guess.direction!r} "
+                f"(rank correlation with {schema.favourable!r} {guess.correlation:+.2f})"
             )
         features.append(feature)
     return replace(schema, features=tuple(features)), remarks

@@ -25,11 +25,13 @@ __all__ = [
     "by_mask",
     "fit_temperature",
     "inner_split",
+    "masked_copies",
     "sample_weights",
     "soften",
 ]
 
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
+COPIES = 10  # masked copies of each row
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps."""
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
@@ -103,6 +105,11 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if not hasattr(self, "classes_"):
             return {}
         return {name: as_mappings(getattr(self, name)) for name in self.learnt_attributes}
+
+    def directions(self) -> tuple[int, ...]:
+        """The setting ``monotone`` of a fitted model, one sign a column, as it is for the second of two classes."""
+        signs: tuple[int, ...] = getattr(self, "monotone", None) or (0,) * self.n_features_in_
+        return tuple(-sign for sign in signs) if self.favourable == 0 else signs
 
     def predict_proba(self, X: Any) -> Float64Array:  # noqa: N803
         """Probabilities (people, classes) from what is known of each person in ``X`` (people, features)."""
@@ -344,6 +351,15 @@ def inner_split(codes: Int64Array, seed: int) -> tuple[IntArray, IntArray]:
     shuffled = [random.permutation(np.flatnonzero(codes == c)) for c in range(int(codes.max()) + 1)]
     held_out = np.sort(np.concatenate([rows[: max(1, len(rows) // 5)] for rows in shuffled]))
     return np.setdiff1d(np.arange(len(codes)), held_out), held_out
+
+
+def masked_copies(matrix: Float32Array, codes: Int64Array, seed: int) -> tuple[Float32Array, Int64Array]:
+    """Each row several times, with a uniform number of its features known and NaN elsewhere."""
+    random = np.random.default_rng(seed)
+    copies = np.tile(matrix, (COPIES, 1))
+    share_hidden = random.random((len(copies), 1))
+    copies[random.random(copies.shape) < share_hidden] = np.nan
+    return copies, np.tile(codes, COPIES)
 
 
 def as_mappings(value: Any) -> Any:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edfa.typing import AnyArray, BoolArray, Float32Array, IntArray
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Forest"]
+__all__ = ["Forest", "class_probabilities"]
 
 BLOCK = 500_000  # people times leaves at once: few enough to stay in a processor's cache
 
@@ -138,3 +138,14 @@ def _base(parameters: dict[str, str]) -> float:
     """The log odds that everybody begins with. Newer models write a list of probabilities, one for each output."""
     probability = np.clip(float(parameters["base_score"].strip("[]").split(",")[0]), 1e-9, 1 - 1e-9)
     return float(np.log(probability / (1 - probability)))
+
+
+def class_probabilities(predictions: Any) -> Float64Array:
+    """XGBoost's predictions as probabilities (people, classes) that add up to one."""
+    predicted = np.asarray(predictions)
+    if predicted.ndim == 2:
+        return np.asarray(predicted / predicted.sum(axis=1, keepdims=True, dtype=float))
+    probabilities = np.empty((len(predicted), 2))
+    probabilities[:, 1] = predicted
+    np.subtract(1, probabilities[:, 1], out=probabilities[:, 0])
+    return probabilities

@@ -140,9 +140,9 @@ def check_directions(
     subsets[:SUBSETS] = True
     known = subsets[np.arange(len(people)) % len(subsets)]
     checked = [j for j, sign in enumerate(wanted) if sign and predictor.varies_[j]]
-    found = (_check_column(predictor, people, known, j, _better(rows[:, j], wanted[j])) for j in checked)
+    checks = (_check_column(predictor, people, known, j, _better(rows[:, j], wanted[j])) for j in checked)
     return DirectionCheck(
-        len(people), tuple(FeatureCheck(names[j], *part) for j, part in zip(checked, found, strict=True))
+        len(people), tuple(FeatureCheck(names[j], *part) for j, part in zip(checked, checks, strict=True))
     )
 
 

@@ -18,8 +18,17 @@ from safetensors.numpy import load, save
 
 from edfa.artifacts import atomic_file, read_parts, write_parts
 from edfa.errors import SettingError, UnknownNameError
-from edfa.predictors.base import ClassWeight, Predictor, Progress, fit_temperature, inner_split, sample_weights, soften
-from edfa.predictors.forest import Forest
+from edfa.predictors.base import (
+    ClassWeight,
+    Predictor,
+    Progress,
+    fit_temperature,
+    inner_split,
+    masked_copies,
+    sample_weights,
+    soften,
+)
+from edfa.predictors.forest import Forest, class_probabilities
 from edfa.predictors.monotone import check_signs
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
@@ -28,7 +37,7 @@ __all__ = ["SubsetXGB"]
 Mode = Literal["per_subset", "nan"]
 NOT_PICKLED = ("_lock", "_training_locks", "_forests", "_forest_agrees")
 DECIDING = ("threshold", "favourable", "monotone")  # settings that no tree depends on, but by the directions' signs
-COPIES = 10  # masked copies of each row that mode="nan" learns from
+FIXED = {"tree_method": "hist", "subsample": 0.9, "nthread": 1, "verbosity": 0}  # parameters of every booster
 MAX_MODELS = 512  # models held in memory
 CHECKED_ROWS = 64  # training rows on which a forest is compared with its booster before it is relied on
 
@@ -167,7 +176,7 @@ class SubsetXGB(Predictor):
             full = np.full((len(known), len(mask)), np.nan, dtype=np.float32)
             full[:, mask] = known
             known = full
-        probabilities = _two_dimensional(booster.inplace_predict(np.ascontiguousarray(known)))
+        probabilities = class_probabilities(booster.inplace_predict(np.ascontiguousarray(known)))
         temperature = booster.attr("temperature")
         return soften(probabilities, float(temperature)) if temperature else probabilities
 
@@ -279,20 +288,12 @@ class SubsetXGB(Predictor):
 
     def _train(self, mask: BoolArray) -> xgb.Booster:
         train, held_out = self.inner_split_
-        parameters: dict[str, Any] = {
-            "tree_method": "hist",
-            "max_depth": self.max_depth,
-            "eta": self.learning_rate,
-            "subsample": 0.9,
-            "seed": self.seed,
-            "nthread": 1,
-            "verbosity": 0,
-        }
+        parameters: dict[str, Any] = {"max_depth": self.max_depth, "eta": self.learning_rate, "seed": self.seed} | FIXED
         classes = len(self.classes_)
         parameters |= {"objective": "binary:logistic", "eval_metric": "logloss"}
         if classes > 2:
             parameters |= {"objective": "multi:softprob", "eval_metric": "mlogloss", "num_class": classes}
-        if any(signs := self._signs()):
+        if any(signs := self.directions()):
             shown = [sign for sign, known in zip(signs, mask, strict=True) if known or self.mode == "nan"]
             parameters["monotone_constraints"] = f"({','.join(map(str, shown))})"
         data = self._data(train, mask)
@@ -309,7 +310,7 @@ class SubsetXGB(Predictor):
         best = booster[: booster.best_iteration + 1]
         if self.calibrate:
             check = self._data(held_out, mask)
-            probabilities = _two_dimensional(best.predict(check))
+            probabilities = class_probabilities(best.predict(check))
             best.set_attr(temperature=repr(fit_temperature(probabilities, check.get_label().astype(np.int64))))
         return best
 
@@ -317,23 +318,18 @@ class SubsetXGB(Predictor):
         """Training rows at these positions: the columns in ``mask``, or masked copies with all columns."""
         matrix, codes = self.rows_[rows], self.codes_[rows]
         if self.mode == "nan":
-            matrix, codes = _masked_copies(matrix, codes, self.seed)
+            matrix, codes = masked_copies(matrix, codes, self.seed)
         else:
             matrix = matrix[:, mask]
         weights = sample_weights(self.class_weight, self.classes_[codes])
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
-
-    def _signs(self) -> tuple[int, ...]:
-        """The directions, one a column, as they are for the second of two classes."""
-        signs = check_signs(self.monotone, self.n_features_in_)
-        return tuple(-sign for sign in signs) if self.favourable == 0 else signs
 
     def _path(self, key: bytes) -> Path | None:
         """Where the model of a subset is cached on disk: in a folder named after all that it is trained from."""
         if self._cache_folder is None:
             return None
         settings = {name: value for name, value in self._settings().items() if name not in DECIDING}
-        source = json.dumps([settings, self._signs(), self.training_hash_, self.xgboost_version_])
+        source = json.dumps([settings, self.directions(), self.training_hash_, self.xgboost_version_])
         return self._cache_folder / hashlib.sha256(source.encode()).hexdigest()[:16] / f"{key.hex()}.ubj"
 
     def _read(self, key: bytes) -> xgb.Booster | None:
@@ -355,29 +351,9 @@ class SubsetXGB(Predictor):
         return booster
 
 
-def _two_dimensional(predictions: Any) -> Float64Array:
-    """XGBoost's predictions as probabilities (people, classes) that add up to one."""
-    predicted = np.asarray(predictions)
-    if predicted.ndim == 2:
-        return np.asarray(predicted / predicted.sum(axis=1, keepdims=True, dtype=float))
-    probabilities = np.empty((len(predicted), 2))
-    probabilities[:, 1] = predicted
-    np.subtract(1, probabilities[:, 1], out=probabilities[:, 0])
-    return probabilities
-
-
 def _hash(*arrays: AnyArray) -> str:
     """SHA-256 of the arrays' bytes, in hexadecimal."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _masked_copies(matrix: Float32Array, codes: Int64Array, seed: int) -> tuple[Float32Array, Int64Array]:
-    """Each row several times, with a uniform number of its features known and NaN elsewhere."""
-    random = np.random.default_rng(seed)
-    copies = np.tile(matrix, (COPIES, 1))
-    share_hidden = random.random((len(copies), 1))
-    copies[random.random(copies.shape) < share_hidden] = np.nan
-    return copies, np.tile(codes, COPIES)

@@ -111,10 +111,9 @@ class SearchProblem:
         None if the model promises nothing, or if any other decision is recourse.
         """
         model = self.innermost[0]
-        signs: tuple[int, ...] | None = model.get_params(deep=False).get("monotone") if model.obeys_directions else None
-        if signs is None or self.desired_class is None:
+        if not model.obeys_directions or self.desired_class is None:
             return None
-        return np.array(signs, dtype=np.int8) * np.int8(1 if self.desired_class == 1 else -1)
+        return np.array(model.directions(), dtype=np.int8) * np.int8(1 if self.desired_class == 1 else -1)
 
     @cached_property
     def runs(self) -> tuple[IntArray, IntArray]:
