@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from textwrap import fill
@@ -16,10 +16,12 @@ from edfa.advice.evaluation import roll_out
 from edfa.advice.interview import Interview
 from edfa.artifacts import write_text
 from edfa.data.catalog import load
+from edfa.data.constraints import Constraints
 from edfa.data.table import Table
 from edfa.recourse.plan import Plan
 from edfa.text import html, narrate, phrases
 from edfa.text.interview_page import interview_html, interview_sentences
+from edfa.text.steps import steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,10 +30,10 @@ __all__ = ["Demo", "Turn", "draw_plans", "report", "run_demo", "story", "write_r
 
 # The default blanket of German credit has two members and no spouses; this method finds units worth showing.
 METHOD = "eamb"
-FROZEN = ("purpose",)
+RULES = Constraints(max_months=12)  # on top of the card's: who needs a loan does not wait for years
 ALPHA = 0.1
 LINE_LENGTH = 88  # letters that fit above an arrow
-ENOUGH_TURNS = 2  # that make an interview worth watching
+ENOUGH = 2  # questions, and plans, that make an interview worth watching
 Facts = Mapping[str, Any]
 
 
@@ -105,21 +107,22 @@ class Demo:
 def run_demo(language: str = "en", progress: Callable[[str, int, int], None] | None = None) -> Demo:
     """Fit an advisor, interview refused test people, and return one interview worth watching.
 
-    Preferred is the first person who may act after at least two questions and before the last one.
+    Preferred are people who may act after at least two questions and before the last one, and have a choice of plans;
+    of these, the one whose first plan is the likeliest to last.
     """
     phrases.table(language)  # an unknown language is an error before any work
-    table = _lender_table()
-    advisor = Advisor(blanket=METHOD, threshold="balanced", alpha=ALPHA).fit(table, progress)
+    table = load("german")
+    advisor = Advisor(blanket=METHOD, threshold="balanced", alpha=ALPHA, constraints=RULES).fit(table, progress)
     demos = [_interview(advisor, table, facts, language) for facts in _refused_people(advisor, table)]
     early = [demo for demo in demos if demo.interview.standing.may_act and demo.interview.question is not None]
-    return max(early or demos, key=lambda demo: min(len(demo.turns), ENOUGH_TURNS))  # the first with enough turns
+    return max(early or demos, key=_worth_watching)
 
 
-def _lender_table() -> Table:
-    """German credit with a card as a lender would write it: nobody is advised to want the loan for something else."""
-    table = load("german")
-    features = tuple(replace(f, change="frozen") if f.name in FROZEN else f for f in table.schema)
-    return Table.from_frame(table.frame, replace(table.schema, features=features), name=table.name)
+def _worth_watching(demo: Demo) -> tuple[int, int, float]:
+    """Enough questions, then a choice of plans, then how likely the first plan is to last."""
+    plans = demo.interview.plans()
+    survival = plans[0].survival if plans else None
+    return min(len(demo.turns), ENOUGH), min(len(plans), ENOUGH), survival or 0.0
 
 
 def _refused_people(advisor: Advisor, table: Table, limit: int = 40) -> list[Facts]:
@@ -141,7 +144,7 @@ def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> D
         text = narrate.question(question, schema, language)
         answer = phrases.value(schema[question.feature], facts[question.feature], language)
         interview.answer({question.feature: facts[question.feature]})
-        probability = phrases.percent(interview.decision.probability, language)
+        probability = narrate.chance(interview.decision, language)
         turns.append(Turn(text, answer, narrate.decision(interview.decision, schema, language), probability))
     return Demo(table, advisor, facts, interview, tuple(turns))
 
@@ -149,11 +152,13 @@ def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> D
 def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
     """Draw each plan as an arrow from today's probability of the favourable class to the one it leads to."""
     plans, threshold = demo.interview.plans(), demo.interview.decision.threshold
+    blanket, language = demo.advisor.fitted.blanket, demo.interview.language
     for i, plan in enumerate(plans):
         before, after = plan.probability_before, plan.probability_after
         ax.annotate("", (after, i), (before, i), arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0})
         ax.plot([before], [i], "o", color="black", mfc="white", ms=4)
-        ax.text(0, i - 0.14, fill(f"{i + 1}. {'; '.join(map(str, plan.changes))}", LINE_LENGTH), va="bottom")
+        told = "; ".join(steps(plan, demo.table.schema, language, operator=RULES, blanket=blanket))
+        ax.text(0, i - 0.14, fill(f"{i + 1}. {told}", LINE_LENGTH), va="bottom")
     if threshold is not None:
         ax.axvline(threshold, color="black", ls=":", lw=1)
         ax.text(threshold, len(plans) - 0.55, " needed")

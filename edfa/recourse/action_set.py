@@ -125,10 +125,14 @@ class ActionSet:
 
     @cached_property
     def ends(self) -> Float32Array:
-        """The least and the largest training measurement of each feature, (2, features); NaN if there is none."""
+        """The least and the largest training measurement of each feature, (2, features); NaN if there is none.
+
+        What nobody may be told to do is no end of a way: a value that every move to is forbidden is left out.
+        """
         ends = np.full((2, len(self.free)), np.nan, dtype=np.float32)
         for j, (values, special) in enumerate(zip(self.support.values, self.special_values, strict=True)):
-            measured = values[~np.isin(values, special)]
+            closed = [new for feature, old, new in self.forbidden if feature == j and np.isnan(old)]
+            measured = values[~np.isin(values, [*special, *closed])]
             if len(measured):
                 ends[:, j] = measured[0], measured[-1]
         return ends

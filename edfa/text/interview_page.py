@@ -1,5 +1,6 @@
 """One person's interview as a page: decision, standing, next question, plans, what counts, and the answers so far."""
 
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_timeline", "interview_html", "interview_sentences"]
 
 PLANS_SHOWN = 3
+STEP_LETTERS = 34  # of a name in the drawing
 LISTS = ("plans", "partition")  # sections whose sentences are shown as bullet points
 
 
@@ -30,8 +32,10 @@ def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[st
     language, schema, blanket = interview.language, interview.fitted.schema, interview.fitted.blanket
     question, no_plan, standing = interview.question, interview.no_plan, interview.standing
     visible = blanket if interview.fitted.policy.aligned else None
+    offered, rules = interview.plans(k), interview.fitted.rules
     plans = [
-        narrate.plan(plan, schema, language, blanket=visible, locked=interview.locks) for plan in interview.plans(k)
+        narrate.plan(plan, schema, language, blanket=visible, locked=interview.locks, operator=rules)
+        for plan in offered
     ]
     if len(plans) == 1 and k > 1:
         plans = [f"{plans[0]} {say('plan.only', language)}"]
@@ -43,7 +47,7 @@ def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[st
         "decision": [narrate.decision(interview.decision, schema, language), *(f"{flag}." for flag in interview.flags)],
         "standing": [narrate.standing(standing, language), *([guarantee] if guarantee else [])],
         "question": asking,
-        "plans": plans or ([narrate.no_plan(no_plan, schema, language)] if no_plan else []),
+        "plans": plans or ([narrate.no_plan(no_plan, schema, language, operator=rules)] if no_plan else []),
         "partition": narrate.partition(
             interview.partition,
             schema,
@@ -51,6 +55,7 @@ def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[st
             favourable=interview.decision.favourable,
             blanket=blanket,
             locked=interview.locks,
+            planned={plan.changes[0].feature for plan in offered if plan.l0 == 1},
         ),
     }
 
@@ -86,7 +91,7 @@ def _timeline_table(interview: "Interview") -> Markup:
             _answer_text(moment, schema, language),
             phrases.number(moment.cost, language),
             phrases.number(moment.spent, language),
-            phrases.percent(moment.decision.probability, language),
+            narrate.chance(moment.decision, language),
             phrases.listed([phrases.label(schema[name], language) for name in moment.unlocked], language),
         ]
         for moment in interview.timeline
@@ -114,7 +119,7 @@ def draw_timeline(interview: "Interview", ax: "Axes") -> "Axes":
     schema, language = interview.fitted.schema, interview.language
     moments = [moment for moment in interview.timeline if moment.kind != "decline"]
     axis_labels = (say("page.spent", language), _probability_label(schema, language))
-    names = [_step_name(moment, language) for moment in moments]
+    names = [_step_name(moment, schema, language) for moment in moments]
     return draw_steps(ax, [m.spent for m in moments], [m.decision.probability for m in moments], names, axis_labels)
 
 
@@ -122,5 +127,10 @@ def _probability_label(schema: "Schema", language: str) -> str:
     return say("page.chance", language, wanted=phrases.plain(schema.outcome(schema.favourable)))
 
 
-def _step_name(moment: "Moment", language: str) -> str:
-    return say("page.start", language) if moment.kind == "start" else ", ".join(map(phrases.plain, moment.facts))
+def _step_name(moment: "Moment", schema: "Schema", language: str) -> str:
+    """What was told at a step, short enough for the drawing."""
+    if moment.kind == "start":
+        return say("page.start", language)
+    return shorten(
+        ", ".join(phrases.plain(schema[name].title) for name in moment.facts), STEP_LETTERS, placeholder=" …"
+    )

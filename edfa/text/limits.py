@@ -1,17 +1,19 @@
 """Rules as ``NoPlan.rules`` names them, such as ``max_changes = 1`` or ``locked: purpose``, in a person's words."""
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
-from edfa.text.phrases import label, listed, number, percent, quoted, say
+from edfa.text.phrases import duration, label, listed, number, percent, quoted, say
 
-__all__ = ["in_words", "is_among"]
+__all__ = ["in_words", "is_among", "loosened"]
 
 LISTS = ("locked", "forbidden", "together")  # "locked: purpose"
 KEYED = ("ranges", "levels", "directions")  # "ranges.duration = [4, 24]"
-NUMBERS = ("max_changes", "max_effort", "min_probability")  # "max_changes = 1"
+NUMBERS = ("max_changes", "max_effort", "max_months", "min_probability")  # "max_changes = 1"
 
 
 def is_among(rule: str, rules: Constraints) -> bool:
@@ -43,14 +45,34 @@ def in_words(rule: str, schema: Schema, language: str) -> str:
     if name in NUMBERS and isinstance(value, int | float):
         if name == "max_changes":
             return say("limits.max_changes", language, int(value))
-        amount = percent(value, language) if name == "min_probability" else number(value, language)
-        return say(f"limits.{name}", language, amount=amount)
+        tell = percent if name == "min_probability" else duration if name == "max_months" else number
+        return say(f"limits.{name}", language, amount=tell(value, language))
     named = [key] if name in KEYED else value if isinstance(value, list) else [value]
     named = named[:1] if name == "forbidden" else named  # the others are the values it moves between
     if name in (*LISTS, *KEYED) and all(feature in schema.names for feature in named):
         labels = listed([label(schema[feature], language) for feature in named], language)
         return say(f"limits.{name}", language, labels=labels)
     return say("limits.only", language) if name == "only" else quoted(rule, language)
+
+
+def loosened(rules: Sequence[str], loosening: str, schema: Schema, language: str) -> str:
+    """That there would be a plan without these rules or, where they are numbers, with which others.
+
+    ``loosening`` is ``NoPlan.loosening``; the plan that it ends with is not told.
+
+    >>> from edfa import Feature
+    >>> schema = Schema((Feature("purpose", "categorical"),), "class", "good")
+    >>> loosened(["max_changes = 1"], "max_changes = 2: duration: 36 → 24", schema, "en")
+    'There would be a plan with no more than 2 changes.'
+    >>> loosened(["locked: purpose"], "without locked: purpose: …", schema, "en")
+    'Without this limit there would be a plan.'
+    """
+    names = [_parts(rule)[0] for rule in rules]
+    given = [re.search(rf"\b{name} = -?[\d.]+(e[+-]?\d+)?", loosening) for name in names]
+    found = [match.group() for name, match in zip(names, given, strict=True) if match and name in NUMBERS]
+    if len(found) < len(rules):
+        return say("no_plan.without", language, len(rules))
+    return say("no_plan.loosening", language, limits=listed([in_words(n, schema, language) for n in found], language))
 
 
 def _parts(rule: str) -> tuple[str, str, Any]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from edfa.data.schema import Schema
 from edfa.text import phrases
-from edfa.text.limits import in_words, is_among
+from edfa.text.limits import in_words, is_among, loosened
 from edfa.text.phrases import MAX_LISTED, Conjunction, label, listed, say
+from edfa.text.steps import not_known, steps, waits, what_if
 
 if TYPE_CHECKING:
     from edfa.advice.answers import Decision, Question, Standing
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from edfa.certification.certificate import Certificate
     from edfa.data.constraints import Constraints
     from edfa.explanation.partition import Person
-    from edfa.recourse.plan import Change, NoPlan, Plan
+    from edfa.recourse.plan import NoPlan, Plan
 
-__all__ = ["answers", "certificate", "decision", "no_plan", "partition", "plan", "question", "standing"]
+__all__ = ["answers", "certificate", "chance", "decision", "no_plan", "partition", "plan", "question", "standing"]
 
 
 def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
@@ -35,10 +36,23 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     key = "decision.favourable" if decision.favourable else "decision.refused"
     outcome, wanted = (phrases.plain(schema.outcome(name)) for name in (decision.outcome, schema.favourable))
     classes = {"outcome": outcome, "wanted": wanted}
+    told = say(key, language, chance=chance(decision, language), **classes)
     if decision.threshold is None:
-        return say(key, language, chance=phrases.percent(decision.probability, language), **classes)
-    chance, needed = phrases.percents(decision.probability, decision.threshold, language)
-    return f"{say(key, language, chance=chance, **classes)} {say('decision.threshold', language, needed=needed)}"
+        return told
+    _, needed = phrases.percents(decision.probability, decision.threshold, language)
+    return f"{told} {say('decision.threshold', language, needed=needed)}"
+
+
+def chance(decision: "Decision", language: str = "en") -> str:
+    """The probability of the favourable class; what is refused is not rounded up to what is needed.
+
+    >>> from edfa.advice.answers import Decision
+    >>> chance(Decision(0.695, "bad", favourable=False, threshold=0.7))
+    '69.5%'
+    """
+    if decision.threshold is None:
+        return phrases.percent(decision.probability, language)
+    return phrases.percents(decision.probability, decision.threshold, language)[0]
 
 
 def question(question: "Question", schema: Schema, language: str = "en") -> str:
@@ -78,8 +92,9 @@ def answers(question: "Question", schema: Schema, language: str = "en") -> str:
         return say("question.choices", language, values=listed(values, language, "or", max_listed=len(values)))
     if question.low is None or question.high is None:
         return ""
-    low = phrases.number(question.low, language)
-    return say("question.numbers", language, low=low, high=phrases.value(feature, question.high, language))
+    low, high = (end if float(end).is_integer() else phrases.short(end) for end in (question.low, question.high))
+    high_text = phrases.value(feature, high, language)  # what is told a hair outside is taken at the edge
+    return say("question.numbers", language, low=phrases.number(low, language), high=high_text)
 
 
 def plan(
@@ -89,65 +104,44 @@ def plan(
     *,
     blanket: "Blanket | None" = None,
     locked: Collection[str] = (),
+    operator: "Constraints | None" = None,
 ) -> str:
     """A plan's changes with their ranges and units, how long it takes, the decision that it leads to, how people fared
     who are there, and what could still overturn it.
 
     A plan that changes a ``locked`` or not actionable feature is described as an observation, not as advice. If the
-    model sees only the ``blanket``, only its unknown members are counted as what could overturn the plan.
+    model sees only the ``blanket``, only its unknown members are counted as what could overturn the plan. The
+    ``operator``'s rules (by default the card's) say what grows by itself: that is waited for.
     """
     fixed = [c.feature for c in plan.changes if c.feature in locked or not schema[c.feature].actionable]
     reached = phrases.plain(schema.outcome(plan.reached))
     if fixed:
-        changes = [_what_if(change, schema, language) for change in plan.changes]
+        changes = [what_if(change, schema, language) for change in plan.changes]
         labels = _labels(fixed, schema, language)
         return say("plan.hypothetical", language, reached=reached, labels=labels, changes=_list_all(changes, language))
-    changes = [_change(change, schema, language) for change in plan.changes]
+    changes = steps(plan, schema, language, operator=operator, blanket=blanket)
+    acts = not all(waits(change, plan, schema, operator) for change in plan.changes)
     before, after = phrases.percents(plan.probability_before, plan.probability_after, language)
-    lead = "plan.lead" if plan.survival is None else "plan.lasting"  # a plan chosen to last need not be minimal
+    lead = "plan.lead"
+    if plan.survival is not None:  # a plan chosen to last need not be minimal
+        lead = "plan.lasting" if not_known(plan, blanket) else "plan.together"
     sentences = [
         say(lead, language, len(changes), changes=_list_all(changes, language)),
-        *([say("plan.takes", language, time=phrases.duration(plan.months, language))] if plan.months > 0 else []),
+        *([say("plan.takes", language, time=phrases.duration(plan.months, language))] if acts and plan.months else []),
         say("plan.outcome", language, reached=reached, before=before, after=after),
-        *_support(plan, reached, language),
+        *_support(plan, language),
     ]
     return " ".join([*sentences, *_reservations(plan, language, blanket)])
 
 
-def _support(plan: "Plan", reached: str, language: str) -> list[str]:
-    """How many people are where the plan leads, and how many of them had that outcome; nothing if nobody counted."""
+def _support(plan: "Plan", language: str) -> list[str]:
+    """How many people are where the plan leads, and how they fared; nothing if nobody counted."""
     if plan.support is None:
         return []
     if not plan.support or plan.support_share is None:
         return [say("plan.nobody", language)]
     share = phrases.percent(plan.support_share, language)
-    return [say("plan.support", language, plan.support, share=share, reached=reached)]
-
-
-def _what_if(change: "Change", schema: Schema, language: str) -> str:
-    """One change as a supposition, with its values and their units."""
-    feature = schema[change.feature]
-    before, after = (phrases.value(feature, value, language) for value in (change.before, change.after))
-    return say("plan.what_if", language, label=label(feature, language), before=before, after=after)
-
-
-def _change(change: "Change", schema: Schema, language: str) -> str:
-    """One change as a step, with all that is known to be enough: ``36 months or fewer``, or a range."""
-    feature, low, high = schema[change.feature], change.low, change.high
-    before, after = (phrases.value(feature, value, language) for value in (change.before, change.after))
-    words = {"label": label(feature, language), "before": before}
-    if (low is None) == (high is None):
-        if low is None or low == high:
-            return say("plan.change", language, after=after, **words)
-        is_number = isinstance(low, int | float)  # "8 to 14 months": the unit follows the upper end alone
-        start = phrases.number(low, language) if is_number else phrases.value(feature, low, language)
-        end = phrases.value(feature, high, language)
-        return say("plan.change_within", language, after=after, low=start, high=end, **words)
-    end = high if low is None else low
-    bound = phrases.at_most(feature, end, language) if low is None else phrases.at_least(feature, end, language)
-    if end == change.after:
-        return say("plan.change", language, after=bound, **words)
-    return say("plan.change_open", language, bound=bound, after=after, **words)
+    return [say("plan.support", language, plan.support, share=share)]
 
 
 def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> list[str]:
@@ -155,7 +149,7 @@ def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> lis
     sentences = [] if plan.valid else [say("plan.stale", language)]
     if plan.inlier is False:
         sentences.append(say("plan.rare", language))
-    unknown = [name for name in plan.unknown if blanket is None or name in blanket]
+    unknown = not_known(plan, blanket)
     survival = plan.survival if unknown else None
     for key, share in (("plan.rough", plan.invalidation), ("plan.survival", survival)):
         cases = None if share is None else phrases.cases(language, share)
@@ -178,7 +172,7 @@ def no_plan(no_plan: "NoPlan", schema: Schema, language: str = "en", *, operator
     limits = listed([in_words(rule, schema, language) for rule in mine], language)
     sentences = [why, say("no_plan.limits", language, limits=limits)]
     if no_plan.loosening and len(mine) == len(no_plan.rules):
-        sentences.append(say("no_plan.loosening", language, loosening=phrases.plain(no_plan.loosening)))
+        sentences.append(loosened(mine, no_plan.loosening, schema, language))
     return " ".join(sentences)
 
 
@@ -190,17 +184,20 @@ def partition(
     favourable: bool = False,
     blanket: "Blanket | None" = None,
     locked: Collection[str] = (),
+    planned: Collection[str] = (),
 ) -> list[str]:
     """What can turn the decision, what cannot yet and why, and what never matters; features in the card's order.
 
-    A person whose decision is ``favourable`` is never told that it is in their hands to turn it.
+    Only what a plan of the person's changes alone (``planned``) is said to be in their hands: rules may forbid all
+    that would turn the decision. Who has the ``favourable`` decision is not told how to turn it.
     """
     sentences, not_decisive = [], []
     for feature in schema:
         name, quoted = feature.name, label(feature, language)
         if name in person.counterfactual:
             can_change = feature.actionable and name not in locked
-            key = "partition.weighs" if not can_change else "partition.against" if favourable else "partition.turns"
+            turns = "partition.turns" if name in planned else "partition.could_turn"
+            key = "partition.weighs" if not can_change else "partition.against" if favourable else turns
             share = phrases.percent(person.counterfactual[name], language)
             sentences.append(say(key, language, share=share, label=quoted))
         elif name in person.violations:

@@ -6,7 +6,7 @@ The sentences are in ``edfa/text/sentences/<language>.toml``; a new language is 
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import cache
 from importlib.resources import files
 from numbers import Real
@@ -31,6 +31,7 @@ __all__ = [
     "plain",
     "quoted",
     "say",
+    "short",
     "table",
     "value",
 ]
@@ -38,6 +39,7 @@ __all__ = [
 Conjunction = Literal["and", "or"]
 LANGUAGES = ("en", "de")
 MAX_LISTED = 5  # longer lists end with "and 3 others"
+SIGNIFICANT = 3  # digits of a number that may be rounded
 GROUPED_FROM = 10_000  # smaller numbers have no thousands separator, so that years stay as they are
 DAYS_A_MONTH = 365.25 / 12
 CASES = {10: "in_ten", 100: "in_hundred", 1000: "in_thousand"}
@@ -104,6 +106,19 @@ def number(value: float, language: str) -> str:
     digits = f"{exact:,f}" if abs(exact) >= GROUPED_FROM else f"{exact:f}"
     entries = table(language)
     return digits.translate({ord(","): entries["thousands"], ord("."): entries["decimal"]})
+
+
+def short(value: float, way: int = 0) -> float:
+    """The number in three significant digits: upwards (``way`` 1), downwards (-1), or to the nearest.
+
+    >>> short(0.5457365, -1), short(0.5457365, 1), short(36, -1), short(12579, -1), short(0.923145)
+    (0.545, 0.546, 36.0, 12500.0, 0.923)
+    """
+    exact = Decimal(str(value))
+    if not exact or not exact.is_finite():
+        return value
+    rounding = {1: ROUND_CEILING, -1: ROUND_FLOOR}.get(way, ROUND_HALF_EVEN)
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - SIGNIFICANT + 1), rounding))
 
 
 def percent(share: float, language: str, digits: int = 0) -> str:

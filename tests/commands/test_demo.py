@@ -29,11 +29,19 @@ def test_the_applicant_is_a_test_person_who_was_asked_until_they_may_act(result)
     assert result.interview.log.facts.items() <= dict(result.facts).items()
 
 
-def test_no_plan_touches_what_a_lender_would_freeze(result):
-    for plan in result.interview.plans():
+def test_the_plans_are_what_a_loan_officer_would_say(result):
+    """Of what a person can change, the good way, nothing that card or lender rule out, among people, within a year."""
+    schema, plans = result.table.schema, result.interview.plans()
+    assert len(plans) >= 2, "there is a choice"
+    for plan in plans:
+        assert plan.months <= demo.RULES.max_months
+        assert plan.support >= 6, "a hundredth of the training people"
         for change in plan.changes:
-            assert result.table.schema[change.feature].actionable
-            assert change.feature not in demo.FROZEN
+            feature = schema[change.feature]
+            assert feature.actionable
+            rank = feature.levels.index if feature.levels else float
+            assert (rank(change.after) > rank(change.before)) == (feature.monotone == "up")
+            assert (change.feature, "*", change.after) not in schema.rules.forbidden
 
 
 def test_what_became_of_the_plan_is_what_the_model_says(result):
@@ -61,7 +69,7 @@ def test_those_who_may_act_early_are_those_whom_interviews_let_go(result):
 
 
 def test_a_promise_to_those_who_act_early_cannot_be_had_here(result):
-    settings = {"blanket": demo.METHOD, "threshold": "balanced", "alpha": demo.ALPHA}
+    settings = {"blanket": demo.METHOD, "threshold": "balanced", "alpha": demo.ALPHA, "constraints": demo.RULES}
     assert not edfa.Advisor(**settings, target="early").fit(result.table).certificate.certified
 
 

@@ -126,6 +126,22 @@ def test_a_crowd_counts_as_brute_force_does(seed):
         assert counts.favourable[i] == (inside & crowd.favourable).sum()
 
 
+def test_people_where_no_plan_may_lead_do_not_support_one():
+    """The best risks of German credit have no checking account; nobody who fills theirs is told to be among them."""
+    table = edfa.load("german")
+    model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
+    blanket = edfa.Blanket("class", {"checking_status": (), "duration": ()})
+    people = People(table.test.X, Background.of(table.train, edfa.predictors.align(model, [0, 1]), blanket))
+    plans = find_recourse(people, Nearest(table.train), desired_class="good")
+    to_top = [plan for plan in plans if [c.after for c in plan.changes if c.feature == "checking_status"] == [">=200"]]
+    alone = [plan for plan in to_top if plan.l0 == 1]
+    there = table.train.frame[table.train.frame["checking_status"] == ">=200"]
+    assert alone
+    assert {plan.support for plan in alone} == {len(there)}
+    assert {plan.support_share for plan in alone} == {(there["class"] == "good").mean()}
+    assert all(plan.support <= len(there) for plan in to_top)
+
+
 def test_too_few_people_is_a_reason_and_the_loosening_says_how_few(german):
     table, model = german
     people = refused(table, model)
@@ -174,6 +190,23 @@ def test_an_open_end_is_told_as_it_is(german, searcher):
         assert (end is None) == works.all()
         opened, closed = opened + (end is None), closed + (end is not None)
     assert opened > 10
+
+
+def test_an_end_is_open_too_where_a_change_takes_its_time(german):
+    """While the loan gets shorter the person ages, so that the sweep is silent; the model's direction is not."""
+    table, _ = german
+    signs = tuple(-1 if name == "duration" else 0 for name in table.schema.names)
+    model = edfa.SubsetXGB(n_estimators=60, monotone=signs).fit(table.train.X, table.train.y)
+    slow = Constraints(takes={"duration": "24 months"}, per_year={"age": 1})
+    plans = find_recourse(refused(table, model), Nearest(table.train), desired_class=1, constraints=slow)
+    shorter = [plan for plan in plans if [change.feature for change in plan.changes] == ["duration"]]
+    assert shorter
+    assert all(p.months == 24 and p.changes[0].low is None and p.changes[0].high == p.changes[0].after for p in shorter)
+    free = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
+    unknown = find_recourse(refused(table, free), Nearest(table.train), desired_class=1, constraints=slow)
+    assert {(c.low, c.high) for p in unknown if p.l0 == 1 for c in p.changes if c.feature == "duration"} == {
+        (None, None)
+    }
 
 
 def test_directions_of_the_card_are_obeyed_towards_the_favourable_class(german):

@@ -96,7 +96,7 @@ def test_a_plan_shows_open_ends_time_and_people():
     changes = (Change("duration", 48, 36, None, 36), Change("residence_since", 1, 3, 2, None))
     plan = replace(PLAN, changes=changes, months=30.0, support=1234, support_share=0.853)
     text = checked(plan_html(plan, german))
-    for part in ("36 months or fewer", "at least 2 years", "2.5 years", "1,234", "85%", "granted"):
+    for part in ("36 months or fewer", "2 years or more", "2.5 years", "1,234", "85%", "granted"):
         assert part in text
     bare = checked(plan_html(plan))
     assert "36 or fewer" in bare

@@ -259,9 +259,10 @@ def interval(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Arr
 
     Both are (candidates,). The end that the change goes towards is NaN if everything there works: 36 months or fewer.
     Both are NaN for plans of several changes, for a category, whose levels have nothing between them, for what was not
-    swept, and for a number if the model does not tell its cells: nobody knows what it says between two values.
+    swept, and for a number if the model does not tell its cells: nobody knows what it says between two values. A number
+    that goes the good way of a model that obeys directions is open there in any case.
     """
-    low, high = np.full((2, len(candidates)), np.nan, dtype=np.float32)
+    low, high = _obeyed_ends(problem, candidates)
     grid, changed = problem.group.grid, ~np.isnan(candidates.to)
     if not len(grid) or not len(candidates):
         return low, high
@@ -283,3 +284,23 @@ def interval(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Arr
     high[rows[upwards & (grid.upper[last] > largest)]] = np.nan
     low[rows[~upwards & (grid.lower[first] <= least)]] = np.nan
     return low, high
+
+
+def _obeyed_ends(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Array, Float32Array]:
+    """The end from which on plans of one number work, because the model obeys directions; NaN otherwise.
+
+    The arguments and the result are those of ``interval``. Going on takes such a number no longer, and moves no other.
+    """
+    low, high = np.full((2, len(candidates)), np.nan, dtype=np.float32)
+    signs, follows = problem.obeyed_directions, problem.actions.consequences
+    if signs is None or not len(candidates):
+        return low, high
+    changed = ~np.isnan(candidates.to)
+    column = changed.argmax(axis=1)
+    feature, rows = problem.features[column], np.arange(len(candidates))
+    inputs = [part for link in follows.links for part in link.parts]
+    quiet = problem.actions.continuous[feature] & (follows.per_month[feature] == 0) & ~np.isin(feature, inputs)
+    to = candidates.to[rows, column]
+    moved = to - problem.facts[candidates.case, column]
+    good = quiet & (changed.sum(axis=1) == 1) & (moved * signs[feature] > 0)
+    return np.where(good & (moved > 0), to, low), np.where(good & (moved < 0), to, high)
