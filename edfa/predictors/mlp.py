@@ -88,7 +88,7 @@ class MaskedMLP(Neural):
         threshold: float | None = None,
         favourable: int | None = None,
         monotone: tuple[int, ...] | None = None,
-        monotone_penalty: float = 10.0,
+        monotone_penalty: float = 1.0,
         device: str = "auto",
     ) -> None:
         self.seed = seed
