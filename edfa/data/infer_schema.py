@@ -16,6 +16,7 @@ from edfa.data.feature import Feature
 from edfa.data.guess_direction import guess_direction
 from edfa.data.guess_names import guess_from_name, is_code, is_date_name
 from edfa.data.guess_values import Reading, is_gap, order_of, read_values, yes_or_no
+from edfa.data.numbers import LARGEST
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.data.validate import check_columns, to_pandas, to_words
@@ -170,8 +171,8 @@ def _read(values: pd.Series, name: str, labels: frozenset[str]) -> Reading:
     numbers = reading.column
     if reading.reason or numbers.dtype.kind not in "iuf":
         return reading
-    if np.isinf(numbers.to_numpy(float)).any():
-        return replace(reading, reason="infinite in some rows")
+    if (np.abs(numbers.to_numpy(float)) > LARGEST).any():
+        return replace(reading, reason=f"infinite, or beyond {LARGEST:g}, in some rows")
     if is_date_name(name) and _packed_dates(numbers.dropna()):
         return replace(reading, reason="a date; turn it into a number of days or years first")
     if len(numbers) > FEW_ROWS and numbers.dtype.kind in "iu":

@@ -9,7 +9,9 @@ import re
 import numpy as np
 import pandas as pd
 
-__all__ = ["parse_number", "read_numbers", "unit_of"]
+__all__ = ["LARGEST", "parse_number", "read_numbers", "unit_of"]
+
+LARGEST = 1e15  # numbers beyond it measure nothing about a person, and are no longer whole in floating point
 
 CURRENCIES = ("€", "$", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "JPY", "INR", "Rs")
 _MONEY = "|".join(map(re.escape, CURRENCIES))

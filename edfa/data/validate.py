@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from edfa.data.feature import Feature
-from edfa.data.numbers import read_numbers
+from edfa.data.numbers import LARGEST, read_numbers
 from edfa.data.schema import Schema
 from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, hint
 
@@ -175,8 +175,10 @@ def _to_numbers(values: pd.Series, feature: Feature) -> pd.Series:
                 f"column {feature.name!r} is {feature.kind}, but row {bad[0]} says {values.iloc[bad[0]]!r}; "
                 "list it under `missing` in the card if it means not recorded"
             )
-    if numbers.dtype.kind == "f" and np.isinf(numbers).any():
-        raise ColumnError(f"column {feature.name!r} is infinite in row {int(np.flatnonzero(np.isinf(numbers))[0])}")
+    far = np.flatnonzero(np.abs(numbers.to_numpy(float)) > LARGEST)
+    if len(far):
+        what = "infinite" if np.isinf(numbers.iloc[far[0]]) else f"beyond {LARGEST:g}, no measurement,"
+        raise ColumnError(f"column {feature.name!r} is {what} in row {far[0]}")
     return numbers.astype("int64") if numbers.dtype.kind in "iu" else numbers.astype("float64")
 
 

@@ -226,7 +226,7 @@ CELLS = st.one_of(
 NAMES = st.sampled_from(["age", "postcode", "income", "late", "education", "date", "id", "x", "years_at_job", "name"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(NAMES, st.lists(CELLS, min_size=1, max_size=6), min_size=1, max_size=5), st.integers(12, 60))
 def test_whatever_the_table_its_draft_loads_it(columns, n):
     frame = pd.DataFrame({name: (cells * n)[:n] for name, cells in columns.items()})
