@@ -216,8 +216,8 @@ def _with_alternatives(
 
 
 def _again(goal: int | None, seed: int, people: People, searcher: Searcher, constraints: Constraints) -> Plans:
-    """The plans of people under other constraints."""
-    return find_recourse(people, searcher, constraints=constraints, desired_class=goal, seed=seed)
+    """The plans of people under other constraints, whether or not they survive."""
+    return find_recourse(people, searcher, constraints=constraints, desired_class=goal, seed=seed, enough_survival=0.0)
 
 
 def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:

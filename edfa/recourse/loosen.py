@@ -60,13 +60,24 @@ class Rule:
     words: Callable[[Plan], str]
 
 
-def loosenings(given: Constraints) -> tuple[Rule, ...]:
-    """Every rule of ``given`` that can stand in the way of a plan."""
+def loosenings(given: Constraints, helps: Callable[[Constraints], bool] | None = None) -> tuple[Rule, ...]:
+    """Every rule of ``given`` that can stand in the way of a plan.
+
+    With ``helps``, which says whether constraints leave a plan, lists and mappings of rules are looked into only if
+    there would be one without the whole of them.
+    """
     rules = [
         _limit(name, getattr(given, name)) for name in LIMITS if getattr(given, name) not in (None, LIMITS[name][0])
     ]
-    rules += [_entry(name, entry) for name in LISTS for entry in getattr(given, name)]
-    rules += [_keyed(name, key, value) for name in MAPPINGS for key, value in getattr(given, name).items()]
+    for name in (*LISTS, *MAPPINGS):
+        entries = getattr(given, name)
+        nothing: dict[str, Any] = {name: type(entries)()}
+        if not entries or (len(entries) > 1 and helps is not None and not helps(replace(given, **nothing))):
+            continue
+        if name in LISTS:
+            rules += [_entry(name, entry) for entry in entries]
+        else:
+            rules += [_keyed(name, key, value) for key, value in entries.items()]
     if given.only is not None:
         words = f"only = {_text(list(given.only))}"
         rules.append(Rule(words, lambda limits: replace(limits, only=None), lambda plan: f"without {words}"))

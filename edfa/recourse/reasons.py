@@ -100,11 +100,14 @@ class NoPlanReasons(Mapping[int, NoPlan]):
             ("too_few_people_there", self._asking_less(min_support=0), self.actions.constraints),
             ("does_not_hold", self._asking_less(min_support=0, holds_further=False), self.actions.constraints),
         )
+        hopeful = np.zeros(len(self.people), dtype=bool)  # with nothing asked of a plan there would be one
+        hopeful[left] = self._plans(left, relaxed[-1][1], self._without_rules).legal
         for reason, searcher, constraints in relaxed:
-            if len(left) and (searcher is not self.searcher or constraints != self.actions.constraints):
-                planned = self._plans(left, searcher, constraints).legal
-                reasons[left[planned]] = reason
-                left = left[~planned]
+            rows = left[hopeful[left]]
+            if len(rows) and (searcher is not self.searcher or constraints != self.actions.constraints):
+                planned = rows[self._plans(rows, searcher, constraints).legal]
+                reasons[planned] = reason
+                left = np.setdiff1d(left, planned)
         by_free, by_locked = self._flips(left)
         unknown = np.array([bool(self._unlock(row)) for row in left.tolist()], dtype=bool)
         last = np.where(unknown, "more_information_needed", "nothing_flips")
@@ -143,14 +146,15 @@ class NoPlanReasons(Mapping[int, NoPlan]):
             easiest = np.lexsort((plans.l0, plans.effort))
             return plans[int(easiest[0])] if len(easiest) else None
 
-        given, rules = self.actions.constraints, loosenings(self.actions.constraints)
+        given = self.actions.constraints
+        rules = loosenings(given, lambda limits: best(limits, self.searcher) is not None)
         options = [(rule, plan) for rule in rules if (plan := best(rule.drop(given), self.searcher))]
         if options:
             rule, plan = min(options, key=lambda option: option[1].effort)
             return Loosening((rule.rule,), f"{rule.words(plan)}: {plan}")
         if fewer := best(given, self._asking_less(min_support=0)):
             return Loosening.of_support(fewer)
-        return Loosening.of_several(given, rules, lambda limits: best(limits, self.searcher))
+        return Loosening.of_several(given, loosenings(given), lambda limits: best(limits, self.searcher))
 
     def _flips(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
         """Whether any value of a feature that may change, and of one that may not, turns the decision; (rows,) each."""
