@@ -59,7 +59,7 @@ def _lines(name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, tuple):
         yield f"{name}: {_text(value) or 'nothing'}"
     else:
-        yield f"{name} = {value}"
+        yield f"{name} = {_text(value)}"
 
 
 def _text(value: Any) -> str:

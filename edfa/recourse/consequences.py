@@ -75,11 +75,16 @@ class Consequences:
         return following
 
     @cached_property
+    def inputs(self) -> BoolArray:
+        """Which features a linked one follows from, (features,)."""
+        inputs = np.zeros(len(self.takes), dtype=bool)
+        inputs[[part for link in self.links for part in link.parts]] = True
+        return inputs
+
+    @cached_property
     def involved(self) -> BoolArray:
         """Which features may move by themselves, or move others by a formula, (features,)."""
-        involved = self.following.copy()
-        involved[[part for link in self.links for part in link.parts]] = True
-        return involved
+        return self.following | self.inputs
 
     @cached_property
     def nothing(self) -> bool:
@@ -153,10 +158,10 @@ class Consequences:
         self, features: IntArray, facts: Float32Array, to: Float32Array, months: Float64Array
     ) -> BoolArray:
         """Whether all that is reached by waiting takes as long as the whole plan, but for one unit, (rows,)."""
-        fine = np.ones(len(to), dtype=bool)
+        fine, waits = np.ones(len(to), dtype=bool), self.waits(features, facts, to)
         for column, feature in enumerate(features.tolist()):
             if self.per_month[feature]:
-                rows = np.flatnonzero(self.waits(features, facts, to)[:, column])
+                rows = np.flatnonzero(waits[:, column])
                 waited = self.months_of_change(feature, facts[rows, column], to[rows, column])
                 fine[rows] &= waited > months[rows] - 1 / abs(self.per_month[feature])
         return fine

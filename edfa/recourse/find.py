@@ -204,8 +204,8 @@ def _with_alternatives(
     others = others[np.lexsort((*(key[others] for key in keys), case[others]))]
     rank = np.arange(len(others)) - np.searchsorted(case[others], case[others])
     others = np.sort(others[rank < ALTERNATIVES])
-    estimate = searcher.estimate_survival(problem, candidates.take(others))
-    survival.probability[others], survival.error[others] = estimate.probability, estimate.error
+    if (estimate := searcher.survival(problem, candidates.take(others), None)) is not None:
+        survival.probability[others], survival.error[others] = estimate.probability, estimate.error
     least = np.full(len(problem), np.inf)
     least[case[best]] = np.minimum(LASTS, survival.probability[best])
     others = others[survival.probability[others] >= least[case[others]]]

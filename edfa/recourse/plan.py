@@ -138,7 +138,8 @@ class NoPlan:
     - ``"already_there"``: the decision is the desired one;
     - ``"rules"``: there would be a plan, but rules, the operator's or the person's, forbid it;
     - ``"too_few_people_there"``: there would be one, but too few training people are where it leads;
-    - ``"does_not_hold"``: there would be one, but it fails a little further along;
+    - ``"does_not_hold"``: there would be one, but it fails a little further along, or works only because time
+      passes meanwhile;
     - ``"range_too_narrow"``: a feature that may change would turn it, but at no value that may be proposed;
     - ``"only_locked_features_flip"``: only a feature that must not change would turn it;
     - ``"more_information_needed"``: nothing known turns it, but not everything is known: ``unlock`` names the features

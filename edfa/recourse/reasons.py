@@ -109,8 +109,8 @@ class NoPlanReasons(Mapping[int, NoPlan]):
                 reasons[planned] = reason
                 left = np.setdiff1d(left, planned)
         by_free, by_locked = self._flips(left)
-        unknown = np.array([bool(self._unlock(row)) for row in left.tolist()], dtype=bool)
-        last = np.where(unknown, "more_information_needed", "nothing_flips")
+        unknown = np.isnan(self.people.X[left]) & self._askable
+        last = np.where(unknown.any(axis=1), "more_information_needed", "nothing_flips")
         reasons[left] = np.where(by_free, "range_too_narrow", np.where(by_locked, "only_locked_features_flip", last))
         return reasons
 
@@ -170,12 +170,16 @@ class NoPlanReasons(Mapping[int, NoPlan]):
                 side[group.people] |= turned
         return free, locked
 
+    @cached_property
+    def _askable(self) -> BoolArray:
+        """Which features may be asked for: those of the blanket that are not never asked, (features,)."""
+        names = self.people.schema.names
+        return members(names, self.people.blanket) & ~np.isin(names, self.actions.constraints.never_ask)
+
     def _unlock(self, row: int) -> tuple[str, ...]:
-        """The unknown features of the blanket; those with a known spouse first (Definition 9)."""
-        names, blanket = self.people.schema.names, self.people.blanket
-        is_known = ~np.isnan(self.people.X[row])
-        known = {name for name, flag in zip(names, is_known, strict=True) if flag}
-        hidden = {*known, *self.actions.constraints.never_ask}  # what is never asked is not to be asked for here either
-        unknown = [n for n in names if n not in hidden and (blanket is None or n in blanket)]
+        """The unknown features that may be asked for; those with a known spouse first (Definition 9)."""
+        names, blanket = np.array(self.people.schema.names), self.people.blanket
+        unknown = np.isnan(self.people.X[row])
+        known = set(names[~unknown].tolist())
         first = {pc for pc, spouses in blanket.units.items() if known.intersection(spouses)} if blanket else set()
-        return tuple(sorted(unknown, key=lambda name: name not in first))
+        return tuple(sorted(names[unknown & self._askable].tolist(), key=lambda name: name not in first))

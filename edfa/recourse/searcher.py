@@ -358,14 +358,11 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         return None
 
     def survival(
-        self, problem: SearchProblem, candidates: Candidates, keys: tuple[Float64Array | IntArray, ...]
+        self, problem: SearchProblem, candidates: Candidates, keys: tuple[Float64Array | IntArray, ...] | None
     ) -> Survival | None:
         """The probability that each plan holds when everything is known; None: not asked.
 
-        ``keys`` (candidates,) rank the candidates, by the last key first, as ``np.lexsort`` does.
+        ``keys`` (candidates,) rank the candidates, by the last key first, as ``np.lexsort`` does: then a plan that
+        cannot survive better than an earlier one may be left NaN. Without keys every plan is asked about.
         """
         return None
-
-    def estimate_survival(self, problem: SearchProblem, candidates: Candidates) -> Survival:
-        """The survival of every candidate; only asked of a searcher that has ``survival``."""
-        raise NotImplementedError

@@ -66,10 +66,9 @@ class Sense:
 
     def accepts(self, problem: "SearchProblem", case: IntArray, to: Float32Array) -> BoolArray:
         """Which change sets are sensible, (change sets,); ``to`` is (change sets, known features)."""
-        fine = np.ones(len(case), dtype=bool)
+        fine = _act_by_themselves(problem, case, to)
         if not len(case):
             return fine
-        fine = _act_by_themselves(problem, case, to)
         further = farthest(problem, case, to)
         if self.holds_further:
             fine &= further.held

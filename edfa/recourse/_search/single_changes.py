@@ -193,12 +193,13 @@ class SingleChanges:
         """
         problem, is_recourse = self.problem, self.is_recourse
         if self.moves_others.any():
-            case, change = np.nonzero(permitted & self.moves_others)
-            to = self._rows(case, change)
-            allowed = problem.actions.allows(problem.mask, problem.facts[case], to)
-            turned = problem.is_recourse(case, problem.predict(problem.apply(case, to)))
-            is_recourse[case, change] = allowed & turned
-        if problem.actions.joint_values or problem.sense is not None:
+            # A sensible plan works today too, so that of what only takes time the others need no look.
+            inputs = problem.actions.consequences.inputs[self.layout.feature]
+            tried = permitted if problem.sense is None else is_recourse | (permitted & inputs)
+            case, change = np.nonzero(tried & self.moves_others)
+            rows = problem.apply(case, self._rows(case, change))
+            is_recourse[case, change] = problem.is_recourse(case, problem.predict(rows))
+        if problem.actions.joint_values or problem.sense is not None or self.moves_others.any():
             case, change = np.nonzero(is_recourse)
             to = self._rows(case, change)
             fine = problem.actions.fit_together(problem.mask, problem.facts[case], to)
@@ -298,8 +299,7 @@ def _obeyed_ends(problem: SearchProblem, candidates: Candidates) -> tuple[Float3
     changed = ~np.isnan(candidates.to)
     column = changed.argmax(axis=1)
     feature, rows = problem.features[column], np.arange(len(candidates))
-    inputs = [part for link in follows.links for part in link.parts]
-    quiet = problem.actions.continuous[feature] & (follows.per_month[feature] == 0) & ~np.isin(feature, inputs)
+    quiet = problem.actions.continuous[feature] & (follows.per_month[feature] == 0) & ~follows.inputs[feature]
     to = candidates.to[rows, column]
     moved = to - problem.facts[candidates.case, column]
     good = quiet & (changed.sum(axis=1) == 1) & (moved * signs[feature] > 0)

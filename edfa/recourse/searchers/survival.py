@@ -124,15 +124,13 @@ class SurvivalSearch(Nearest):
         return self._with_farther(changes, promising)
 
     def survival(
-        self, problem: SearchProblem, candidates: Candidates, keys: tuple[Float64Array | IntArray, ...]
+        self, problem: SearchProblem, candidates: Candidates, keys: tuple[Float64Array | IntArray, ...] | None
     ) -> Survival:
-        """The survival of each plan that may survive better than all easier ones; NaN for the others."""
+        """The survival of each plan; with ``keys``, NaN for those that cannot survive better than an easier one."""
         plans = self._planned(problem, candidates)
+        if keys is None:
+            return self.completions_.survival(plans)
         return self.completions_.race(plans, _rank_in_case(candidates.case, *keys), problem.enough_survival)
-
-    def estimate_survival(self, problem: SearchProblem, candidates: Candidates) -> Survival:
-        """The survival of each plan."""
-        return self.completions_.survival(self._planned(problem, candidates))
 
     def _planned(self, problem: SearchProblem, candidates: Candidates) -> PlannedChanges:
         to = np.full((len(candidates), len(problem.mask)), np.nan, dtype=np.float32)
