@@ -1,0 +1,152 @@
+"""Processes on this machine, or the workers of a Dask cluster, as one ``concurrent.futures.Executor``.
+
+A study's cells and the chunks of a file of people are handed to whichever it is; what they return does not depend on
+it. Each worker has one thread.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from typing import Any, cast
+
+from edfa.errors import SettingError, UnavailableError
+from edfa.parallel import count_jobs
+
+__all__ = ["SerialExecutor", "Workers", "open_workers"]
+
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+CONNECT_SECONDS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Workers:
+    """An executor, the number of its workers, and in words where they are."""
+
+    executor: Executor
+    count: int
+    where: str
+
+
+class SerialExecutor(Executor):
+    """Does the work at once, in this process: for one job, and for debuggers.
+
+    >>> SerialExecutor().submit(max, 1, 2).result()
+    2
+    """
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do the work and return a future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*args, **kwargs))
+        except Exception as error:  # whatever the work raises is its result
+            future.set_exception(error)
+        return future
+
+
+@contextmanager
+def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterator[Workers]:
+    """Workers to hand work to; they are gone when the block ends, and so is what they had not begun.
+
+    Parameters
+    ----------
+    jobs
+        The number of processes on this machine, as scikit-learn counts them (-1: one a processor); with 1, the work is
+        done in this process.
+    scheduler
+        The address of a Dask scheduler, such as ``"tcp://127.0.0.1:8786"``: its workers are used instead. What is sent
+        to them is pickled, so both sides need the same version of edfa, and a scheduler one trusts.
+
+    Raises
+    ------
+    UnavailableError
+        If nothing answers at the address, it has no workers, or Dask is not installed.
+
+    Examples
+    --------
+    >>> with open_workers(1) as workers:
+    ...     workers.executor.submit(sum, [1, 2, 3]).result(), workers.where
+    (6, 'in this process')
+    """
+    if scheduler is not None:
+        with _cluster(scheduler) as workers:
+            yield workers
+        return
+    count = count_jobs(jobs)
+    if count == 1:
+        yield Workers(SerialExecutor(), 1, "in this process")
+        return
+    with _one_thread_each():
+        pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
+        try:
+            yield Workers(pool, count, f"in {count} processes")
+        finally:
+            _stop(pool)
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """End the processes now; what they were doing is lost."""
+    processes = list((pool._processes or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join()
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that are started in this block have one thread for matrix products."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _begin() -> None:
+    """Set up a worker process: Ctrl-C is the parent's business, and without the parent there is nothing to do."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    """End this process when the parent has, even if it was killed."""
+    wait([sentinel])
+    os._exit(1)
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[Workers]:
+    """The workers of the Dask scheduler at ``address``."""
+    try:
+        import distributed
+    except ImportError:
+        raise UnavailableError("a cluster needs Dask: pip install 'edfa[cluster]'") from None
+    try:
+        client: Any = cast(Any, distributed).Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except ValueError as error:
+        raise SettingError(f"{address!r} is no address of a scheduler: {error}") from None
+    except OSError:
+        raise UnavailableError(f"no Dask scheduler answers at {address}") from None
+    with client:
+        count = len(client.scheduler_info(n_workers=-1)["workers"])
+        if not count:
+            raise UnavailableError(f"the scheduler at {address} has no workers; start some: dask worker {address}")
+        with client.get_executor(pure=False, retries=0) as executor:
+            try:
+                yield Workers(executor, count, f"on {count} workers of {address}")
+            finally:
+                executor.shutdown(wait=False)
