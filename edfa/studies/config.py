@@ -34,8 +34,8 @@ class Grid:
     Parameters
     ----------
     measure
-        ``"sets"`` (the data sets and their blankets), ``"growth"`` (recourse, accuracy and quality of plans while people
-        are asked), ``"examples"`` (single people in words) or ``"promise"`` (certificates).
+        ``"sets"`` (the data sets and their blankets), ``"growth"`` (recourse, accuracy and quality of plans while
+        people are asked), ``"examples"`` (single people in words) or ``"promise"`` (certificates).
     data, predictor, blanket, policy, searcher, promise
         Names of parts.
     seeds

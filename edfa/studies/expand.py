@@ -40,8 +40,9 @@ def cells_of(study: Study, grid: Grid) -> Iterator[Cell]:
     promises = [study.part("promise", name) for name in grid.promise] if "promise" in used else [NONE]
     seeds = grid.seeds if "policy" in used else 1  # nothing is drawn where nobody is asked
     for seed in range(seeds):
-        for *parts, promise in product(*lists, promises):
-            yield Cell(grid.measure, *parts, seed=seed, settings=_settings(grid, parts[-1], promise))
+        for data, predictor, blanket, policy, searcher, promise in product(*lists, promises):
+            settings = _settings(grid, searcher, promise)
+            yield Cell(grid.measure, data, predictor, blanket, policy, searcher, seed, settings)
 
 
 def _settings(grid: Grid, searcher: Part, promise: Part) -> dict[str, Any]:
