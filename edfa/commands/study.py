@@ -53,10 +53,10 @@ def list_studies(as_json: AsJson = False, quiet: Quiet = False) -> None:
 
     output = Output(as_json, quiet)
     studies = [read_study(name) for name in SHIPPED]
-    rows = [{"name": one.name, "cells": len(expand(one)), "title": one.title} for one in studies]
-    output.write_json(studies=rows)
+    rows = [(one.name, len(expand(one)), one.title) for one in studies]
+    output.write_json(studies=[dict(zip(("name", "cells", "title"), row, strict=True)) for row in rows])
     if output.people:
-        output.console.print(_table("name >cells title", [[r["name"], f"{r['cells']:,}", r["title"]] for r in rows]))
+        output.console.print(_table("name >cells title", [[name, f"{n:,}", title] for name, n, title in rows]))
 
 
 @study.command()
@@ -200,7 +200,7 @@ def status(
     rows = {} if frame is None else {row["key"]: row for row in frame.to_dict("records") if row["key"] in cells}
     states = {key: rows[key]["status"] if key in rows else "open" for key in cells}
     counts = {state: list(states.values()).count(state) for state in ("done", "open", "failed")}
-    failed = [
+    failed: list[dict[str, Any]] = [
         {"cell": repr(cells[key]), "key": key, "attempts": int(rows[key]["attempts"]), "error": str(rows[key]["error"])}
         for key, state in states.items()
         if state == "failed"

@@ -138,7 +138,9 @@ def estimate(
         What a cell shares with others; by default ``edfa.studies.products.products``.
     """
     if products is None:
-        from edfa.studies.products import products
+        from edfa.studies.products import products as needed
+    else:
+        needed = products
     shared: dict[str, list[float]] = {}
     cells: set[str] = set()
     pieces: set[str] = set()
@@ -146,11 +148,12 @@ def estimate(
     grids = []
     for grid in study.grids:
         every = list(cells_of(study, grid))
-        new = [cell for cell in every if not (cell.key in cells or cells.add(cell.key))]  # type: ignore[func-returns-value]
-        left = [cell for cell in new if cell.key not in done]
+        new = {cell.key: cell for cell in every if cell.key not in cells}
+        cells |= new.keys()
+        left = [cell for key, cell in new.items() if key not in done]
         seconds = sum(cell_seconds(cell, measured) for cell in left)
         known += sum(_basis(cell) in (measured or {}) for cell in left)
-        for piece in (piece for cell in left for piece in products(cell)):
+        for piece in (piece for cell in left for piece in needed(cell)):
             if piece.key not in pieces and not (made and made(piece.kind, piece.key)):
                 shared.setdefault(piece.kind, []).append(product_seconds(piece))
                 seconds += shared[piece.kind][-1]
