@@ -148,7 +148,7 @@ def run(
         progress = run_study(
             cells,
             opened,
-            cache or folder / "cache",
+            (cache or folder / "cache").resolve(),  # workers may be elsewhere
             jobs=jobs,
             scheduler=scheduler,
             retry_failed=retry_failed,

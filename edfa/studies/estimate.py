@@ -111,7 +111,8 @@ class Estimate:
 def measured_seconds(status: "pd.DataFrame") -> Measured:
     """The mean seconds of cells that are done, from the status of a store."""
     done = status[status["status"] == "done"]
-    return {key: float(mean) for key, mean in done.groupby(list(BASIS))["seconds"].mean().items()}
+    means = done.groupby(list(BASIS))["seconds"].mean()
+    return dict(zip(means.index.to_list(), means.to_list(), strict=True))
 
 
 def estimate(
@@ -138,9 +139,9 @@ def estimate(
         What a cell shares with others; by default ``edfa.studies.products.products``.
     """
     if products is None:
-        from edfa.studies.products import products as needed
-    else:
-        needed = products
+        from edfa.studies.products import products as default
+
+        products = default
     shared: dict[str, list[float]] = {}
     cells: set[str] = set()
     pieces: set[str] = set()
@@ -153,7 +154,7 @@ def estimate(
         left = [cell for key, cell in new.items() if key not in done]
         seconds = sum(cell_seconds(cell, measured) for cell in left)
         known += sum(_basis(cell) in (measured or {}) for cell in left)
-        for piece in (piece for cell in left for piece in needed(cell)):
+        for piece in (piece for cell in left for piece in products(cell)):
             if piece.key not in pieces and not (made and made(piece.kind, piece.key)):
                 shared.setdefault(piece.kind, []).append(product_seconds(piece))
                 seconds += shared[piece.kind][-1]

@@ -179,7 +179,7 @@ def test_run_hands_everything_to_the_engine(fakes, tmp_path):
     assert [cell.key for cell in call["cells"]] == [cell.key for cell in expand(read_study(tmp_path / "mine.toml"))]
     assert (call["jobs"], call["scheduler"], call["retry_failed"]) == (3, "tcp://127.0.0.1:1", True)
     assert call["limit_seconds"] == 120
-    assert call["cache"] == Path("mine-study/cache")
+    assert call["cache"] == tmp_path / "mine-study" / "cache"
     assert FakeStore.place == Path("mine-study/study.sqlite")
     assert FakeStore.notes["title"] == "Mine"
     assert FakeStore.notes["config"] == STUDY
