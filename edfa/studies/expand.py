@@ -8,7 +8,7 @@ from edfa.errors import SettingError, UnknownNameError
 from edfa.studies.cells import Cell, Part
 from edfa.studies.config import MEASURES, Grid, Study
 
-__all__ = ["cells_of", "expand", "select"]
+__all__ = ["cells_of", "describe", "expand", "select"]
 
 NONE = Part("-", "-")
 PARTS = ("data", "predictor", "blanket", "policy", "searcher")

@@ -13,7 +13,7 @@ from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableE
 from edfa.studies.cells import Cell
 from edfa.studies.config import MEASURES, SHIPPED, parse_study, read_study
 from edfa.studies.estimate import cell_seconds, estimate, measured_seconds, product_seconds
-from edfa.studies.expand import cells_of, expand, select
+from edfa.studies.expand import cells_of, describe, expand, select
 from edfa.studies.products import products
 
 GROWTH = '[[grid]]\nmeasure = "growth"\ndata = ["german"]\n'
@@ -39,6 +39,12 @@ def test_the_shipped_studies_are_right(name):
     assert len({cell.key for cell in cells}) == len(cells)
     assert {"sets", "growth", "promise"} <= {cell.measure for cell in cells}
     assert [Cell.from_json(cell.to_json()).key for cell in cells[:20]] == [cell.key for cell in cells[:20]]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_tables_can_tell_the_cells_of_the_shipped_studies_apart(name):
+    cells = expand(read_study(name))
+    assert len({tuple(describe(cell).items()) for cell in cells}) == len(cells)
 
 
 def test_the_paper_has_every_cross_of_its_tables():
