@@ -5,7 +5,6 @@ are kept as JSON; reading them runs no code.
 """
 
 import json
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,17 +16,16 @@ import pandas as pd
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from edfa.errors import DataError, MissingExtraError, SettingError, UnavailableError, UnreadableError
+from edfa.errors import MissingExtraError, SettingError, UnavailableError, UnreadableError
 from edfa.studies.cells import Cell
+from edfa.studies.payload import LABELS, PARTS, Payload, by_column, check_tables, encode
 
-__all__ = ["Store", "plain"]
+__all__ = ["Store"]
 
 FORMAT = 1
 BUSY_SECONDS = 60  # how long a writer waits for another one
 # Of several that begin a store at once, one makes the tables; the number is any that others will hardly use.
 LOCK = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(18231406)"}
-PARTS = ("data", "predictor", "blanket", "policy", "searcher")
-LABELS = (*PARTS, "seed", "reading", "promise")
 STATUS = ("key", "measure", *PARTS, "seed", "status", "seconds", "attempts", "error")
 
 METADATA = sa.MetaData()
@@ -131,9 +129,12 @@ class Store:
         with self._writing() as connection:
             connection.execute(insert.on_conflict_do_update(index_elements=["key"], set_=renamed), rows)
 
-    def save(self, cell: Cell, payload: Mapping[str, Any], seconds: float, worker: str = "", attempts: int = 1) -> None:
+    def save(self, cell: Cell, payload: Payload, seconds: float, worker: str = "", attempts: int = 1) -> None:
         """Write what a cell gave, named lists of rows; if the cell is done already, nothing changes."""
-        tables = [{"key": cell.key, "name": name, "columns": _encode(_columns(rows))} for name, rows in payload.items()]
+        tables = [
+            {"key": cell.key, "name": name, "columns": encode(by_column(rows))}
+            for name, rows in check_tables(payload).items()
+        ]
         done = {"status": "done", "seconds": seconds, "worker": worker, "error": None}
         with self._writing() as connection:
             if self._set(connection, cell, done, attempts) and tables:
@@ -175,7 +176,7 @@ class Store:
             the rows. Cells are in the order of these columns, whoever measured them and when. What was not a number is
             NaN.
         """
-        columns = [*(CELLS.c[name] for name in LABELS), CELLS.c.key, RESULTS.c.columns]
+        columns = [*(CELLS.c[name] for name in LABELS[:-1]), CELLS.c.key, RESULTS.c.columns]
         wanted = (CELLS.c.measure == measure) & (CELLS.c.status == "done") & (RESULTS.c.name == table)
         stored = self._select(sa.select(*columns).join_from(CELLS, RESULTS).where(wanted))
         chosen = None if keys is None else frozenset(keys)
@@ -183,13 +184,13 @@ class Store:
         cells = sorted(tuple(cell) for cell in stored if chosen is None or cell.key in chosen)
         tables = [json.loads(cell[-1]) for cell in cells]
         lengths = [len(next(iter(columns.values()), ())) for columns in tables]
-        labels = pd.DataFrame([cell[:-1] for cell in cells], columns=[*LABELS, "cell"])
+        labels = pd.DataFrame([cell[:-1] for cell in cells], columns=list(LABELS))
         labels = labels.loc[np.repeat(np.arange(len(cells)), lengths)].reset_index(drop=True)
         return labels.join(_join(tables, lengths))
 
     def note(self, name: str, value: Any) -> None:
         """Keep something about the study, as JSON: its title, its configuration, the versions it ran with."""
-        insert = self._insert(NOTES).values(name=name, value=_encode(value))
+        insert = self._insert(NOTES).values(name=name, value=encode(value))
         with self._writing() as connection:
             connection.execute(
                 insert.on_conflict_do_update(index_elements=["name"], set_={"value": insert.excluded.value})
@@ -241,34 +242,6 @@ class Store:
             raise UnavailableError(f"{self._name} cannot be {what}: {_first_line(error)}") from None
         except sa.exc.DatabaseError as error:
             raise UnreadableError(f"{self._name} is no store that can be {what}: {_first_line(error)}") from None
-
-
-def plain(value: Any) -> Any:
-    """The same as strict JSON can hold it: NaN is None, infinities are the words inf and -inf, arrays are lists.
-
-    >>> plain({"tau": -np.inf, "risk": np.float32("nan"), "known": (np.int64(2), np.array([0.5]))})
-    {'tau': '-inf', 'risk': None, 'known': [2, [0.5]]}
-    """
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None if math.isnan(value) else str(value)
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if value is None or isinstance(value, str | int):
-        return value
-    raise DataError(f"a result holds a {type(value).__name__}; it is made of numbers, texts, lists and mappings")
-
-
-def _encode(value: Any) -> str:
-    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows by column: each name is written once, which is shorter and much quicker to read."""
-    return {name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)}
 
 
 def _join(tables: Sequence[Mapping[str, list[Any]]], lengths: Sequence[int]) -> pd.DataFrame:

@@ -44,7 +44,17 @@ def postgres():
         if other:
             shutil.chown(folder, "nobody", "nogroup")
         quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **other}
-        data = [str(programs / "initdb"), "-D", f"{folder}/data", "-U", "edfa", "--auth=trust", "--no-sync", "-E", "utf8"]
+        data = [
+            str(programs / "initdb"),
+            "-D",
+            f"{folder}/data",
+            "-U",
+            "edfa",
+            "--auth=trust",
+            "--no-sync",
+            "-E",
+            "utf8",
+        ]
         subprocess.run(data, check=True, timeout=60, **quiet)
         settings = [f"{programs}/postgres", "-D", f"{folder}/data", "-k", folder, "-c", "listen_addresses=", "-F"]
         server = subprocess.Popen(settings, **quiet)
@@ -163,7 +173,7 @@ def test_numbers_that_json_does_not_have(store, place):
 
 
 def test_what_is_not_json_is_refused_and_nothing_written(store):
-    with pytest.raises(DataError, match="a result holds a object"):
+    with pytest.raises(DataError, match="a result holds something of type object"):
         store.save(toy_cell(), {"step": [{"a": 1}], "end": [{"thing": object()}]}, 1.0)
     assert store.done() == set()
     assert store.frame("toy", "step").empty
@@ -217,9 +227,12 @@ def test_a_full_disk_is_one_line_and_what_was_written_stays(tmp_path):
         def limit(connection, *_):
             connection.execute("PRAGMA max_page_count = 40")
 
-        with pytest.raises(UnavailableError, match=r"study\.sqlite cannot be written: database or disk is full") as raised:
+        def fill():
             for seed in range(1, 100):
                 store.save(toy_cell(seed), {"step": [{"text": "x" * 20_000}]}, 1.0)
+
+        with pytest.raises(UnavailableError, match=r"study\.sqlite cannot be written: database or disk is full") as raised:
+            fill()
         assert "\n" not in str(raised.value)
         assert 2 < len(store.done()) < 100
         assert set(store.frame("toy", "step")["cell"]) == store.done()  # no cell is done without its rows

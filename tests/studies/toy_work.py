@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from edfa.studies import engine
 from edfa.studies.cells import Cell, Part
-from edfa.studies.engine import Task, run_study
-from edfa.studies.store import Store
+from edfa.studies.payload import check_tables, plain
+from edfa.studies.tasks import Task
 
 NAMES = ("german", "xgb", "hiton-mb", "edfa", "nearest")
 
@@ -30,12 +29,13 @@ def count(cell, folder):
     matrix = random.random((200, 200), dtype=np.float32)
     product = matrix @ matrix.T
     rows = [{"step": step, "sum": float(product[step].sum()), "tau": -np.inf, "gap": np.nan} for step in range(3)]
-    return {"step": rows, "end": [{"seed": cell.seed, "all": product.sum(), "names": ("a", "é")}]}
+    return {"step": rows, "end": [{"own": cell.seed, "all": product.sum(), "names": ("a", "é")}]}
 
 
 def sleep(cell, folder):
     (folder / f"begun-{cell.seed}").touch()
-    time.sleep(cell.settings["seconds"])
+    if not (folder / "hurry").exists():
+        time.sleep(cell.settings["seconds"])
     return count(cell, folder)
 
 
@@ -62,11 +62,15 @@ def alien(cell, folder):
     return {"end": [{"thing": object()}]}
 
 
-WORK = {"count": count, "sleep": sleep, "fail": fail, "die": die, "leave": leave, "alien": alien}
+def label(cell, folder):
+    return {"end": [{"policy": "mine"}]}
+
+
+WORK = {"label": label, "count": count, "sleep": sleep, "fail": fail, "die": die, "leave": leave, "alien": alien}
 
 
 def toy_measure(cell, cache):
-    return engine.plain(WORK[cell.settings["do"]](cell, Path(cache)))
+    return check_tables(plain(WORK[cell.settings["do"]](cell, Path(cache))))
 
 
 def toy_tasks(cells, cache):
@@ -96,7 +100,10 @@ def unsendable():
 
 if __name__ == "__main__":  # a study of cells that sleep, to be killed: toy_work.py FOLDER COUNT SECONDS JOBS
     place, number, seconds, jobs = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
+    from edfa.studies import engine
+    from edfa.studies.store import Store
+
     engine._tasks = toy_tasks
     with Store.open(place / "study.sqlite") as opened:
-        last = run_study(toy_cells(number, "sleep", seconds=seconds), opened, place, jobs=jobs)
+        last = engine.run_study(toy_cells(number, "sleep", seconds=seconds), opened, place, jobs=jobs)
     sys.stdout.write(f"{last.done} done, {last.skipped} skipped, {last.failed} failed\n")
