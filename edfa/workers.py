@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Any, cast
@@ -23,6 +23,7 @@ __all__ = ["SerialExecutor", "Workers", "open_workers", "worker_died"]
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 CONNECT_SECONDS = 10
+DASK_LOST = ("KilledWorker", "ClosedClientError")  # by name: Dask may not be installed
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,8 @@ def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterato
         done in this process.
     scheduler
         The address of a Dask scheduler, such as ``"tcp://127.0.0.1:8786"``: its workers are used instead. What is sent
-        to them is pickled, so both sides need the same version of edfa, and a scheduler one trusts.
+        to them is pickled, so both sides need the same version of edfa, and a scheduler one trusts. Should all workers
+        die, the work waits until new ones have come.
 
     Raises
     ------
@@ -98,8 +100,7 @@ def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterato
 
 def worker_died(error: BaseException | None) -> bool:
     """Whether work has this for a result because its worker is gone, and may well succeed on another one."""
-    lost = isinstance(error, BrokenExecutor | CancelledError)
-    return lost or type(error).__name__ == "KilledWorker"  # Dask's; it may not be installed
+    return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ in DASK_LOST
 
 
 def _start(pool: ProcessPoolExecutor, count: int) -> None:
@@ -164,10 +165,11 @@ def _cluster(address: str) -> Iterator[Workers]:
         raise UnavailableError(f"no Dask scheduler answers at {address}") from None
     with client:
         count = _check_versions(client, address)
-        with client.get_executor(pure=False, retries=0) as executor:
-            try:
-                yield Workers(executor, count, f"on {count} workers of {address}")
-            finally:
+        executor = client.get_executor(pure=False, retries=0)
+        try:
+            yield Workers(executor, count, f"on {count} workers of {address}")
+        finally:
+            with suppress(Exception):  # without a scheduler there is nothing left to cancel
                 executor.shutdown(wait=False)
 
 

@@ -10,8 +10,9 @@ from concurrent.futures import ProcessPoolExecutor
 import psutil
 import pytest
 
-from edfa.errors import SettingError, UnavailableError
-from edfa.workers import SerialExecutor, open_workers, worker_died
+import edfa
+from edfa.errors import MismatchError, SettingError, UnavailableError
+from edfa.workers import SerialExecutor, _check_versions, open_workers, worker_died
 
 
 def test_one_job_is_done_here_and_errors_are_kept():
@@ -60,8 +61,30 @@ def test_an_address_without_a_scheduler(monkeypatch):
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UnavailableError, match=f"no Dask scheduler answers at {address}"), open_workers(1, address):
             pass
-    with pytest.raises(SettingError, match="'nonsense://x' is no address of a scheduler"), open_workers(1, "nonsense://x"):
+    with (
+        pytest.raises(SettingError, match="'nonsense://x' is no address of a scheduler"),
+        open_workers(1, "nonsense://x"),
+    ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("answers", "error", "message"),
+    [
+        ({}, UnavailableError, "has no workers; start some: dask worker tcp://here"),
+        ({"a": edfa.__version__, "b": "0.0.1"}, MismatchError, "have edfa 0.0.1, this machine"),
+        (ModuleNotFoundError("No module named 'edfa'"), MismatchError, "cannot import edfa"),
+    ],
+)
+def test_workers_of_a_cluster_have_the_same_edfa(answers, error, message):
+    class Client:
+        def run(self, work):
+            if isinstance(answers, Exception):
+                raise answers
+            return answers
+
+    with pytest.raises(error, match=message):
+        _check_versions(Client(), "tcp://here")
 
 
 def test_a_dead_worker_is_told_from_an_error():

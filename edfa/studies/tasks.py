@@ -174,7 +174,9 @@ def _submit(agenda: _Agenda, workers: Workers, running: dict[Future[Outcome], Ta
     while task := agenda.begin(running.values(), most):
         try:
             running[workers.executor.submit(_attempt, task)] = task
-        except BrokenExecutor:
+        except Exception as error:
+            if not worker_died(error):
+                raise
             agenda.put_back(task.key)
             return False
     return True

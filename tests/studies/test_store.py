@@ -231,7 +231,9 @@ def test_a_full_disk_is_one_line_and_what_was_written_stays(tmp_path):
             for seed in range(1, 100):
                 store.save(toy_cell(seed), {"step": [{"text": "x" * 20_000}]}, 1.0)
 
-        with pytest.raises(UnavailableError, match=r"study\.sqlite cannot be written: database or disk is full") as raised:
+        with pytest.raises(
+            UnavailableError, match=r"study\.sqlite cannot be written: database or disk is full"
+        ) as raised:
             fill()
         assert "\n" not in str(raised.value)
         assert 2 < len(store.done()) < 100
