@@ -21,7 +21,7 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import Float32Array, IntArray
 
-__all__ = ["AdvisorEvaluation", "Rollout", "evaluate", "roll_out"]
+__all__ = ["AdvisorEvaluation", "Rollout", "count_granted", "evaluate", "roll_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +57,10 @@ def roll_out(
     )
     signal: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
     records = replay(plans, favourable=fitted.favourable, signal=signal, advisor=fitted.fingerprint)
-    return Rollout(trajectory, plans, _granted(replace(records, signal_name=fitted.signal), trajectory.last))
+    return Rollout(trajectory, plans, count_granted(replace(records, signal_name=fitted.signal), trajectory.last))
 
 
-def _granted(records: Records, last: IntArray) -> Records:
+def count_granted(records: Records, last: IntArray) -> Records:
     """Who had a plan on the way and is granted at the end needs none there: the last step is a stop without a loss."""
     # DEVIATION: Algorithm 2 falls back on the last plan there was; an advisor who goes to the end reads the decision.
     count = np.diff(last, prepend=-1)
