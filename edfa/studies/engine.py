@@ -4,6 +4,7 @@ What ends a run, Ctrl-C, a crash or a full disk, loses no more than the cells th
 on with them.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -66,6 +67,7 @@ def run_study(
     jobs: int | None = -1,
     scheduler: str | None = None,
     retry_failed: bool = False,
+    limit_seconds: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Progress:
     """Measure the cells that the store lacks, and write each as soon as it is measured.
@@ -82,6 +84,8 @@ def run_study(
         Where the work is done, see ``edfa.workers.open_workers``.
     retry_failed
         Try cells anew that failed in an earlier run.
+    limit_seconds
+        Begin nothing after this time; what is under way is finished.
     progress
         Is called at the start and after each piece of work.
     """
@@ -110,7 +114,8 @@ def run_study(
             tally.tell(failed=1)
 
     tally.tell()
-    run_tasks(tasks, opened, keep)
+    end = math.inf if limit_seconds is None else time.monotonic() + limit_seconds
+    run_tasks(tasks, opened, keep, stop=lambda: time.monotonic() >= end)
     return tally.tell()
 
 

@@ -69,6 +69,7 @@ def run_tasks(
     on_outcome: Callable[[Outcome], None],
     *,
     attempts: int = ATTEMPTS,
+    stop: Callable[[], bool] = lambda: False,
 ) -> None:
     """Do all tasks, each after those it needs, and pass each outcome on as soon as it is there.
 
@@ -84,6 +85,8 @@ def run_tasks(
         Is called in this process, with one outcome at a time. What it raises ends the run.
     attempts
         How often a task is tried whose worker dies. An error of the task itself is final.
+    stop
+        When this is true, nothing more is handed out; what has been is finished.
 
     Examples
     --------
@@ -94,9 +97,9 @@ def run_tasks(
     b None
     """
     agenda = _Agenda(tasks, attempts)
-    while agenda.unfinished:
+    while agenda.unfinished and not stop():
         with opened() as workers:
-            _hand_out(agenda, workers, on_outcome)
+            _hand_out(agenda, workers, on_outcome, stop)
 
 
 class _Agenda:
@@ -145,13 +148,17 @@ class _Agenda:
         return None
 
 
-def _hand_out(agenda: _Agenda, workers: Workers, on_outcome: Callable[[Outcome], None]) -> None:
-    """Hand out tasks and take in outcomes, until all are done or the workers are gone."""
+def _hand_out(
+    agenda: _Agenda, workers: Workers, on_outcome: Callable[[Outcome], None], stop: Callable[[], bool]
+) -> None:
+    """Hand out tasks and take in outcomes, until all are done, it is time to stop, or the workers are gone."""
     running: dict[Future[Outcome], Task] = {}
     # In this process a task is done as it is handed out: one at a time, or the first outcome waits for the second.
     most = 1 if workers.count == 1 else HANDED_OUT * workers.count
     while agenda.unfinished:
-        gone = not _submit(agenda, workers, running, most)
+        gone = not (stop() or _submit(agenda, workers, running, most))
+        if not running:
+            return
         alone = len(running) == 1
         finished, _ = wait(running, return_when=FIRST_COMPLETED)
         if gone or any(isinstance(_error(future), BrokenExecutor | CancelledError) for future in finished):

@@ -6,6 +6,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
@@ -18,7 +20,7 @@ from edfa.studies import engine
 from edfa.studies.engine import Progress, run_study
 from edfa.studies.store import Store
 from edfa.studies.tasks import Task, run_tasks
-from edfa.workers import open_workers
+from edfa.workers import SerialExecutor, Workers, open_workers
 
 ROOT = Path(__file__).parents[2]
 
@@ -153,6 +155,42 @@ def test_what_needs_a_failed_task_is_done_all_the_same(tmp_path):
     outcomes = collect(tasks)
     assert "ValueError" in outcomes["bad"].error
     assert outcomes["cell"].error is None
+
+
+# Named like Dask's, which says that a worker died with a task, and works on.
+KilledWorker = type("KilledWorker", (Exception,), {})
+
+
+class Unlucky(SerialExecutor):
+    def submit(self, work, /, *args):
+        future = super().submit(work, *args)
+        if args[0].key == "bad":
+            (future := Future()).set_exception(KilledWorker())
+        return future
+
+
+def test_a_cluster_that_gives_up_on_a_task_works_on_with_the_others():
+    opened, outcomes = [], {}
+
+    def workers():
+        opened.append(Workers(Unlucky(), 2, "here"))
+        return nullcontext(opened[-1])
+
+    tasks = [Task(key, max, (1, 2)) for key in ("a", "bad", "b", "c", "d")]
+    run_tasks(tasks, workers, lambda outcome: outcomes.update({outcome.key: outcome}))
+    assert len(opened) == 1
+    assert [outcomes[key].result for key in "abcd"] == [2] * 4
+    assert outcomes["bad"].error.startswith("the worker died 3 times")
+
+
+def test_a_limit_of_time_finishes_what_is_under_way_and_begins_no_more(tmp_path):
+    cells = toy_cells(5, "sleep", seconds=0.1)
+    last, _ = run(tmp_path, cells, jobs=1, limit_seconds=0.15)
+    assert (last.done, last.left) == (2, 3)
+    last, _ = run(tmp_path, cells, jobs=1, limit_seconds=0)
+    assert (last.done, last.skipped, last.left) == (0, 2, 3)
+    last, _ = run(tmp_path, cells, jobs=1, limit_seconds=60)
+    assert (last.done, last.left) == (3, 0)
 
 
 def test_a_full_disk_ends_the_run_and_keeps_what_was_written(tmp_path, monkeypatch):
