@@ -1,16 +1,15 @@
 """``edfa study``: many cells, anywhere; what they take, how far they are, and the tables and figures made of them."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from edfa.commands.common import EXIT_NO, AsJson, Output, Quiet
+from edfa.commands.study_progress import duration, progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -143,7 +142,7 @@ def run(
     _note_absent(output, cells)
     start = time.perf_counter()
     place = store or folder / "study.sqlite"
-    with Store.open(place) as opened, _progress_bar(output, len(cells)) as show:
+    with Store.open(place) as opened, progress_bar(output, len(cells)) as show:
         _note_study(opened, chosen)
         progress = run_study(
             cells,
@@ -275,51 +274,6 @@ def _note_absent(output: Output, cells: "Sequence[Cell]") -> None:
     names = dict.fromkeys(cell.data.of for cell in cells if cell.data.of in NAMES)
     if absent := [name for name in names if where(name) == "OpenML"]:
         output.say(f"not on this machine, to be fetched from OpenML: {', '.join(absent)} (EDFA_DATA names a folder)")
-
-
-@contextmanager
-def _progress_bar(output: Output, total: int) -> "Iterator[Callable[[Progress], None]]":
-    """A progress bar on standard error: cells done, rate, time left, failures."""
-    if not output.people:
-        yield lambda progress: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("cells"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-
-        def show(progress: "Progress") -> None:
-            ended = progress.done + progress.skipped + progress.failed
-            bar.update(task, completed=ended, total=progress.total, description=describe_progress(progress))
-
-        yield show
-
-
-def describe_progress(progress: "Progress") -> str:
-    """The rate, the time left and the failures, in words."""
-    words = []
-    if progress.rate:
-        words.append(f"{60 * progress.rate:.3g} a minute")
-    if progress.seconds_left is not None:
-        words.append(f"{duration(progress.seconds_left)} left")
-    if progress.failed:
-        words.append(f"[red]{progress.failed:,} failed[/red]")
-    return ", ".join(words)
-
-
-def duration(seconds: float) -> str:
-    """A time in words, with two figures or so.
-
-    >>> duration(12.3), duration(200), duration(9000), duration(200_000)
-    ('12 s', '3 min', '2.5 h', '56 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 36_000 else f"{seconds / 3600:.0f} h"
 
 
 def plural(noun: str, count: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edfa.cli import app, cli
-from edfa.commands.study import describe_progress
+from edfa.commands.study_progress import describe_progress
 from edfa.studies.config import read_study
 from edfa.studies.expand import expand
 
