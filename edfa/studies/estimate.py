@@ -204,7 +204,8 @@ def product_seconds(product: "Product") -> float:
     if product.kind == "predictor":
         return _linear(FIT.get(cell.predictor.of, FIT["mlp"]), thousands)
     if product.kind == "policy":
-        return _linear(LEARN.get(cell.policy.of, (0.0, 0.0)), thousands)
+        limit = cell.policy.settings.get("train_rows", _rows(cell)) / 1000 * _features(cell.data) / 20
+        return _linear(LEARN.get(cell.policy.of, (0.0, 0.0)), min(thousands, limit))
     return _trajectory_seconds(cell, product.part)
 
 

@@ -195,6 +195,8 @@ def _settings_class(kind: str, of: str) -> type[Any]:
                 annotations[name] = annotation
     if kind == "predictor":
         annotations["threshold"] = float | str  # "balanced": the share of the training people's favourable class
+    if kind == "policy" and hasattr(_owners(kind, of)[0], "fit_rows"):
+        annotations["train_rows"] = int  # the largest number of training people that it learns from
     if kind == "promise":
         annotations |= {"alphas": tuple[float, ...], "methods": tuple[str, ...]}
     return make_dataclass("Settings", [(name, kind, field(default=None)) for name, kind in annotations.items()])

@@ -344,6 +344,8 @@ def test_more_people_rows_and_questions_take_longer():
     assert seconds(GROWTH.replace("german", "adult") + "cap = 2000") < seconds(GROWTH.replace("german", "adult"))
     assert seconds(GROWTH + 'predictor = "ftt"') > base
     assert seconds(GROWTH + 'policy = "dime"') > base
+    dime = GROWTH.replace("german", "adult") + 'policy = "dime"'
+    assert seconds("[policies.dime]\ntrain_rows = 1000\n" + dime) < seconds(dime)
 
 
 def test_times_of_cells_that_are_done_are_better_than_any_table():
