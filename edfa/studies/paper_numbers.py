@@ -20,8 +20,8 @@ def _numbers() -> dict[str, Any]:
 def sets() -> pd.DataFrame:
     """Table 1: data, features, target.
 
-    >>> sets().set_index("data").loc["german"].tolist()
-    [20, 'Credit risk']
+    >>> sets().set_index("data").loc["german", "target"]
+    'Credit risk'
     """
     return pd.DataFrame([{"data": name} | values for name, values in _numbers()["sets"].items()])
 

@@ -7,7 +7,7 @@ from typing import Any
 from edfa.artifacts import atomic_file
 from edfa.studies.cells import Cell
 from edfa.studies.exhibits import FigureExhibit, Section, TableExhibit
-from edfa.studies.figures.render import inline, to_png, to_svg
+from edfa.studies.figures.render import inline, render
 from edfa.studies.sections_beyond import beyond_sections
 from edfa.studies.sections_paper import paper_sections
 from edfa.studies.tables.render import to_csv, to_html, to_latex
@@ -92,7 +92,7 @@ def exhibit_files(exhibit: TableExhibit | FigureExhibit) -> dict[str, str | byte
     data: dict[str, str | bytes] = {f"csv/{name}.csv": to_csv(exhibit.frame)}
     if isinstance(exhibit, TableExhibit):
         return data | {f"latex/{name}.tex": to_latex(exhibit.frame, exhibit.caption, name, exhibit.digits)}
-    svg, png = (make(exhibit.draw, name, exhibit.size) for make in (to_svg, to_png))
+    svg, png = render(exhibit.draw, name, exhibit.size)
     return data | {f"svg/{name}.svg": svg, f"png/{name}.png": png}
 
 

@@ -96,14 +96,14 @@ def _certified(results: Results) -> Section:
     for promise, predictor, alpha in keys:
         rows = frame[(frame["promise"] == promise) & (frame["predictor"] == predictor) & (frame["alpha"] == alpha)]
         caption = (
-            f"Certified cost of acting early with {title('predictor', predictor)} at α = {alpha:g} under "
+            f"Certified cost of acting early with {title('predictor', predictor)} at alpha = {alpha:g} under "
             f"{title('promise', promise)}. A filled mark: every seed certified; a cross: none. Dashed: the cost of "
             "going to the last step."
         )
         name = f"figure_certified_cost_{promise}_{predictor}_{round(100 * alpha)}"
         size = (WIDTH, 0.65 + (0.6 + 0.27 * rows["searcher"].nunique()) * -(-rows["data"].nunique() // COLUMNS))
         exhibits.append(FigureExhibit(name, caption, rows, partial(draw_certified, frame=rows), size))
-    caption = "Over all sets: share of cells certified, cost, the share of the full cost saved, and certificates kept on test people."
+    caption = "Over all sets: the share of cells certified, their cost, share of the full cost saved, promises kept."
     digits = {"certified": 2, "cells": 0}
     exhibits.append(TableExhibit("certified_summary", caption, promises.certified_summary(results), digits))
     caption = "Certified cost by promise, policy, searcher and bound; a dash: nothing certified."
@@ -123,7 +123,8 @@ def draw_certified(figure: "Figure", frame: pd.DataFrame) -> "Figure":
     for ax, name in zip(_panels(figure, sets, sharex=True, sharey=True), sets, strict=True):
         early.draw_costs(ax, frame[frame["data"] == name], searchers, methods)
         ax.set_title(title("data", name), loc="left", fontweight="bold")
-        ax.set_xlabel("cost (share of everything)")
+        ax.tick_params(labelbottom=True)
+    figure.supxlabel("cost (share of everything)", fontsize=8)
     marks = [
         Line2D(
             [],

@@ -135,7 +135,7 @@ def _early(results: Results) -> Section:
         caption = (
             f"{f'Figure {number}' if number else 'Not in the paper'}: CF Valid@K with {title('predictor', predictor)} "
             "under three stop rules: at the first plan, the certified rule, at the last step. The mark below each "
-            "point is the bound that holds with 95 % confidence; the dotted line is 1 – α."
+            "point is the bound that holds with 95 % confidence; the dotted line is 1 - alpha."
         )
         panels = -(-rows["data"].nunique() // 4) * max(1, rows["alpha"].nunique())
         size = (WIDTH, 0.75 + 1.95 * max(1, panels))
@@ -143,7 +143,7 @@ def _early(results: Results) -> Section:
     points = early.limits(results)
     caption = (
         "Figure 13: calibration people and observed risk of the strictest rule, by set (colour) and searcher (marker). "
-        "Solid: people needed exactly; dotted: by the closed form; dashed: the floor. Red: a lower bound above α."
+        "Solid: people needed exactly; dotted: by the closed form; dashed: the floor. Red: a lower bound above alpha."
     )
     size = (WIDTH, 0.75 + 3.4 * max(1, points["predictor"].nunique()))
     number_13 = paper_numbers.figure_number("limits")
@@ -183,8 +183,8 @@ def _examples(results: Results) -> Section:
     )
     second = FigureExhibit(
         f"figure_{paper_numbers.figure_number('side_by_side')}_side_by_side",
-        "Figure 19: the same person under a baseline and under EDFA. Steps, and in brackets how many of the facts asked "
-        "for lie outside the blanket.",
+        "Figure 19: the same person under a baseline and under EDFA. Steps, and in brackets how many of the facts "
+        "asked for lie outside the blanket.",
         people,
         partial(cards.draw_people, frame=people),
         cards.people_size(people),

@@ -1,7 +1,7 @@
 """Results that look like a study's, drawn from a seed: every payload table in its layout, without a cell being run."""
 
 import hashlib
-from types import SimpleNamespace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -47,8 +47,8 @@ class Synthetic:
 
 def labels(measure, data, predictor="xgb", blanket="eamb", policy="edfa", searcher="nearest", seed=0, promise=None):
     """The label columns of a cell; its key follows from them."""
-    values = dict(data=data, predictor=predictor, blanket=blanket, policy=policy, searcher=searcher, seed=seed)
-    values |= {"reading": "paper", "promise": promise}
+    values = {"data": data, "predictor": predictor, "blanket": blanket, "policy": policy, "searcher": searcher}
+    values |= {"seed": seed, "reading": "paper", "promise": promise}
     return values | {"cell": hashlib.sha256(f"{measure}{values}".encode()).hexdigest()[:16]}
 
 
@@ -61,22 +61,23 @@ def synthetic_results(sets=tuple(SETS), predictors=("xgb", "ftt"), seeds=3):
 
     for data in sets:
         _sets(add, data)
-        for predictor in predictors:
-            for seed in range(seeds):
-                for blanket in ("eamb", "hiton-mb", "bamb"):
-                    _growth(add, labels("growth", data, predictor, blanket, seed=seed))
-                for policy in POLICIES[1:]:
-                    _growth(add, labels("growth", data, predictor, policy=policy, seed=seed))
-                _growth(add, labels("growth", data, predictor, searcher="generative", seed=seed))
-                for promise in ("paper", "advisor"):
-                    for searcher in SEARCHERS:
-                        _promise(add, labels("promise", data, predictor, searcher=searcher, seed=seed, promise=promise))
         _examples(add, data)
+        for predictor, seed in product(predictors, range(seeds)):
+            for label in _growth_labels(data, predictor, seed):
+                _growth(add, label)
+            for promise, searcher in product(("paper", "advisor"), SEARCHERS):
+                _promise(add, labels("promise", data, predictor, searcher=searcher, seed=seed, promise=promise))
     for data, predictor in [("adult", "bn"), ("german", "bn"), ("gmsc", "xgb-balanced")]:
-        if data in sets:
-            for seed in range(seeds):
-                _growth(add, labels("growth", data, predictor, seed=seed))
+        for seed in range(seeds if data in sets else 0):
+            _growth(add, labels("growth", data, predictor, seed=seed))
     return Synthetic(rows)
+
+
+def _growth_labels(data, predictor, seed):
+    """EDFA under three blankets, all policies under one, EDFA with another searcher."""
+    yield from (labels("growth", data, predictor, blanket, seed=seed) for blanket in ("eamb", "hiton-mb", "bamb"))
+    yield from (labels("growth", data, predictor, policy=policy, seed=seed) for policy in POLICIES[1:])
+    yield labels("growth", data, predictor, searcher="generative", seed=seed)
 
 
 def _random(label):
@@ -186,8 +187,3 @@ def _examples(add, data):
         values = {"person": 3, "steps": len(asked), "outside": outside, "cost": 0.3, "decision": "<=50K", "plan": plan}
         values |= {"reached": ">50K", "changes": 2, "outside_changes": int(outside > 0), "asked": asked}
         add("examples", "person", labels("examples", data, policy=policy), values)
-
-
-def synthetic_config():
-    """What a report needs of a configuration."""
-    return SimpleNamespace(title="A study of <everything>")

@@ -46,7 +46,7 @@ def _over_seeds(rows: pd.DataFrame, column: str) -> pd.DataFrame:
 def draw_dots(ax: "Axes", frame: pd.DataFrame, sets: Sequence[str], policies: Sequence[str]) -> "Axes":
     """Draw a row for each set and a mark for each policy, with its standard deviation over seeds."""
     for j, policy in enumerate(policies):
-        rows = frame[frame["policy"] == policy].set_index("data").reindex(sets)
+        rows = frame[frame["policy"] == policy].set_index("data").reindex(list(sets))
         style, bold = look("policy", policy), policy == "edfa"
         y = np.arange(len(sets)) + 0.09 * (j - (len(policies) - 1) / 2)
         ax.errorbar(

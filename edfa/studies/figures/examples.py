@@ -93,12 +93,12 @@ def draw_transitions(figure: "Figure", frame: pd.DataFrame) -> "Figure":
 def transitions_size(frame: pd.DataFrame) -> tuple[float, float]:
     """Inches that the cards take."""
     cards = [transition_lines(row) for _, row in frame.iterrows()]
-    return 2.6 * max(1, len(cards)), 0.4 + 0.152 * _height(cards)
+    return 2.6 * max(1, len(cards)), 0.4 + 0.138 * _height(cards)
 
 
 def draw_people(figure: "Figure", frame: pd.DataFrame) -> "Figure":
     """Draw a card for each person: the baseline above, EDFA below."""
-    groups = [group for _, group in frame.groupby("example")]
+    groups = _people(frame)
     cards = [person_lines(group) for group in groups]
     axes: Any = figure.subplots(1, len(cards), squeeze=False)
     for ax, group, blocks in zip(axes[0], groups, cards, strict=True):
@@ -106,10 +106,15 @@ def draw_people(figure: "Figure", frame: pd.DataFrame) -> "Figure":
     return figure
 
 
+def _people(frame: pd.DataFrame) -> list[pd.DataFrame]:
+    """The rows of each example."""
+    return [group for _, group in frame.groupby("example")] if len(frame) else []
+
+
 def people_size(frame: pd.DataFrame) -> tuple[float, float]:
     """Inches that the cards take."""
-    cards = [person_lines(group) for _, group in frame.groupby("example")]
-    return 2.6 * max(1, len(cards)), 0.4 + 0.152 * _height(cards)
+    cards = [person_lines(group) for group in _people(frame)]
+    return 2.6 * max(1, len(cards)), 0.4 + 0.138 * _height(cards)
 
 
 def _cards_html(cards: list[tuple[str, list[Block]]]) -> html.Markup:
@@ -131,7 +136,7 @@ def transitions_html(frame: pd.DataFrame) -> html.Markup:
 
 def people_html(frame: pd.DataFrame) -> html.Markup:
     """The people under two policies as text of a page."""
-    return _cards_html([(_where(group.iloc[0]), person_lines(group)) for _, group in frame.groupby("example")])
+    return _cards_html([(_where(group.iloc[0]), person_lines(group)) for group in _people(frame)])
 
 
 def _where(row: "pd.Series[Any]") -> str:

@@ -96,22 +96,23 @@ def _lines(rows: pd.DataFrame, kind: str, table: str, measures: Sequence[str]) -
 
     A seed whose last step is earlier stays at its last values, as people do within a seed.
     """
-    place = "step" if table == "step" else "grid"
-    parts = []
-    for (data, predictor, blanket, series), group in rows.groupby(["data", "predictor", "blanket", "series"]):
-        values = ["cost", *measures]
-        wide = group.pivot_table(index=place, columns="seed", values=values, aggfunc="mean", dropna=False)
-        wide = wide.sort_index().ffill()
-        label = {"data": data, "predictor": predictor, "blanket": blanket, "kind": kind, "series": series}
-        for measure in measures:
-            part = wide[measure]
-            mean, std = part.mean(axis=1), part.std(axis=1, ddof=0)
-            columns = {"place": part.index, "cost": wide["cost"].mean(axis=1), "mean": mean, "std": std}
-            parts.append(pd.DataFrame(columns).assign(measure=measure, seeds=part.shape[1], **label))
-    parts = [part[part["mean"].notna()] for part in parts]
-    if not any(len(part) for part in parts):
+    keys = ["data", "predictor", "blanket", "series"]
+    rows = rows.assign(place=rows["step" if table == "step" else "grid"]).dropna(subset=["place", "cost"])
+    measures = [name for name in measures if rows[name].notna().any()]
+    if not measures:
         return pd.DataFrame(columns=COLUMNS)
-    return pd.concat([part for part in parts if len(part)], ignore_index=True)[COLUMNS]
+    wide = rows.pivot_table(index=[*keys, "place"], columns="seed", values=["cost", *measures], aggfunc="mean")
+    wide = wide.groupby(level=keys).ffill()
+    cost = pd.DataFrame(wide["cost"]).mean(axis=1)
+    parts = []
+    for measure in measures:
+        values = pd.DataFrame(wide[measure])
+        seeds = values.notna().groupby(level=keys).any().sum(axis=1).rename("seeds")
+        columns = {"cost": cost, "mean": values.mean(axis=1), "std": values.std(axis=1, ddof=0)}
+        part = pd.DataFrame(columns).assign(kind=kind, measure=measure).reset_index()
+        parts.append(part.merge(seeds.reset_index(), on=keys))
+    lines = pd.concat(parts, ignore_index=True)[COLUMNS]
+    return lines[lines["mean"].notna()].sort_values([*keys, "measure", "place"], ignore_index=True)
 
 
 def draw_growth(ax: "Axes", frame: pd.DataFrame, measure: str) -> "Axes":
@@ -126,7 +127,8 @@ def draw_growth(ax: "Axes", frame: pd.DataFrame, measure: str) -> "Axes":
                 low, high = line["mean"] - line["std"], line["mean"] + line["std"]
                 ax.fill_between(line["cost"], low, high, color=style["color"], alpha=0.13, linewidth=0)
     ax.set_ylabel(MEASURES.get(measure, measure))
-    ax.set_xlim(-0.02, 1.02)
+    end = float(frame["cost"].max()) if len(frame) else 1.0
+    ax.set_xlim(-0.02 * end, 1.02 * end if end > 0 else 1)
     if measure in ("recourse", "semifactual", "outside", "active", "any_recourse"):
         ax.set_ylim(bottom=min(0, ax.get_ylim()[0]) if len(rows) else 0)
         _at_least(ax, 0.1)
@@ -151,7 +153,7 @@ def series_order(frame: pd.DataFrame) -> list[str]:
 
 def draw_rows(figure: "Figure", rows: Sequence[tuple[str, pd.DataFrame]], measures: Sequence[str]) -> "Figure":
     """Draw rows of panels, each with a title and a frame: a panel for each measure, one legend for all."""
-    axes: Any = figure.subplots(len(rows), len(measures), squeeze=False, sharex=True)
+    axes: Any = figure.subplots(len(rows), len(measures), squeeze=False)
     for line, (name, frame) in zip(axes, rows, strict=True):
         for ax, measure in zip(line, measures, strict=True):
             draw_growth(ax, frame, measure)
@@ -163,10 +165,12 @@ def draw_rows(figure: "Figure", rows: Sequence[tuple[str, pd.DataFrame]], measur
     return figure
 
 
-def row_title(frame: pd.DataFrame, *, predictor: bool = True) -> str:
+def row_title(frame: pd.DataFrame) -> str:
     """Data set, model and blanket of a frame in words."""
     first = frame.iloc[0]
-    names = [title("data", first["data"])] + [title("predictor", first["predictor"])] * predictor
+    names = [title("data", first["data"])]
+    if first["kind"] != "predictor":
+        names.append(title("predictor", first["predictor"]))
     blankets = ordered("blanket", frame["blanket"])
     if len(blankets) == 1 and first["kind"] != "blanket":
         names.append(title("blanket", blankets[0]))

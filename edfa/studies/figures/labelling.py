@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["place_labels"]
 
-HEIGHT, LETTER = 11.0, 4.6  # of a label in points, at the small size of tick labels
+HEIGHT, LETTER = 11.0, 5.0  # of a label in points, at the small size of tick labels
 FONT_SIZE = 7
 POINT = 3.5  # half the size of a marker, in points
 RINGS = (9.0, 15.0, 23.0, 33.0, 45.0, 60.0, 78.0, 98.0)  # distances tried, nearest first, in points
@@ -20,7 +20,7 @@ ANGLES = np.deg2rad([0, 180, 45, 315, 135, 225, 90, 270])
 
 
 def place_labels(ax: "Axes", frame: pd.DataFrame) -> None:
-    """Name each group of points (columns name, n, risk) once, near its median point, away from points and other names.
+    """Name each group of points (columns name, n, risk, colour) once, near its points but not over them.
 
     Positions are tried in rings around the median point, the nearest first; a thin line leads to a name that is far.
     The figure's layout must be known: call its ``draw_without_rendering`` before.
@@ -49,6 +49,8 @@ def place_labels(ax: "Axes", frame: pd.DataFrame) -> None:
             ha="center",
             va="center",
             fontsize=FONT_SIZE,
+            fontweight="bold",
+            color=frame["colour"].iloc[chosen],
             arrowprops={"arrowstyle": "-", "lw": 0.5, "color": "#555555", "shrinkB": 2} if far else None,
             zorder=5,
         )

@@ -63,19 +63,18 @@ def draw_traces(figure: "Figure", frame: pd.DataFrame, columns: int = 4) -> "Fig
         panels = axes[i * lines : (i + 1) * lines].ravel()
         for ax, name in zip(panels, sets, strict=False):
             draw_trace(ax, frame[(frame["data"] == name) & (frame["alpha"] == alpha)], alpha)
-            ax.set_title(f"{title('data', name)}, α = {alpha:g}", loc="left")
+            ax.set_title(f"{title('data', name)}, alpha = {alpha:g}", loc="left")
         for ax in panels[len(sets) :]:
             ax.set_visible(False)
     for line in axes:
         line[0].set_ylabel("CF Valid@K")
-    for k in range(columns):
-        shown = [ax for ax in axes[:, k] if ax.get_visible()]
-        shown[-1].set_xlabel("cost (share of everything)")
-        shown[-1].tick_params(labelbottom=True)
+        for ax in line:
+            ax.tick_params(labelbottom=True)
+    figure.supxlabel("cost (share of everything)", fontsize=8)
     grey: dict[str, Any] = {"color": GREY, "linestyle": "none", "ms": 4.5}
     rules = [Line2D([], [], marker=RULE_MARKERS[rule], label=title("rule", rule), **grey) for rule in RULES]
     bound = Line2D([], [], marker="_", mew=1, label="certified bound", **grey)
-    level = Line2D([], [], color=BLACK, lw=0.9, ls=(0, (1, 1.5)), label="1 – α")
+    level = Line2D([], [], color=BLACK, lw=0.9, ls=(0, (1, 1.5)), label="1 - alpha")
     legend(figure, "searcher", ordered("searcher", frame["searcher"]), [*rules, bound, level])
     return figure
 
@@ -111,6 +110,8 @@ def draw_limits(ax: "Axes", frame: pd.DataFrame, alpha: float, *, names: bool = 
         style: dict[str, Any] = {"color": look("data", str(row["data"]))["color"], "mec": "white", "mew": 0.4, "ms": 5}
         ax.plot(row["n"], row["risk"], marker, zorder=4, **style)
     ax.set(xscale="log", xlim=(low, most), ylim=(0, top), xlabel="calibration people n (log scale)")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("")
     ax.grid(visible=False)
     if names:
         ax.figure.draw_without_rendering()  # type: ignore[union-attr]
@@ -119,7 +120,11 @@ def draw_limits(ax: "Axes", frame: pd.DataFrame, alpha: float, *, names: bool = 
 
 
 def _name_sets(ax: "Axes", frame: pd.DataFrame) -> None:
-    place_labels(ax, frame.assign(name=[title("data", name) for name in frame["data"]]))
+    place_labels(ax, frame.assign(name=[title("data", name) for name in frame["data"]], colour=_colours(frame)))
+
+
+def _colours(frame: pd.DataFrame) -> list[str]:
+    return [look("data", str(name))["color"] for name in frame["data"]]
 
 
 def _draw_zones(ax: "Axes", alpha: float, low: float, most: float, top: float) -> None:
@@ -127,6 +132,9 @@ def _draw_zones(ax: "Axes", alpha: float, low: float, most: float, top: float) -
     people = np.unique(np.geomspace(low, most, 120).round().astype(int))
     certified = np.maximum(critical_losses(people, alpha, DELTA), 0) / people
     hopeless = np.array([_hopeless(int(n), alpha) for n in people])
+    # Losses are whole people, so the borders are saws; drawn are the borders from which on every n is on one side.
+    certified = np.minimum.accumulate(certified[::-1])[::-1]
+    hopeless = np.maximum.accumulate(hopeless[::-1])[::-1]
     style: dict[str, Any] = {"linewidth": 0, "zorder": 0}
     ax.fill_between(people, 0, certified, color=ZONES["certified"], **style)
     ax.fill_between(people, certified, np.minimum(hopeless, top), color=ZONES["data_limited"], **style)
@@ -150,7 +158,7 @@ def draw_all_limits(figure: "Figure", frame: pd.DataFrame) -> "Figure":
     for line, model in zip(axes, models, strict=True):
         for ax, alpha in zip(line, alphas, strict=True):
             draw_limits(ax, _panel(frame, model, alpha), alpha, names=False)
-            ax.set_title(f"{title('predictor', model)}, α = {alpha:g}", loc="left", fontweight="bold")
+            ax.set_title(f"{title('predictor', model)}, alpha = {alpha:g}", loc="left", fontweight="bold")
         line[0].set_ylabel("observed risk of the strictest rule")
     points = [
         Line2D([], [], ls="none", marker=MARKERS.get(name, "X"), color=GREY, ms=5, label=title("searcher", name))

@@ -99,7 +99,12 @@ def look(kind: str, name: str) -> dict[str, Any]:
     spare = SPARE[sum(map(ord, name)) % len(SPARE)]
     colour, style = LOOKS.get((kind, name), (spare, DOTTED))
     bold = (kind, name) in EMPHASISED
-    return {"color": colour, "linestyle": style, "linewidth": 2.2 if bold else 1.3, "zorder": 3 if bold else 2}
+    return {
+        "color": colour,
+        "linestyle": style,
+        "linewidth": 2.2 if bold else 1.3,
+        "zorder": 2 if bold else 3,
+    }  # thin lines stay visible on it
 
 
 def legend(figure: "Figure", kind: str, names: Sequence[str], extra: Iterable["Line2D"] = ()) -> None:

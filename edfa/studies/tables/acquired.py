@@ -71,7 +71,7 @@ def _paper_row(printed: pd.DataFrame, data: object, policies: list[str]) -> dict
     """What the paper prints for one set, by policy."""
     if data not in printed.index:
         return {}
-    return {name: float(printed.loc[data, name]) for name in policies if name in printed.columns}
+    return {name: float(printed[name].to_dict()[data]) for name in policies if name in printed.columns}
 
 
 def order_sign(ours: Mapping[str, float], paper: Mapping[str, float]) -> str:
@@ -132,8 +132,9 @@ def best_sign(group: pd.DataFrame) -> str:
     differing = []
     for name, column in METRICS.items():
         both = group[[column, f"{column}{PAPER}"]].notna().all(axis=1)
-        shared = group[both].set_index("policy")
-        ours, paper = shared[column].to_dict(), shared[f"{column}{PAPER}"].to_dict()
+        shared = group[both]
+        names = shared["policy"].astype(str)
+        ours, paper = (dict(zip(names, shared[x], strict=True)) for x in (column, f"{column}{PAPER}"))
         most = name == "plausible"
         if len(shared) > 1 and not best(ours, most=most) & best(paper, most=most):
             differing.append(name)

@@ -13,6 +13,7 @@ from edfa.studies.tables.results import Results, growth_rows, one_blanket, one_s
 
 __all__ = ["must_hold"]
 
+Values = dict[str, dict[Any, Any]]  # the numbers of each policy, by name
 POINTS = 0.02  # accuracy may lie this far below the best baseline
 SHARE = 0.95  # of certificates whose promise held-out people must see kept
 ALIKE = 0.05  # variants that track EDFA lie within this share of its recourse, or within its spread over seeds
@@ -110,7 +111,7 @@ def _ablation_checks(results: Results) -> Iterator[dict[str, Any]]:
         for claim, sets, compare in _claims():
             verdicts = {}
             for data, group in of_model[of_model["data"].isin(sets)].groupby("data"):
-                verdict = compare(group.set_index("policy"))
+                verdict = compare(_by_policy(group))
                 if verdict is not None:
                     verdicts[str(data)] = verdict
             if verdicts:
@@ -122,6 +123,11 @@ def _ablation_checks(results: Results) -> Iterator[dict[str, Any]]:
                     "not on": ", ".join(names),
                     "holds": not names,
                 }
+
+
+def _by_policy(group: pd.DataFrame) -> Values:
+    """The numbers of one set and model, by policy."""
+    return {str(row["policy"]): row for row in group.to_dict("records")}
 
 
 def _mean_curves(rows: pd.DataFrame) -> pd.DataFrame:
@@ -140,7 +146,7 @@ def _mean_curves(rows: pd.DataFrame) -> pd.DataFrame:
     return in_order(means.assign(recourse_std=spread).reset_index(), ["data", "predictor", "policy"])
 
 
-def _claims() -> tuple[tuple[str, tuple[str, ...], Callable[[pd.DataFrame], bool | None]], ...]:
+def _claims() -> tuple[tuple[str, tuple[str, ...], Callable[[Values], bool | None]], ...]:
     """Claim, the sets it is about, and what decides it from one set's rows, by policy."""
     every = ("adult", "heloc", "taiwan", "diabetes130")
     return (
@@ -152,31 +158,26 @@ def _claims() -> tuple[tuple[str, tuple[str, ...], Callable[[pd.DataFrame], bool
     )
 
 
-def _both(rows: pd.DataFrame, variant: str) -> bool:
-    return "edfa" in rows.index and variant in rows.index
-
-
-def _less(column: str) -> Callable[[pd.DataFrame], bool | None]:
-    def compare(rows: pd.DataFrame) -> bool | None:
-        if not _both(rows, "edfa-random"):
+def _less(column: str) -> Callable[[Values], bool | None]:
+    def compare(rows: Values) -> bool | None:
+        if not {"edfa", "edfa-random"} <= rows.keys():
             return None
-        return bool(rows.loc["edfa-random", column] < rows.loc["edfa", column])
+        return bool(rows["edfa-random"][column] < rows["edfa"][column])
 
     return compare
 
 
-def _tracks(variant: str) -> Callable[[pd.DataFrame], bool | None]:
-    def compare(rows: pd.DataFrame) -> bool | None:
-        if not _both(rows, variant):
+def _tracks(variant: str) -> Callable[[Values], bool | None]:
+    def compare(rows: Values) -> bool | None:
+        if not {"edfa", variant} <= rows.keys():
             return None
-        gap = abs(rows.loc[variant, "recourse"] - rows.loc["edfa", "recourse"])
-        allowed = max(ALIKE * rows.loc["edfa", "recourse"], rows.loc["edfa", "recourse_std"])
-        return bool(gap <= allowed + 1e-12)
+        gap = abs(rows[variant]["recourse"] - rows["edfa"]["recourse"])
+        return bool(gap <= max(ALIKE * rows["edfa"]["recourse"], rows["edfa"]["recourse_std"]) + 1e-12)
 
     return compare
 
 
-def _as_accurate(rows: pd.DataFrame) -> bool | None:
-    if not _both(rows, "edfa-random"):
+def _as_accurate(rows: Values) -> bool | None:
+    if not {"edfa", "edfa-random"} <= rows.keys():
         return None
-    return bool(rows.loc["edfa-random", "accuracy"] >= rows.loc["edfa", "accuracy"] - POINTS)
+    return bool(rows["edfa-random"]["accuracy"] >= rows["edfa"]["accuracy"] - POINTS)

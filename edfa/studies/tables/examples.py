@@ -46,7 +46,7 @@ def side_by_side(results: Results, count: int = 3) -> pd.DataFrame:
     rows = text_rows(results, "examples", "person", PERSON)
     if rows.empty:
         return pd.DataFrame()
-    rows = rows[rows["plan"].fillna("").astype(str) != ""]
+    rows = rows[[isinstance(plan, str) and plan != "" for plan in rows["plan"]]]
     keys = ["data", "predictor", "blanket", "searcher", "seed", "reading", "person"]
     ours = rows[rows["policy"] == "edfa"].drop_duplicates(keys)
     others = rows[rows["policy"].isin(BASELINES) | ~rows["policy"].isin([*ABLATIONS, "survival"])]
@@ -54,7 +54,7 @@ def side_by_side(results: Results, count: int = 3) -> pd.DataFrame:
     if pairs.empty:
         return pd.DataFrame()
     for name in ("outside_changes", "outside", "steps"):
-        pairs[name] = pd.to_numeric(pairs[name]).fillna(0)
+        pairs[name] = pd.to_numeric(pairs[name], errors="coerce").fillna(0)
     pairs = in_order(pairs, ["data", "policy", "person"])
     by = ["outside_changes", "outside", "steps"]
     pairs = pairs.sort_values(by, ascending=False, kind="stable").drop_duplicates("data").head(count)

@@ -1,4 +1,4 @@
-"""Tables on growing recourse beyond the paper's: policies at equal cost, the first recourse, ablations, models, lift."""
+"""Tables on growing recourse, past the paper: policies at equal cost, the first recourse, ablations, models, lift."""
 
 from collections.abc import Sequence
 

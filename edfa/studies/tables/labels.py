@@ -1,6 +1,7 @@
 """What tables and figures call the parts of a study, and the order they stand in."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
@@ -39,7 +40,7 @@ TITLES = {
         "survival": "survival",
     },
     "promise": {"paper": "the paper's loss", "advisor": "the advisor's promise"},
-    "rule": {"first": "first plan", "safe": "certified", "last": "last step"},
+    "rule": {"first": "first plan", "safe": "certified rule", "last": "last step"},
     "method": {"paper": "RCPS-HB (paper)", "hb": "HB", "cp": "Clopper-Pearson", "wsr": "WSR"},
     "status": {"certified": "certified", "data_limited": "data-limited", "risk_limited": "risk-limited"},
 }
@@ -85,7 +86,7 @@ def ordered(kind: str, names: Iterable[object]) -> list[str]:
 def in_order(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
     """The rows sorted by these columns, names in the order of ``ordered`` and numbers by size."""
 
-    def positions(column: "pd.Series[object]") -> "pd.Series[object]":
+    def positions(column: "pd.Series[Any]") -> "pd.Series[Any]":
         if column.name not in TITLES:
             return column
         places = {name: i for i, name in enumerate(ordered(str(column.name), column))}

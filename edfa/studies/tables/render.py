@@ -12,7 +12,7 @@ from edfa.text import html
 
 __all__ = ["latex_escaped", "to_csv", "to_html", "to_latex"]
 
-MISSING = "–"
+MISSING = "-"
 SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -22,10 +22,10 @@ SPECIAL = {
     "≥": r"$\geq$",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    "–": "--",
+    "\N{EN DASH}": "--",
     "·": r"$\cdot$",
     "→": r"$\rightarrow$",
-    "α": r"$\alpha$",
+    "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$",
 } | {sign: f"\\{sign}" for sign in "&%$#_{}"}
 PATTERN = re.compile("|".join(map(re.escape, SPECIAL)))
 
@@ -43,7 +43,7 @@ def value_text(value: object, digits: int) -> str:
     """One value as text: numbers with their decimals, yes or no, and a dash for what is not there.
 
     >>> [value_text(value, 2) for value in (1.5, 3, True, None, float("nan"), "x")]
-    ['1.50', '3', 'yes', '–', '–', 'x']
+    ['1.50', '3', 'yes', '-', '-', 'x']
     """
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
