@@ -110,7 +110,7 @@ class _Keys:
     @property
     def learns(self) -> bool:
         """Whether the policy learns anything."""
-        return self.policy_class.fit is not Policy.fit
+        return self.policy_class.save_state is not Policy.save_state
 
     @cached_property
     def policy(self) -> str:

@@ -23,7 +23,7 @@ __all__ = ["States", "measure_growth", "normalised_cost"]
 
 GRID = np.linspace(0, 1, 21)
 SLACK = 1e-9  # sums of prices are not exact
-JUDGED = 20  # people whose plans are held against outlier models, of which each set of known features has its own
+JUDGED = 20  # sets of known features whose plans are held against outlier models: each takes one of its own
 
 
 def measure_growth(materials: Materials) -> Payload:
@@ -122,13 +122,12 @@ class States:
 
 
 def _quality(plans: Plans, materials: Materials, states: States) -> dict[str, Any]:
-    """Means over every plan at every step; plausibility over those of some of the people, lift over first plans."""
+    """Means over every plan at every step; plausibility over some sets of known features; lift over first plans."""
     if not len(plans):
         return {"plans": 0}
     inside = members(plans.people.schema.names, states.blanket)
     changed = ~np.isnan(plans.to)
-    who = states.trajectory.who[plans.of]
-    likeness = plausibility(_of(plans, who < JUDGED), materials.table.train)
+    likeness = plausibility(_some_sets(plans), materials.table.train)
     return {
         "plans": len(plans),
         "l0": float(plans.l0.mean()),
@@ -143,8 +142,15 @@ def _quality(plans: Plans, materials: Materials, states: States) -> dict[str, An
     }
 
 
-def _of(plans: Plans, chosen: BoolArray) -> Plans:
-    """Some of the plans, with the columns that plausibility looks at."""
+def _some_sets(plans: Plans) -> Plans:
+    """The plans of people who know one of some sets of features, evenly spread over all sets in order of their size.
+
+    Only the columns that plausibility looks at are right.
+    """
+    known = plans.people.known[plans.of]
+    sets, which = np.unique(np.c_[known.sum(axis=1), np.packbits(known, axis=1)], axis=0, return_inverse=True)
+    judged = np.linspace(0, len(sets) - 1, min(JUDGED, len(sets))).round().astype(int)
+    chosen = np.isin(which.ravel(), judged)
     return replace(plans, of=plans.of[chosen], to=plans.to[chosen])
 
 
