@@ -6,7 +6,9 @@ from typing import Any
 
 from edfa.artifacts import atomic_file
 from edfa.studies.cells import Cell
+from edfa.studies.config import Study
 from edfa.studies.exhibits import FigureExhibit, Section, TableExhibit
+from edfa.studies.expand import expand
 from edfa.studies.figures.render import inline, render
 from edfa.studies.sections_beyond import beyond_sections
 from edfa.studies.sections_paper import paper_sections
@@ -29,7 +31,7 @@ STYLE = Markup(
 )
 
 
-def write_report(store: Any, config: Any, folder: Path) -> list[Path]:
+def write_report(store: Any, config: Study, folder: Path) -> list[Path]:
     """Write the report of a study: ``report.html``, and its tables and figures in csv, latex, svg and png.
 
     Parameters
@@ -46,8 +48,6 @@ def write_report(store: Any, config: Any, folder: Path) -> list[Path]:
     paths
         Every file written, ``report.html`` first. The same results give the same bytes.
     """
-    from edfa.studies.expand import expand
-
     return write_sections(store, config.title, expand(config), folder)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["beyond_sections"]
 
 COLUMNS = 4  # panels in a row
+NARROW = 6.8  # inches that the legends take
 
 
 def beyond_sections(results: Results) -> list[Section]:
@@ -36,7 +37,7 @@ def _equal_cost(results: Results) -> Section:
         rows = lines[lines["predictor"] == predictor]
         rows = rows[rows.groupby("data")["series"].transform("nunique").astype(float) > 1]
         caption = f"Recourse options at equal cost with {title('predictor', predictor)}. {BANDS}"
-        size = (WIDTH, 0.65 + 2 * max(1, -(-rows["data"].nunique() // COLUMNS)))
+        size = (_width(rows), 0.65 + 2 * max(1, -(-rows["data"].nunique() // COLUMNS)))
         draw = partial(draw_sets, frame=rows, measure="recourse")
         if len(rows) or predictor == "xgb":
             exhibits.append(FigureExhibit(f"figure_equal_cost_{predictor}", caption, rows, draw, size))
@@ -84,6 +85,11 @@ def _first(results: Results) -> Section:
     return Section("The cost to the first recourse", "", (figure, table))
 
 
+def _width(frame: pd.DataFrame) -> float:
+    """Inches of a row of panels, one for each set up to four."""
+    return max(NARROW, WIDTH * min(COLUMNS, frame["data"].nunique()) / COLUMNS)
+
+
 def _tall(frame: pd.DataFrame) -> tuple[float, float]:
     """Inches of a dot plot with a row for each set."""
     return WIDTH, 1.2 + 0.62 * max(1, frame["data"].nunique())
@@ -101,7 +107,7 @@ def _certified(results: Results) -> Section:
             "going to the last step."
         )
         name = f"figure_certified_cost_{promise}_{predictor}_{round(100 * alpha)}"
-        size = (WIDTH, 0.65 + (0.6 + 0.27 * rows["searcher"].nunique()) * -(-rows["data"].nunique() // COLUMNS))
+        size = (_width(rows), 0.65 + (0.6 + 0.27 * rows["searcher"].nunique()) * -(-rows["data"].nunique() // COLUMNS))
         exhibits.append(FigureExhibit(name, caption, rows, partial(draw_certified, frame=rows), size))
     caption = "Over all sets: the share of cells certified, their cost, share of the full cost saved, promises kept."
     digits = {"certified": 2, "cells": 0}

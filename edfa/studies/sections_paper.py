@@ -138,7 +138,7 @@ def _early(results: Results) -> Section:
             "point is the bound that holds with 95 % confidence; the dotted line is 1 - alpha."
         )
         panels = -(-rows["data"].nunique() // 4) * max(1, rows["alpha"].nunique())
-        size = (WIDTH, 0.75 + 1.95 * max(1, panels))
+        size = (max(6.8, WIDTH * min(4, rows["data"].nunique()) / 4), 0.75 + 1.95 * max(1, panels))
         exhibits.append(FigureExhibit(stem, caption, rows, partial(early.draw_traces, frame=rows), size))
     points = early.limits(results)
     caption = (

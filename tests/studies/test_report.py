@@ -13,12 +13,14 @@ from webpage import checked
 
 from edfa.artifacts import list_files
 from edfa.studies.cells import Cell, Part
+from edfa.studies.config import read_study
 from edfa.studies.exhibits import FigureExhibit, TableExhibit
+from edfa.studies.expand import expand
 from edfa.studies.figures import growth as curves
 from edfa.studies.figures import promises as early
 from edfa.studies.figures.labelling import place_labels
 from edfa.studies.figures.render import compact, render
-from edfa.studies.report import distinct, sections, summary, write_sections
+from edfa.studies.report import distinct, sections, summary, write_report, write_sections
 from edfa.studies.tables.results import View
 
 SCRIPT = "<script>alert('owned')</script>"
@@ -178,3 +180,11 @@ def test_svg_is_compact_and_keeps_its_text():
 def test_matplotlib_is_imported_only_to_draw():
     code = "import sys, edfa.studies.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_study_s_report_counts_its_cells(tmp_path):
+    study = read_study("smoke")
+    paths = write_report(Synthetic({}), study, tmp_path)
+    text = checked(paths[0].read_text(encoding="utf-8").partition(">")[2])
+    assert f"0 of {len(expand(study))} cells are done." in text
+    assert study.title in text

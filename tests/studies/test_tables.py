@@ -213,6 +213,8 @@ def test_what_must_hold_is_worked_out_from_the_results():
     assert table["not on"].tolist() == ["Adult Income"]
     assert "6 of the paper's sets not measured" in table["measured"].iloc[0]
     assert checks.must_hold(acquired_results("adult", counts | {"survival": 2}))["holds"].all(), "no baseline"
+    worse = checks.must_hold(quality_results("adult", {"edfa": {"l0": 2.0}, "dime": {"l0": 1.0}}))
+    assert worse["holds"].tolist() == [False], "one of seven may fail, but not one of one"
 
 
 def test_accuracy_may_lie_two_points_below_the_best_baseline_and_fail_twice():

@@ -129,17 +129,10 @@ def draw_growth(ax: "Axes", frame: pd.DataFrame, measure: str) -> "Axes":
     ax.set_ylabel(MEASURES.get(measure, measure))
     end = float(frame["cost"].max()) if len(frame) else 1.0
     ax.set_xlim(-0.02 * end, 1.02 * end if end > 0 else 1)
-    if measure in ("recourse", "semifactual", "outside", "active", "any_recourse"):
-        ax.set_ylim(bottom=min(0, ax.get_ylim()[0]) if len(rows) else 0)
-        _at_least(ax, 0.1)
+    if measure != "accuracy" and len(rows):  # counts and shares start at nothing
+        top = max(0.1, float((rows["mean"] + rows["std"]).max()))
+        ax.set_ylim(-0.03 * top, 1.06 * top)
     return ax
-
-
-def _at_least(ax: "Axes", height: float) -> None:
-    """Keep an axis on which nothing happens from showing its rounding errors."""
-    low, high = ax.get_ylim()
-    if high - low < height:
-        ax.set_ylim(low, low + height)
 
 
 def series_order(frame: pd.DataFrame) -> list[str]:

@@ -47,7 +47,6 @@ def draw_trace(ax: "Axes", frame: pd.DataFrame, alpha: float) -> "Axes":
             marker = RULE_MARKERS[str(rule)]
             ax.plot(point["cost"], point["valid"], marker, color=style["color"], ms=4, mec="white", mew=0.4, zorder=4)
     ax.axhline(1 - alpha, color=BLACK, lw=0.9, ls=(0, (1, 1.5)))
-    ax.set_xlim(-0.02, 1.02)
     return ax
 
 
@@ -66,6 +65,7 @@ def draw_traces(figure: "Figure", frame: pd.DataFrame, columns: int = 4) -> "Fig
             ax.set_title(f"{title('data', name)}, alpha = {alpha:g}", loc="left")
         for ax in panels[len(sets) :]:
             ax.set_visible(False)
+    axes[0, 0].set_xlim(0, 1.05 * max(0.1, float(frame["cost"].max())))  # shared by all
     for line in axes:
         line[0].set_ylabel("CF Valid@K")
         for ax in line:
