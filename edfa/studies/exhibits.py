@@ -41,14 +41,14 @@ class TableExhibit:
 
 @dataclass(frozen=True)
 class FigureExhibit:
-    """A figure: ``draw`` puts ``frame`` on a figure of ``size`` inches; ``extra`` follows it on the page."""
+    """A figure: ``draw`` puts ``frame`` on a figure of ``size`` inches; a page shows ``words`` instead, if any."""
 
     name: str
     caption: str
     frame: pd.DataFrame
     draw: "Callable[[Figure], object]"
     size: tuple[float, float]
-    extra: Markup = Markup()  # noqa: RUF009 - immutable
+    words: Markup = Markup()  # noqa: RUF009 - immutable
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", file_name(self.name))

@@ -160,9 +160,9 @@ def _table(exhibit: TableExhibit) -> Markup:
 
 
 def _figure(exhibit: FigureExhibit, files: dict[str, str | bytes]) -> Markup:
-    drawing = inline(str(files[f"svg/{exhibit.name}.svg"]), exhibit.caption)
-    template = Markup('<figure id="{}">{}<figcaption>{}</figcaption></figure>{}')
-    return template.format(exhibit.name, drawing, exhibit.caption, exhibit.extra)
+    drawing = exhibit.words or inline(str(files[f"svg/{exhibit.name}.svg"]), exhibit.caption)
+    template = Markup('<figure id="{}">{}<figcaption>{}</figcaption></figure>')
+    return template.format(exhibit.name, drawing, exhibit.caption)
 
 
 def _heading(title: str) -> Markup:
