@@ -22,6 +22,7 @@ from edfa.advice.factory import (
     default_signal,
     fit_policy,
     fit_searcher,
+    keep_path,
     new_predictor,
 )
 from edfa.advice.interview import Interview
@@ -147,6 +148,7 @@ class Advisor:
         steps = partial(report, "policy")
         limits = None if rules == Constraints() else rules
         policy = fit_policy(chosen, blanket, searcher, model, constraints=limits, n_jobs=n_jobs, progress=steps)
+        model = keep_path(model, policy, searcher, self.budget, limits, self.seed)
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
             signal=self.signal or default_signal(self.searcher),
