@@ -19,9 +19,9 @@ from edfa.parsing import parse
 from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
-from edfa.typing import Float32Array, IntArray
+from edfa.typing import Float32Array
 
-__all__ = ["AdvisorEvaluation", "Rollout", "evaluate", "roll_out"]
+__all__ = ["AdvisorEvaluation", "Rollout", "ask_and_replay", "evaluate", "grant_at_end", "roll_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,22 @@ def roll_out(
     ``X`` are complete encoded rows, (people, features). ``progress`` is called with the numbers of states that have
     been searched for plans, and of all.
     """
+    trajectory, plans, records = _ask_to_the_end(fitted, X, progress, n_jobs)
+    return Rollout(trajectory, plans, grant_at_end(records))
+
+
+def ask_and_replay(fitted: FittedAdvisor, X: Float32Array) -> Records:  # noqa: N803
+    """The records of some people by themselves, to be joined with those of others and finished by ``grant_at_end``."""
+    return _ask_to_the_end(fitted, X, None, 1)[2]
+
+
+def _ask_to_the_end(
+    fitted: FittedAdvisor,
+    X: Float32Array,  # noqa: N803
+    progress: Callable[[int, int], None] | None,
+    n_jobs: int | None,
+) -> tuple[Trajectory, Plans, Records]:
+    """The steps of everybody, the plans at each, and the records of these."""
     trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget, fitted.limits)
     plans = find_recourse(
         trajectory,
@@ -57,12 +73,13 @@ def roll_out(
     )
     signal: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
     records = replay(plans, favourable=fitted.favourable, signal=signal, advisor=fitted.fingerprint)
-    return Rollout(trajectory, plans, _granted(replace(records, signal_name=fitted.signal), trajectory.last))
+    return trajectory, plans, replace(records, signal_name=fitted.signal)
 
 
-def _granted(records: Records, last: IntArray) -> Records:
+def grant_at_end(records: Records) -> Records:
     """Who had a plan on the way and is granted at the end needs none there: the last step is a stop without a loss."""
     # DEVIATION: Algorithm 2 falls back on the last plan there was; an advisor who goes to the end reads the decision.
+    last = np.flatnonzero(np.append(records.person[1:] != records.person[:-1], True))
     count = np.diff(last, prepend=-1)
     hopeful = np.add.reduceat(records.legal.astype(int), last - count + 1) > 0
     granted = last[hopeful & ~np.asarray(records.refused)[last]]

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,15 +18,19 @@ from threadpoolctl import threadpool_limits
 
 from edfa.advice import persist
 from edfa.advice.assessment import FittedAdvisor
+from edfa.advice.evaluation import ask_and_replay, grant_at_end
 from edfa.advice.receipt import versions
+from edfa.certification.records import Records
 from edfa.errors import EdfaError, MismatchError
 from edfa.fingerprint import fingerprint
 from edfa.parallel import count_jobs
+from edfa.typing import Float32Array
 from edfa.workers import SerialExecutor, open_workers
 
-__all__ = ["Crew", "open_crew"]
+__all__ = ["Crew", "open_crew", "roll_out_away"]
 
 Task = TypeVar("Task")
+PEOPLE = 200  # calibration people a worker is handed at a time
 AHEAD = 2  # tasks for each worker that are handed out before the first is done
 Work = Callable[..., Any]
 """Called with the advisor and a task's arguments; it returns something other than None."""
@@ -79,6 +83,20 @@ class Crew:
     @cached_property
     def _key(self) -> str:
         return _key(self.fitted)
+
+
+def roll_out_away(crew: Crew, X: Float32Array, progress: Callable[[int, int], None] | None = None) -> Records:  # noqa: N803
+    """The records that ``roll_out`` makes of complete encoded rows X, by workers who share the people.
+
+    ``progress`` is called with the numbers of people who are done, and of all.
+    """
+    parts: dict[int, Records] = {}
+    firsts = iter(range(0, len(X), PEOPLE))
+    for first, records in crew.results(ask_and_replay, firsts, lambda first: (X[first : first + PEOPLE],)):
+        parts[first] = replace(records, person=records.person + first)
+        if progress:
+            progress(sum(len(part.people) for part in parts.values()), len(X))
+    return grant_at_end(Records.join(*(parts[first] for first in sorted(parts))))
 
 
 @contextmanager
