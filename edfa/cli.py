@@ -17,6 +17,7 @@ from edfa.commands.certify import certify, monitor
 from edfa.commands.demo import demo
 from edfa.commands.fit import fit
 from edfa.commands.interview import interview, verify
+from edfa.commands.study import study
 from edfa.commands.tables import blanket, data, schema
 from edfa.errors import EdfaError
 
@@ -50,6 +51,7 @@ def main(
 
 for command in (demo, schema, data, blanket, fit, interview, advise, certify, monitor, verify):
     cli.command()(command)
+cli.add_typer(study, name="study")
 
 
 def app(arguments: Sequence[str] | None = None) -> None:

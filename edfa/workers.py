@@ -9,19 +9,21 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Any, cast
 
-from edfa.errors import SettingError, UnavailableError
+from edfa.errors import MismatchError, MissingExtraError, SettingError, UnavailableError
 from edfa.parallel import count_jobs
 
-__all__ = ["SerialExecutor", "Workers", "open_workers"]
+__all__ = ["SerialExecutor", "Workers", "open_workers", "worker_died"]
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 CONNECT_SECONDS = 10
+DASK_LOST = ("KilledWorker", "ClosedClientError")  # by name: Dask may not be installed
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +63,17 @@ def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterato
         done in this process.
     scheduler
         The address of a Dask scheduler, such as ``"tcp://127.0.0.1:8786"``: its workers are used instead. What is sent
-        to them is pickled, so both sides need the same version of edfa, and a scheduler one trusts.
+        to them is pickled, so both sides need the same version of edfa, and a scheduler one trusts. Should all workers
+        die, the work waits until new ones have come.
 
     Raises
     ------
     UnavailableError
-        If nothing answers at the address, it has no workers, or Dask is not installed.
+        If processes cannot be started; if nothing answers at the address, or it has no workers.
+    MismatchError
+        If the workers of a cluster have another version of edfa, or none.
+    MissingExtraError
+        If Dask is not installed.
 
     Examples
     --------
@@ -85,9 +92,24 @@ def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterato
     with _one_thread_each():
         pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
         try:
+            _start(pool, count)
             yield Workers(pool, count, f"in {count} processes")
         finally:
             _stop(pool)
+
+
+def worker_died(error: BaseException | None) -> bool:
+    """Whether work has this for a result because its worker is gone, and may well succeed on another one."""
+    return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ in DASK_LOST
+
+
+def _start(pool: ProcessPoolExecutor, count: int) -> None:
+    """Start all processes at once, and see that they do start."""
+    try:
+        wait_for([pool.submit(os.getpid) for _ in range(count)])[0].pop().result()
+    except BrokenExecutor:
+        reason = "the worker processes end as they start; a script that starts them needs if __name__ == '__main__':"
+        raise UnavailableError(reason) from None
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
@@ -134,7 +156,7 @@ def _cluster(address: str) -> Iterator[Workers]:
     try:
         import distributed
     except ImportError:
-        raise UnavailableError("a cluster needs Dask: pip install 'edfa[cluster]'") from None
+        raise MissingExtraError("a cluster", "cluster") from None
     try:
         client: Any = cast(Any, distributed).Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except ValueError as error:
@@ -142,11 +164,29 @@ def _cluster(address: str) -> Iterator[Workers]:
     except OSError:
         raise UnavailableError(f"no Dask scheduler answers at {address}") from None
     with client:
-        count = len(client.scheduler_info(n_workers=-1)["workers"])
-        if not count:
-            raise UnavailableError(f"the scheduler at {address} has no workers; start some: dask worker {address}")
-        with client.get_executor(pure=False, retries=0) as executor:
-            try:
-                yield Workers(executor, count, f"on {count} workers of {address}")
-            finally:
+        count = _check_versions(client, address)
+        executor = client.get_executor(pure=False, retries=0)
+        try:
+            yield Workers(executor, count, f"on {count} workers of {address}")
+        finally:
+            with suppress(Exception):  # without a scheduler there is nothing left to cancel
                 executor.shutdown(wait=False)
+
+
+def _check_versions(client: Any, address: str) -> int:
+    """The number of workers, which have the same edfa as this process."""
+    try:
+        versions = client.run(_version)
+    except ImportError as error:
+        raise MismatchError(f"the workers of {address} cannot import edfa: {error}") from None
+    if not versions:
+        raise UnavailableError(f"the scheduler at {address} has no workers; start some: dask worker {address}")
+    if others := sorted({str(version) for version in versions.values()} - {_version()}):
+        raise MismatchError(f"the workers of {address} have edfa {', '.join(others)}, this machine {_version()}")
+    return len(versions)
+
+
+def _version() -> str:
+    from edfa import __version__
+
+    return __version__

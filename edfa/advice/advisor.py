@@ -73,6 +73,8 @@ class Advisor:
     ----------
     blanket, predictor, policy, searcher
         Names, or objects: a ``Blanket``; a model, which is fitted anew on the training part; a policy; a searcher.
+        The model ``"xgb"`` is a ``SubsetXGB`` of mode "mixed": sets of known features on the policy's path have models
+        of their own, one masked model answers for all others.
         The policy goes with the searcher unless it is given: advice that lasts, or with ``searcher="nearest"`` the
         paper's recipe.
     signal

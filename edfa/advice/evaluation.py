@@ -19,9 +19,9 @@ from edfa.parsing import parse
 from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
-from edfa.typing import Float32Array
+from edfa.typing import Float32Array, IntArray
 
-__all__ = ["AdvisorEvaluation", "Rollout", "ask_and_replay", "evaluate", "grant_at_end", "roll_out"]
+__all__ = ["AdvisorEvaluation", "Rollout", "ask_and_replay", "count_granted", "evaluate", "roll_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +47,11 @@ def roll_out(
     been searched for plans, and of all.
     """
     trajectory, plans, records = _ask_to_the_end(fitted, X, progress, n_jobs)
-    return Rollout(trajectory, plans, grant_at_end(records))
+    return Rollout(trajectory, plans, count_granted(records, trajectory.last))
 
 
 def ask_and_replay(fitted: FittedAdvisor, X: Float32Array) -> Records:  # noqa: N803
-    """The records of some people by themselves, to be joined with those of others and finished by ``grant_at_end``."""
+    """The records of some people by themselves, to be joined with those of others and finished by ``count_granted``."""
     return _ask_to_the_end(fitted, X, None, 1)[2]
 
 
@@ -76,10 +76,9 @@ def _ask_to_the_end(
     return trajectory, plans, replace(records, signal_name=fitted.signal)
 
 
-def grant_at_end(records: Records) -> Records:
+def count_granted(records: Records, last: IntArray) -> Records:
     """Who had a plan on the way and is granted at the end needs none there: the last step is a stop without a loss."""
     # DEVIATION: Algorithm 2 falls back on the last plan there was; an advisor who goes to the end reads the decision.
-    last = np.flatnonzero(np.append(records.person[1:] != records.person[:-1], True))
     count = np.diff(last, prepend=-1)
     hopeful = np.add.reduceat(records.legal.astype(int), last - count + 1) > 0
     granted = last[hopeful & ~np.asarray(records.refused)[last]]

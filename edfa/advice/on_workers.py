@@ -14,23 +14,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from edfa.advice import persist
 from edfa.advice.assessment import FittedAdvisor
-from edfa.advice.evaluation import ask_and_replay, grant_at_end
+from edfa.advice.evaluation import ask_and_replay, count_granted
 from edfa.advice.receipt import versions
 from edfa.certification.records import Records
 from edfa.errors import EdfaError, MismatchError
 from edfa.fingerprint import fingerprint
 from edfa.parallel import count_jobs
 from edfa.typing import Float32Array
-from edfa.workers import SerialExecutor, open_workers
+from edfa.workers import SerialExecutor, open_workers, worker_died
 
 __all__ = ["Crew", "open_crew", "roll_out_away"]
 
 Task = TypeVar("Task")
 PEOPLE = 200  # calibration people a worker is handed at a time
+ATTEMPTS = 3  # at a task whose worker dies
 AHEAD = 2  # tasks for each worker that are handed out before the first is done
 Work = Callable[..., Any]
 """Called with the advisor and a task's arguments; it returns something other than None."""
@@ -51,10 +53,10 @@ class Crew:
 
         ``tasks`` are taken as workers become free; ``args`` makes of each what ``work`` is called with.
         """
-        running: dict[Future[Any], Task] = {}
+        running: dict[Future[Any], tuple[Task, int]] = {}
         try:
             for task in tasks:
-                running[self._submit(work, args(task))] = task
+                running[self._submit(work, args(task))] = task, 1
                 if len(running) >= AHEAD * self.count:
                     yield from self._done(running, work, args)
             while running:
@@ -63,12 +65,14 @@ class Crew:
             for future in running:
                 future.cancel()
 
-    def _done(self, running: dict[Future[Any], Task], work: Work, args: Any) -> Iterator[Any]:
-        """Wait for the first results; a task whose worker has no advisor is handed out again, with the advisor."""
+    def _done(self, running: dict[Future[Any], tuple[Task, int]], work: Work, args: Any) -> Iterator[Any]:
+        """Wait for the first results; what a worker died of, or had no advisor for, is handed out again."""
         for future in wait(running, return_when=FIRST_COMPLETED).done:
-            task, result = running.pop(future), future.result()
-            if result is None:
-                running[self._submit(work, args(task), self.fitted)] = task
+            task, attempts = running.pop(future)
+            if attempts < ATTEMPTS and (future.cancelled() or worker_died(future.exception())):
+                running[self._submit(work, args(task))] = task, attempts + 1
+            elif (result := future.result()) is None:
+                running[self._submit(work, args(task), self.fitted)] = task, attempts
             else:
                 yield task, result
 
@@ -96,7 +100,8 @@ def roll_out_away(crew: Crew, X: Float32Array, progress: Callable[[int, int], No
         parts[first] = replace(records, person=records.person + first)
         if progress:
             progress(sum(len(part.people) for part in parts.values()), len(X))
-    return grant_at_end(Records.join(*(parts[first] for first in sorted(parts))))
+    joined = Records.join(*(parts[first] for first in sorted(parts)))
+    return count_granted(joined, np.flatnonzero(np.append(joined.person[1:] != joined.person[:-1], True)))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import BrokenExecutor, Future
 from dataclasses import replace
 from functools import cache
 
@@ -19,6 +20,7 @@ from edfa.advice.batch_file import advise_file
 from edfa.advice.on_workers import open_crew
 from edfa.cli import app
 from edfa.errors import MismatchError, UnavailableError
+from edfa.workers import SerialExecutor
 
 pytest.importorskip("distributed")
 SECONDS = 60  # until a cluster counts as not coming
@@ -145,3 +147,33 @@ def test_workers_of_another_version_are_refused():
 
 def _fingerprint(fitted):
     return fitted.fingerprint
+
+
+class Dying(SerialExecutor):
+    """Workers of whom so many die at work."""
+
+    def __init__(self, deaths):
+        self.deaths = deaths
+
+    def submit(self, work, /, *args, **kwargs):
+        self.deaths -= 1
+        if self.deaths < 0:
+            return super().submit(work, *args, **kwargs)
+        lost = Future()
+        lost.set_exception(BrokenExecutor("a worker died"))
+        return lost
+
+
+def test_work_of_a_worker_that_dies_is_done_by_another():
+    def results(deaths):
+        with open_crew(german().fitted, 1) as crew:
+            crew = replace(crew, executor=Dying(deaths))
+            return sorted(result for _, result in crew.results(_twice, iter([1, 2, 3]), lambda task: (task,)))
+
+    assert results(2) == [2, 4, 6]
+    with pytest.raises(BrokenExecutor):
+        results(9)
+
+
+def _twice(fitted, number):
+    return 2 * number
