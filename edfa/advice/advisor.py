@@ -22,9 +22,11 @@ from edfa.advice.factory import (
     default_signal,
     fit_policy,
     fit_searcher,
+    keep_path,
     new_predictor,
 )
 from edfa.advice.interview import Interview
+from edfa.advice.on_workers import open_crew, roll_out_away
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
 from edfa.advice.rules import check_operator_rules, describe_rules, read_overlay
 from edfa.blanket.discovery import discover
@@ -71,6 +73,8 @@ class Advisor:
     ----------
     blanket, predictor, policy, searcher
         Names, or objects: a ``Blanket``; a model, which is fitted anew on the training part; a policy; a searcher.
+        The model ``"xgb"`` is a ``SubsetXGB`` of mode "mixed": sets of known features on the policy's path have models
+        of their own, one masked model answers for all others.
         The policy goes with the searcher unless it is given: advice that lasts, or with ``searcher="nearest"`` the
         paper's recipe.
     signal
@@ -147,6 +151,7 @@ class Advisor:
         steps = partial(report, "policy")
         limits = None if rules == Constraints() else rules
         policy = fit_policy(chosen, blanket, searcher, model, constraints=limits, n_jobs=n_jobs, progress=steps)
+        model = keep_path(model, policy, searcher, self.budget, limits, self.seed)
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
             signal=self.signal or default_signal(self.searcher),
@@ -201,18 +206,32 @@ class Advisor:
         """One word for the model, the card, the rules, the blanket, the policy, the searcher and the signal."""
         return self.fitted.fingerprint
 
-    def certify(self, people: Any, progress: Progress | None = None, n_jobs: int | None = -1) -> Certificate:
+    def certify(
+        self,
+        people: Any,
+        progress: Progress | None = None,
+        n_jobs: int | None = -1,
+        *,
+        scheduler: str | None = None,
+        folder: str | Path | None = None,
+    ) -> Certificate:
         """Certify on people who took no part in fitting: a table, a frame (no outcome is needed), or encoded rows.
 
         The certificate replaces the one there is; two looks at different people promise less than one. It speaks of
         plans under the operator's rules, and says how many people have a number beyond what training people showed.
+        With the address of a Dask ``scheduler`` its workers share the people, and the certificate is the same; workers
+        that can read the ``folder`` this advisor is saved in need not be sent it.
         """
         fitted, report = self.fitted, progress or (lambda stage, done, total: None)
-        complete = encode_complete(people, fitted)
-        rollout = roll_out(fitted, complete.X, partial(report, "calibration"), n_jobs)
+        complete, steps = encode_complete(people, fitted), partial(report, "calibration")
+        if scheduler is None:
+            records = roll_out(fitted, complete.X, steps, n_jobs).records
+        else:
+            with open_crew(fitted, scheduler=scheduler, folder=folder) as crew:
+                records = roll_out_away(crew, complete.X, steps)
         anchor = self._anchor(n_jobs) if self.target == "early" else None
         certifier = RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
-        certificate = certifier.certificate_for(rollout.records)
+        certificate = certifier.certificate_for(records)
         warnings = (*certificate.warnings, *([complete.warning] if complete.moved else []))
         details: dict[str, Any] = {"rules": describe_rules(fitted.rules), "moved": complete.moved, "warnings": warnings}
         self.fitted_ = replace(fitted, certificate=replace(certificate, **details))

@@ -21,7 +21,7 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import Float32Array, IntArray
 
-__all__ = ["AdvisorEvaluation", "Rollout", "count_granted", "evaluate", "roll_out"]
+__all__ = ["AdvisorEvaluation", "Rollout", "ask_and_replay", "count_granted", "evaluate", "roll_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,22 @@ def roll_out(
     ``X`` are complete encoded rows, (people, features). ``progress`` is called with the numbers of states that have
     been searched for plans, and of all.
     """
+    trajectory, plans, records = _ask_to_the_end(fitted, X, progress, n_jobs)
+    return Rollout(trajectory, plans, count_granted(records, trajectory.last))
+
+
+def ask_and_replay(fitted: FittedAdvisor, X: Float32Array) -> Records:  # noqa: N803
+    """The records of some people by themselves, to be joined with those of others and finished by ``count_granted``."""
+    return _ask_to_the_end(fitted, X, None, 1)[2]
+
+
+def _ask_to_the_end(
+    fitted: FittedAdvisor,
+    X: Float32Array,  # noqa: N803
+    progress: Callable[[int, int], None] | None,
+    n_jobs: int | None,
+) -> tuple[Trajectory, Plans, Records]:
+    """The steps of everybody, the plans at each, and the records of these."""
     trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget, fitted.limits)
     plans = find_recourse(
         trajectory,
@@ -57,7 +73,7 @@ def roll_out(
     )
     signal: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
     records = replay(plans, favourable=fitted.favourable, signal=signal, advisor=fitted.fingerprint)
-    return Rollout(trajectory, plans, count_granted(replace(records, signal_name=fitted.signal), trajectory.last))
+    return trajectory, plans, replace(records, signal_name=fitted.signal)
 
 
 def count_granted(records: Records, last: IntArray) -> Records:

@@ -12,15 +12,18 @@ from sklearn.base import clone
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy, Progress
+from edfa.acquisition.loop import Budget, run_policy
 from edfa.blanket.discovery import METHODS
 from edfa.blanket.units import Blanket
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError
+from edfa.people import Background
 from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
 from edfa.predictors.monotone import signs
+from edfa.predictors.xgb import SubsetXGB
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
@@ -33,11 +36,15 @@ __all__ = [
     "fit_policy",
     "fit_predictor",
     "fit_searcher",
+    "keep_path",
     "new_predictor",
 ]
 
 Threshold = float | str | None
 SIGNALS = ("uncertainty", "plan", "survival")
+SETTINGS: dict[str, dict[str, Any]] = {"xgb": {"mode": "mixed"}}  # of models that are given by name
+WALKERS = 1_000  # training people who show which sets of known features lie on the policy's path
+KEPT = 64  # sets that keep a model of their own, those that most of them pass
 
 
 def check_settings(
@@ -87,7 +94,7 @@ def new_predictor(
     chosen: str | Predictor, table: Table, threshold: Threshold, seed: int, *, obey_directions: bool = True
 ) -> Predictor:
     """The model, not fitted, told the threshold and the card's directions; SettingError if it cannot obey these."""
-    model: Predictor = PREDICTORS[chosen]() if isinstance(chosen, str) else clone(chosen)
+    model: Predictor = PREDICTORS[chosen](**SETTINGS.get(chosen, {})) if isinstance(chosen, str) else clone(chosen)
     if isinstance(chosen, str) and "seed" in model.get_params():
         model.set_params(seed=seed)
     if obey_directions:
@@ -167,3 +174,27 @@ def fit_policy(
     if not isinstance(chosen, str) and constraints is not None and "constraints" in own:
         policy.set_params(constraints=constraints.tighten(own["constraints"]))
     return policy.fit(searcher.train_, predictor, n_jobs=n_jobs, progress=progress)
+
+
+def keep_path(
+    model: Predictor, policy: Policy, searcher: Searcher, budget: Budget, constraints: Constraints | None, seed: int
+) -> Predictor:
+    """The model, in which the sets of known features on the policy's path have models of their own.
+
+    Other sets, of people who know something else, are then answered by one masked model. It is for a ``SubsetXGB`` of
+    mode "mixed"; any other model is returned as it is. The path is that of some training people, asked to the end: no
+    calibration or test person has a say.
+    """
+    if not isinstance(model, SubsetXGB) or model.mode != "mixed":
+        return model
+    train = searcher.train_
+    some = np.sort(np.random.default_rng(seed).permutation(len(train))[:WALKERS])
+    # A policy that chooses for each person may pass any set: the masked model shows the way without training for it.
+    masked = model.keeping(np.ones((1, len(train.schema)), dtype=bool))
+    background = Background.of(train, masked, policy.blanket, aligned=policy.aligned, support=searcher.support_)
+    walked = run_policy(train.X[some], policy, background, budget, constraints)
+    passed, count = np.unique(~np.isnan(walked.people().X) & background.visible, axis=0, return_counts=True)
+    most = passed[np.argsort(-count, kind="stable")[:KEPT]]
+    always = np.array([background.visible, background.start & background.visible, np.ones_like(background.start)])
+    masked.booster(~always[2])  # trained now, so that a saved advisor has it
+    return masked.keeping([*most, *always])

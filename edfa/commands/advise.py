@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from edfa.commands.common import AsJson, Folder, Output, Quiet, load_advisor, show_progress
+from edfa.commands.common import AsJson, Folder, Output, Quiet, Scheduler, load_advisor, show_progress
 
 __all__ = ["advise"]
 
@@ -14,12 +14,19 @@ def advise(
     folder: Folder,
     rows: Annotated[
         Path,
-        typer.Argument(help="A file with one row per person: .csv, .parquet or .jsonl. An empty cell is not known."),
+        typer.Argument(
+            help="A file with one row per person: .csv, .parquet or .jsonl; or a folder of .parquet files. "
+            "An empty cell is not known."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Where to write the advice: .csv, .parquet or .jsonl.")],
     plans: Annotated[int, typer.Option(help="Largest number of plans per person.")] = 3,
-    chunk: Annotated[int, typer.Option(help="Number of people worked on at a time.")] = 10_000,
+    chunk: Annotated[
+        int | None,
+        typer.Option(help="Number of people worked on at a time; by default up to 1,000, or what takes 5 seconds."),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Number of parallel jobs; -1 uses every processor.")] = -1,
+    scheduler: Scheduler = None,
     rules_column: Annotated[
         str | None,
         typer.Option(help='Column with each person\'s own rules: empty, or JSON such as {"max_changes": 1}.'),
@@ -48,9 +55,11 @@ def advise(
             k=plans,
             chunk=chunk,
             n_jobs=jobs,
-            progress=lambda people, chunks: progress("people", people, people + chunk),
+            progress=lambda people, parts: progress("people", people, people + people // parts),
             rules_column=rules_column,
             person_rules=person_rules,
+            scheduler=scheduler,
+            folder=folder,
         )
     errors = f", {counts['errors']:,} of them not understood (see the column error)" if counts["errors"] else ""
     flagged = f", {counts['flagged']:,} with facts beyond what was seen (see the column flags)"

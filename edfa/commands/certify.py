@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, load_advisor, show_progress
+from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, Scheduler, load_advisor, show_progress
 
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
@@ -30,6 +30,7 @@ def certify(
         float | None, typer.Option(help="Largest probability that the certificate is wrong; by default as fitted.")
     ] = None,
     keep: Annotated[bool, typer.Option(help="Save the advisor with its new certificate.")] = True,
+    scheduler: Scheduler = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -42,7 +43,7 @@ def certify(
     advisor.alpha = advisor.alpha if alpha is None else alpha
     advisor.delta = advisor.delta if delta is None else delta
     with show_progress(output) as progress:
-        certificate = advisor.certify(people, progress=progress)
+        certificate = advisor.certify(people, progress=progress, scheduler=scheduler, folder=folder)
         if keep:
             advisor.save(folder)
     output.say(certificate.sentence, *certificate.warnings)

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
     from edfa.data.table import Table
 
-__all__ = ["EXIT_NO", "AsJson", "Folder", "Output", "Quiet", "load_advisor", "open_table", "show_progress"]
+__all__ = ["EXIT_NO", "AsJson", "Folder", "Output", "Quiet", "Scheduler", "load_advisor", "open_table", "show_progress"]
 
 EXIT_NO = 3
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON object to standard output, for other programs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Write nothing but errors.")]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://10.0.0.5:8786: its workers do the work.")
+]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a saved advisor.")]
 
 

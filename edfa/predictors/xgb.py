@@ -1,13 +1,16 @@
 """SubsetXGB: one XGBoost for each set of known features, trained when first needed and cached.
 
 The paper's tree model. A model of its own for every subset is the best calibrated on small subsets; policies that visit
-thousands of subsets use ``mode="nan"``, one model that has learnt from masked copies of the rows.
+thousands of subsets use ``mode="nan"``, one model that has learnt from masked copies of the rows. ``mode="mixed"`` has
+both: sets that are named have a model of their own, every other set is answered by the one masked model.
 """
 
+import copy
 import hashlib
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 from weakref import WeakKeyDictionary
@@ -16,28 +19,20 @@ import numpy as np
 import xgboost as xgb
 from safetensors.numpy import load, save
 
-from edfa.artifacts import atomic_file, read_parts, write_parts
+from edfa.artifacts import read_parts, write_parts
 from edfa.errors import SettingError, UnknownNameError
-from edfa.predictors.base import (
-    ClassWeight,
-    Predictor,
-    Progress,
-    fit_temperature,
-    inner_split,
-    masked_copies,
-    sample_weights,
-    soften,
-)
+from edfa.predictors.base import ClassWeight, Predictor, Progress, inner_split, masked_copies, sample_weights, soften
+from edfa.predictors.boosting import load_booster, read_booster, train_booster, write_booster
 from edfa.predictors.forest import Forest, class_probabilities
 from edfa.predictors.monotone import check_signs
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["SubsetXGB"]
 
-Mode = Literal["per_subset", "nan"]
-NOT_PICKLED = ("_lock", "_training_locks", "_forests", "_forest_agrees")
+Mode = Literal["per_subset", "nan", "mixed"]
+MODES = ("per_subset", "nan", "mixed")
+NOT_PICKLED = ("_lock", "_training_locks", "_forests", "_forest_agrees", "_own_keys")
 DECIDING = ("threshold", "favourable", "monotone")  # settings that no tree depends on, but by the directions' signs
-FIXED = {"tree_method": "hist", "subsample": 0.9, "nthread": 1, "verbosity": 0}  # parameters of every booster
 MAX_MODELS = 512  # models held in memory
 CHECKED_ROWS = 64  # training rows on which a forest is compared with its booster before it is relied on
 
@@ -48,7 +43,9 @@ class SubsetXGB(Predictor):
     Parameters
     ----------
     mode
-        ``"per_subset"``: one model for each subset; ``"nan"``: one model for all, trained on masked copies of the rows.
+        ``"per_subset"``: one model for each subset; ``"nan"``: one model for all, trained on masked copies of the rows;
+        ``"mixed"``: one model for each of the subsets that ``keeping`` names, and for all others together one that is
+        trained on masked copies. Until some are named, every subset has its own.
     seed
         Decides the rows held out for early stopping and XGBoost's own draws.
     n_estimators, max_depth, learning_rate
@@ -73,6 +70,8 @@ class SubsetXGB(Predictor):
         model for a subset is trained when it is first needed.
     inner_split_
         Positions of the rows that are learnt from, and of those held out.
+    kept_
+        The subsets that have a model of their own in mode ``"mixed"``, (subsets, features); None: none are named yet.
     training_hash_
         SHA-256 of ``rows_`` and ``codes_``.
     xgboost_version_
@@ -146,8 +145,8 @@ class SubsetXGB(Predictor):
         return self
 
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
-        if self.mode not in ("per_subset", "nan"):
-            raise UnknownNameError("mode", self.mode, ("per_subset", "nan"))
+        if self.mode not in MODES:
+            raise UnknownNameError("mode", self.mode, MODES)
         if self.n_estimators < 1 or self.max_depth < 1 or not self.learning_rate > 0:
             raise SettingError("n_estimators and max_depth are at least 1 and learning_rate is above 0")
         if any(check_signs(self.monotone, matrix.shape[1])) and len(self.classes_) > 2:
@@ -158,6 +157,7 @@ class SubsetXGB(Predictor):
         self.inner_split_ = inner_split(codes, self.seed)
         self.xgboost_version_: str = xgb.__version__
         self.training_hash_ = _hash(matrix, codes)
+        self.kept_: BoolArray | None = None
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
         self._reset_derived()
         if progress:
@@ -169,10 +169,57 @@ class SubsetXGB(Predictor):
         self._forest_agrees: WeakKeyDictionary[xgb.Booster, bool] = WeakKeyDictionary()
         self._lock = threading.RLock()
         self._training_locks: dict[bytes, threading.Lock] = {}
+        kept: BoolArray | None = getattr(self, "kept_", None)  # one that is not fitted has none
+        self._own_keys = None if kept is None else frozenset(_key(mask) for mask in kept)
+
+    def keeping(self, masks: Any) -> Self:
+        """A model like this one in which just these subsets have models of their own (mode ``"mixed"`` alone).
+
+        It is another model, of other answers and another ``learnt_state``; this one stays as it is. Which subsets have
+        their own never depends on what was asked before.
+
+        Parameters
+        ----------
+        masks
+            The subsets, (subsets, features); an ``Aligned`` view asks for those within its columns. Nothing known needs
+            none: the answer is the prior.
+
+        Examples
+        --------
+        >>> rows, classes = np.arange(40.0).reshape(20, 2), [0, 1] * 10
+        >>> model = SubsetXGB("mixed", n_estimators=5).fit(rows, classes).keeping([[True, True]])
+        >>> everything, first = model.booster(np.array([True, True])), model.booster(np.array([True, False]))
+        >>> everything is first, first is model.booster(np.array([False, True]))
+        (False, True)
+        """
+        self._check_fitted()
+        if self.mode != "mixed":
+            raise SettingError(f"subsets are named for a SubsetXGB of mode 'mixed', not {self.mode!r}")
+        sets = np.asarray(masks, dtype=bool).reshape(-1, self.n_features_in_) & self.varies_
+        with self._lock:
+            model = copy.copy(self)
+            model._boosters = self._boosters.copy()
+        model.kept_ = np.unique(sets[sets.any(axis=1)], axis=0)
+        model._reset_derived()
+        return model
+
+    def learnt_state(self) -> Mapping[str, Any]:
+        """Everything learnt that decides the answers; the subsets that were named are part of it."""
+        state = super().learnt_state()
+        return state if getattr(self, "kept_", None) is None else {**state, "kept_": self.kept_}
+
+    def _has_own(self, mask: BoolArray) -> bool:
+        """Whether the features ``mask`` (features,), which all vary, have a model of their own."""
+        return self.mode != "nan" and (self._own_keys is None or _key(mask) in self._own_keys)
+
+    @property
+    def _masked_key(self) -> bytes:
+        """What the masked model is stored under; in mode "mixed" that of no subset, for a subset may be everything."""
+        return _key(np.ones(self.n_features_in_, dtype=bool)) + (b"" if self.mode == "nan" else b"masked")
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         booster = self.booster(mask)
-        if self.mode == "nan":
+        if not self._has_own(mask):
             full = np.full((len(known), len(mask)), np.nan, dtype=np.float32)
             full[:, mask] = known
             known = full
@@ -184,7 +231,7 @@ class SubsetXGB(Predictor):
         """The model for the known features ``mask`` (features,): from memory, from disk, or trained now."""
         self._check_fitted()
         mask = mask & self.varies_
-        key = np.packbits(np.ones_like(mask) if self.mode == "nan" else mask).tobytes()
+        key = _key(mask) if self._has_own(mask) else self._masked_key
         with self._lock:
             if key in self._boosters:
                 self._boosters.move_to_end(key)
@@ -214,7 +261,7 @@ class SubsetXGB(Predictor):
         mask = mask & self.varies_
         if not mask[feature]:
             return np.zeros(0, dtype=np.float32)
-        column = feature if self.mode == "nan" else int(np.count_nonzero(mask[:feature]))
+        column = int(np.count_nonzero(mask[:feature])) if self._has_own(mask) else feature
         return self._forest(self.booster(mask)).thresholds[column]
 
     def _decide_tries(
@@ -222,7 +269,7 @@ class SubsetXGB(Predictor):
     ) -> IntArray | None:
         """From sums over leaves; what lies too near to the threshold is predicted by the booster itself."""
         decidable = self.threshold is None or (0 < self.threshold < 1 and self.favourable in (None, 1))
-        if self.mode == "nan" or len(self.classes_) > 2 or not decidable:
+        if len(self.classes_) > 2 or not decidable or not self._has_own(mask):
             return None
         booster, threshold = self.booster(mask), 0.5 if self.threshold is None else self.threshold
         forest = self._forest(booster)
@@ -261,8 +308,11 @@ class SubsetXGB(Predictor):
         """Write the training rows and every model trained so far, as safetensors and UBJSON; no pickle."""
         self._check_savable()
         arrays: dict[str, AnyArray] = {"rows": self.rows_, "codes": self.codes_, "classes": np.asarray(self.classes_)}
+        if self.kept_ is not None:
+            arrays["kept"] = self.kept_.astype(np.uint8)
         with self._lock:
-            boosters = list(self._boosters.items())
+            used = None if self._own_keys is None else {*self._own_keys, self._masked_key}
+            boosters = [(key, booster) for key, booster in self._boosters.items() if used is None or key in used]
         parts = {f"{key.hex()}.ubj": bytes(booster.save_raw("ubj")) for key, booster in boosters}
         write_parts(folder, "SubsetXGB", self._settings(), {"train.safetensors": save(arrays)} | parts)
 
@@ -272,10 +322,9 @@ class SubsetXGB(Predictor):
         settings, parts = read_parts(folder, "SubsetXGB")
         arrays = load(parts.pop("train.safetensors"))
         model = cls._from_settings(settings, folder).fit(arrays["rows"], arrays["classes"][arrays["codes"]])
+        model = model.keeping(arrays["kept"]) if "kept" in arrays else model
         for name, content in parts.items():
-            booster = xgb.Booster({"nthread": 1})
-            booster.load_model(bytearray(content))
-            model._boosters[bytes.fromhex(Path(name).stem)] = booster
+            model._boosters[bytes.fromhex(Path(name).stem)] = load_booster(bytearray(content))
         return model
 
     def __getstate__(self) -> dict[str, Any]:
@@ -288,39 +337,27 @@ class SubsetXGB(Predictor):
 
     def _train(self, mask: BoolArray) -> xgb.Booster:
         train, held_out = self.inner_split_
-        parameters: dict[str, Any] = {"max_depth": self.max_depth, "eta": self.learning_rate, "seed": self.seed} | FIXED
-        classes = len(self.classes_)
-        parameters |= {"objective": "binary:logistic", "eval_metric": "logloss"}
-        if classes > 2:
-            parameters |= {"objective": "multi:softprob", "eval_metric": "mlogloss", "num_class": classes}
-        if any(signs := self.directions()):
-            shown = [sign for sign, known in zip(signs, mask, strict=True) if known or self.mode == "nan"]
-            parameters["monotone_constraints"] = f"({','.join(map(str, shown))})"
-        data = self._data(train, mask)
-        if not len(held_out):
-            return xgb.train(parameters, data, num_boost_round=min(self.n_estimators, 50), verbose_eval=False)
-        booster = xgb.train(
-            parameters,
-            data,
-            num_boost_round=self.n_estimators,
-            evals=[(self._data(held_out, mask), "check")],
-            early_stopping_rounds=20,
-            verbose_eval=False,
+        own = self._has_own(mask)
+        shown = [sign for sign, known in zip(self.directions(), mask, strict=True) if known or not own]
+        return train_booster(
+            self._data(train, mask),
+            self._data(held_out, mask) if len(held_out) else None,
+            len(self.classes_),
+            trees=self.n_estimators,
+            depth=self.max_depth,
+            rate=self.learning_rate,
+            seed=self.seed,
+            signs=shown if any(self.directions()) else None,
+            calibrate=self.calibrate,
         )
-        best = booster[: booster.best_iteration + 1]
-        if self.calibrate:
-            check = self._data(held_out, mask)
-            probabilities = class_probabilities(best.predict(check))
-            best.set_attr(temperature=repr(fit_temperature(probabilities, check.get_label().astype(np.int64))))
-        return best
 
     def _data(self, rows: IntArray, mask: BoolArray) -> xgb.DMatrix:
         """Training rows at these positions: the columns in ``mask``, or masked copies with all columns."""
         matrix, codes = self.rows_[rows], self.codes_[rows]
-        if self.mode == "nan":
-            matrix, codes = masked_copies(matrix, codes, self.seed)
-        else:
+        if self._has_own(mask):
             matrix = matrix[:, mask]
+        else:
+            matrix, codes = masked_copies(matrix, codes, self.seed)
         weights = sample_weights(self.class_weight, self.classes_[codes])
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
 
@@ -334,21 +371,17 @@ class SubsetXGB(Predictor):
 
     def _read(self, key: bytes) -> xgb.Booster | None:
         path = self._path(key)
-        if path is None or not path.is_file():
-            return None
-        booster = xgb.Booster({"nthread": 1})
-        try:
-            booster.load_model(path)
-        except xgb.core.XGBoostError:
-            return None  # cut off or of another version: it is trained anew and written over
-        return booster
+        return None if path is None else read_booster(path)
 
     def _write(self, key: bytes, booster: xgb.Booster) -> xgb.Booster:
         if path := self._path(key):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_file(path) as partial:
-                booster.save_model(partial)
+            write_booster(path, booster)
         return booster
+
+
+def _key(mask: BoolArray) -> bytes:
+    """What the model of a subset (features,) is stored under."""
+    return np.packbits(mask).tobytes()
 
 
 def _hash(*arrays: AnyArray) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from edfa.data.constraints import Constraints
 from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import members
-from edfa.people import People
+from edfa.people import Background, People
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.loosen import Loosening, loosenings
 from edfa.recourse.plan import NoPlan, Plan, Reason
@@ -134,9 +134,13 @@ class NoPlanReasons(Mapping[int, NoPlan]):
 
     def _plans(self, rows: IntArray, searcher: Searcher, constraints: Constraints) -> Plans:
         """The plans of some people under constraints that the card's rules are no part of."""
+        return self.search(People(self.people.X[rows], self._plain), searcher, constraints)
+
+    @cached_property
+    def _plain(self) -> Background:
+        """The background with a card without rules."""
         background = self.people.background
-        plain = replace(background, schema=replace(background.schema, rules=Constraints()))
-        return self.search(People(self.people.X[rows], plain), searcher, constraints)
+        return background.with_schema(replace(background.schema, rules=Constraints()))
 
     def _loosening(self, row: int) -> Loosening:
         """The smallest loosening that gives the person in a row a plan: of one rule, or of as few as will do."""

@@ -198,7 +198,7 @@ def test_where_rules_come_from_is_said_once_and_rightly(people, tmp_path):
 def test_finished_chunks_of_other_rules_are_not_used(people, tmp_path, monkeypatch):
     people.head(40).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "rules.jsonl").write_text('{"row": 1, "max_changes": 1}')
-    monkeypatch.setattr("edfa.advice.batch_file._join", lambda *a: None)
+    monkeypatch.setattr("edfa.advice.batch_file.write_advice", lambda *a: None)
     monkeypatch.setattr("edfa.advice.batch_file.shutil.rmtree", lambda *a, **k: None)
     settings = {"chunk": 10, "person_rules": tmp_path / "rules.jsonl"}
     arguments = (german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv")

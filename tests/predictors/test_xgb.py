@@ -1,15 +1,18 @@
 import concurrent.futures
+import copy
 import multiprocessing
 import threading
 
 import numpy as np
 import pytest
 import xgboost as xgb
+from sklearn.base import clone
 
 import edfa
 from edfa import SubsetXGB
 from edfa.data.synthetic import credit_story, random_network
 from edfa.errors import DataError, EmptyTableError, SettingError, TargetError, UnknownNameError, UnreadableError
+from edfa.fingerprint import digest
 from edfa.predictors.base import UnfittedError, by_mask
 from edfa.testing import check_predictor
 
@@ -240,3 +243,98 @@ def test_a_folder_with_a_changed_byte(tmp_path):
     manifest.unlink()
     with pytest.raises(UnreadableError, match="not a saved model"):
         SubsetXGB.from_folder(folder)
+
+
+SETS = np.array([np.arange(20) < 3, np.arange(20) % 2 == 0, np.ones(20, dtype=bool)])
+ASKED = np.where(np.random.default_rng(0).random((60, 20)) < 0.5, TABLE.test.X[:60], np.float32(np.nan))
+
+
+def mixed(**options):
+    return small(mode="mixed", **options).fit(X, Y)
+
+
+def hide(mask, rows=TABLE.test.X[:60]):
+    return np.where(mask, rows, np.float32(np.nan))
+
+
+def test_sets_that_are_named_have_their_own_model_and_others_share_one():
+    exact, masked, model = small().fit(X, Y), small(mode="nan").fit(X, Y), mixed().keeping(SETS)
+    for mask in SETS:
+        np.testing.assert_array_equal(model.predict_proba(hide(mask)), exact.predict_proba(hide(mask)))
+    np.testing.assert_array_equal(model.predict_proba(ASKED), masked.predict_proba(ASKED))
+    unnamed = mixed()
+    np.testing.assert_array_equal(unnamed.predict_proba(ASKED[:5]), exact.predict_proba(ASKED[:5]))
+    assert model.kept_.shape == (3, 20)
+    assert unnamed.kept_ is None
+    with pytest.raises(SettingError, match="mode 'mixed', not 'nan'"):
+        masked.keeping(SETS)
+
+
+def test_which_model_answers_does_not_depend_on_what_was_asked_before(tmp_path):
+    fresh, used = mixed().keeping(SETS), mixed()
+    used.predict_proba(ASKED[:20])  # each of these sets has its own model here
+    used = used.keeping(SETS[:1]).keeping(SETS[::-1]).cache_in(max_models=1)
+    expected = fresh.predict_proba(np.concatenate([ASKED, *map(hide, SETS)]))
+    turned = used.predict_proba(np.concatenate([ASKED, *map(hide, SETS)])[::-1])
+    np.testing.assert_array_equal(turned[::-1], expected)
+    assert digest(fresh) == digest(used)
+    assert len({digest(model) for model in (fresh, mixed(), mixed().keeping(SETS[:2]), mixed().keeping([]))}) == 4
+    used.to_folder(tmp_path / "model")
+    copies = (SubsetXGB.from_folder(tmp_path / "model"), copy.deepcopy(fresh))
+    for other in copies:
+        np.testing.assert_array_equal(other.predict_proba(np.concatenate([ASKED, *map(hide, SETS)])), expected)
+        assert digest(other) == digest(fresh)
+    assert not hasattr(clone(fresh), "kept_")
+
+
+def test_a_folder_holds_what_can_still_be_asked_for(tmp_path):
+    model = mixed()
+    model.predict_proba(ASKED[:10])
+    model = model.keeping(SETS[:1])
+    model.predict_proba(np.concatenate([ASKED[:10], hide(SETS[0])]))
+    model.to_folder(tmp_path / "model")
+    assert len(list((tmp_path / "model").glob("*.ubj"))) == 2
+
+
+def test_mixed_models_share_a_folder_without_mixing_up(tmp_path):
+    everything = hide(SETS[2])
+    expected = [mixed().keeping(kept).predict_proba(everything) for kept in (SETS, [])]
+    assert (expected[0] != expected[1]).any()
+    for _ in range(2):
+        for kept, probabilities in zip((SETS, []), expected, strict=True):
+            model = small(mode="mixed").cache_in(tmp_path).fit(X, Y).keeping(kept)
+            np.testing.assert_array_equal(model.predict_proba(everything), probabilities)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_cells_and_decisions_of_mixed_models(kept):
+    model = mixed(threshold=0.7).keeping(SETS[1:2] if kept else SETS[:1])
+    mask, rows = SETS[1], TABLE.test.X[:30]
+    for feature in (2, 4):
+        thresholds = model.cells(mask, feature)
+        assert len(thresholds)
+        sweep = np.sort(np.concatenate([thresholds, np.nextafter(thresholds, np.float32(-np.inf))]))
+        people = np.tile(hide(mask, rows[:1]), (len(sweep), 1))
+        people[:, feature] = sweep
+        answers, cell = model.predict_proba(people)[:, 1], np.searchsorted(thresholds, sweep, side="right")
+        assert all(len(set(answers[cell == c])) == 1 for c in np.unique(cell))
+    column, value = np.array([1, 1, 2]), np.array([-1.0, 1.5, 0.5], dtype=np.float32)
+    decided = model.decide_tries(mask, rows[:, mask], column, value)
+    assert (decided is not None) == kept, "the masked model has no faster way"
+    for i in range(3) if kept else ():
+        changed = rows[:, mask].copy()
+        changed[:, column[i]] = value[i]
+        np.testing.assert_array_equal(decided[:, i], model.decide(model.predict_known(mask, changed)))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_mixed_models_obey_directions(kept):
+    signs = tuple(1 if j == 1 else -1 if j == 4 else 0 for j in range(20))
+    model = mixed(monotone=signs).keeping(SETS if kept else [])
+    people = np.tile(hide(np.ones(20, dtype=bool) if kept else np.arange(20) < 9)[:, None], (1, 40, 1))
+    for feature in (1, 4):
+        moved = people.copy()
+        moved[:, :, feature] = np.linspace(X[:, feature].min(), X[:, feature].max(), 40)
+        chances = model.predict_proba(moved.reshape(-1, 20))[:, 1].reshape(60, 40)
+        assert (np.diff(chances, axis=1) * signs[feature] >= 0).all()
+        assert (np.diff(chances, axis=1) != 0).any()
