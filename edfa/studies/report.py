@@ -13,7 +13,7 @@ from edfa.studies.expand import expand
 from edfa.studies.figures.render import inline, render
 from edfa.studies.sections_beyond import beyond_sections
 from edfa.studies.sections_paper import paper_sections
-from edfa.studies.tables.render import to_csv, to_html, to_latex, to_markdown
+from edfa.studies.tables.render import markdown_escaped, to_csv, to_html, to_latex, to_markdown
 from edfa.studies.tables.results import Results, View
 from edfa.text import html
 from edfa.text.html import Markup
@@ -73,19 +73,19 @@ def _markdown(title: str, parts: Sequence[Section], counts: tuple[int, Sequence[
     """The report as Markdown, with links to the figures' files; long tables are folded."""
     total, missing = counts
     lines = [
-        f"# {html.escaped(title)}",
+        f"# {markdown_escaped(title)}",
         f"edfa {edfa.__version__}. {total - len(missing):,} of {total:,} cells are done.",
     ]
-    lines += [f"- not done: {html.escaped(line)}" for line in summary(missing)]
+    lines += [f"- not done: {markdown_escaped(line)}" for line in summary(missing)]
     for part in parts:
         lines += [f"## {part.title}", *filter(None, [part.text])]
         for exhibit in part.present:
             if isinstance(exhibit, FigureExhibit):
                 lines.append(
-                    f"![{html.escaped(exhibit.caption)}](svg/{exhibit.name}.svg)\n\n*{html.escaped(exhibit.caption)}*"
+                    f"![{markdown_escaped(exhibit.caption)}](svg/{exhibit.name}.svg)\n\n*{markdown_escaped(exhibit.caption)}*"
                 )
             else:
-                table = f"**{html.escaped(exhibit.caption)}**\n\n{to_markdown(exhibit.frame, exhibit.digits)}"
+                table = f"**{markdown_escaped(exhibit.caption)}**\n\n{to_markdown(exhibit.frame, exhibit.digits)}"
                 folded = f"<details><summary>{len(exhibit.frame)} rows</summary>\n\n{table}\n\n</details>"
                 lines.append(folded if len(exhibit.frame) > LONG else table)
     return "\n\n".join(lines) + "\n"

@@ -6,6 +6,7 @@ Names are escaped; numbers keep a fixed number of decimals.
 import math
 import re
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import pandas as pd
 from edfa.studies.tables.acquired import PAPER
 from edfa.text import html
 
-__all__ = ["latex_escaped", "to_csv", "to_html", "to_latex", "to_markdown"]
+__all__ = ["latex_escaped", "markdown_escaped", "to_csv", "to_html", "to_latex", "to_markdown"]
 
 MISSING = "-"
 SPECIAL = {
@@ -104,13 +105,22 @@ def to_markdown(frame: pd.DataFrame, digits: Mapping[str, int]) -> str:
     text = shown(frame, digits)
     marks = "|".join("---:" if _is_number(frame, name) else "---" for name in text.columns)
     lines = [list(text.columns), *text.itertuples(index=False, name=None)]
-    header, *body = ["| " + " | ".join(_markdown_escaped(str(value)) for value in line) + " |" for line in lines]
+    header, *body = [f"| {' | '.join(_in_cell(str(value)) for value in line)} |" for line in lines]
     return "\n".join([header, f"|{marks}|", *body])
 
 
-def _markdown_escaped(text: str) -> str:
-    """Text that stays in its cell, and is no markup."""
-    return str(html.escaped(text)).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+def markdown_escaped(text: str) -> str:
+    """Text that is no markup.
+
+    >>> markdown_escaped("EDFA's <b>")
+    "EDFA's &lt;b&gt;"
+    """
+    return escape(text, quote=False)
+
+
+def _in_cell(text: str) -> str:
+    """Text that is no markup and stays in its cell."""
+    return markdown_escaped(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
 def to_csv(frame: pd.DataFrame) -> str:
