@@ -70,8 +70,8 @@ def advise_file(
     k
         The largest number of plans a person.
     chunk
-        The number of people in a part: what a run that is killed may lose. None: at most 1,000, and as many as take
-        about five seconds.
+        The number of people in a part; a run that is killed loses at most the parts that it was working on. None: at
+        most 1,000, or as many as take about five seconds.
     n_jobs
         The number of threads that share the parts.
     progress
@@ -81,7 +81,7 @@ def advise_file(
     scheduler
         The address of a Dask scheduler, whose workers share the parts instead.
     folder
-        Where the advisor is saved: workers that can read it there need not be sent it.
+        The advisor's folder; workers that can read it load the advisor from there.
     """
     sources, result = source_files(rows), Path(out)
     check_format(result)

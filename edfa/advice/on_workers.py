@@ -1,7 +1,7 @@
-"""An advisor at work elsewhere: on threads of this process, or on the workers of a Dask cluster.
+"""Runs an advisor on threads of this process, or on the workers of a Dask cluster.
 
-A worker has its own copy of the advisor: it reads it from the folder it was saved in, if that can be read there and
-holds the same one; otherwise it is sent it, once. What comes back does not depend on who did it.
+A worker loads the advisor from its folder if it finds the same one there; otherwise the advisor is sent to it, once.
+Results do not depend on which worker made them.
 """
 
 import threading
@@ -49,7 +49,7 @@ class Crew:
     folder: Path | None = None
 
     def results(self, work: Work, tasks: Iterator[Task], args: Callable[[Task], tuple[Any, ...]]) -> Iterator[Any]:
-        """Pairs of a task and its result, as they come.
+        """Yield each task with its result, in the order in which they finish.
 
         ``tasks`` are taken as workers become free; ``args`` makes of each what ``work`` is called with.
         """
@@ -66,7 +66,7 @@ class Crew:
                 future.cancel()
 
     def _done(self, running: dict[Future[Any], tuple[Task, int]], work: Work, args: Any) -> Iterator[Any]:
-        """Wait for the first results; what a worker died of, or had no advisor for, is handed out again."""
+        """Wait for the first results. A task whose worker died, or had no advisor, is handed out again."""
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             task, attempts = running.pop(future)
             if attempts < ATTEMPTS and (future.cancelled() or worker_died(future.exception())):

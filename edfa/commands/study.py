@@ -40,7 +40,8 @@ CacheFolder = Annotated[
     Path | None, typer.Option(help="Folder of shared work; by default cache in the study's folder.", show_default=False)
 ]
 Only = Annotated[
-    str | None, typer.Option(help='Some cells alone: "data=german,policy=edfa"; a repeated key allows either.')
+    str | None,
+    typer.Option(help='Some cells only, such as "data=german,policy=edfa"; repeat a key to allow several values.'),
 ]
 
 
@@ -99,7 +100,7 @@ def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
     counts = {measure: sum(cell.measure == measure for cell in cells) for measure in {c.measure: 0 for c in cells}}
     output.say("", "cells: " + ", ".join(f"{count:,} {measure}" for measure, count in counts.items()))
     shared = (f"{one.count:,} {plural(one.kind, one.count)} ({duration(one.seconds)})" for one in result.shared)
-    output.say("shared work, done once: " + (", ".join(shared) or "all there"))
+    output.say("shared work, done once: " + (", ".join(shared) or "nothing left to make"))
     done = f", {result.done:,} of them done" if result.done else ""
     jobs = count_jobs(-1)
     output.say(
@@ -120,10 +121,11 @@ def run(
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, whose workers are used instead.")
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try cells anew that failed.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed cells again.")] = False,
     only: Only = None,
     limit_minutes: Annotated[
-        float | None, typer.Option(min=0, help="Begin no cell after so many minutes; run again to go on.")
+        float | None,
+        typer.Option(min=0, help="Start no new cell after this many minutes; the same command goes on later."),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -174,7 +176,7 @@ def _tell_end(output: Output, config: str, progress: "Progress", seconds: float,
     before = f", {progress.skipped:,} were done before" if progress.skipped else ""
     output.say(f"{progress.done:,} of {progress.total:,} cells measured in {duration(seconds)}{before}")
     if progress.failed:
-        output.say(f"{progress.failed:,} failed: edfa study status {config} says why, --retry-failed tries them anew")
+        output.say(f"{progress.failed:,} failed; edfa study status {config} shows why, --retry-failed tries them again")
     if progress.left:
         output.say(f"{progress.left:,} are left; run the same command again to go on")
 
@@ -208,7 +210,9 @@ def status(
     output.say(", ".join(f"{count:,} {state}" for state, count in counts.items()))
     for one in failed:
         text = one["error"].rstrip()
-        output.say(one["cell"], text if errors else "  " + text.splitlines()[-1] if text else "  without a message")
+        output.say(
+            one["cell"], text if errors else "  " + text.splitlines()[-1] if text else "  no error message was stored"
+        )
 
 
 @study.command()
@@ -219,7 +223,7 @@ def report(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the tables and figures of what is done so far: HTML, CSV, LaTeX, PNG and SVG."""
+    """Write the tables and figures of what is done so far: HTML, Markdown, CSV, LaTeX, PNG and SVG."""
     from edfa.errors import UnavailableError
     from edfa.studies.config import read_study
     from edfa.studies.report import write_report
@@ -243,7 +247,7 @@ def _folder(chosen: "Study", out: Path | None) -> Path:
 
 
 def _is_there(place: str | Path) -> bool:
-    """Whether a store may be opened without beginning a new one; of a server nobody knows before asking."""
+    """Whether there is a store to open; a server is taken to have one."""
     return "://" in str(place) or Path(place).is_file()
 
 

@@ -104,7 +104,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """The identity of the cell: a digest of everything that its result depends on, and of no name."""
+        """The identity of the cell: a digest of all that its result depends on; what its parts are called is not."""
         parts = {part: getattr(self, part).content for part in self.labels}
         rest = {"measure": self.measure, "seed": self.seed, "settings": dict(self.settings)}
         return digest(parts | rest)

@@ -196,7 +196,7 @@ def _grid(values: Mapping[str, Any], shared: Mapping[str, Any], parts: Parts, wh
     used = MEASURES[measure]
     for key in LISTS:
         if key in values and key not in used:
-            raise SchemaError(f"{where}.{key}: the measure {measure!r} has none; it is the cross of {', '.join(used)}")
+            raise SchemaError(f"{where}.{key}: the measure {measure!r} does not use it; it uses {', '.join(used)}")
     both = {**shared, **values}
     lists = {key: [both[key]] for key in LISTS if isinstance(both.get(key), str)}  # one name is a list of one
     grid = parse(Grid, {**both, **lists}, where)

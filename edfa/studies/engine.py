@@ -1,7 +1,7 @@
 """The engine of a study: measures the cells that the store lacks, on this machine or a cluster.
 
-What ends a run, Ctrl-C, a crash or a full disk, loses no more than the cells that are being measured; the next run goes
-on with them.
+If a run ends early (Ctrl-C, a crash, a full disk), only the cells that were being measured are lost; the next run
+measures them.
 """
 
 import math
@@ -83,11 +83,11 @@ def run_study(
     jobs, scheduler
         Where the work is done, see ``edfa.workers.open_workers``.
     retry_failed
-        Try cells anew that failed in an earlier run.
+        Also try cells that failed in an earlier run.
     limit_seconds
         Begin nothing after this time; what is under way is finished.
     progress
-        Is called at the start and after each piece of work.
+        Called at the start and after each piece of work.
     """
     study = {cell.key: cell for cell in cells}
     store.add(study.values())

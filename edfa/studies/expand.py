@@ -16,7 +16,7 @@ SELECTABLE = ("measure", *PARTS, "promise", "reading", "seed")
 
 
 def expand(study: Study) -> tuple[Cell, ...]:
-    """The cells of a study: those of the first seed first, grid by grid, so that a study cut short is a smaller one.
+    """The cells of a study: those of the first seed first, grid by grid, so that an unfinished study is a smaller one.
 
     A cell that occurs twice, under whatever names, is there once, under the first.
 
@@ -82,14 +82,14 @@ def select(cells: Sequence[Cell], only: str) -> tuple[Cell, ...]:
         if not equals:
             raise SettingError(f"only: pairs such as data=german,policy=edfa, not {pair!r}")
         if key not in SELECTABLE:
-            raise UnknownNameError("key of cells", key, SELECTABLE)
+            raise UnknownNameError("key for --only", key, SELECTABLE)
         known = _values(cells, key)
         if value not in known:
             raise UnknownNameError(f"{key} in this study", value, known)
         wanted.setdefault(key, set()).add(value)
     chosen = tuple(c for c in cells if all(describe(c)[key] in values for key, values in wanted.items()))
     if not chosen:
-        raise SettingError(f"only: no cell of this study is all of {only}")
+        raise SettingError(f"--only: no cell of this study matches all of {only}")
     return chosen
 
 

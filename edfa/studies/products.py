@@ -157,7 +157,7 @@ def _table(of: str, card: str | None, cap: int, split: int) -> Table:
     return Table.from_frame(read_frame(of), card, name=Path(of).stem, seed=split, cap=cap or None)
 
 
-_held: dict[tuple[str, Kind], dict[str, Any]] = {}
+_held: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ class Materials:
     def searcher(self) -> Searcher:
         """The searcher, fitted on the training people."""
         part, kind = self.cell.searcher, SEARCHERS[self.cell.searcher.of]
-        held = _held.setdefault((str(self.root), "policy"), {})
+        held = _held.setdefault((str(self.root), "searcher"), {})
         key = digest(["searcher", self.keys.data, part.content])
         if key not in held:
             _hold(held, key, kind(**part.settings).fit(self.table.train))

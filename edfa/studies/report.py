@@ -135,10 +135,13 @@ def _page(
     total, missing, doubled = counts
     links = [Markup('<a href="#{}">{}</a>').format(anchor(part.title), part.title) for part in parts]
     yield Markup("<nav>{}{}</nav>").format(html.heading("Contents", 2), html.bullet_list(links))
-    yield _heading("What is not there")
+    yield _heading("Missing results")
     if total:
         yield html.paragraph(f"{total - len(missing):,} of {total:,} cells are done.")
-    for cells, words in ((missing, "not done"), (doubled, "left out, as another cell has their names")):
+    for cells, words in (
+        (missing, "not done"),
+        (doubled, "left out: another cell has the same names but other settings"),
+    ):
         if cells:
             yield html.paragraph(f"{len(cells):,} cells are {words}:")
             yield html.bullet_list(summary(cells))

@@ -24,7 +24,7 @@ __all__ = ["Store"]
 
 FORMAT = 1
 BUSY_SECONDS = 60  # how long a writer waits for another one
-# Of several that begin a store at once, one makes the tables; the number is any that others will hardly use.
+# If several processes create a store at once, one makes the tables. The number is an arbitrary lock id.
 LOCK = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(18231406)"}
 STATUS = ("key", "measure", *PARTS, "seed", "status", "seconds", "attempts", "error")
 
@@ -241,7 +241,9 @@ class Store:
         except sa.exc.OperationalError as error:
             raise UnavailableError(f"{self._name} cannot be {what}: {_first_line(error)}") from None
         except sa.exc.DatabaseError as error:
-            raise UnreadableError(f"{self._name} is no store that can be {what}: {_first_line(error)}") from None
+            raise UnreadableError(
+                f"{self._name} is not a store of edfa, or damaged ({what}): {_first_line(error)}"
+            ) from None
 
 
 def _join(tables: Sequence[Mapping[str, list[Any]]], lengths: Sequence[int]) -> pd.DataFrame:

@@ -25,7 +25,7 @@ __all__ = ["Outcome", "Task", "run_tasks"]
 
 ATTEMPTS = 3
 HANDED_OUT = 2  # tasks a worker has at a time: one it does, and one to go on with at once
-DIED = "the worker died {} times while it did this: it was killed, ran out of memory, or crashed"
+DIED = "the worker died {} times during this task: it was killed, ran out of memory, or crashed"
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def run_tasks(
     attempts
         How often a task is tried whose worker dies. An error of the task itself is final.
     stop
-        When this is true, nothing more is handed out; what has been is finished.
+        When it returns true, no new task is handed out; those that were are finished.
 
     Examples
     --------
@@ -117,14 +117,14 @@ class _Agenda:
 
     @property
     def unfinished(self) -> bool:
-        """Whether a task is left, be it under way."""
+        """Whether any task is not finished yet."""
         return self.sorter.is_active()
 
     def begin(self, running: Collection[Task], most: int) -> Task | None:
         """The next task, or None if it has to wait.
 
         Nobody knows which of the tasks that had been handed out killed a worker. They are tried again one at a time:
-        a task that always does so is found out, and no other fails for it.
+        a task that always kills its worker is identified, and no other task fails because of it.
         """
         if self.suspects or any(task.key in self.deaths for task in running):
             return None if running else self.tasks[self.suspects.pop()]

@@ -208,7 +208,7 @@ def test_run_ends_with_3_where_cells_failed(fakes):
     fakes.ends = {"done": 4, "failed": 1}
     done = invoke("run", "mine.toml")
     assert done.exit_code == 3
-    assert "1 failed: edfa study status mine.toml says why, --retry-failed tries them anew" in done.stdout
+    assert "1 failed; edfa study status mine.toml shows why, --retry-failed tries them again" in done.stdout
     quiet = invoke("run", "mine.toml", "--quiet")
     assert (quiet.exit_code, quiet.stdout) == (3, "")
     result = json.loads(invoke("run", "mine.toml", "--json").stdout)

@@ -102,8 +102,8 @@ def test_every_measure_is_one():
         (GROWTH + 'blanket = ["hitonmb"]', UnknownNameError, "no blanket named 'hitonmb'.*'hiton-mb'"),
         (GROWTH + GROWTH.replace("german", "germn"), UnknownNameError, "grid 2.data: no data set named 'germn'"),
         (GROWTH + 'policy = ["fixed"]', UnknownNameError, "no policy named 'fixed'"),
-        (GROWTH + 'promise = ["paper"]', SchemaError, "grid 1.promise: the measure 'growth' has none"),
-        (GROWTH.replace("growth", "sets") + 'policy = ["edfa"]', SchemaError, "the cross of data, blanket"),
+        (GROWTH + 'promise = ["paper"]', SchemaError, "grid 1.promise: the measure 'growth' does not use it"),
+        (GROWTH.replace("growth", "sets") + 'policy = ["edfa"]', SchemaError, "it uses data, blanket"),
         (PROMISE + 'promise = ["papr"]', UnknownNameError, "no promise named 'papr'.*'paper'"),
         (PROMISE + 'promise = ["advisor"]', SchemaError, "grid 1.reading: the promise 'advisor' is about .* refused"),
         (
@@ -303,11 +303,11 @@ def test_some_cells_alone():
     assert select(cells, "") == cells
     with pytest.raises(UnknownNameError, match="no policy in this study named 'dme'; did you mean 'dime'"):
         select(cells, "policy=dme")
-    with pytest.raises(UnknownNameError, match="no key of cells named 'polcy'; did you mean 'policy'"):
+    with pytest.raises(UnknownNameError, match="no key for --only named 'polcy'; did you mean 'policy'"):
         select(cells, "polcy=dime")
     with pytest.raises(SettingError, match="pairs such as"):
         select(cells, "dime")
-    with pytest.raises(SettingError, match="no cell of this study is all of"):
+    with pytest.raises(SettingError, match="no cell of this study matches all of"):
         select(cells, "measure=promise,policy=dime")
 
 

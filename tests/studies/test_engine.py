@@ -127,7 +127,7 @@ def test_a_cell_that_always_kills_its_worker_fails_and_the_others_finish(tmp_pat
     cells += [toy_cell(seed, "sleep", seconds=0.1) for seed in range(2, 5)]
     last, status = run(tmp_path, cells)
     assert (last.done, last.failed) == (4, 1)
-    assert status.loc[cells[1].key, "error"].startswith("the worker died 3 times while it did this")
+    assert status.loc[cells[1].key, "error"].startswith("the worker died 3 times during this task")
     assert status.loc[cells[1].key, "attempts"] == 3
 
 

@@ -1,4 +1,4 @@
-"""Phase 2: whether acting early can be certified, from which cost on, and whether held-out people bear it out.
+"""Phase 2: can acting early be certified, at which cost, and does the promise hold for test people?
 
 A promise is a mapping of settings: ``alphas`` and ``methods`` (bounds) are tried one by one; ``signal`` and
 ``reference`` go to ``replay``, all others to ``RecourseCertifier``, so that a new target or loss needs no change here.
