@@ -1,9 +1,10 @@
-"""The report of a study: one HTML page that loads nothing, and every table and figure as files."""
+"""The report of a study: one HTML page that loads nothing, Markdown, and every table and figure as files."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import edfa
 from edfa.artifacts import atomic_file
 from edfa.studies.cells import Cell
 from edfa.studies.config import Study
@@ -12,7 +13,7 @@ from edfa.studies.expand import expand
 from edfa.studies.figures.render import inline, render
 from edfa.studies.sections_beyond import beyond_sections
 from edfa.studies.sections_paper import paper_sections
-from edfa.studies.tables.render import to_csv, to_html, to_latex
+from edfa.studies.tables.render import markdown_escaped, to_csv, to_html, to_latex, to_markdown
 from edfa.studies.tables.results import Results, View
 from edfa.text import html
 from edfa.text.html import Markup
@@ -32,7 +33,7 @@ STYLE = Markup(
 
 
 def write_report(store: Any, config: Study, folder: Path) -> list[Path]:
-    """Write the report of a study: ``report.html``, and its tables and figures in csv, latex, svg and png.
+    """Write the report of a study: ``report.html``, ``report.md``, its tables and figures in csv, latex, svg and png.
 
     Parameters
     ----------
@@ -63,7 +64,31 @@ def write_sections(store: Any, title: str, cells: Sequence[Cell], folder: Path) 
         for exhibit in section.present:
             files |= exhibit_files(exhibit)
     page = html.page(title, STYLE, *_page(parts, files, (len(counted), missing, doubled)))
-    return [_write(folder / name, content) for name, content in ({"report.html": page} | files).items()]
+    text = _markdown(title, parts, (len(counted), missing))
+    pages: dict[str, str | bytes] = {"report.html": page, "report.md": text}
+    return [_write(folder / name, content) for name, content in (pages | files).items()]
+
+
+def _markdown(title: str, parts: Sequence[Section], counts: tuple[int, Sequence[Cell]]) -> str:
+    """The report as Markdown, with links to the figures' files; long tables are folded."""
+    total, missing = counts
+    lines = [
+        f"# {markdown_escaped(title)}",
+        f"edfa {edfa.__version__}. {total - len(missing):,} of {total:,} cells are done.",
+    ]
+    lines += [f"- not done: {markdown_escaped(line)}" for line in summary(missing)]
+    for part in parts:
+        lines += [f"## {part.title}", *filter(None, [part.text])]
+        for exhibit in part.present:
+            if isinstance(exhibit, FigureExhibit):
+                lines.append(
+                    f"![{markdown_escaped(exhibit.caption)}](svg/{exhibit.name}.svg)\n\n*{markdown_escaped(exhibit.caption)}*"
+                )
+            else:
+                table = f"**{markdown_escaped(exhibit.caption)}**\n\n{to_markdown(exhibit.frame, exhibit.digits)}"
+                folded = f"<details><summary>{len(exhibit.frame)} rows</summary>\n\n{table}\n\n</details>"
+                lines.append(folded if len(exhibit.frame) > LONG else table)
+    return "\n\n".join(lines) + "\n"
 
 
 def sections(results: Results) -> list[Section]:

@@ -118,7 +118,7 @@ def test_of_cells_with_the_same_names_the_first_counts():
 
 def test_a_report_of_nothing_says_so(tmp_path):
     paths = write_sections(Synthetic({}), "Nothing", [], tmp_path)
-    assert [path.name for path in paths] == ["report.html"]
+    assert [path.name for path in paths] == ["report.html", "report.md"]
     assert "table_1_sets" in checked(paths[0].read_text(encoding="utf-8").partition(">")[2])
 
 
@@ -188,3 +188,13 @@ def test_a_study_s_report_counts_its_cells(tmp_path):
     text = checked(paths[0].read_text(encoding="utf-8").partition(">")[2])
     assert f"0 of {len(expand(study))} cells are done." in text
     assert study.title in text
+
+
+def test_markdown_has_every_table_and_links_every_figure(written):
+    folder = written[0]
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    figures = sorted(path.name for path in (folder / "svg").iterdir())
+    assert figures
+    assert all(f"(svg/{name})" in text for name in figures)
+    assert "<script>" not in text
+    assert text.count("|---") >= len(list((folder / "latex").iterdir()))

@@ -53,8 +53,8 @@ class _Writer:
     def transitions(self) -> list[dict[str, Any]]:
         """Steps after which a feature that was known before, and could not turn the decision, can (Definition 9).
 
-        People who had no recourse at all before come first, and spouses that complete a unit; no two transitions are
-        about the same two features.
+        Changes that a person could make, towards the favourable class, come first; then people who had no recourse at
+        all before, and spouses that complete a unit. No two transitions are about the same two features.
         """
         trajectory, plans, states = self.trajectory, self.plans, self.states
         before = np.maximum(np.arange(len(trajectory)) - 1, 0)
@@ -66,7 +66,7 @@ class _Writer:
             self._transition(int(plan)) | {"had_recourse": bool(plans.legal[before[plans.of[plan]]])}
             for plan in chosen[:MOST]
         ]
-        rows.sort(key=lambda row: (row["had_recourse"], row["role"] != "spouse", row["cost"]))
+        rows.sort(key=lambda row: (not row["helps"], row["had_recourse"], row["role"] != "spouse", row["cost"]))
         distinct = {(row["asked"], row["feature"]): row for row in reversed(rows)}
         return list(reversed(distinct.values()))[:SHOWN]
 
@@ -90,6 +90,7 @@ class _Writer:
             "from": before,
             "to": after,
             "reached": self._outcome(int(self.plans.reached[plan])),
+            "helps": schema[change.feature].actionable and self.plans[plan].reached == schema.favourable,
         }
 
     def people(self) -> list[dict[str, Any]]:

@@ -10,24 +10,22 @@ from edfa.studies.tables.results import LABELS, Results, text_rows
 __all__ = ["side_by_side", "transitions"]
 
 PAPER_ORDER = ("adult", "taiwan", "diabetes130", "heloc")  # the sets of the paper's four examples
-WORDS = (
-    "person step cost known asked asked_value role decision feature from to reached before after had_recourse".split()
-)
+WORDS = "person step cost known asked asked_value role decision feature from to reached before after had_recourse helps".split()
 PERSON = "person steps outside cost decision plan reached changes outside_changes asked".split()
 
 
 def transitions(results: Results, count: int = 4) -> pd.DataFrame:
     """Four transitions: a feature that could not flip the decision can, once another is known.
 
-    One from each set, those of the paper first; people who had no recourse before, then spouses, which complete a
-    unit, before others; EDFA only.
+    One from each set, those of the paper first; changes that a person could make towards the favourable class before
+    others, then people who had no recourse before, then spouses, which complete a unit; EDFA only.
     """
     rows = text_rows(results, "examples", "transition", WORDS)
     rows = rows[rows["policy"] == "edfa"] if (rows["policy"] == "edfa").any() else rows
     if rows.empty:
         return pd.DataFrame()
-    late = 2 * rows["had_recourse"].eq(True).astype(int) + (rows["role"] != "spouse").astype(int)
-    rows = rows.assign(late=late)
+    late = 4 * rows["helps"].ne(True).astype(int) + 2 * rows["had_recourse"].eq(True).astype(int)
+    rows = rows.assign(late=late + (rows["role"] != "spouse").astype(int))
     rows = rows.assign(person=pd.to_numeric(rows["person"]), step=pd.to_numeric(rows["step"]))
     rows = rows.sort_values(["data", "late", "predictor", "blanket", "searcher", "seed", "step", "person"])
     rows = rows.assign(turn=rows.groupby("data").cumcount())  # the first of each set, then the second of each

@@ -86,7 +86,8 @@ def ablations(results: Results) -> pd.DataFrame:
     if table.empty:
         return table
     ends = growth_rows(results, "end", ["recourse", "accuracy"])
-    ends = over_seeds(one_searcher(ends), GROUP, columns).drop(columns="seeds")
+    ends = one_blanket(one_searcher(ends[ends["policy"].isin(ABLATIONS)]))
+    ends = over_seeds(ends, GROUP, columns).drop(columns="seeds")
     ends = ends.rename(columns={"recourse": "recourse at the end", "accuracy": "accuracy at the end"})
     table = table.drop(columns=[f"at {share:.0%}" for share in SHARES]).merge(ends, on=GROUP, how="left")
     groups = table.groupby(["data", "predictor"])["mean recourse"]

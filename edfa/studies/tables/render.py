@@ -1,8 +1,12 @@
-"""How a table is shown: HTML, LaTeX with booktabs, CSV. Names are escaped; numbers keep a fixed number of decimals."""
+"""How a table is shown: HTML, Markdown, LaTeX with booktabs, CSV.
+
+Names are escaped; numbers keep a fixed number of decimals.
+"""
 
 import math
 import re
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import numpy as np
 import pandas as pd
@@ -10,7 +14,7 @@ import pandas as pd
 from edfa.studies.tables.acquired import PAPER
 from edfa.text import html
 
-__all__ = ["latex_escaped", "to_csv", "to_html", "to_latex"]
+__all__ = ["latex_escaped", "markdown_escaped", "to_csv", "to_html", "to_latex", "to_markdown"]
 
 MISSING = "-"
 SPECIAL = {
@@ -88,6 +92,35 @@ def to_latex(frame: pd.DataFrame, caption: str, name: str, digits: Mapping[str, 
     head = [r"\begin{table}[htbp]", r"\centering", r"\small", rf"\begin{{tabular}}{{{letters}}}", r"\toprule"]
     foot = [r"\bottomrule", r"\end{tabular}", rf"\caption{{{latex_escaped(caption)}}}", rf"\label{{tab:{name}}}"]
     return "\n".join([*head, header, r"\midrule", *body, *foot, r"\end{table}"]) + "\n"
+
+
+def to_markdown(frame: pd.DataFrame, digits: Mapping[str, int]) -> str:
+    """The table as Markdown, numbers to the right.
+
+    >>> print(to_markdown(pd.DataFrame({"set": ["a|b"], "n": [2]}), {}))
+    | set | n |
+    |---|---:|
+    | a\\|b | 2 |
+    """
+    text = shown(frame, digits)
+    marks = "|".join("---:" if _is_number(frame, name) else "---" for name in text.columns)
+    lines = [list(text.columns), *text.itertuples(index=False, name=None)]
+    header, *body = [f"| {' | '.join(_in_cell(str(value)) for value in line)} |" for line in lines]
+    return "\n".join([header, f"|{marks}|", *body])
+
+
+def markdown_escaped(text: str) -> str:
+    """Text that is no markup.
+
+    >>> markdown_escaped("EDFA's <b>")
+    "EDFA's &lt;b&gt;"
+    """
+    return escape(text, quote=False)
+
+
+def _in_cell(text: str) -> str:
+    """Text that is no markup and stays in its cell."""
+    return markdown_escaped(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
 def to_csv(frame: pd.DataFrame) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "one_searcher",
     "over_seeds",
     "preferred",
+    "same_seeds",
     "text_rows",
 ]
 
@@ -91,9 +92,10 @@ def one_searcher(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def one_blanket(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows of one blanket for each data set and model: the one under which most policies were measured.
+    """Rows of one blanket for each data set and model, the one under which most policies were measured, on equal seeds.
 
-    Policies are compared under the same blanket only: counts inside and outside it depend on it.
+    Policies are compared under the same blanket, since counts inside and outside it depend on it, and on the same
+    people (see ``same_seeds``).
     """
     if frame.empty:
         return frame
@@ -103,7 +105,24 @@ def one_blanket(frame: pd.DataFrame) -> pd.DataFrame:
     best = counts.sort_values(["n", "place"], ascending=[False, True]).drop_duplicates(["data", "predictor"])
     chosen = set(zip(best["data"], best["predictor"], best["blanket"], strict=True))
     keys = zip(frame["data"], frame["predictor"], frame["blanket"], strict=True)
-    return frame[[key in chosen for key in keys]]
+    return same_seeds(frame[[key in chosen for key in keys]])
+
+
+def same_seeds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the seeds that all policies of a data set, model and searcher have: other seeds draw other people.
+
+    >>> frame = pd.DataFrame({"policy": ["edfa", "edfa", "dime"], "seed": [0, 1, 0]})
+    >>> frame = frame.assign(data="german", predictor="xgb", searcher="nearest")
+    >>> same_seeds(frame)["seed"].tolist()
+    [0, 0]
+    """
+    cells = frame[["data", "predictor", "searcher", "policy", "seed"]].drop_duplicates()
+    groups = cells.groupby(["data", "predictor", "searcher"], observed=True)
+    counts = groups["policy"].transform("nunique")
+    shared = cells.groupby(["data", "predictor", "searcher", "seed"], observed=True)["policy"].transform("nunique")
+    kept = set(cells[shared == counts].itertuples(index=False, name=None))
+    keys = frame[["data", "predictor", "searcher", "policy", "seed"]].itertuples(index=False, name=None)
+    return frame[[key in kept for key in keys]]
 
 
 def compared(frame: pd.DataFrame) -> pd.DataFrame:
