@@ -10,7 +10,8 @@ from edfa.studies.tables.results import LABELS, Results, text_rows
 __all__ = ["side_by_side", "transitions"]
 
 PAPER_ORDER = ("adult", "taiwan", "diabetes130", "heloc")  # the sets of the paper's four examples
-WORDS = "person step cost known asked asked_value role decision feature from to reached before after had_recourse helps".split()
+WORDS = "person step cost known asked asked_value role decision feature from to reached before after".split()
+WORDS += ["had_recourse", "helps"]
 PERSON = "person steps outside cost decision plan reached changes outside_changes asked".split()
 
 
