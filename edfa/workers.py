@@ -68,6 +68,8 @@ def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterato
 
     Raises
     ------
+    SettingError
+        If the address is none, or needs certificates that Dask's configuration does not name.
     UnavailableError
         If processes cannot be started; if nothing answers at the address, or it has no workers.
     MismatchError
@@ -157,6 +159,7 @@ def _cluster(address: str) -> Iterator[Workers]:
         import distributed
     except ImportError:
         raise MissingExtraError("a cluster", "cluster") from None
+    _check_encryption(address)
     try:
         client: Any = cast(Any, distributed).Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except ValueError as error:
@@ -171,6 +174,27 @@ def _cluster(address: str) -> Iterator[Workers]:
         finally:
             with suppress(Exception):  # without a scheduler there is nothing left to cancel
                 executor.shutdown(wait=False)
+
+
+def _check_encryption(address: str) -> None:
+    """Refuse an address that does not go with the certificates of Dask's configuration, before a client is made.
+
+    A client that fails for this reason is left half open, and the program waits for it at its end.
+    """
+    import dask
+    from distributed.security import Security
+
+    if dask.config.get("distributed.client.security-loader", None):  # the certificates are not in the configuration
+        return
+    try:
+        settings = cast(Any, Security)().get_connection_args("client")
+    except OSError as error:
+        raise SettingError(f"the certificates in Dask's configuration cannot be used: {error}") from None
+    if address.startswith("tls://") and settings["ssl_context"] is None:
+        keys = "ca-file, client.cert and client.key of distributed.comm.tls"
+        raise SettingError(f"{address} needs certificates; name them in Dask's configuration: {keys}")
+    if settings["require_encryption"] and not address.startswith(("tls://", "wss://")):
+        raise SettingError(f"Dask's configuration requires encryption; {address} has none, one with tls:// does")
 
 
 def _check_versions(client: Any, address: str) -> int:

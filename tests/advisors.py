@@ -25,8 +25,15 @@ def german():
 
 
 @cache
+def mixed():
+    """The same with both kinds of models: of single sets on the policy's path, and a masked one for any other."""
+    model = edfa.SubsetXGB("mixed", n_estimators=40)
+    return edfa.Advisor(predictor=model, threshold="balanced", searcher="nearest").fit(edfa.load("german"))
+
+
+@cache
 def surviving():
-    """The same with plans and questions chosen to last."""
+    """German credit with plans and questions chosen to last."""
     return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=40), threshold="balanced").fit(edfa.load("german"))
 
 

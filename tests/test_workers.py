@@ -12,7 +12,7 @@ import pytest
 
 import edfa
 from edfa.errors import MismatchError, SettingError, UnavailableError
-from edfa.workers import SerialExecutor, _check_versions, open_workers, worker_died
+from edfa.workers import SerialExecutor, _check_encryption, _check_versions, open_workers, worker_died
 
 
 def test_one_job_is_done_here_and_errors_are_kept():
@@ -66,6 +66,34 @@ def test_an_address_without_a_scheduler(monkeypatch):
         open_workers(1, "nonsense://x"),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("address", "settings", "message"),
+    [
+        ("tls://127.0.0.1:1", {}, "needs certificates; name them in Dask's configuration: ca-file"),
+        ("tls://127.0.0.1:1", {"tls.ca-file": "no.pem", "tls.client.cert": "no.pem"}, "cannot be used: .*No such file"),
+        ("tcp://127.0.0.1:1", {"require-encryption": True}, "requires encryption; tcp://127.0.0.1:1 has none"),
+    ],
+)
+def test_certificates_are_looked_at_before_a_client_is_made(address, settings, message, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    dask = pytest.importorskip("dask")
+    monkeypatch.delattr(distributed, "Client")  # one that fails for this reason is waited for at the program's end
+    with (
+        dask.config.set({f"distributed.comm.{key}": value for key, value in settings.items()}),
+        pytest.raises(SettingError, match=message),
+        open_workers(1, address),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("settings", [{}, {"distributed.client.security-loader": "some.module.load"}])
+def test_what_goes_with_the_certificates_is_not_refused(settings):
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("distributed")
+    with dask.config.set(settings):
+        _check_encryption("tls://127.0.0.1:1" if settings else "tcp://127.0.0.1:1")
 
 
 @pytest.mark.parametrize(

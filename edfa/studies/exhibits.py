@@ -13,7 +13,10 @@ from edfa.text.html import Markup
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FigureExhibit", "Section", "TableExhibit", "file_name"]
+__all__ = ["BANDS", "WIDTH", "FigureExhibit", "Section", "TableExhibit", "file_name"]
+
+WIDTH = 10.4  # inches of a row of four panels
+BANDS = "Lines are means over seeds, bands one standard deviation; cost is a share of the cost of everything."
 
 
 def file_name(name: str) -> str:

@@ -1,12 +1,11 @@
 """The parts that a study file may name: those that edfa knows, and those that the file describes in sections."""
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, make_dataclass
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from edfa.errors import SchemaError, UnknownNameError, UnreadableError, hint
 from edfa.parsing import parse
@@ -189,10 +188,9 @@ def _settings_class(kind: str, of: str) -> type[Any]:
     """A dataclass with one field for each setting that a file may give to a part."""
     annotations: dict[str, Any] = {}
     for owner in _owners(kind, of):
-        for name, parameter in inspect.signature(owner).parameters.items():
-            annotation = _json_type(parameter.annotation)
-            if name not in GIVEN[kind] and annotation is not None:
-                annotations[name] = annotation
+        for name, annotation in _keywords(owner).items():
+            if name not in GIVEN[kind] and (kept := _json_type(annotation)) is not None:
+                annotations[name] = kept
     if kind == "predictor":
         annotations["threshold"] = float | str  # "balanced": the share of the training people's favourable class
     if kind == "policy" and hasattr(_owners(kind, of)[0], "fit_rows"):
@@ -219,6 +217,12 @@ def _owners(kind: str, of: str) -> tuple[Callable[..., Any], ...]:
     return (registries[kind][of],)
 
 
+def _keywords(owner: Callable[..., Any]) -> dict[str, Any]:
+    """The annotation of each keyword that a function, or a class when it is made, takes."""
+    takes = cast(Any, owner).__init__ if isinstance(owner, type) else owner
+    return {name: annotation for name, annotation in takes.__annotations__.items() if name != "return"}
+
+
 def _json_type(annotation: Any) -> Any:
     """The part of an annotation that a study file can hold; None if there is none."""
     if (origin := get_origin(annotation)) in (Union, UnionType):
@@ -236,7 +240,7 @@ def check_promise(promise: Mapping[str, Any], delta: float, where: str) -> None:
 
     if promise["signal"] not in (*SIGNALS, "auto"):
         raise name_place(UnknownNameError("signal", promise["signal"], (*SIGNALS, "auto")), f"{where}.signal")
-    taken = set(inspect.signature(RecourseCertifier).parameters) - {"signal"}
+    taken = set(_keywords(RecourseCertifier)) - {"signal"}
     settings = {key: value for key, value in promise.items() if key in taken}
     if not promise["alphas"] or not promise["methods"]:
         raise SchemaError(f"{where}: at least one of alphas and one of methods")
@@ -252,7 +256,7 @@ def check_directions(predictor: Part, sets: Iterable[Part], where: str) -> None:
     """Refuse a model that cannot obey the directions of a card, in the card's reading."""
     from edfa.predictors import PREDICTORS
 
-    if "monotone" in inspect.signature(PREDICTORS[predictor.of]).parameters:
+    if "monotone" in _keywords(PREDICTORS[predictor.of]):
         return
     for data in sets:
         if any(feature.monotone for feature in schema_of(data)):

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from edfa.studies.exhibits import FigureExhibit, Section, TableExhibit
+from edfa.studies.exhibits import BANDS, WIDTH, FigureExhibit, Section, TableExhibit
 from edfa.studies.figures import dots
 from edfa.studies.figures import growth as curves
 from edfa.studies.figures import promises as early
 from edfa.studies.figures.style import GREY, MARKERS, legend, look
-from edfa.studies.sections_paper import BANDS, WIDTH
 from edfa.studies.tables import growth, promises
 from edfa.studies.tables.labels import ordered, title
 from edfa.studies.tables.results import Results

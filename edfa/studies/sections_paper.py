@@ -6,7 +6,7 @@ from functools import partial
 import pandas as pd
 
 from edfa.studies import paper_numbers
-from edfa.studies.exhibits import FigureExhibit, Section, TableExhibit
+from edfa.studies.exhibits import BANDS, WIDTH, FigureExhibit, Section, TableExhibit
 from edfa.studies.figures import examples as cards
 from edfa.studies.figures import growth as curves
 from edfa.studies.figures import promises as early
@@ -16,9 +16,7 @@ from edfa.studies.tables.results import Results
 
 __all__ = ["paper_sections"]
 
-WIDTH = 10.4  # inches of a row of four panels
 ROW = 1.95
-BANDS = "Lines are means over seeds, bands one standard deviation; cost is a share of the cost of everything."
 MEASURED = "Ours first, the paper's in brackets."
 
 

@@ -8,10 +8,10 @@ import sys
 import time
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
+from advisors import mixed as german
 from advisors import part_way
 
 import edfa
@@ -57,13 +57,6 @@ def _wait_for_workers(address, until):
 
     with Client(address, timeout=SECONDS, set_as_default=False) as client:
         client.wait_for_workers(2, timeout=max(1, until - time.monotonic()))
-
-
-@cache
-def german():
-    """An advisor whose model has both kinds: models of single sets, and the masked one."""
-    model = edfa.SubsetXGB("mixed", n_estimators=20)
-    return edfa.Advisor(predictor=model, threshold="balanced", searcher="nearest").fit(edfa.load("german"))
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from advisors import german
+from advisors import mixed as advisor
 from sklearn.base import clone
 
 import edfa
@@ -22,13 +24,6 @@ from edfa.errors import UnreadableError
 from edfa.fingerprint import digest
 
 TABLE = edfa.load("german")
-
-
-@cache
-def advisor():
-    """The default model by name, with few trees."""
-    model = SubsetXGB("mixed", n_estimators=20)
-    return edfa.Advisor(predictor=model, threshold="balanced", searcher="nearest").fit(TABLE)
 
 
 @cache
@@ -52,8 +47,7 @@ def test_an_advisor_by_name_keeps_the_sets_on_its_path():
 
 
 def test_on_the_path_everything_is_as_with_a_model_for_each_set():
-    exact = edfa.Advisor(predictor=SubsetXGB(n_estimators=20), threshold="balanced", searcher="nearest").fit(TABLE)
-    mixed = advisor()
+    exact, mixed = german(), advisor()
     assert mixed.fingerprint != exact.fingerprint
     plain = [
         {k: v for k, v in one.certificate.__dict__.items() if k not in ("fingerprint", "advisor")}

@@ -15,12 +15,12 @@ from edfa.studies.cells import Cell, Part
 from edfa.studies.measures import MEASURES, measure
 from edfa.studies.products import Materials
 
-SETTINGS = {"people": 40, "budget": 0.9, "cap": 0, "split": 0, "reading": "paper"}
+SETTINGS = {"people": 24, "budget": 0.9, "cap": 0, "split": 0, "reading": "paper"}
 PROMISE = {"name": "paper", "alphas": [0.2, 0.3], "methods": ["paper", "cp"], "signal": "uncertainty", "target": "all"}
 
 
 def cell(measure: str, policy: str = "edfa", searcher: str = "nearest", **settings) -> Cell:
-    model = Part("xgb", "xgb", {"mode": "nan", "n_estimators": 20} if policy == "random" else {})
+    model = Part("xgb", "xgb", {"n_estimators": 20} | ({"mode": "nan"} if policy == "random" else {}))
     parts = [Part(name, name) for name in ("eamb", policy, searcher)]
     return Cell(measure, Part("german", "german"), model, *parts, seed=0, settings=SETTINGS | settings)
 

@@ -296,6 +296,10 @@ def test_a_large_frame_is_quick(tmp_path):
             direct.execute("UPDATE study_cell SET status = 'done'")
         direct.close()
         begun = time.process_time()
+        parsed = [json.loads(text) for _ in cells]
+        parsing = time.process_time() - begun
+        begun = time.process_time()
         frame = store.frame("toy", "step")
-        assert time.process_time() - begun < 1.0
+        assert time.process_time() - begun < 3 * parsing  # hardly more than the JSON, on a machine of any speed
+    assert len(parsed) == len(cells)
     assert frame.shape == (80_000, 9 + 11)

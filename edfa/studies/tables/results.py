@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from edfa.studies.payload import LABELS, PARTS
 from edfa.studies.tables.labels import ABLATIONS, ordered
 
 __all__ = [
@@ -25,9 +26,6 @@ __all__ = [
     "same_seeds",
     "text_rows",
 ]
-
-PARTS = ("data", "predictor", "blanket", "policy", "searcher")
-LABELS = (*PARTS, "seed", "reading", "promise", "cell")
 
 
 class Results(Protocol):
