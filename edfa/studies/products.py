@@ -30,6 +30,8 @@ from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
 from edfa.predictors.xgb import SubsetXGB
 from edfa.recourse import SEARCHERS
+from edfa.recourse.find import find_recourse
+from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.studies import trajectories
@@ -319,6 +321,16 @@ class Materials:
             return trajectories.read(folder, self.table.train, self.predictor, self.policy)
 
         return self._get("trajectory", self.keys.trajectory(part), ask, read)
+
+    def plans(self, part: PartName) -> Plans:
+        """The plans of everybody in a part, at every step of their trajectory, as the cell's reading asks for."""
+        return find_recourse(
+            self.trajectory(part),
+            self.searcher,
+            constraints=self.constraints,
+            desired_class=self.desired_class,
+            seed=self.cell.seed,
+        )
 
     def _get(self, kind: Kind, key: str, make: Callable[[Path], T], read: Callable[[Path], T]) -> T:
         """A product: from memory, from the cache, or made now. A damaged entry is made anew."""

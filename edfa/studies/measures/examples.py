@@ -8,7 +8,6 @@ import numpy as np
 from edfa.acquisition.trajectory import Trajectory
 from edfa.blanket.units import Blanket
 from edfa.explanation.partition import members
-from edfa.recourse.find import find_recourse
 from edfa.recourse.plan import Change
 from edfa.recourse.plans import Plans
 from edfa.studies.measures import Payload
@@ -25,13 +24,7 @@ MOST = 2000  # transitions to choose from
 def collect_examples(materials: Materials) -> Payload:
     """Transitions from semifactual to counterfactual, and what people are asked and advised in the end."""
     trajectory = materials.trajectory("test")
-    plans = find_recourse(
-        trajectory,
-        materials.searcher,
-        constraints=materials.constraints,
-        desired_class=materials.desired_class,
-        seed=materials.cell.seed,
-    )
+    plans = materials.plans("test")
     truth = materials.table.test.y[materials.people("test")]
     writer = _Writer(trajectory, plans, States(trajectory, plans, materials.blanket, truth))
     return {"transition": writer.transitions(), "person": writer.people()}

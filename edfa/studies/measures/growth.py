@@ -12,7 +12,6 @@ import numpy as np
 from edfa.acquisition.trajectory import Trajectory
 from edfa.blanket.units import Blanket
 from edfa.explanation.partition import members
-from edfa.recourse.find import find_recourse
 from edfa.recourse.metrics import plausibility
 from edfa.recourse.plans import Plans
 from edfa.studies.measures import Payload
@@ -29,13 +28,7 @@ JUDGED = 20  # sets of known features whose plans are held against outlier model
 def measure_growth(materials: Materials) -> Payload:
     """Recourse, semifactuals, accuracy and active features at every step and cost; at the end; quality of plans."""
     trajectory = materials.trajectory("test")
-    plans = find_recourse(
-        trajectory,
-        materials.searcher,
-        constraints=materials.constraints,
-        desired_class=materials.desired_class,
-        seed=materials.cell.seed,
-    )
+    plans = materials.plans("test")
     states = States(trajectory, plans, materials.blanket, materials.table.test.y[materials.people("test")])
     units = [{"head": head, "spouses": list(spouses)} for head, spouses in materials.blanket.units.items()]
     return {

@@ -16,7 +16,6 @@ from edfa.certification.rcps import HeldOutRisk, RecourseCertifier
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
 from edfa.certification.sample_size import n_required
-from edfa.recourse.find import find_recourse
 from edfa.studies.measures import Payload
 from edfa.studies.measures.growth import normalised_cost
 from edfa.studies.products import Materials, PartName
@@ -55,13 +54,7 @@ def measure_promise(materials: Materials) -> Payload:
 def _records(materials: Materials, part: PartName, replayed: dict[str, Any]) -> Records:
     """Whether the first plan of every step of everybody in a part lasts; what was spent is a share, as in phase 1."""
     trajectory = materials.trajectory(part)
-    plans = find_recourse(
-        trajectory,
-        materials.searcher,
-        constraints=materials.constraints,
-        desired_class=materials.desired_class,
-        seed=materials.cell.seed,
-    )
+    plans = materials.plans(part)
     whole = getattr(materials.table, part).X[materials.people(part)]
     signal: Any = replayed.get("signal", "uncertainty") if len(plans) else np.ones(len(plans.people))
     records = replay(
