@@ -128,6 +128,11 @@ class Background:
         return align(self.fitted_model, np.flatnonzero(self.visible).tolist())
 
     @cached_property
+    def unaligned(self) -> "Background":
+        """The same with a model that is shown everything."""
+        return replace(self, aligned=False) if self.aligned else self
+
+    @cached_property
     def start(self) -> BoolArray:
         """Which features are known before the first question, (features,)."""
         return np.array([feature.start for feature in self.schema])

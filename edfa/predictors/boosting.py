@@ -29,15 +29,19 @@ def train_booster(
     seed: int,
     signs: Sequence[int] | None,
     calibrate: bool,
+    columns: float = 1.0,
 ) -> xgb.Booster:
     """Boosted trees for ``data``, at most ``trees``, up to the one after which ``check`` is predicted best.
 
-    ``signs`` are the directions of the columns. With ``calibrate`` the booster has the attribute ``temperature``.
+    ``signs`` are the directions of the columns, ``columns`` is the share of them that each tree may use. With
+    ``calibrate`` the booster has the attribute ``temperature``.
     """
     parameters: dict[str, Any] = {"max_depth": depth, "eta": rate, "seed": seed} | FIXED
     parameters |= {"objective": "binary:logistic", "eval_metric": "logloss"}
     if classes > 2:
         parameters |= {"objective": "multi:softprob", "eval_metric": "mlogloss", "num_class": classes}
+    if columns < 1:
+        parameters["colsample_bytree"] = columns
     if signs is not None:
         parameters["monotone_constraints"] = f"({','.join(map(str, signs))})"
     if check is None:

@@ -170,7 +170,7 @@ def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int 
     if survival is None:
         order = np.lexsort((*keys, candidates.case))
     elif k is None or problem.enough_survival < 1:
-        order = menu(candidates.case, survival.probability, keys)
+        order = menu(candidates.case, np.minimum(survival.probability, searcher.enough), keys)
     else:
         order, survival = _with_alternatives(searcher, problem, candidates, survival, keys)
     if k is not None and len(order) > 1:
@@ -193,7 +193,7 @@ def _with_alternatives(
     effort are asked whether they survive.
     """
     case = candidates.case
-    best = menu(case, survival.probability, keys)
+    best = menu(case, np.minimum(survival.probability, searcher.enough), keys)
     best = best[np.r_[True, case[best][1:] != case[best][:-1]]] if len(best) else best
     changed = ~np.isnan(candidates.to)
     past = np.round(problem.score(case, np.asarray(candidates.probabilities)), 6) if len(case) else np.zeros(0)
@@ -211,7 +211,7 @@ def _with_alternatives(
     others = others[survival.probability[others] >= least[case[others]]]
     rows = np.concatenate([best, others])
     second = np.r_[np.zeros(len(best)), np.ones(len(others))]
-    worth = -np.round(survival.probability[rows], 9)
+    worth = -np.round(np.minimum(survival.probability[rows], searcher.enough), 9)
     return rows[np.lexsort((*(key[rows] for key in keys), worth, second, case[rows]))], survival
 
 

@@ -270,11 +270,14 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
 
     Every searcher has two settings: ``holds_further``, whether a plan must hold as far again as it goes, and
     ``min_support``, how many training people must be where it leads (None: 30, or a hundredth of a small table; 0: no
-    matter). Neither is asked in the paper's reading.
+    matter). Neither is asked in the paper's reading. Where plans are ranked by survival, those that survive in a share
+    ``enough`` of cases are all as good.
     """
 
     holds_further: bool = True
     min_support: int | None = None
+
+    enough: float = 1.0
 
     uses_sweep = False
     finished = False

@@ -1,13 +1,16 @@
-"""Survival: will today's decision, and a plan for it, still stand when everything is known?
+"""Survival: will a plan still work when everything is known, and when the model has been learnt again?
 
 A person's unknown features are filled in from the training people who are nearest on the known ones: each is one
-*completion*. The model is asked about each completion as it is and with the plan made. The plan survives in a
-completion if the decision is today's and the plan turns it; its survival is the share of completions in which it does.
+*completion*. A plan survives in a completion if the model, with the plan made, decides for the class that the plan
+should lead to; where any other decision is recourse, today's decision must also be the completion's. Its survival is
+the share of completions in which it does. With a committee, each of its members is asked too: survival is then the
+share of pairs of a completion and a model.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,6 +21,7 @@ from edfa.errors import DataError, SettingError
 from edfa.people import People
 from edfa.predictors.base import Predictor, by_mask
 from edfa.predictors.cache import ModelCache
+from edfa.predictors.committee import Committee
 from edfa.predictors.conditional import Neighbours
 from edfa.recourse.consequences import Consequences
 from edfa.recourse.plans import Plans
@@ -28,6 +32,7 @@ __all__ = ["Completions", "PlannedChanges", "Survival", "add_survival"]
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
 FEW = 16  # people for whom a call asks about more than may be needed: a call costs more than its rows
 HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)  # ranks up to which plans share a call
+ASKED = 3  # members of a committee, in turn, that are asked about each of several completions
 
 
 class Survival(NamedTuple):
@@ -50,7 +55,7 @@ class PlannedChanges:
     to
         The new values, (plans, features); NaN: unchanged.
     desired_class
-        A class code; None: any other decision than today's is recourse.
+        A class code; None: any other decision than today's is recourse, as long as today's stays.
     consequences
         What follows from the changes; None: nothing does.
     """
@@ -85,6 +90,8 @@ class Completions:
         The training people to complete others from.
     cache
         Results that are worked out once for a model and a set of known features.
+    committee
+        Models that are asked besides the one that decides; None: no others. They must be shown the same features.
 
     Examples
     --------
@@ -99,10 +106,17 @@ class Completions:
 
     neighbours: Neighbours
     cache: ModelCache = field(default_factory=ModelCache, repr=False)
+    committee: Committee | None = None
 
     @classmethod
     def of(
-        cls, train: Table, k: int = 32, *, without: Iterable[int] = (), cache: ModelCache | None = None
+        cls,
+        train: Table,
+        k: int = 32,
+        *,
+        without: Iterable[int] = (),
+        cache: ModelCache | None = None,
+        committee: Committee | None = None,
     ) -> "Completions":
         """Completions from at most 10,000 training people; the rows ``without`` complete nobody.
 
@@ -112,21 +126,25 @@ class Completions:
             raise SettingError(f"k: at least 2 completions a person, not {k}")
         rows = np.setdiff1d(np.arange(len(train)), np.asarray(list(without), dtype=np.intp))
         categorical = [i for i, feature in enumerate(train.schema) if feature.kind == "categorical"]
-        return cls(Neighbours.of(train.X[rows], categorical, k=k), ModelCache() if cache is None else cache)
+        neighbours = Neighbours.of(train.X[rows], categorical, k=k)
+        return cls(neighbours, ModelCache() if cache is None else cache, committee)
 
     def survives(self, plans: PlannedChanges) -> BoolArray:
-        """In which completions of its person each plan survives, (plans, k); k is 1 if everything is known."""
-        return _survives(plans, *self._complete(plans.people, plans.consequences))
+        """In which completions of its person each plan survives, (plans, k), by the model; k is 1 if all is known."""
+        filled = self._fill(plans.people, plans.consequences)
+        return _survives(plans, filled, self._stays(plans, filled))
 
     def decision_stability(self, people: People) -> Float64Array:
         """The share of completions in which each person's decision stays what it is, (people,)."""
-        return np.asarray(self._complete(people)[1].mean(axis=1))
+        return np.asarray(_same(people, self._fill(people)).mean(axis=1))
 
     def survival(self, plans: PlannedChanges) -> Survival:
-        """The share of completions in which each plan survives; the error is 0 if the model sees everything already."""
-        seen = plans.people.predictor.varies_
-        unsure = np.asarray(np.isnan(plans.people.X[:, seen]).any(axis=1))
-        estimate = _share(self.survives(plans))
+        """The share of completions (and members) in which each plan survives; no error where the model sees all."""
+        filled = self._fill(plans.people, plans.consequences)
+        estimate = self._estimate(plans, filled, self._stays(plans, filled))
+        if self.committee is not None:
+            return estimate
+        unsure = np.asarray(np.isnan(plans.people.X[:, plans.people.predictor.varies_]).any(axis=1))
         return Survival(estimate.probability, np.where(unsure[plans.of], estimate.error, 0.0))
 
     def race(self, plans: PlannedChanges, rank: IntArray, enough: float = 1.0) -> Survival:
@@ -137,22 +155,48 @@ class Completions:
         """
         people, of = plans.people, plans.of
         survival = Survival(*(np.full(len(plans), np.nan) for _ in range(2)))
-        if not np.isnan(people.X[:, people.predictor.varies_]).any():  # a plan that works now works then
-            survival.probability[rank == 0], survival.error[rank == 0] = 1.0, 0.0
+        if self.committee is None and not np.isnan(people.X[:, people.predictor.varies_]).any():
+            survival.probability[rank == 0], survival.error[rank == 0] = 1.0, 0.0  # what works now works then
             return survival
         heats = HEATS_OF_FEW if len(people) <= FEW else HEATS
-        filled, first = self._fill(people, plans.consequences), np.flatnonzero(rank < heats[0])
-        same, survives = _ask(plans.take(first), filled)
-        survival.probability[first], survival.error[first] = _share(survives)
-        best, most = np.full(len(same), -1.0), np.minimum(same.sum(axis=1) / same.shape[1], enough)
-        np.maximum.at(best, of[first], survival.probability[first])
-        for start, end in pairwise(heats):
+        filled = self._fill(people, plans.consequences)
+        stays = self._stays(plans, filled)
+        best, most = np.full(len(people), -1.0), np.minimum(stays.mean(axis=1), enough)
+        for start, end in pairwise((0, *heats)):
             left = np.flatnonzero((rank >= start) & (rank < end) & (best < most)[of])
             if not len(left):
                 break
-            survival.probability[left], survival.error[left] = _share(_survives(plans.take(left), filled, same))
-            np.maximum.at(best, of[left], survival.probability[left])
+            estimate = self._estimate(plans.take(left), filled, stays)
+            survival.probability[left], survival.error[left] = estimate
+            np.maximum.at(best, of[left], estimate.probability)
         return survival
+
+    def _stays(self, plans: PlannedChanges, filled: "_Filled") -> BoolArray:
+        """In which completions a plan may survive, (people, k): all, or those in which the decision is today's."""
+        if plans.desired_class is not None:
+            return np.ones(filled.rows.shape[:2], dtype=bool)
+        return _same(plans.people, filled)
+
+    def _estimate(self, plans: PlannedChanges, filled: "_Filled", stays: BoolArray) -> Survival:
+        """The share of completions, and of pairs with members, in which plans survive. Every model weighs the same."""
+        own = _survives(plans, filled, stays)
+        if self.committee is None:
+            return _share(own)
+        votes, size = self._votes(plans, filled, stays), len(self.committee)
+        probability = (own.mean(axis=1) + size * votes.mean(axis=1)) / (size + 1)
+        return Survival(probability, _standard_error(probability, max(own.shape[1], size)))
+
+    def _votes(self, plans: PlannedChanges, filled: "_Filled", stays: BoolArray) -> BoolArray:
+        """Whether plans survive by the committee, (plans, pairs): of each completion some members are asked in turn."""
+        committee, count = self.committee, filled.rows.shape[1]
+        assert committee is not None  # noqa: S101 - for the type checker: asked by _estimate alone
+        apart = max(1, len(committee) // ASKED) if count > 1 else 1
+        parts = []
+        for member in range(len(committee)):
+            mine = np.arange(member % apart, count, apart)
+            part = _Filled(filled.rows[:, mine])
+            parts.append(_survives(plans, part, stays[:, mine], partial(committee.decide_shown, member)))
+        return np.concatenate(parts, axis=1)
 
     def _fill(self, people: People, consequences: Consequences | None = None) -> "_Filled":
         """The completions of all people as the model sees them; ``consequences`` of the plans that they are for."""
@@ -188,12 +232,6 @@ class Completions:
             return np.unique(np.stack(cells), axis=1, return_inverse=True)[1].reshape(-1)
 
         return self.cache.get(predictor, mask, ("kinds", self, exact.tobytes()), make)
-
-    def _complete(self, people: People, consequences: Consequences | None = None) -> tuple["_Filled", BoolArray]:
-        """The completions, and in which of them the decision is today's, (people, k)."""
-        filled = self._fill(people, consequences)
-        nothing = PlannedChanges(people, np.zeros(0, dtype=np.intp), people.X[:0])
-        return filled, _ask(nothing, filled)[0]
 
 
 class _Filled(NamedTuple):
@@ -255,28 +293,29 @@ def add_survival(plans: Plans, train: Table, *, desired_class: int | str | None 
     return replace(plans, survival=estimate.probability, survival_error=estimate.error, provenance=provenance)
 
 
-def _ask(plans: PlannedChanges, filled: _Filled) -> tuple[BoolArray, BoolArray]:
-    """In which completions the decision is today's (people, k), and the plans survive (plans, k); one model call."""
-    first, people = filled.first, plans.people
-    person = np.nonzero(first)[0]
-    plan, rows = _changed(plans, filled, first[plans.of])
-    decided = _decide(people.predictor, np.concatenate([filled.rows[first], rows]))
-    same, survives = np.zeros_like(first), np.zeros((len(plans), first.shape[1]), dtype=bool)
-    same[first] = decided[: len(person)] == people.decision[person]
-    survives[first[plans.of]] = plans.turned(plan, decided[len(person) :])
-    same = filled.spread(same)
-    return same, filled.spread(survives, plans.of) & same[plans.of]
+def _same(people: People, filled: _Filled) -> BoolArray:
+    """In which completions the decision is today's, (people, k)."""
+    first = filled.first
+    same = np.zeros_like(first)
+    same[first] = _decide(people.predictor, filled.rows[first]) == people.decision[np.nonzero(first)[0]]
+    return filled.spread(same)
 
 
-def _survives(plans: PlannedChanges, filled: _Filled, same: BoolArray) -> BoolArray:
-    """In which completions the plans survive, (plans, k); ``same`` (people, k): where the decision is today's."""
-    survives = np.zeros((len(plans), same.shape[1]), dtype=bool)
-    asked = same & filled.first  # elsewhere every plan is lost with the decision
-    for rows in np.array_split(np.arange(len(plans)), -(-len(plans) * same.shape[1] // ROWS) or 1):  # each a copy
+def _survives(
+    plans: PlannedChanges, filled: _Filled, stays: BoolArray, decide: Callable[[Float32Array], IntArray] | None = None
+) -> BoolArray:
+    """In which completions the plans survive, (plans, k); ``stays`` (people, k): where one may.
+
+    ``decide`` gives class codes (n,) of complete rows (n, features that the model sees); the model's own if None.
+    """
+    decided = partial(_decide, plans.people.predictor) if decide is None else decide
+    survives = np.zeros((len(plans), stays.shape[1]), dtype=bool)
+    asked = stays & filled.first  # elsewhere every plan is lost with the decision
+    for rows in np.array_split(np.arange(len(plans)), -(-len(plans) * stays.shape[1] // ROWS) or 1):  # each a copy
         part = plans.take(rows)
         plan, changed = _changed(part, filled, asked[part.of])
-        turned = np.zeros((len(rows), same.shape[1]), dtype=bool)
-        turned[asked[part.of]] = part.turned(plan, _decide(plans.people.predictor, changed))
+        turned = np.zeros((len(rows), stays.shape[1]), dtype=bool)
+        turned[asked[part.of]] = part.turned(plan, decided(changed))
         survives[rows] = filled.spread(turned, part.of)
     return survives
 
@@ -312,10 +351,15 @@ def _first_equal(kind: IntArray) -> IntArray:
 
 def _share(survives: BoolArray) -> Survival:
     """The share of completions (plans, k) in which each plan survives, with its standard error."""
-    times, count = survives.sum(axis=1), survives.shape[1]
+    share = np.asarray(survives.mean(axis=1))
+    return Survival(share, _standard_error(share, survives.shape[1]))
+
+
+def _standard_error(share: Float64Array, count: int) -> Float64Array:
+    """The standard error of shares (plans,) of this number of cases."""
     # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
-    centre = (times + 2) / (count + 4)
-    return Survival(times / count, np.sqrt(centre * (1 - centre) / (count + 4)))
+    centre = (share * count + 2) / (count + 4)
+    return np.asarray(np.sqrt(centre * (1 - centre) / (count + 4)))
 
 
 def _decide(predictor: Predictor, rows: Float32Array) -> IntArray:

@@ -101,11 +101,14 @@ def matching(mask):
 
 
 def by_hand(model, train, row, to, desired_class=None):
-    """The share of all training people with these facts, asked one at a time."""
+    """The share of all training people with these facts for whom the plan works, asked one at a time.
+
+    Where any other decision is recourse, today's must be theirs too.
+    """
     known, now = ~np.isnan(row), model.predict(row[None])[0]
     stands = []
     for other in train.X[(train.X[:, known] == row[known]).all(axis=1)]:
         then = model.predict(np.where(np.isnan(to), other, to)[None])[0]
         good = then != now if desired_class is None else then == desired_class
-        stands.append(model.predict(other[None])[0] == now and good)
+        stands.append(good and (desired_class is not None or model.predict(other[None])[0] == now))
     return float(np.mean(stands))

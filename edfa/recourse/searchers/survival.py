@@ -11,6 +11,7 @@ import numpy as np
 
 from edfa.data.table import Table
 from edfa.errors import SettingError
+from edfa.predictors.committee import Committee
 from edfa.recourse._search.postprocess import affordable, distinct
 from edfa.recourse._search.ranking import lengths
 from edfa.recourse._search.single_changes import SingleChanges
@@ -41,6 +42,14 @@ class SurvivalSearch(Nearest):
         As for ``Nearest``.
     holds_further, min_support
         As for every ``Searcher``.
+    committee
+        Models learnt again from other people, which are asked besides the one that decides: a plan that they all
+        accept will probably work when the model has been learnt again too. None: no others.
+    all_features
+        Whether survival is asked of the model that sees every feature, and not the blanket alone. The committee must
+        see the same.
+    enough
+        Plans that survive in this share of cases are all as good; of those, the one of least effort is the first.
 
     Examples
     --------
@@ -70,6 +79,9 @@ class SurvivalSearch(Nearest):
         max_changes: int = 3,
         holds_further: bool = True,
         min_support: int | None = None,
+        committee: Committee | None = None,
+        all_features: bool = False,
+        enough: float = 1.0,
     ) -> None:
         if n_completions < 2 or n_candidates < 2:
             raise SettingError(
@@ -77,6 +89,9 @@ class SurvivalSearch(Nearest):
             )
         self.n_completions = n_completions
         self.n_candidates = n_candidates
+        self.committee = committee
+        self.all_features = all_features
+        self.enough = enough
         super().__init__(
             train,
             neighbours=neighbours,
@@ -98,7 +113,9 @@ class SurvivalSearch(Nearest):
 
     def _complete_from(self, train: Table, left_out: IntArray) -> None:
         self.left_out_ = left_out
-        self.completions_ = Completions.of(train, self.n_completions, without=left_out.tolist(), cache=self.cache_)
+        self.completions_ = Completions.of(
+            train, self.n_completions, without=left_out.tolist(), cache=self.cache_, committee=self.committee
+        )
 
     def learnt_state(self) -> dict[str, Any]:
         """What was learnt, for fingerprints; the rows that complete nobody are part of it, if there are any."""
@@ -130,13 +147,16 @@ class SurvivalSearch(Nearest):
         plans = self._planned(problem, candidates)
         if keys is None:
             return self.completions_.survival(plans)
-        return self.completions_.race(plans, _rank_in_case(candidates.case, *keys), problem.enough_survival)
+        enough = min(self.enough, problem.enough_survival)
+        return self.completions_.race(plans, _rank_in_case(candidates.case, *keys), enough)
 
     def _planned(self, problem: SearchProblem, candidates: Candidates) -> PlannedChanges:
         to = np.full((len(candidates), len(problem.mask)), np.nan, dtype=np.float32)
         to[:, problem.features] = candidates.to
-        follows = problem.actions.consequences
-        return PlannedChanges(problem.cases, candidates.case, to, problem.desired_class, follows)
+        follows, cases = problem.actions.consequences, problem.cases
+        if self.all_features:
+            cases = replace(cases, background=problem.background.unaligned)
+        return PlannedChanges(cases, candidates.case, to, problem.desired_class, follows)
 
     def _promising(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
         """At most ``n_candidates`` of each case: half of them the nearest, the others the farthest past the border."""

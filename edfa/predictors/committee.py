@@ -1,0 +1,163 @@
+"""A committee: models of the same kind learnt again from other people, to ask what the next model would say.
+
+A lender's model is learnt again every year. Whatever a person is advised today is judged by its successor, which was
+learnt from other people and comes out a little different. Nobody has that successor; but how far it will differ can be
+seen from the training people. A model that is learnt from half as many people, drawn with replacement, differs from the
+one that was learnt from all of them by about as much as two models differ that were learnt from different people.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import xgboost as xgb
+from safetensors.numpy import load, save
+
+from edfa.artifacts import read_parts, write_parts
+from edfa.errors import SettingError
+from edfa.predictors.base import Predictor, sample_weights
+from edfa.predictors.boosting import load_booster, train_booster
+from edfa.predictors.forest import class_probabilities
+from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
+
+__all__ = ["Committee"]
+
+SHARE = 0.5  # of the number of training people, drawn with replacement for each member
+DEPTHS = (3, 5)  # the least and the most
+TREES, RATE = 300, 0.1  # as ``SubsetXGB`` has them unless it is told otherwise
+COLUMNS = 0.8  # share of the columns that each tree may use
+
+
+@dataclass(frozen=True, eq=False)
+class Committee:
+    """Boosted trees, each learnt from other training people, of other size and depth; they decide as one model does.
+
+    It is made once and never changes: cloning it gives itself.
+
+    Parameters
+    ----------
+    boosters
+        The members.
+    columns
+        Which features they are shown, (features,). All of these must be known: a committee judges complete people.
+    decider
+        The model whose threshold turns probabilities into decisions.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
+    >>> committee = Committee.of(table.train.X, table.train.y, model, n_models=3)
+    >>> votes = [committee.decide(member, table.test.X) for member in range(len(committee))]
+    >>> np.array(votes).shape
+    (3, 200)
+    """
+
+    boosters: tuple[xgb.Booster, ...]
+    columns: BoolArray
+    decider: Predictor
+
+    @classmethod
+    def of(
+        cls,
+        X: Float32Array,  # noqa: N803
+        y: Int64Array,
+        model: Predictor,
+        n_models: int = 12,
+        *,
+        seed: int = 0,
+    ) -> Self:
+        """Learn a committee from training people.
+
+        Parameters
+        ----------
+        X, y
+            Encoded training people (people, features), and their class codes (people,).
+        model
+            The fitted model that decides. The members are shown what it is shown (the blanket alone, if it is aligned
+            with one), obey the directions that it obeys, weigh the classes as it does, and decide by its threshold.
+        n_models
+            The number of members, at least 2.
+        seed
+            Decides who is drawn, and the sizes of the members. Committees of different seeds share no member.
+        """
+        if n_models < 2:
+            raise SettingError(f"a committee has at least 2 models, not {n_models}")
+        model._check_fitted()
+        columns, classes = np.asarray(model.varies_), len(model.classes_)
+        rows, random = np.ascontiguousarray(X[:, columns]), np.random.default_rng([seed, n_models])
+        inner: Any = model
+        while hasattr(inner, "predictor_"):  # a view of another
+            inner = inner.predictor_
+        weights = sample_weights(getattr(inner, "class_weight", None), inner.classes_[y])
+        signs = np.asarray(inner.directions())[columns] if classes == 2 else np.zeros(int(columns.sum()), dtype=int)
+        boosters = []
+        for _ in range(n_models):
+            drawn = _draw(y, random)
+            others = np.setdiff1d(np.arange(len(y)), drawn)[: len(drawn) // 4]  # nobody learns from those it stops by
+            data, check = (
+                xgb.DMatrix(rows[part], y[part], weight=None if weights is None else weights[part], nthread=1)
+                for part in (drawn, others)
+            )
+            boosters.append(
+                train_booster(
+                    data,
+                    check,
+                    classes,
+                    trees=getattr(inner, "n_estimators", TREES),
+                    depth=int(random.integers(DEPTHS[0], DEPTHS[1] + 1)),
+                    rate=getattr(inner, "learning_rate", RATE),
+                    seed=int(random.integers(2**31)),
+                    signs=signs.tolist() if signs.any() else None,
+                    calibrate=False,
+                    columns=COLUMNS,
+                )
+            )
+        return cls(tuple(boosters), columns, model)
+
+    def __len__(self) -> int:
+        return len(self.boosters)
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def decide(self, member: int, rows: Float32Array) -> IntArray:
+        """What one member decides about complete rows: class codes (n,) from rows (n, features)."""
+        return self.decide_shown(member, np.ascontiguousarray(rows[:, self.columns]))
+
+    def decide_shown(self, member: int, rows: Float32Array) -> IntArray:
+        """As ``decide``, from the columns that are shown alone, (n, shown features)."""
+        if not len(rows):
+            return np.zeros(0, dtype=np.intp)
+        return self.decider.decide(class_probabilities(self.boosters[member].inplace_predict(rows)))
+
+    def learnt_state(self) -> Mapping[str, Any]:
+        """The members as bytes, and what they are shown; how they decide is a fact about the model."""
+        members = {str(i): bytes(booster.save_raw("ubj")) for i, booster in enumerate(self.boosters)}
+        return {"members": members, "columns": self.columns}
+
+    def to_folder(self, folder: str | Path) -> None:
+        """Write the members as UBJSON; no pickle."""
+        parts = {f"{i:03d}.ubj": bytes(booster.save_raw("ubj")) for i, booster in enumerate(self.boosters)}
+        columns = save({"columns": self.columns.astype(np.uint8)})
+        write_parts(folder, "Committee", {}, {"columns.safetensors": columns} | parts)
+
+    @classmethod
+    def from_folder(cls, folder: str | Path, model: Predictor) -> Self:
+        """Read what ``to_folder`` wrote, each part checked against its hash; they decide by ``model``'s threshold."""
+        _, parts = read_parts(folder, "Committee")
+        columns = load(parts.pop("columns.safetensors"))["columns"].astype(bool)
+        boosters = tuple(load_booster(bytearray(parts[name])) for name in sorted(parts))
+        return cls(boosters, columns, model)
+
+
+def _draw(y: Int64Array, random: np.random.Generator) -> IntArray:
+    """Half as many people as there are, drawn with replacement, with somebody of every class among them."""
+    count = max(2, int(SHARE * len(y)))
+    drawn = random.integers(len(y), size=count)
+    missing = np.setdiff1d(np.unique(y), y[drawn])
+    others = [random.choice(np.flatnonzero(y == code)) for code in missing]
+    return np.concatenate([drawn, np.asarray(others, dtype=drawn.dtype)])
