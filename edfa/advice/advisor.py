@@ -4,9 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, Literal
 
 from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget
@@ -17,27 +15,31 @@ from edfa.advice.complete import encode_complete
 from edfa.advice.evaluation import AdvisorEvaluation, evaluate, roll_out
 from edfa.advice.factory import (
     Threshold,
+    add_committee,
     check_settings,
     default_policy,
     default_signal,
-    fit_policy,
-    fit_searcher,
     keep_path,
+    new_policy,
     new_predictor,
+    new_searcher,
 )
 from edfa.advice.interview import Interview
+from edfa.advice.judges import learn_judges
 from edfa.advice.on_workers import open_crew, roll_out_away
+from edfa.advice.promise import REFERENCES, choose_reference, make_certifier, practise
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
 from edfa.advice.rules import check_operator_rules, describe_rules, read_overlay
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
 from edfa.certification.rcps import RecourseCertifier
+from edfa.certification.records import Records, Reference
 from edfa.certification.risk_curve import Target
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, EdfaError, SettingError
+from edfa.errors import DataError, EdfaError, SettingError, UnknownNameError
 from edfa.fingerprint import digest, fingerprint
 from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
@@ -49,7 +51,6 @@ __all__ = ["STAGES", "Advisor"]
 
 STAGES = ("blanket", "model", "policy", "calibration", "test")
 Progress = Callable[[str, int, int], None]
-ANCHORS = 1_000  # training people on whom the start of an early walk is fixed
 REPLAYED = (
     "facts",
     "unknown",
@@ -81,9 +82,21 @@ class Advisor:
         What the stop rule watches: ``"uncertainty"``, ``"plan"``, or with ``searcher="survival"`` ``"survival"``. It
         goes with the searcher unless it is given.
     alpha, delta
-        The certificate: at most a share alpha of plans fails, and this is wrong with probability delta.
+        The promise: of people who are told to act, at most a share alpha do the plan and are still refused; this is
+        wrong with probability delta.
     target
-        Whom the certificate speaks of; ``"early"`` fixes where its walk starts on training people.
+        Whom the promise is about: people who act ``"early"`` (and with them all who are told to act), ``"all"`` who
+        have a plan, or those ``"refused"``.
+    reference
+        By whom they are not refused: the advisor's model when everything that it asks is known (``"trajectory_end"``),
+        the model that sees all features (``"all_features"``), or a model learnt again from other people
+        (``"retrained"``). ``"auto"`` takes the strongest (in the order retrained, all features, trajectory end) that
+        costs at most 1.25 times the cheapest, as training people suggest.
+    committee
+        The number of models, learnt again from resampled training people, that have a say in which plan survives
+        (with ``searcher="survival"``); 0: the model alone.
+    min_survival
+        Nobody is told to act on a plan whose estimated survival is below this (with the signal ``"survival"``).
     budget
         What one interview may cost; a share up to 1, an amount, or ``"inf"``.
     threshold
@@ -110,7 +123,10 @@ class Advisor:
     signal: str | None = None
     alpha: float = 0.2
     delta: float = 0.05
-    target: Target = "all"
+    target: Target = "early"
+    reference: Reference | Literal["auto"] = "auto"
+    committee: int = 12
+    min_survival: float = 0.5
     budget: Budget = "inf"
     threshold: Threshold = None
     seed: int = 0
@@ -122,6 +138,12 @@ class Advisor:
     def __post_init__(self) -> None:
         anchor = 0.0 if self.target == "early" else None
         RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)  # refuses what is no level
+        if self.reference not in ("auto", *REFERENCES):
+            raise UnknownNameError("reference", self.reference, ("auto", *REFERENCES))
+        if self.committee and self.committee < 2:
+            raise SettingError(f"committee: 0, or at least 2 models, not {self.committee!r}")
+        if not 0 <= self.min_survival <= 1:
+            raise SettingError(f"min_survival: a share from 0 to 1, not {self.min_survival!r}")
         names = ("blanket", "predictor", "policy", "searcher", "signal", "threshold")
         check_settings(**{name: getattr(self, name) for name in names})
         if not isinstance(self.constraints, Constraints | None):
@@ -145,25 +167,56 @@ class Advisor:
         blanket = self._find_blanket(table, report)
         report("model", 0, 1)
         model = unfitted.fit(train.X, train.y)
+        fit_parts = partial(self._fit_parts, train, model, blanket, n_jobs=n_jobs, report=report)
+        fitted = fit_parts(all_features=self.reference == "all_features")
+        fitted = replace(fitted, judges=learn_judges(fitted, calibration, self.seed), calibration=calibration.X)
+        reference, records = self.reference, practise(fitted, self.seed, n_jobs)
+        if reference == "auto":
+            reference = choose_reference(fitted, records, len(calibration), self._levels)
+            if reference == "all_features":  # which plans survive is then asked of the model that sees all of them
+                fitted = replace(
+                    fit_parts(all_features=True), judges=fitted.judges, calibration=fitted.calibration
+                )
+                records = practise(fitted, self.seed, n_jobs)
+        fitted = replace(fitted, reference=reference)
+        self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
+        self._certify(calibration, records[reference], report, n_jobs)
+        rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
+        self.evaluation_ = evaluate(self.fitted, test, rollout)
+        return self
+
+    def _fit_parts(
+        self,
+        train: Table,
+        model: Predictor,
+        blanket: Blanket,
+        *,
+        all_features: bool,
+        n_jobs: int | None,
+        report: Progress,
+    ) -> FittedAdvisor:
+        """Fit searcher and policy to a fitted model."""
         report("policy", 0, 1)
-        searcher = fit_searcher(self.searcher, train)
-        chosen = self.policy or default_policy(self.searcher)
-        steps = partial(report, "policy")
+        rules = self.constraints or Constraints()
         limits = None if rules == Constraints() else rules
-        policy = fit_policy(chosen, blanket, searcher, model, constraints=limits, n_jobs=n_jobs, progress=steps)
+        searcher = new_searcher(self.searcher)
+        policy = new_policy(self.policy or default_policy(self.searcher), blanket, searcher, train.schema, limits)
+        add_committee(searcher, policy, train, model, self.committee, all_features=all_features, seed=self.seed)
+        searcher.fit(train)
+        policy.fit(train, model, n_jobs=n_jobs, progress=partial(report, "policy"))
         model = keep_path(model, policy, searcher, self.budget, limits, self.seed)
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
             signal=self.signal or default_signal(self.searcher),
             budget=self.budget,
             constraints=rules,
+            min_survival=self.min_survival,
         )
-        fitted = replace(fitted, directions=_check_directions(fitted))
-        self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
-        self.certify(calibration, progress=report, n_jobs=n_jobs)
-        rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
-        self.evaluation_ = evaluate(self.fitted, test, rollout)
-        return self
+        return replace(fitted, directions=_check_directions(fitted))
+
+    @property
+    def _levels(self) -> dict[str, Any]:
+        return {"alpha": self.alpha, "delta": self.delta, "target": self.target}
 
     def _find_blanket(self, table: Table, report: Progress) -> Blanket:
         if isinstance(self.policy, Policy) and self.policy.blanket is not None:
@@ -223,28 +276,32 @@ class Advisor:
         that can read the ``folder`` this advisor is saved in need not be sent it.
         """
         fitted, report = self.fitted, progress or (lambda stage, done, total: None)
+        records = practise(fitted, self.seed, n_jobs)[fitted.reference]
+        return self._certify(people, records, report, n_jobs, scheduler, folder)
+
+    def _certify(
+        self,
+        people: Any,
+        practised: Records,
+        report: Progress,
+        n_jobs: int | None,
+        scheduler: str | None = None,
+        folder: str | Path | None = None,
+    ) -> Certificate:
+        """``certify``; ``practised`` are records of training people, on whom it is chosen where the tests start."""
+        fitted = self.fitted
         complete, steps = encode_complete(people, fitted), partial(report, "calibration")
         if scheduler is None:
             records = roll_out(fitted, complete.X, steps, n_jobs).records
         else:
             with open_crew(fitted, scheduler=scheduler, folder=folder) as crew:
                 records = roll_out_away(crew, complete.X, steps)
-        anchor = self._anchor(n_jobs) if self.target == "early" else None
-        certifier = RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
+        certifier = make_certifier(fitted, practised, len(complete.X), self._levels)
         certificate = certifier.certificate_for(records)
         warnings = (*certificate.warnings, *([complete.warning] if complete.moved else []))
         details: dict[str, Any] = {"rules": describe_rules(fitted.rules), "moved": complete.moved, "warnings": warnings}
         self.fitted_ = replace(fitted, certificate=replace(certificate, **details))
         return self.certificate
-
-    def _anchor(self, n_jobs: int | None) -> float:
-        """Where the walk of early stoppers starts: the lowest tenth of training people's signals."""
-        train = self.fitted.train
-        some = np.random.default_rng(self.seed).permutation(len(train))[:ANCHORS]
-        records = roll_out(self.fitted, train.X[np.sort(some)], n_jobs=n_jobs).records
-        if not records.legal.any():
-            raise DataError("target='early' needs training people with a plan; nobody has one")
-        return float(np.quantile(records.signal[records.legal], 0.1))
 
     def interview(
         self,
@@ -333,5 +390,6 @@ def _fingerprint(fitted: FittedAdvisor) -> str:
         card=fitted.schema.to_json(),
         rules=fitted.constraints.to_json(),
         watched=f"{fitted.signal} {fitted.budget} {fitted.model.threshold}",
+        promise=f"{fitted.reference} {fitted.min_survival} {digest(fitted.judges)}",
         versions=str(versions()),
     )

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
-Status = Literal["act", "ask", "granted", "no_plan", "passed", "not_certified", "off_path"]
+Status = Literal["act", "ask", "unsure", "granted", "no_plan", "passed", "not_certified", "off_path"]
 DEVIATIONS = ("start", "order", "declined", "costs", "locks", "constraints")
 
 
@@ -107,7 +107,7 @@ class Standing:
     """Whether a person may act now.
 
     ``"act"``: today's first plan is one the certificate speaks of. ``"ask"``: there is a plan, and the certified rule
-    asks on. ``"granted"``: the decision is favourable. ``"no_plan"``: refused, and nothing to act on yet. ``"passed"``:
+    asks on. ``"unsure"``: everything is asked, and the plan is too likely to fail. ``"granted"``: the decision is favourable. ``"no_plan"``: refused, and nothing to act on yet. ``"passed"``:
     the rule said "act" at step ``since`` of the policy's path and the person went on; the promise was about the plan
     there. ``"not_certified"``: nothing is promised to anybody. ``"off_path"``: the certificate is about people who are
     asked in the policy's order, for the card's prices, under the operator's rules; ``deviations`` says how this person

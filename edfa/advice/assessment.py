@@ -15,6 +15,7 @@ from edfa.acquisition.base import Policy, never_asked
 from edfa.acquisition.loop import Budget, budget_amount, next_question
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
+from edfa.certification.records import Reference
 from edfa.certification.replay import signal_of, uncertainty
 from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder
@@ -22,6 +23,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
+from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
@@ -44,6 +46,10 @@ class FittedAdvisor:
     that was found, whether or not the policy keeps to it. ``signal`` is what the stop rule watches, ``budget`` what one
     interview may cost, ``constraints`` the operator's rules beyond those of the card. ``directions`` says how a model
     that took directions as a penalty keeps to them.
+
+    The promise: ``reference`` is what plans are held against, ``judges`` are the models learnt again that it may be
+    held against, ``min_survival`` is the survival below which nobody is told to act, and ``calibration`` are the
+    encoded rows (people, features) of those the certificate was made on.
     """
 
     train: Table
@@ -57,6 +63,10 @@ class FittedAdvisor:
     budget: Budget = "inf"
     directions: DirectionCheck | None = None
     constraints: Constraints = NO_RULES
+    reference: Reference = "trajectory_end"
+    judges: Committee | None = None
+    min_survival: float = 0.5
+    calibration: Float32Array | None = None
 
     @classmethod
     def of(
@@ -91,6 +101,11 @@ class FittedAdvisor:
         """The threshold of the certified stop rule; None if nothing is certified."""
         certificate = self.certificate
         return certificate.tau if certificate is not None and certificate.certified else None
+
+    @property
+    def ceiling(self) -> float | None:
+        """The largest signal at which anybody is told to act; None: there is no such limit."""
+        return 1 - self.min_survival if self.signal == "survival" else None
 
     @cached_property
     def favourable(self) -> int:

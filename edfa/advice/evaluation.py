@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
 from edfa.advice.assessment import FittedAdvisor
-from edfa.certification.rcps import RecourseCertifier
+from edfa.advice.judges import draw_judges
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
 from edfa.data.table import Table
@@ -21,7 +21,7 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import Float32Array, IntArray
 
-__all__ = ["AdvisorEvaluation", "Rollout", "ask_and_replay", "count_granted", "evaluate", "roll_out"]
+__all__ = ["AdvisorEvaluation", "Rollout", "ask_and_replay", "evaluate", "replay_promise", "roll_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,22 +46,6 @@ def roll_out(
     ``X`` are complete encoded rows, (people, features). ``progress`` is called with the numbers of states that have
     been searched for plans, and of all.
     """
-    trajectory, plans, records = _ask_to_the_end(fitted, X, progress, n_jobs)
-    return Rollout(trajectory, plans, count_granted(records, trajectory.last))
-
-
-def ask_and_replay(fitted: FittedAdvisor, X: Float32Array) -> Records:  # noqa: N803
-    """The records of some people by themselves, to be joined with those of others and finished by ``count_granted``."""
-    return _ask_to_the_end(fitted, X, None, 1)[2]
-
-
-def _ask_to_the_end(
-    fitted: FittedAdvisor,
-    X: Float32Array,  # noqa: N803
-    progress: Callable[[int, int], None] | None,
-    n_jobs: int | None,
-) -> tuple[Trajectory, Plans, Records]:
-    """The steps of everybody, the plans at each, and the records of these."""
     trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget, fitted.limits)
     plans = find_recourse(
         trajectory,
@@ -71,21 +55,40 @@ def _ask_to_the_end(
         n_jobs=n_jobs,
         progress=progress,
     )
+    return Rollout(trajectory, plans, replay_promise(fitted, plans, X))
+
+
+def ask_and_replay(fitted: FittedAdvisor, X: Float32Array, judge: IntArray) -> Records:  # noqa: N803
+    """The records of some people by themselves, with the judge of each (people,), to be joined with those of others."""
+    plans = roll_out(fitted, X, n_jobs=1).plans
+    return replay_promise(fitted, plans, X, judge)
+
+
+def replay_promise(
+    fitted: FittedAdvisor,
+    plans: Plans,
+    X: Float32Array,  # noqa: N803
+    judge: IntArray | None = None,
+) -> Records:
+    """Hold plans of complete encoded people X (people, features) against what the advisor's promise is about.
+
+    A loss is a person who did the plan and is still refused. ``judge`` (people,) is each person's, drawn unless given.
+    """
     signal: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
-    records = replay(plans, favourable=fitted.favourable, signal=signal, advisor=fitted.fingerprint)
-    return trajectory, plans, replace(records, signal_name=fitted.signal)
-
-
-def count_granted(records: Records, last: IntArray) -> Records:
-    """Who had a plan on the way and is granted at the end needs none there: the last step is a stop without a loss."""
-    # DEVIATION: Algorithm 2 falls back on the last plan there was; an advisor who goes to the end reads the decision.
-    count = np.diff(last, prepend=-1)
-    hopeful = np.add.reduceat(records.legal.astype(int), last - count + 1) > 0
-    granted = last[hopeful & ~np.asarray(records.refused)[last]]
-    legal, loss, signal = records.legal.copy(), np.array(records.loss), records.signal.copy()
-    highest = float(signal[legal].max(initial=0.0))
-    legal[granted], loss[granted], signal[granted] = True, 0.0, highest
-    return replace(records, legal=legal, loss=loss, signal=signal)
+    against: dict[str, Any] = {"reference": fitted.reference}
+    if fitted.reference != "trajectory_end":
+        against["whole"] = X
+    if fitted.reference == "retrained":
+        against |= {"judges": fitted.judges, "judge": draw_judges(fitted, X) if judge is None else judge}
+    records = replay(
+        plans,
+        favourable=fitted.favourable,
+        signal=signal,
+        advisor=fitted.fingerprint,
+        loss="let_down",
+        **against,
+    )
+    return replace(records, signal_name=fitted.signal)
 
 
 @dataclass(frozen=True)
@@ -94,12 +97,15 @@ class AdvisorEvaluation:
 
     ``accuracy`` is that of the decision where people stop (early under the certificate, or at the end),
     ``accuracy_end`` at the end of the policy's order, ``accuracy_all`` of the model that knows every feature.
-    ``cost`` is what a person costs until they stop, ``cost_end`` to the end, ``cost_all`` for everything. ``risk`` is
-    the share, of ``n`` people of whom the certificate speaks, whose plan or decision did not last, ``risk_error`` its
-    standard error, ``early`` the share who stop early. ``refused`` is the share of people refused at the end,
-    ``coverage`` the share of those who have a plan there. ``base_rate`` is the share of the commonest class, which
-    somebody who knows nothing is right about, and ``auroc`` how well the model at the end tells the favourable class
-    from the rest (0.5: not at all); an evaluation of an older version has neither.
+    ``cost`` is what a person costs until they stop, ``cost_end`` to the end, ``cost_all`` for everything. Of ``n``
+    people who were told to act, a share ``risk`` did the plan and were still refused by what the promise is held
+    against, with the standard error ``risk_error``, and a share ``wasted`` would have been granted without it;
+    ``early`` is the share of people with a plan who were told to act before their last question, ``acting`` of those
+    who were told to act at all, and ``changes`` and ``effort`` are the means of what they do. Nobody is told to act by an
+    advisor without a certificate. ``refused`` is the share of people refused at the end, ``coverage`` the share of those
+    who have a plan there. ``base_rate`` is the share of the commonest class, which somebody who knows nothing is right
+    about, and ``auroc`` how well the model at the end tells the favourable class from the rest (0.5: not at all); an
+    evaluation of an older version has neither.
     """
 
     people: int
@@ -117,6 +123,10 @@ class AdvisorEvaluation:
     coverage: float | None
     base_rate: float | None = None
     auroc: float | None = None
+    wasted: float | None = None
+    acting: float | None = None
+    changes: float | None = None
+    effort: float | None = None
 
     @property
     def saved(self) -> float:
@@ -133,7 +143,7 @@ class AdvisorEvaluation:
         return parse(cls, json.loads(text), "evaluation")
 
     def __str__(self) -> str:
-        risk = "nobody had a plan" if self.risk is None else f"{self.risk:.1%} of {self.n} plans did not last"
+        risk = f"of {self.n} people told to act {self.risk:.1%} were let down" if self.n else "nobody is told to act"
         known = f"{self.accuracy_all:.1%} knowing everything"
         known += "" if self.base_rate is None else f", {self.base_rate:.1%} knowing nothing"
         auroc = "" if self.auroc is None else f"AUROC {self.auroc:.3f}, "
@@ -145,32 +155,44 @@ class AdvisorEvaluation:
 
 def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorEvaluation:
     """Compare what ``roll_out`` found about some people with their true outcomes."""
-    trajectory, records, certificate = rollout.trajectory, rollout.records, fitted.certificate
+    trajectory, certificate = rollout.trajectory, fitted.certificate
     if certificate is None:
         raise UnfittedError("there is no certificate to check; call certify(people) first")
-    last, truth, stops = trajectory.last, people.y, certificate.stop(records)
-    levels = (certificate.alpha, certificate.delta)
-    certifier = RecourseCertifier(*levels, target=certificate.target, anchor=certificate.anchor)
-    certifier.certificate_ = certificate
-    ended = np.where(stops.triggered, trajectory.at(0) + np.maximum(stops.step, 0), last)
-    decided = trajectory.decision
-    held = certifier.evaluate(records)
+    last, truth, decided = trajectory.last, people.y, trajectory.decision
+    stops = certificate.stop(rollout.records)
+    acts = stops.triggered & certificate.certified
+    ended = np.where(acts, trajectory.at(0) + np.maximum(stops.step, 0), last)
     refused = decided[last] != fitted.favourable
-    measured = held if not isinstance(held, dict) else None
     return AdvisorEvaluation(
         people=len(people),
         accuracy=float((decided[ended] == truth).mean()),
         accuracy_end=float((decided[last] == truth).mean()),
         accuracy_all=float((fitted.model.predict(people.X) == truth).mean()),
-        cost=float(stops.spent.mean()),
+        cost=float(trajectory.spent[ended].mean()),
         cost_end=float(trajectory.spent[last].mean()),
         cost_all=float(fitted.schema.costs.sum()),
-        n=measured.n if measured else 0,
-        risk=measured.risk if measured else None,
-        risk_error=float(np.sqrt(measured.risk * (1 - measured.risk) / measured.n)) if measured else None,
-        early=measured.triggered if measured else None,
         refused=float(refused.mean()),
         coverage=float(rollout.plans.legal[last][refused].mean()) if refused.any() else None,
         base_rate=float(np.bincount(truth).max() / len(truth)),
         auroc=float(roc_auc_score(truth == fitted.favourable, trajectory.probabilities[last, fitted.favourable])),
+        **_who_acts(rollout, ended[acts], last),
     )
+
+
+def _who_acts(rollout: Rollout, row: IntArray, last: IntArray) -> dict[str, Any]:
+    """What becomes of those who were told to act at the rows ``row`` (acting,) of the trajectory."""
+    plans, records, n = rollout.plans, rollout.records, len(row)
+    planned = np.add.reduceat(plans.legal, np.append(0, last[:-1] + 1)) > 0
+    if not n or not planned.any():
+        return {"n": 0, "risk": None, "risk_error": None, "early": 0.0 if planned.any() else None}
+    risk, plan = float(np.asarray(records.loss)[row].mean()), plans.first[row]
+    return {
+        "n": n,
+        "risk": risk,
+        "risk_error": float(np.sqrt(risk * (1 - risk) / n)),
+        "early": float((~np.isin(row, last)).sum() / planned.sum()),
+        "acting": float(n / planned.sum()),
+        "wasted": float(np.asarray(records.wasted)[row].mean()),
+        "changes": float(plans.l0[plan].mean()),
+        "effort": float(plans.effort[plan].mean()),
+    }

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from edfa.acquisition import POLICIES
-from edfa.acquisition.base import Policy, Progress
+from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget, run_policy
 from edfa.blanket.discovery import METHODS
 from edfa.blanket.units import Blanket
@@ -22,6 +22,7 @@ from edfa.errors import SettingError, UnknownNameError
 from edfa.people import Background
 from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
+from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import signs
 from edfa.predictors.xgb import SubsetXGB
 from edfa.recourse import SEARCHERS
@@ -33,11 +34,12 @@ __all__ = [
     "check_settings",
     "default_policy",
     "default_signal",
-    "fit_policy",
+    "add_committee",
     "fit_predictor",
-    "fit_searcher",
     "keep_path",
+    "new_policy",
     "new_predictor",
+    "new_searcher",
 ]
 
 Threshold = float | str | None
@@ -146,34 +148,43 @@ def _threshold(threshold: float | str, train: Table) -> float:
     return needed if classes[second] == train.schema.favourable else float(np.nextafter(1 - needed, 1))
 
 
-def fit_searcher(chosen: str | Searcher, train: Table) -> Searcher:
-    """The searcher, fitted on the training people."""
+def new_searcher(chosen: str | Searcher) -> Searcher:
+    """The searcher, not fitted."""
     searcher: Searcher = SEARCHERS[chosen]() if isinstance(chosen, str) else clone(chosen)
-    return searcher.fit(train)
+    return searcher
 
 
-def fit_policy(
-    chosen: str | Policy,
-    blanket: Blanket,
-    searcher: Searcher,
-    predictor: Predictor,
-    *,
-    constraints: Constraints | None = None,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
+def new_policy(
+    chosen: str | Policy, blanket: Blanket, searcher: Searcher, schema: Schema, constraints: Constraints | None = None
 ) -> Policy:
-    """The policy, fitted on the training people of the fitted ``searcher``; one that plans, under the rules given."""
-    schema = searcher.train_.schema
+    """The policy, not fitted; one that plans, under the rules given."""
     favourable = schema.classes.index(schema.favourable)
-    policy: Policy = (
-        POLICIES[chosen].default(blanket, searcher, favourable, constraints)
-        if isinstance(chosen, str)
-        else clone(chosen)
-    )
+    if isinstance(chosen, str):
+        return POLICIES[chosen].default(blanket, searcher, favourable, constraints)
+    policy: Policy = clone(chosen)
     own = policy.get_params(deep=False)
-    if not isinstance(chosen, str) and constraints is not None and "constraints" in own:
+    if constraints is not None and "constraints" in own:
         policy.set_params(constraints=constraints.tighten(own["constraints"]))
-    return policy.fit(searcher.train_, predictor, n_jobs=n_jobs, progress=progress)
+    return policy
+
+
+def add_committee(
+    searcher: Searcher, policy: Policy, train: Table, model: Predictor, n_models: int, *, all_features: bool, seed: int
+) -> None:
+    """Let models learnt again take part in survival: of a ``SurvivalSearch``, and of the policy that learns by one.
+
+    Neither is fitted yet. Searchers that have a committee keep it; with ``n_models`` 0 there is none. Members see what
+    the ``model`` is shown by the policy, or with ``all_features`` everything.
+    """
+    if not isinstance(searcher, SurvivalSearch):
+        return
+    shown = Background.of(train, model, policy.blanket, aligned=policy.aligned and not all_features).predictor
+    committee = Committee.of(train.X, train.y, shown, n_models, seed=seed) if n_models else None
+    own: Any = {name: part for name, part in policy.get_params(deep=False).items() if isinstance(part, SurvivalSearch)}
+    for part in (searcher, *own.values()):
+        part.set_params(all_features=all_features)
+        if part.committee is None:
+            part.set_params(committee=committee)
 
 
 def keep_path(

@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from edfa.advice import persist
 from edfa.advice.assessment import FittedAdvisor
-from edfa.advice.evaluation import ask_and_replay, count_granted
+from edfa.advice.evaluation import ask_and_replay
+from edfa.advice.judges import draw_judges
 from edfa.advice.receipt import versions
 from edfa.certification.records import Records
 from edfa.errors import EdfaError, MismatchError
@@ -96,12 +97,13 @@ def roll_out_away(crew: Crew, X: Float32Array, progress: Callable[[int, int], No
     """
     parts: dict[int, Records] = {}
     firsts = iter(range(0, len(X), PEOPLE))
-    for first, records in crew.results(ask_and_replay, firsts, lambda first: (X[first : first + PEOPLE],)):
+    judge = draw_judges(crew.fitted, X)
+    some = lambda first: (X[first : first + PEOPLE], judge[first : first + PEOPLE])  # noqa: E731
+    for first, records in crew.results(ask_and_replay, firsts, some):
         parts[first] = replace(records, person=records.person + first)
         if progress:
             progress(sum(len(part.people) for part in parts.values()), len(X))
-    joined = Records.join(*(parts[first] for first in sorted(parts)))
-    return count_granted(joined, np.flatnonzero(np.append(joined.person[1:] != joined.person[:-1], True)))
+    return Records.join(*(parts[first] for first in sorted(parts)))
 
 
 @contextmanager

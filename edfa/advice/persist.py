@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import safetensors.numpy as safetensors
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
@@ -24,17 +25,32 @@ from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnreadableError, did_you_mean
+from edfa.people import Background
 from edfa.predictors import PREDICTORS
+from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
+from edfa.recourse.searchers.survival import SurvivalSearch
 
 __all__ = ["FORMAT", "SETTINGS", "check_target_folder", "load", "save"]
 
-FORMAT = 3
+FORMAT = 4
 MANIFEST = "manifest.json"
 KIND = "Advisor"
-SETTINGS = ("signal", "budget", "alpha", "delta", "target", "seed", "threshold", "obey_directions")
+SETTINGS = (
+    "signal",
+    "budget",
+    "alpha",
+    "delta",
+    "target",
+    "reference",
+    "committee",
+    "min_survival",
+    "seed",
+    "threshold",
+    "obey_directions",
+)
 """The plain settings of an advisor; its parts are described by their class and their own settings."""
 
 
@@ -52,6 +68,7 @@ def save(
         "table": {"name": fitted.train.name, "seed": fitted.train.seed, "shares": fitted.train.shares},
         "settings": dict(settings),
         "signal": fitted.signal,
+        "reference": fitted.reference,
         "predictor": {
             "name": PREDICTORS.name_of(type(fitted.model)),
             "threshold": fitted.model.threshold,
@@ -100,6 +117,11 @@ def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, pa
     fitted.train.frame.to_parquet(partial / "train.parquet", index=False)
     fitted.model.to_folder(partial / "model")
     fitted.policy.save_state(partial / "policy")
+    for name, committee in (("committee", _committee(fitted.searcher)), ("judges", fitted.judges)):
+        if committee is not None:
+            committee.to_folder(partial / name)
+    if fitted.calibration is not None:
+        (partial / "calibration.safetensors").write_bytes(safetensors.save({"X": fitted.calibration}))
 
 
 def _manifest(root: Path) -> dict[str, Any]:
@@ -128,17 +150,42 @@ def _assemble(root: Path, manifest: dict[str, Any]) -> FittedAdvisor:
     model = kind.from_folder(root / "model")
     model.threshold = manifest["predictor"]["threshold"]
     model.favourable = manifest["predictor"].get("favourable")
-    searcher: Searcher = _make(manifest["searcher"]).fit(train)
-    policy: Policy = _make(manifest["policy"]).load_state(root / "policy", train)
+    searcher: Searcher = _make(manifest["searcher"])
+    policy: Policy = _make(manifest["policy"])
+    _share_committee(root, searcher, policy, Background.of(train, model, policy.blanket, aligned=policy.aligned))
+    searcher.fit(train)
+    policy = policy.load_state(root / "policy", train)
+    fitted = FittedAdvisor.of(train, model, blanket, policy, searcher)
+    rows = root / "calibration.safetensors"
     return replace(
-        FittedAdvisor.of(train, model, blanket, policy, searcher),
+        fitted,
         fingerprint=manifest["fingerprint"],
+        reference=manifest.get("reference", "trajectory_end"),
+        min_survival=manifest["settings"].get("min_survival", 0.0),
+        judges=Committee.from_folder(root / "judges", fitted.predictor) if (root / "judges").is_dir() else None,
+        calibration=safetensors.load(rows.read_bytes())["X"] if rows.is_file() else None,
         signal=manifest["signal"],
         budget=manifest["settings"]["budget"],
         constraints=_read(root, "constraints", Constraints) or Constraints(),
         certificate=_read(root, "certificate", Certificate),
         directions=_read(root, "directions", DirectionCheck),
     )
+
+
+def _committee(part: Any) -> Committee | None:
+    """The committee of a searcher; None if it has none."""
+    return part.committee if isinstance(part, SurvivalSearch) else None
+
+
+def _share_committee(root: Path, searcher: Searcher, policy: Policy, background: Background) -> None:
+    """Give the searcher, and that of the policy, the committee that was written with them."""
+    if not (root / "committee").is_dir() or not isinstance(searcher, SurvivalSearch):
+        return
+    shown = background.unaligned if searcher.all_features else background
+    committee = Committee.from_folder(root / "committee", shown.predictor)
+    own = [part for part in policy.get_params(deep=False).values() if isinstance(part, SurvivalSearch)]
+    for part in (searcher, *own):
+        part.set_params(committee=committee)
 
 
 def _read(root: Path, name: str, noun: Any) -> Any:
@@ -158,6 +205,8 @@ def _plain(part: Policy | Searcher, name: str, value: Any) -> Any:
     """A setting as JSON; nouns and parts as a mapping with their kind."""
     if isinstance(value, Blanket | Constraints):
         return {"kind": type(value).__name__, "content": json.loads(value.to_json())}
+    if isinstance(value, Committee):
+        return None  # in a folder of its own
     if isinstance(value, Policy | Searcher):
         return {"kind": "part", "content": _describe(value)}
     try:

@@ -102,7 +102,7 @@ def find_standings(assessment: Assessment, k: int, assess: Assess) -> Standings:
     on_path = path.on_path & ~wishes
     at_end, low = assessment.next[planned] < 0, signal[planned] <= tau
     passed = path.passed(tau, k, on_path & ~at_end, assess)
-    words = np.where(passed, "passed", np.where(at_end | low, "act", "ask"))
+    words = np.where(passed, "passed", np.where(low, "act", np.where(at_end, "unsure", "ask")))
     status[planned] = np.where(on_path, words, "off_path")
     return Standings(status, signal, planned, path)
 

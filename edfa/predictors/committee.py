@@ -17,17 +17,18 @@ from safetensors.numpy import load, save
 
 from edfa.artifacts import read_parts, write_parts
 from edfa.errors import SettingError
-from edfa.predictors.base import Predictor, sample_weights
+from edfa.predictors.base import ClassWeight, Predictor, sample_weights
 from edfa.predictors.boosting import load_booster, train_booster
 from edfa.predictors.forest import class_probabilities
-from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
+from edfa.typing import AnyArray, BoolArray, Float32Array, Int64Array, IntArray
 
-__all__ = ["Committee"]
+__all__ = ["Committee", "fold_of"]
 
 SHARE = 0.5  # of the number of training people, drawn with replacement for each member
-DEPTHS = (3, 5)  # the least and the most
-TREES, RATE = 300, 0.1  # as ``SubsetXGB`` has them unless it is told otherwise
+TREES, DEPTH, RATE = 300, 4, 0.1  # as ``SubsetXGB`` has them unless it is told otherwise
 COLUMNS = 0.8  # share of the columns that each tree may use
+FOLDS = 4  # parts of other people, of which each member leaves one out
+_People = tuple[Float32Array, Int64Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,8 @@ class Committee:
         n_models: int = 12,
         *,
         seed: int = 0,
+        others: tuple[Float32Array, Int64Array] | None = None,
+        varied: bool = True,
     ) -> Self:
         """Learn a committee from training people.
 
@@ -82,41 +85,29 @@ class Committee:
         n_models
             The number of members, at least 2.
         seed
-            Decides who is drawn, and the sizes of the members. Committees of different seeds share no member.
+            Decides who is drawn, and the depths of the members.
+        others
+            People of whom neither the model nor whoever chooses plans has learnt, X and y as above. Each member learns
+            from all of them too but those of its own fold (see ``FOLDS``), so that it can judge these: a model of
+            training people alone has the same accidents as the one that is to be judged.
+        varied
+            Whether members also differ in depth and see some of the columns a tree; else they are of the model's own
+            kind, as a judge should be.
         """
         if n_models < 2:
             raise SettingError(f"a committee has at least 2 models, not {n_models}")
         model._check_fitted()
-        columns, classes = np.asarray(model.varies_), len(model.classes_)
-        rows, random = np.ascontiguousarray(X[:, columns]), np.random.default_rng([seed, n_models])
-        inner: Any = model
-        while hasattr(inner, "predictor_"):  # a view of another
-            inner = inner.predictor_
-        weights = sample_weights(getattr(inner, "class_weight", None), inner.classes_[y])
-        signs = np.asarray(inner.directions())[columns] if classes == 2 else np.zeros(int(columns.sum()), dtype=int)
+        settings, random = _Settings.of(model), np.random.default_rng([seed, n_models])
         boosters = []
-        for _ in range(n_models):
+        for member in range(n_models):
             drawn = _draw(y, random)
-            others = np.setdiff1d(np.arange(len(y)), drawn)[: len(drawn) // 4]  # nobody learns from those it stops by
-            data, check = (
-                xgb.DMatrix(rows[part], y[part], weight=None if weights is None else weights[part], nthread=1)
-                for part in (drawn, others)
-            )
-            boosters.append(
-                train_booster(
-                    data,
-                    check,
-                    classes,
-                    trees=getattr(inner, "n_estimators", TREES),
-                    depth=int(random.integers(DEPTHS[0], DEPTHS[1] + 1)),
-                    rate=getattr(inner, "learning_rate", RATE),
-                    seed=int(random.integers(2**31)),
-                    signs=signs.tolist() if signs.any() else None,
-                    calibrate=False,
-                    columns=COLUMNS,
-                )
-            )
-        return cls(tuple(boosters), columns, model)
+            left = np.setdiff1d(np.arange(len(y)), drawn)[: len(drawn) // 4]  # to stop by; nobody learns from them
+            rows, codes = X[drawn], y[drawn]
+            if others is not None:
+                known = fold_of(np.arange(len(others[1]))) != fold_of(member)
+                rows, codes = np.concatenate([rows, others[0][known]]), np.concatenate([codes, others[1][known]])
+            boosters.append(settings.train((rows, codes), (X[left], y[left]), random, varied))
+        return cls(tuple(boosters), settings.columns, model)
 
     def __len__(self) -> int:
         return len(self.boosters)
@@ -152,6 +143,61 @@ class Committee:
         columns = load(parts.pop("columns.safetensors"))["columns"].astype(bool)
         boosters = tuple(load_booster(bytearray(parts[name])) for name in sorted(parts))
         return cls(boosters, columns, model)
+
+
+def fold_of(number: Any) -> Any:
+    """The fold of a person, or of a member that leaves these people out, by position; a number or an array."""
+    return number % FOLDS
+
+
+@dataclass(frozen=True, eq=False)
+class _Settings:
+    """How a member is learnt: like a fitted model, as far as boosted trees can be."""
+
+    columns: BoolArray
+    classes: AnyArray
+    class_weight: ClassWeight
+    signs: tuple[int, ...] | None
+    trees: int
+    depth: int
+    rate: float
+
+    @classmethod
+    def of(cls, model: Predictor) -> "_Settings":
+        inner: Any = model
+        while hasattr(inner, "predictor_"):  # a view of another
+            inner = inner.predictor_
+        columns = np.asarray(model.varies_)
+        signs = tuple(np.asarray(inner.directions())[columns].tolist()) if len(inner.classes_) == 2 else ()
+        return cls(
+            columns,
+            inner.classes_,
+            getattr(inner, "class_weight", None),
+            signs if any(signs) else None,
+            getattr(inner, "n_estimators", TREES),
+            getattr(inner, "max_depth", DEPTH),
+            getattr(inner, "learning_rate", RATE),
+        )
+
+    def train(self, people: _People, check: _People, random: np.random.Generator, varied: bool) -> xgb.Booster:
+        """A member that is learnt from ``people``, up to the tree after which ``check`` is predicted best."""
+        data, held_out = (self._data(*part) for part in (people, check))
+        return train_booster(
+            data,
+            held_out,
+            len(self.classes),
+            trees=self.trees,
+            depth=self.depth + (int(random.integers(-1, 2)) if varied else 0),
+            rate=self.rate,
+            seed=int(random.integers(2**31)),
+            signs=self.signs,
+            calibrate=False,
+            columns=COLUMNS if varied else 1.0,
+        )
+
+    def _data(self, rows: Float32Array, codes: Int64Array) -> xgb.DMatrix:
+        weights = sample_weights(self.class_weight, self.classes[codes])
+        return xgb.DMatrix(np.ascontiguousarray(rows[:, self.columns]), codes, weight=weights, nthread=1)
 
 
 def _draw(y: Int64Array, random: np.random.Generator) -> IntArray:

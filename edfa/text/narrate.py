@@ -229,10 +229,9 @@ def certificate(certificate: "Certificate", language: str = "en") -> str:
         return ""
     c = certificate
     group = "" if c.group is None else say("certificate.within", language, group=phrases.quoted(c.group, language))
-    alpha, delta = (
-        say("percent", language, number=phrases.number(round(100 * level, 10), language))
-        for level in (c.alpha, c.delta)
-    )
+    if c.loss == "let_down":
+        return _told_to_act(c, group, language)
+    alpha, delta = (_exact_percent(level, language) for level in (c.alpha, c.delta))
     parts = {
         "whom": say(f"certificate.{c.target}", language),
         "later": say(f"certificate.{c.reference}", language),
@@ -244,6 +243,34 @@ def certificate(certificate: "Certificate", language: str = "en") -> str:
     limits = [] if c.target == "early" else [say("certificate.everybody", language)]
     limits += [say("certificate.rules", language)] if c.rules else []
     return " ".join([promise, *limits, say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)])
+
+
+def _told_to_act(certificate: "Certificate", group: str, language: str) -> str:
+    """The promise to people who are told to act."""
+    c = certificate
+    promise = say(
+        "certificate.let_down",
+        language,
+        whom=say(f"certificate.told.{c.target}", language),
+        later=say(f"certificate.judged.{c.reference}", language),
+        share=_one_in(c.alpha, language),
+        within=group,
+    )
+    rules = [say("certificate.rules", language)] if c.rules else []
+    delta = _exact_percent(c.delta, language)
+    return " ".join([promise, *rules, say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)])
+
+
+def _one_in(share: float, language: str) -> str:
+    """A share as "1 in 5" if it is one, else as a percentage."""
+    times = round(1 / share, 9)
+    if times.is_integer():
+        return say("certificate.one_in", language, n=phrases.number(times, language))
+    return _exact_percent(share, language)
+
+
+def _exact_percent(share: float, language: str) -> str:
+    return say("percent", language, number=phrases.number(round(100 * share, 10), language))
 
 
 def standing(standing: "Standing", language: str = "en") -> str:

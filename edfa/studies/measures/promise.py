@@ -1,7 +1,7 @@
 """Phase 2: can acting early be certified, at which cost, and does the promise hold for test people?
 
-A promise is a mapping of settings: ``alphas`` and ``methods`` (bounds) are tried one by one; ``signal`` and
-``reference`` go to ``replay``, all others to ``RecourseCertifier``, so that a new target or loss needs no change here.
+A promise is a mapping of settings: ``alphas`` and ``methods`` (bounds) are tried one by one; ``signal``,
+``reference`` and ``loss`` go to ``replay``, all others to ``RecourseCertifier``, so that a new target or loss needs no change here.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from edfa.advice.evaluation import count_granted
 from edfa.certification.certificate import Certificate
 from edfa.certification.rcps import HeldOutRisk, RecourseCertifier
 from edfa.certification.records import Records
@@ -19,11 +18,12 @@ from edfa.certification.sample_size import n_required
 from edfa.studies.measures import Payload
 from edfa.studies.measures.growth import normalised_cost
 from edfa.studies.products import Materials, PartName
+from edfa.typing import IntArray
 
 __all__ = ["measure_promise"]
 
 CURVE = 40  # points of a risk curve that are kept
-REPLAYED = ("signal", "reference")
+REPLAYED = ("signal", "reference", "loss")
 
 
 def measure_promise(materials: Materials) -> Payload:
@@ -61,6 +61,7 @@ def _records(materials: Materials, part: PartName, replayed: dict[str, Any]) -> 
         plans,
         signal=signal,
         reference=replayed.get("reference", "trajectory_end"),
+        loss=replayed.get("loss", "recourse"),
         whole=whole,
         advisor=materials.cell.key,
         favourable=materials.desired_class,
@@ -68,7 +69,19 @@ def _records(materials: Materials, part: PartName, replayed: dict[str, Any]) -> 
     records = replace(
         records, spent=np.maximum(normalised_cost(trajectory), 0.0), signal_name=replayed.get("signal", "uncertainty")
     )
-    return records if materials.desired_class is None else count_granted(records, trajectory.last)
+    return records if materials.desired_class is None else _count_granted(records, trajectory.last)
+
+
+def _count_granted(records: Records, last: IntArray) -> Records:
+    """Who had a plan on the way and is granted at the end needs none there: the last step is a stop without a loss."""
+    # DEVIATION: Algorithm 2 falls back on the last plan there was; whoever goes to the end reads the decision.
+    count = np.diff(last, prepend=-1)
+    hopeful = np.add.reduceat(records.legal.astype(int), last - count + 1) > 0
+    granted = last[hopeful & ~np.asarray(records.refused)[last]]
+    legal, loss, signal = records.legal.copy(), np.array(records.loss), records.signal.copy()
+    highest = float(signal[legal].max(initial=0.0))
+    legal[granted], loss[granted], signal[granted] = True, 0.0, highest
+    return replace(records, legal=legal, loss=loss, signal=signal)
 
 
 @dataclass(frozen=True, eq=False)

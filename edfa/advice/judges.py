@@ -1,0 +1,40 @@
+"""Judges: models learnt again from other people, who say whether a plan would still work. They choose nothing."""
+
+import numpy as np
+
+from edfa.advice.assessment import FittedAdvisor
+from edfa.data.table import Table
+from edfa.predictors.committee import Committee, fold_of
+from edfa.typing import Float32Array, IntArray
+
+__all__ = ["draw_judges", "learn_judges"]
+
+N_JUDGES = 12
+JUDGES_SEED = 1_000_003  # added to the advisor's: judges share no draw with the committee that chooses
+
+
+def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Committee:
+    """Models of the advisor's kind learnt again, half from training people and half from calibration people.
+
+    They have no part in choosing plans or questions. Who is judged was left out by the judge: see ``draw_judges``.
+    """
+    train, others = fitted.train, (calibration.X, calibration.y)
+    return Committee.of(
+        train.X, train.y, fitted.predictor, N_JUDGES, seed=seed + JUDGES_SEED, others=others, varied=False
+    )
+
+
+def draw_judges(fitted: FittedAdvisor, X: Float32Array) -> IntArray:  # noqa: N803
+    """The judge of each of the encoded people X (people, features), drawn at random, (people,).
+
+    Whoever is among the people that judges learnt from gets one that has left them out.
+    """
+    size = len(fitted.judges or ())
+    judge = np.random.default_rng(len(X)).integers(max(size, 1), size=len(X))
+    if fitted.calibration is None or not size:
+        return judge
+    position = {row.tobytes(): i for i, row in enumerate(fitted.calibration)}
+    learnt = np.array([position.get(row.tobytes(), -1) for row in X], dtype=np.intp)
+    folds = int(fold_of(np.arange(size)).max()) + 1
+    same_fold = judge - fold_of(judge) + fold_of(learnt)
+    return np.where(learnt >= 0, np.where(same_fold < size, same_fold, same_fold - folds), judge)
