@@ -1,5 +1,6 @@
 """When one may act early: certificates that hold for every model, policy and searcher, from calibration people."""
 
+from edfa.certification.anchor import choose_anchor
 from edfa.certification.bounds import (
     cp_p_value,
     cp_ucb,
@@ -14,18 +15,11 @@ from edfa.certification.certificate import Certificate, GroupCertificates, Point
 from edfa.certification.conformal_risk import ConformalRiskCertificate, certify_expected_risk
 from edfa.certification.cost import CostCertificate, certify_cost
 from edfa.certification.joint import JointCertificate, certify_jointly
+from edfa.certification.loss import NO_PLAN, let_down, recourse_loss
 from edfa.certification.monitor import Monitor
 from edfa.certification.rcps import HeldOutRisk, RecourseCertifier, certify
 from edfa.certification.records import Records
-from edfa.certification.replay import (
-    NO_PLAN,
-    SurvivalScore,
-    plan_uncertainty,
-    recourse_loss,
-    replay,
-    uncertainty,
-    watch,
-)
+from edfa.certification.replay import SurvivalScore, plan_uncertainty, replay, uncertainty, watch
 from edfa.certification.sample_size import (
     Required,
     Zones,
@@ -59,6 +53,7 @@ __all__ = [
     "certify_cost",
     "certify_expected_risk",
     "certify_jointly",
+    "choose_anchor",
     "cp_p_value",
     "cp_ucb",
     "critical_losses",
@@ -70,6 +65,7 @@ __all__ = [
     "hoeffding_p_value",
     "hoeffding_ucb",
     "identify",
+    "let_down",
     "n_for_power",
     "n_required",
     "plan_uncertainty",

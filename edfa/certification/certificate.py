@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.certification.records import Records, Reference
+from edfa.certification.records import Loss, Records, Reference
 from edfa.certification.replay import SIGNALS, Signal, is_trajectory, watch
 from edfa.certification.risk_curve import Target, Undefined
 from edfa.certification.sample_size import Required
@@ -24,7 +24,16 @@ from edfa.text.phrases import listed, number, say
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Certificate", "GroupCertificates", "Guarantee", "Point", "Status", "by_group", "runs_for"]
+__all__ = [
+    "Certificate",
+    "GroupCertificates",
+    "Guarantee",
+    "Point",
+    "Status",
+    "by_group",
+    "promise_in_words",
+    "runs_for",
+]
 
 Status = Literal["certified", "data_limited", "risk_limited", "undefined"]
 VERSION = 1
@@ -105,10 +114,15 @@ class Certificate(Guarantee):
         Calibration people in all, those of them with a plan, and runs.
     signal, reference, advisor, group
         What the rule watches, what plans were held against, whose runs these were, and the group of people.
+    loss
+        What counts as a failure: the paper's "recourse", or "let_down".
+    ceiling, also_last
+        The largest threshold that may be used; whether the promise to those who act early holds for all who act, too.
     tau
         The largest certified threshold: -inf means "never stop early", inf "stop at the first plan".
     interval
-        The thresholds [low, high) that stop the calibration runs where ``tau`` does.
+        The thresholds [low, high) that stop the calibration runs where ``tau`` does; up to the ceiling, included, where
+        nothing else ends them.
     risk, bound, cost, triggered
         Observed risk, its upper bound, mean cost and share of stopped runs at ``tau``; where nothing is certified,
         those of the strictest rule.
@@ -124,6 +138,9 @@ class Certificate(Guarantee):
         The operator's rules that plans kept to, in short; the promise is about plans under them.
     moved
         How many calibration people have a number beyond what training people showed; it was taken at the edge.
+    act_risk
+        Where the risk is that of those who act early: the observed risk, at the same threshold, of all who are told to
+        act, their last step included.
     """
 
     status: Status
@@ -154,6 +171,10 @@ class Certificate(Guarantee):
     warnings: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     moved: int = 0
+    loss: Loss = "recourse"
+    ceiling: float | None = None
+    also_last: bool = False
+    act_risk: float | None = None
 
     @property
     def certified(self) -> bool:
@@ -338,13 +359,27 @@ def runs_for(
     return runs
 
 
+def promise_in_words(
+    language: str, loss: Loss, target: Target, reference: Reference, undefined: Undefined = "drop", **parts: str
+) -> str:
+    """What is promised, to whom, and against what; ``parts`` are ``share`` and, with a group, ``within``."""
+    section = "formal" if loss == "recourse" else f"formal.{loss}"
+    whom, later = (say(f"{section}.{name}", language) for name in (target, reference))
+    key = undefined if undefined in ("zero", "one") else "drop"
+    return say(f"{section}.{key}", language, **{"within": "", "whom": whom, "later": later} | parts)
+
+
 def _promise(certificate: Certificate, language: str) -> str:
     c = certificate
-    key = c.undefined if c.undefined in ("zero", "one") else "drop"
-    parts = {"whom": say(f"formal.{c.target}", language), "later": say(f"formal.{c.reference}", language)}
-    share = _digits(c.alpha, language)
-    promise = say(f"formal.{key}", language, within=_within(c, language), share=share, **parts)
+    parts = {"share": _digits(c.alpha, language), "within": _within(c, language)}
+    promise = promise_in_words(language, c.loss, c.target, c.reference, c.undefined, **parts)
+    if c.also_last and c.loss != "recourse":
+        promise = say("formal.also_last", language, promise=promise)
     promise = say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))
+    if c.ceiling is not None and c.signal == "survival":
+        promise = say("formal.survival_floor", language, promise=promise, least=_digits(1 - c.ceiling, language))
+    elif c.ceiling is not None:
+        promise = say("formal.ceiling", language, promise=promise, most=_digits(c.ceiling, language))
     return promise if not c.rules else say("formal.rules", language, promise=promise, rules=listed(c.rules, language))
 
 
@@ -356,7 +391,8 @@ def _why_not(certificate: Certificate, language: str) -> str:
     c = certificate
     if c.status == "undefined":
         return say("formal.undefined", language, people=number(c.people, language))
-    seen = say("formal.seen", language, risk=_digits(c.risk or 0.0, language), n=number(c.n, language))
+    risk = max(c.risk or 0.0, c.act_risk or 0.0)  # whichever of the two stands in the way, it is not the smaller
+    seen = say("formal.seen", language, risk=_digits(risk, language), n=number(c.n, language))
     more = "" if c.n_more is None else number(c.n_more, language)
     key = "risk_limited" if c.status == "risk_limited" else "data_limited" if more else "too_near"
     return say(f"formal.{key}", language, seen=seen, share=_digits(c.alpha, language), more=more)

@@ -7,20 +7,19 @@ Reference: Angelopoulos et al. 2024 (Conformal risk control).
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from edfa.certification.certificate import Guarantee, runs_for
-from edfa.certification.records import Records, Reference
-from edfa.certification.replay import Signal, as_records
+from edfa.certification.certificate import Guarantee, promise_in_words, runs_for
+from edfa.certification.records import Loss, Records, Reference
+from edfa.certification.replay import ReplayOptions, Signal, as_records
 from edfa.certification.risk_curve import RiskCurve, trace
 from edfa.certification.stopping import Runs, Stops, stop_at
 from edfa.certification.validation import check_level
 from edfa.recourse.plans import Plans
-from edfa.text.phrases import say
-from edfa.typing import Float32Array, Float64Array
+from edfa.typing import Float64Array
 
 __all__ = ["ConformalRiskCertificate", "certify_expected_risk"]
 
@@ -30,7 +29,7 @@ class ConformalRiskCertificate(Guarantee):
     """A threshold ``tau`` whose expected risk is at most ``alpha``; None means "issue no plan", which never fails.
 
     ``risk`` is the observed risk at ``tau`` and ``bound`` its conformal bound; ``n`` of ``people`` have a plan.
-    ``signal``, ``reference`` and ``advisor`` are those of the records.
+    ``signal``, ``reference``, ``advisor`` and ``loss`` are those of the records.
     """
 
     alpha: float
@@ -42,6 +41,7 @@ class ConformalRiskCertificate(Guarantee):
     signal: str
     reference: Reference
     advisor: str
+    loss: Loss = "recourse"
 
     @property
     def certified(self) -> bool:
@@ -53,8 +53,7 @@ class ConformalRiskCertificate(Guarantee):
         """The promise in words; or why there is none."""
         if not self.certified:
             return f"No certificate: the {self.n} people with a plan allow none to be issued."
-        parts = {"whom": say("formal.all", "en"), "later": say(f"formal.{self.reference}", "en")}
-        promise = say("formal.drop", "en", within="", share=f"{self.alpha:.4g}", **parts)
+        promise = promise_in_words("en", self.loss, "all", self.reference, share=f"{self.alpha:.4g}")
         return f"{promise}, on average over calibration samples."
 
     def stop(
@@ -74,15 +73,7 @@ class ConformalRiskCertificate(Guarantee):
 
 
 def certify_expected_risk(
-    runs: Records | Plans,
-    alpha: float = 0.2,
-    *,
-    signal: Signal | None = None,
-    group: npt.ArrayLike | None = None,
-    advisor: str | None = None,
-    reference: Reference | None = None,
-    whole: Float32Array | None = None,
-    favourable: int | None = None,
+    runs: Records | Plans, alpha: float = 0.2, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]
 ) -> ConformalRiskCertificate:
     """Find the largest threshold whose expected risk is at most ``alpha``, by conformal risk control.
 
@@ -95,9 +86,7 @@ def certify_expected_risk(
     True
     """
     check_level("alpha", alpha)
-    records = as_records(
-        runs, signal=signal, group=group, advisor=advisor, reference=reference, whole=whole, favourable=favourable
-    )
+    records = as_records(runs, signal=signal, **options)
     curve = trace(Runs.from_records(records))
     nothing = ConformalRiskCertificate(
         alpha=float(alpha),
@@ -109,6 +98,7 @@ def certify_expected_risk(
         signal=records.signal_name,
         reference=records.reference,
         advisor=records.advisor,
+        loss=records.loss_name,
     )
     if curve is None:
         return nothing

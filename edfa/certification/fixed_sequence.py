@@ -123,7 +123,8 @@ class FixedSequenceResult:
     """The outcome of testing ``thresholds`` in rising order on a risk curve.
 
     ``points`` are the thresholds' points on the curve, ``passed`` is how many passed before the first failure, and
-    ``grid_free`` says whether the thresholds were all there are, rather than a grid.
+    ``grid_free`` says whether the thresholds were all there are, rather than a grid. ``also`` is a second curve that
+    the same thresholds had to pass, ``ceiling`` the largest threshold that may be used.
     """
 
     curve: RiskCurve
@@ -132,6 +133,13 @@ class FixedSequenceResult:
     points: Int64Array
     passed: int
     grid_free: bool
+    also: RiskCurve | None = None
+    ceiling: float | None = None
+
+    @property
+    def curves(self) -> tuple[RiskCurve, ...]:
+        """The curves that the thresholds had to pass."""
+        return (self.curve,) if self.also is None else (self.curve, self.also)
 
     @property
     def complete(self) -> bool:
@@ -152,12 +160,17 @@ class FixedSequenceResult:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """The thresholds [low, high) that stop the calibration runs where the last one that passed does."""
-        curve = self.curve
+        """The thresholds [low, high) that stop the calibration runs where the last one that passed does.
+
+        Where nothing but the ceiling ends them, it is the last of them.
+        """
+        curve, most = self.curve, np.inf if self.ceiling is None else self.ceiling
         if not self.grid_free:
             tau = float(self.thresholds[self.passed - 1])
-            return curve.trigger_below(np.nextafter(tau, np.inf)), curve.trigger_above(tau)
-        high = float(curve.tau[self.point + 1]) if self.point + 1 < len(curve.tau) else np.inf
+            return curve.trigger_below(np.nextafter(tau, np.inf)), min(curve.trigger_above(tau), most)
+        if self.complete:
+            return max(curve.trigger_below(np.nextafter(most, np.inf)), float(self.thresholds[0])), most
+        high = float(self.thresholds[self.passed])
         return max(curve.trigger_below(high), float(self.thresholds[0])), high
 
     @property
@@ -166,6 +179,8 @@ class FixedSequenceResult:
         # DEVIATION: Algorithm 2 takes the grid point itself; bound="paper" does so too.
         if not self.grid_free:
             return float(self.thresholds[self.passed - 1])
+        if self.complete and self.ceiling is not None:
+            return self.ceiling
         low, high = self.interval
         if np.isinf(low) or np.isinf(high):
             return low if np.isinf(low) else high

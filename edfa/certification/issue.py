@@ -7,7 +7,8 @@ import numpy as np
 
 from edfa.certification.bounds import COUNT_BOUNDS
 from edfa.certification.certificate import Certificate, Point, Status
-from edfa.certification.fixed_sequence import FixedSequenceResult
+from edfa.certification.fixed_sequence import FixedSequenceResult, RiskTest
+from edfa.certification.risk_curve import RiskCurve
 from edfa.certification.sample_size import Required, floor, n_required
 
 __all__ = ["issue"]
@@ -34,6 +35,7 @@ def issue(blank: Certificate, result: FixedSequenceResult) -> Certificate:
         complete=result.complete,
         curve=curve,
         warnings=_warnings(blank, result),
+        act_risk=_act_risk(blank, result),
     )
     if result.passed:
         return replace(filled, tau=result.tau, interval=result.interval)
@@ -44,16 +46,34 @@ def _status(result: FixedSequenceResult) -> Status:
     if result.passed:
         return "certified"
     # DEVIATION: the paper says risk-limited as soon as the observed risk reaches alpha; here a lower bound must.
-    return "risk_limited" if result.test.surely_above(result.curve, result.point) else "data_limited"
+    first = result.thresholds[0]
+    hopeless = any(result.test.surely_above(curve, int(curve.index(first))) for curve in result.curves)
+    return "risk_limited" if hopeless else "data_limited"
+
+
+def _act_risk(blank: Certificate, result: FixedSequenceResult) -> float | None:
+    """The observed risk, at the rule that is shown, of all whom it tells to act."""
+    curve = result.curve if blank.target == "act" else result.also
+    return None if curve is None else float(curve.risk[curve.index(result.tau_on_curve)])
 
 
 def _people_needed(result: FixedSequenceResult) -> tuple[Required, int | None]:
-    """People needed at the risk of the first threshold, and how many more of the same kind that is."""
-    curve, test = result.curve, result.test
+    """People needed at the risk of the first threshold, and how many more of the same kind that is.
+
+    Of two curves, the one that needs more; None more if one of them says that no number helps.
+    """
+    first = result.thresholds[:1]
+    failed = [curve for curve in result.curves if not result.test.count_passed(curve, curve.index(first))]
+    needed = [_needed_on(curve, int(curve.index(first[0])), result.test) for curve in failed]
+    return max(needed, key=lambda need: np.inf if need[1] is None else need[1])
+
+
+def _needed_on(curve: RiskCurve, point: int, test: RiskTest) -> tuple[Required, int | None]:
+    """``_people_needed`` at one point of one curve."""
     bound = test.bound if test.bound in COUNT_BOUNDS else "hb"
-    required = n_required(test.alpha, float(curve.risk[result.point]), test.delta, bound)
-    eligible = curve.eligible[result.point] if curve.conditional else curve.n
-    if required.stable is None or eligible == 0 or test.surely_above(curve, result.point):
+    required = n_required(test.alpha, float(curve.risk[point]), test.delta, bound)
+    eligible = curve.eligible[point] if curve.conditional else curve.n
+    if required.stable is None or eligible == 0 or test.surely_above(curve, point):
         return required, None
     more = max(required.stable - eligible, 1) * curve.n / eligible
     return required, int(np.ceil(more - 1e-9))

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 from edfa.certification.certificate import Certificate, Guarantee
 from edfa.certification.rcps import CertifierBound, Walk, certify
-from edfa.certification.records import Records, Reference
-from edfa.certification.replay import Signal
+from edfa.certification.records import Records
+from edfa.certification.replay import Against, Signal
 from edfa.certification.risk_curve import Target, Undefined
 from edfa.certification.validation import check_level
 from edfa.errors import SettingError
 from edfa.recourse.plans import Plans
-from edfa.typing import Float32Array
 
 __all__ = ["JointCertificate", "certify_jointly"]
 
@@ -57,9 +56,9 @@ def certify_jointly(
     grid: int | Sequence[float] = 100,
     anchor: float | None = None,
     horizon: int | None = None,
-    reference: Reference | None = None,
-    whole: Float32Array | None = None,
-    favourable: int | None = None,
+    ceiling: float | None = None,
+    also_last: bool = True,
+    **options: Unpack[Against],
 ) -> JointCertificate:
     """Make one certificate for each candidate, at levels such that all of them hold together.
 
@@ -91,9 +90,9 @@ def certify_jointly(
             grid=grid,
             anchor=anchor,
             horizon=horizon,
-            reference=reference,
-            whole=whole,
-            favourable=favourable,
+            ceiling=ceiling,
+            also_last=also_last,
+            **options,
         )
         handed_on = certificate.delta if certificate.complete else 0.0
     return JointCertificate(certificates, delta)

@@ -6,7 +6,7 @@ Reference: Bates et al. 2021 (Distribution-free, risk-controlling prediction set
 import warnings
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,9 @@ from edfa.certification.bounds import BOUNDS
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
 from edfa.certification.fixed_sequence import FixedSequenceResult, RiskTest
 from edfa.certification.issue import issue
-from edfa.certification.records import Records, Reference
-from edfa.certification.replay import Signal, as_records, is_trajectory, signal_name
-from edfa.certification.risk_curve import RiskCurve, Target, Undefined, trace
+from edfa.certification.records import Records
+from edfa.certification.replay import ReplayOptions, Signal, as_records, is_trajectory, signal_name
+from edfa.certification.risk_curve import TARGETS, RiskCurve, Target, Undefined, trace
 from edfa.certification.stopping import Rule, Runs, Stops
 from edfa.certification.validation import check_choice, check_level
 from edfa.errors import DataError, MismatchError, SettingError
@@ -25,7 +25,7 @@ from edfa.people import Provenance
 from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
-from edfa.typing import Float32Array, Float64Array
+from edfa.typing import Float64Array
 
 __all__ = ["HeldOutRisk", "RecourseCertifier", "certify"]
 
@@ -39,7 +39,7 @@ class HeldOutRisk:
 
     ``risk`` is the share who fail, ``cost`` the mean cost per person, ``triggered`` the share of runs that stop early,
     ``first`` and ``last`` are the risks of the rules "stop at the first plan" and "stop at the last step"; ``n`` of
-    ``people`` have a plan.
+    ``people`` have a plan. ``act_risk`` is the risk of all whom the rule tells to act, for the targets "early", "act".
     """
 
     risk: float
@@ -49,6 +49,7 @@ class HeldOutRisk:
     last: float
     n: int
     people: int
+    act_risk: float | None = None
 
 
 @dataclass
@@ -66,8 +67,8 @@ class RecourseCertifier:
         Which thresholds are tested, in rising order: "grid_free" all there are, "quantile" a number ``grid`` of
         quantiles of the signals, "fixed" the thresholds ``grid``.
     target
-        Whom the promise is about: "all" with a plan, those who stop "early" (before their last step), or those
-        "refused" where they stop.
+        Whom the promise is about: "all" with a plan, those who stop "early" (before their last step), those whom the
+        rule tells to "act" (whose signal is low enough, at their last step too), or those "refused" where they stop.
     undefined
         What a run without any plan counts as: left out ("drop"), counted but not promised anything ("alpha"), a success
         ("zero") or a failure ("one").
@@ -80,9 +81,16 @@ class RecourseCertifier:
     grid
         A number of thresholds, or the thresholds; see ``walk``.
     anchor
-        For ``target="early"``: the threshold where the tests start, fixed without the calibration people.
+        For the targets "early" and "act": the threshold where the tests start, fixed without the calibration people;
+        ``choose_anchor`` finds one on training people.
     horizon
         The number of people one plans for, if one looks while they arrive, in the order of the records.
+    ceiling
+        No threshold above it is tested or used. With the signal "survival", 0.5 means that nobody is told to act on a
+        plan whose own survival is below one half.
+    also_last
+        For ``target="early"``: whether the risk of all who are told to act, their last step included, must be at most
+        alpha too.
     confidence_level
         1 - delta, for those who think in it.
 
@@ -108,6 +116,8 @@ class RecourseCertifier:
     anchor: float | None = None
     horizon: int | None = None
     confidence_level: InitVar[float | None] = None
+    ceiling: float | None = None
+    also_last: bool = True
     certificate_: Certificate | GroupCertificates = field(init=False, repr=False)
     _provenance: Provenance = field(init=False, repr=False, default_factory=Provenance)
 
@@ -118,7 +128,7 @@ class RecourseCertifier:
         check_level("delta", self.delta)
         check_choice("bound", self.bound, ("auto", "paper", *BOUNDS))
         check_choice("walk", self.walk, ("grid_free", "quantile", "fixed"))
-        check_choice("target", self.target, ("all", "early", "refused"))
+        check_choice("target", self.target, TARGETS)
         check_choice("undefined", self.undefined, ("drop", "alpha", "zero", "one"))
         if self.groups is not None:
             check_choice("groups", self.groups, ("separate", "joint"))
@@ -128,8 +138,12 @@ class RecourseCertifier:
 
     def _check_combination(self) -> None:
         """Refuse settings that contradict each other."""
-        if self.target == "early" and self.anchor is None:
-            raise SettingError("target='early' needs anchor=, a threshold fixed without the calibration people")
+        if self.target in ("early", "act") and self.anchor is None:
+            raise SettingError(
+                f"target={self.target!r} needs anchor=, a threshold fixed without the calibration people"
+            )
+        if self.ceiling is not None and (self.bound == "paper" or not self.ceiling >= (self.anchor or -np.inf)):
+            raise SettingError("ceiling= is the largest threshold, at least anchor=, and not for bound='paper'")
         if self.target != "all" and (self.undefined in ("zero", "one") or self.bound == "paper"):
             raise SettingError(
                 f"target={self.target!r} goes with undefined='drop' or 'alpha' and not with bound='paper'"
@@ -142,15 +156,7 @@ class RecourseCertifier:
             raise SettingError("walk='quantile' needs grid=, a number of thresholds, at least 2")
 
     def calibrate(
-        self,
-        runs: Records | Plans,
-        *,
-        signal: Signal | None = None,
-        group: npt.ArrayLike | None = None,
-        advisor: str | None = None,
-        reference: Reference | None = None,
-        whole: Float32Array | None = None,
-        favourable: int | None = None,
+        self, runs: Records | Plans, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]
     ) -> "RecourseCertifier":
         """Make the certificate of plans or records, kept in ``certificate_``; returns the certifier.
 
@@ -158,9 +164,7 @@ class RecourseCertifier:
         """
         if signal is None and isinstance(runs, Plans):
             signal = self.signal
-        records = as_records(
-            runs, signal=signal, group=group, advisor=advisor, reference=reference, whole=whole, favourable=favourable
-        )
+        records = as_records(runs, signal=signal, **options)
         if hasattr(self, "certificate_"):
             warnings.warn("calibrating again replaces the certificate; both together promise less", stacklevel=2)
         self.certificate_ = self._certify_groups(records) if self.groups else self.certificate_for(records)
@@ -195,46 +199,58 @@ class RecourseCertifier:
             runs=len(Runs.from_records(records).start),
             signal=records.signal_name,
             reference=records.reference,
+            loss=records.loss_name,
             advisor=records.advisor,
             group=group,
             anchor=self.anchor,
+            ceiling=self.ceiling,
+            also_last=self.target == "early" and self.also_last,
         )
         result = self.search(records, blank.delta)
         return blank if result is None else issue(blank, result)
 
     def search(self, records: Records, delta: float | None = None) -> FixedSequenceResult | None:
         """Test the thresholds and say how many passed, without making a certificate; None if nobody has a plan."""
-        curve = trace(Runs.from_records(records), self.target, self.undefined)
+        runs = Runs.from_records(records)
+        curve, also = trace(runs, self.target, self.undefined), None
         if curve is None:
             return None
-        test = self._test(curve, records, delta or self.delta)
-        thresholds = self._thresholds(curve, records.signal[records.legal])
-        points = curve.index(thresholds)
-        passed = test.count_passed(curve, points)
-        return FixedSequenceResult(curve, test, thresholds, points, passed, self.walk == "grid_free")
+        if self.target == "early" and self.also_last:
+            also = trace(runs, "act", self.undefined)
+        curves = (curve,) if also is None else (curve, also)
+        test = self._test(curves, records, delta or self.delta)
+        thresholds = self._thresholds(curves, records.signal[records.legal])
+        # A threshold is false if the risk of the early ones or the risk of all who act is above alpha: the hypothesis
+        # to reject is a union. Rejecting it only where both tests reject, each at the whole of delta, errs with
+        # probability at most delta, because whichever of the two is true must itself have been rejected (an
+        # intersection-union test); so delta is not split. The thresholds then form one fixed sequence as ever.
+        passed = min(test.count_passed(each, each.index(thresholds)) for each in curves)
+        points, grid_free = curve.index(thresholds), self.walk == "grid_free"
+        return FixedSequenceResult(curve, test, thresholds, points, passed, grid_free, also, self.ceiling)
 
-    def _test(self, curve: RiskCurve, records: Records, delta: float) -> RiskTest:
-        bound: Any = {"paper": "hb", "auto": "cp" if curve.binary and not self.horizon else "wsr"}.get(
-            self.bound, self.bound
-        )
-        if bound == "cp" and not curve.binary:
+    def _test(self, curves: tuple[RiskCurve, ...], records: Records, delta: float) -> RiskTest:
+        binary = all(curve.binary for curve in curves)
+        bound: Any = {"paper": "hb", "auto": "cp" if binary and not self.horizon else "wsr"}.get(self.bound, self.bound)
+        if bound == "cp" and not binary:
             raise SettingError("bound='cp' needs one run a person, lost or not; draw one with records.one_seed()")
         if bound != "wsr" or self.horizon:  # who looks while people arrive must bet in that order
             return RiskTest(bound, self.alpha, delta, horizon=self.horizon)
-        return RiskTest(bound, self.alpha, delta, np.argsort(records.person_hashes[curve.people], kind="stable"))
+        return RiskTest(bound, self.alpha, delta, np.argsort(records.person_hashes[curves[0].people], kind="stable"))
 
-    def _thresholds(self, curve: RiskCurve, signals: Float64Array) -> Float64Array:
+    def _thresholds(self, curves: tuple[RiskCurve, ...], signals: Float64Array) -> Float64Array:
         """The thresholds to test, rising; "never stop early" comes first, but for the paper's grid and an anchor."""
         # DEVIATION: Algorithm 2's grid is made of calibration signals, which its theorem does not cover. By default
         # every threshold is tried, so that nothing about the data selects one.
         if self.bound == "paper":
             return np.unique(np.quantile(signals, np.linspace(0, 1, int(np.max(self.grid)))))
-        thresholds = curve.tau
+        thresholds = curves[0].tau if len(curves) == 1 else np.union1d(*(curve.tau for curve in curves))
         if self.walk == "quantile":
             quantiles = np.quantile(signals, np.linspace(0, 1, int(np.max(self.grid))))
             thresholds = np.append(-np.inf, np.unique(quantiles))
         elif self.walk == "fixed":
             thresholds = np.append(-np.inf, np.asarray(self.grid, dtype=np.float64))
+        if self.ceiling is not None:
+            thresholds = thresholds[thresholds <= self.ceiling]
         return thresholds if self.anchor is None else np.append(self.anchor, thresholds[thresholds > self.anchor])
 
     def stop(
@@ -256,29 +272,20 @@ class RecourseCertifier:
         return certificate.stop(runs, rule, signal=signal, group=group, advisor=advisor)
 
     def evaluate(
-        self,
-        runs: Any,
-        *,
-        signal: Signal | None = None,
-        group: npt.ArrayLike | None = None,
-        advisor: str | None = None,
-        reference: Reference | None = None,
-        whole: Float32Array | None = None,
-        favourable: int | None = None,
+        self, runs: Any, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]
     ) -> HeldOutRisk | dict[str, HeldOutRisk | None] | None:
         """Measure risk and cost on held-out people; by group if there are groups, None if nobody has a plan.
 
         ``runs`` are records, plans or, as for ``stop``, a trajectory. The keyword arguments go with plans and are those
-        of ``replay``; by default ``signal`` is the certifier's and ``reference`` the certificate's.
+        of ``replay``; by default ``signal`` is the certifier's, ``reference`` and ``loss`` are the certificate's.
         """
         certificate, runs = self._calibrated(), self._with_plans(runs)
         if isinstance(runs, Plans):
             one = certificate if isinstance(certificate, Certificate) else next(iter(certificate.values()))
             signal = self.signal if signal is None else signal
-            reference = one.reference if reference is None else reference
-        records = as_records(
-            runs, signal=signal, group=group, advisor=advisor, reference=reference, whole=whole, favourable=favourable
-        )
+            options["reference"] = options.get("reference") or one.reference
+            options["loss"] = options.get("loss") or one.loss
+        records = as_records(runs, signal=signal, **options)
         if isinstance(certificate, GroupCertificates):
             return {label: self._held_out(certificate[label], part) for label, part in by_group(records).items()}
         return self._held_out(certificate, records)
@@ -294,9 +301,11 @@ class RecourseCertifier:
 
     def _held_out(self, certificate: Certificate, records: Records) -> HeldOutRisk | None:
         certificate.stop(records)  # refuses another advisor or signal
-        curve = trace(Runs.from_records(records), self.target, self.undefined)
+        runs = Runs.from_records(records)
+        curve = trace(runs, self.target, self.undefined)
         if curve is None:
             return None
+        act = trace(runs, "act", self.undefined) if self.target in ("early", "act") else None
         tau = -np.inf if certificate.tau is None else certificate.tau
         triggered, cost = curve.triggered_and_cost(tau)
         return HeldOutRisk(
@@ -307,6 +316,7 @@ class RecourseCertifier:
             last=float(curve.risk[0]),
             n=curve.n,
             people=len(records.people),
+            act_risk=None if act is None else float(act.risk[act.index(tau)]),
         )
 
     def _calibrated(self) -> Certificate | GroupCertificates:
@@ -330,16 +340,14 @@ def certify(
     anchor: float | None = None,
     horizon: int | None = None,
     confidence_level: float | None = None,
-    group: npt.ArrayLike | None = None,
-    advisor: str | None = None,
-    reference: Reference | None = None,
-    whole: Float32Array | None = None,
-    favourable: int | None = None,
+    ceiling: float | None = None,
+    also_last: bool = True,
+    **options: Unpack[ReplayOptions],
 ) -> Certificate:
     """Make one certificate from plans (replayed here) or from records.
 
-    ``alpha`` to ``confidence_level`` are the settings of ``RecourseCertifier``, except that there are no ``groups``
-    here. ``group`` to ``favourable`` go with plans and are those of ``replay``.
+    ``alpha`` to ``also_last`` are the settings of ``RecourseCertifier``, except that there are no ``groups`` here. The
+    other keyword arguments go with plans and are those of ``replay``.
 
     Examples
     --------
@@ -352,10 +360,20 @@ at most 0.05 over the calibration sample.
     if groups:
         raise SettingError("certify gives one certificate; use RecourseCertifier(groups=...) for those of groups")
     certifier = RecourseCertifier(
-        alpha, delta, bound, walk, target, undefined, signal, groups, grid, anchor, horizon, confidence_level
+        alpha,
+        delta,
+        bound,
+        walk,
+        target,
+        undefined,
+        signal,
+        groups,
+        grid,
+        anchor,
+        horizon,
+        confidence_level,
+        ceiling,
+        also_last,
     )
     watched = signal if isinstance(runs, Plans) else None  # records have a signal; the certifier compares its name
-    records = as_records(
-        runs, signal=watched, group=group, advisor=advisor, reference=reference, whole=whole, favourable=favourable
-    )
-    return certifier.certificate_for(records)
+    return certifier.certificate_for(as_records(runs, signal=watched, **options))

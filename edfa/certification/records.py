@@ -12,11 +12,15 @@ import pandas as pd
 from edfa.errors import ColumnError, DataError, EmptyTableError, MismatchError, hint
 from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array
 
-__all__ = ["Records", "Reference"]
+__all__ = ["LOSSES", "REFERENCES", "Loss", "Records", "Reference"]
 
-Reference = Literal["trajectory_end", "all_features"]
+Reference = Literal["trajectory_end", "all_features", "retrained"]
+REFERENCES: tuple[Reference, ...] = ("trajectory_end", "all_features", "retrained")
+Loss = Literal["recourse", "let_down"]
+LOSSES: tuple[Loss, ...] = ("recourse", "let_down")
 NEEDED = ("person", "seed", "step", "spent", "signal", "loss", "legal")
-OPTIONAL = ("group", "refused")
+OPTIONAL = ("group", "refused", "wasted")
+NAMES = ("advisor", "signal_name", "reference", "loss_name")  # what all rows have in common
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,7 +51,11 @@ class Records:
     advisor
         Fingerprint of everything that made the runs.
     signal_name, reference
-        Which signal it is, and what "the rest" is: the trajectory's end, or all features. Both go into the certificate.
+        Which signal it is, and what plans are held against: the trajectory's end, all features, or models learnt again.
+    wasted
+        Whether the reference decides for the desired class without the plan of this step; or None.
+    loss_name
+        Which loss it is: the paper's "recourse", or "let_down". Like the other names it goes into the certificate.
 
     Examples
     --------
@@ -71,6 +79,8 @@ class Records:
     advisor: str = ""
     signal_name: str = "uncertainty"
     reference: Reference = "trajectory_end"
+    wasted: BoolArray | None = None
+    loss_name: Loss = "recourse"
     code: Int64Array = field(init=False)
     people: AnyArray = field(init=False)
     order: Any = field(init=False)
@@ -108,8 +118,11 @@ class Records:
         advisor: str = "",
         signal_name: str = "uncertainty",
         reference: Reference = "trajectory_end",
+        loss_name: Loss = "recourse",
     ) -> "Records":
-        """Read a pandas, polars or pyarrow frame that has a column for each field; group and refused are optional.
+        """Read a pandas, polars or pyarrow frame that has a column for each field.
+
+        The columns group, refused and wasted are optional.
 
         >>> columns = {"person": [1], "seed": [0], "step": [0], "spent": [0.0], "signal": [0.2], "loss": [0.0]}
         >>> Records.from_frame(pd.DataFrame(columns))
@@ -123,7 +136,7 @@ class Records:
                 raise ColumnError(f"records need a column {name!r}{hint(name, table.columns)}")
         present = [name for name in (*NEEDED, *OPTIONAL) if name in table.columns]
         columns = {name: table[name].to_numpy() for name in present}
-        return cls(**columns, advisor=advisor, signal_name=signal_name, reference=reference)
+        return cls(**columns, advisor=advisor, signal_name=signal_name, reference=reference, loss_name=loss_name)
 
     def frame(self) -> pd.DataFrame:
         """The columns as a table, one row per step, in the order they came in."""
@@ -147,11 +160,11 @@ class Records:
             raise EmptyTableError("there are no records to join")
         first = parts[0]
         for part in parts[1:]:
-            for name in ("advisor", "signal_name", "reference"):
+            for name in NAMES:
                 if getattr(part, name) != getattr(first, name):
                     raise MismatchError(f"{name} is {getattr(first, name)!r} here and {getattr(part, name)!r} there")
         rows = pd.concat([part.frame() for part in parts])
-        return cls.from_frame(rows, advisor=first.advisor, signal_name=first.signal_name, reference=first.reference)
+        return cls.from_frame(rows, **{name: getattr(first, name) for name in NAMES})
 
     def one_seed(self, seed: int = 0) -> "Records":
         """Keep one run of each person, drawn at random, so that every loss is 0 or 1 and the exact bound applies."""
@@ -231,6 +244,7 @@ def _as_column(name: str, values: Any) -> AnyArray:
         "step": (np.int64, "iuf"),
         "legal": (np.bool_, "b"),
         "refused": (np.bool_, "b"),
+        "wasted": (np.bool_, "b"),
     }.get(name, (np.float64, "iufb"))
     if column.size and column.dtype.kind not in kinds:
         raise ColumnError(f"{name} holds {column.dtype} where {np.dtype(dtype).name} is due")

@@ -6,27 +6,32 @@ for every signal; a better one lets more people stop earlier.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from edfa.certification.records import Records, Reference
+from edfa.certification.loss import let_down, recourse_loss
+from edfa.certification.records import LOSSES, Loss, Records, Reference
+from edfa.certification.reference import decide_at_end
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.fingerprint import digest, identify
 from edfa.recourse.plans import Plans
 from edfa.typing import AnyArray, Float32Array, Float64Array
 
+if TYPE_CHECKING:
+    from edfa.predictors.committee import Committee
+
 __all__ = [
-    "NO_PLAN",
     "SIGNALS",
+    "Against",
+    "ReplayOptions",
     "Signal",
     "SurvivalScore",
     "as_records",
     "is_trajectory",
     "plan_uncertainty",
-    "recourse_loss",
     "replay",
     "signal_name",
     "signal_of",
@@ -38,8 +43,6 @@ __all__ = [
 Signal = str | Callable[[Plans], Float64Array] | Float64Array
 """One of ``SIGNALS``, a function of the plans, or a number for each row of ``plans.people``."""
 SIGNALS = ("uncertainty", "plan", "survival")
-REFERENCES: tuple[Reference, ...] = ("trajectory_end", "all_features")
-NO_PLAN = -1
 
 
 def watch(
@@ -63,6 +66,24 @@ def watch(
     return _watch(plans, plans.people.predictor.predict_proba(plans.people.X), signal, group, advisor)
 
 
+class Against(TypedDict, total=False):
+    """What plans are held against, and what counts as a loss; the keyword arguments of ``replay``. None: as there."""
+
+    reference: Reference | None
+    whole: Float32Array | None
+    favourable: int | None
+    loss: Loss | None
+    judges: "Committee | None"
+    seed: int | None
+
+
+class ReplayOptions(Against, total=False):
+    """``Against``, and who the people are: all keyword arguments of ``replay`` but the signal."""
+
+    group: npt.ArrayLike | None
+    advisor: str | None
+
+
 def replay(
     plans: Plans,
     *,
@@ -72,6 +93,9 @@ def replay(
     reference: Reference = "trajectory_end",
     whole: Float32Array | None = None,
     favourable: int | None = None,
+    loss: Loss = "recourse",
+    judges: "Committee | None" = None,
+    seed: int = 0,
 ) -> Records:
     """Records with losses: whether the first plan of every step lasts, one record per person, seed and step.
 
@@ -80,90 +104,64 @@ def replay(
     plans, signal, group, advisor
         As in ``watch``.
     reference
-        What plans are held against: everything known at the last step of the same run, or "all_features".
+        What plans are held against: everything known at the last step of the same run ("trajectory_end"); the model
+        that sees every feature, with all of them known ("all_features"); models learnt again from other people
+        ("retrained").
     whole
-        For "all_features": the complete facts of each distinct person in order of their numbers, (people, features).
+        The complete facts of each distinct person in order of their numbers, (people, features); "all_features" needs
+        them. "retrained" takes what is known at the end of the run without them, which must be all that judges see.
     favourable
         Code of the class a plan must lead to. None: the class the plans were found for, or else any class other than
         the one decided at the end.
+    loss
+        "recourse" is the paper's: the decision or the plan does not last. "let_down": the plan was followed and the
+        desired class is still not given; whether it would be given without the plan goes into the column ``wasted``.
+    judges, seed
+        For "retrained": a committee that took no part in choosing the plans. Each person is judged by one member,
+        which ``seed`` draws.
     """
-    people, predictor = plans.people, plans.people.predictor
-    if reference not in REFERENCES:
-        raise UnknownNameError("reference", reference, REFERENCES)
-    end = _known_at_end(plans) if reference == "trajectory_end" else _complete_facts(plans, whole)
-    legal, n = plans.legal, len(people)
-    followed = plans.make_changes(plans.first[legal], end[legal])
-    # Now, at the end, and at the end with the plan followed: one model call for each set of known features.
-    probabilities = predictor.predict_proba(np.concatenate([people.X, end, followed]))
-    decided = predictor.decide(probabilities)
-    changed = np.full(n, NO_PLAN)
-    changed[legal] = decided[2 * n :]
-    desired = people.background.class_code(plans.provenance.desired_class if favourable is None else favourable)
+    if loss not in LOSSES:
+        raise UnknownNameError("loss", loss, LOSSES)
+    desired = plans.people.background.class_code(plans.provenance.desired_class if favourable is None else favourable)
+    decided = decide_at_end(plans, reference, whole, judges, seed)
+    records = _watch(plans, decided.probabilities, signal, group, advisor)
+    refused = None if desired is None else decided.at_step != desired
+    if loss == "recourse":
+        lost = recourse_loss(decided.at_step, decided.at_end, decided.followed, desired)
+        return replace(records, loss=lost, refused=refused, reference=reference)
+    if desired is None:
+        raise SettingError("loss='let_down' needs favourable=, the class that plans should lead to")
     return replace(
-        _watch(plans, probabilities[:n], signal, group, advisor),
-        loss=recourse_loss(decided[:n], decided[n : 2 * n], changed, desired),
-        refused=None if desired is None else decided[:n] != desired,
+        records,
+        loss=let_down(decided.followed, desired),
+        refused=refused,
+        wasted=decided.at_end == desired,
         reference=reference,
+        loss_name=loss,
     )
 
 
-def as_records(
-    runs: Records | Plans,
-    *,
-    signal: Signal | None = None,
-    group: npt.ArrayLike | None = None,
-    advisor: str | None = None,
-    reference: Reference | None = None,
-    whole: Float32Array | None = None,
-    favourable: int | None = None,
-) -> Records:
+def as_records(runs: Records | Plans, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]) -> Records:
     """Replay plans; return records unchanged, and refuse them together with any of ``replay``'s options."""
-    options: dict[str, Any] = {"signal": signal, "group": group, "advisor": advisor}
-    options |= {"reference": reference, "whole": whole, "favourable": favourable}
-    options = {name: value for name, value in options.items() if value is not None}
+    for name in options:
+        if name not in ReplayOptions.__annotations__:
+            raise UnknownNameError("option", name, ReplayOptions.__annotations__)
+    given = {name: value for name, value in {"signal": signal, **options}.items() if value is not None}
     if isinstance(runs, Plans):
-        return replay(runs, **options)
+        return replay(runs, **given)  # type: ignore[arg-type]
     if not isinstance(runs, Records):
         kind = type(runs).__name__
         raise DataError(
             f"certificates come from plans or records, not {kind}; find_recourse finds a trajectory's plans"
         )
-    if options:
-        raise SettingError(f"{next(iter(options))}= goes with plans; records say it themselves")
+    if given:
+        raise SettingError(f"{next(iter(given))}= goes with plans; records say it themselves")
     return runs
 
 
 def is_trajectory(runs: Any) -> bool:
     """Whether ``runs`` are people without plans, such as a trajectory, rather than plans, records or signals."""
     return hasattr(runs, "people") and callable(runs.people)
-
-
-def recourse_loss(at_step: Any, at_end: Any, changed_at_end: Any, favourable: int | None = None) -> AnyArray:
-    """The loss of the paper's equation (prob1), from predictions alone; arrays of one shape.
-
-    It is 1 where the decision or the plan does not last, 0 where both do, and NaN where there is no plan.
-
-    Parameters
-    ----------
-    at_step, at_end
-        Class codes predicted at the step, and when the rest is known.
-    changed_at_end
-        Class codes predicted for the plan's values put over everything known at the end; ``NO_PLAN`` without a plan.
-    favourable
-        The class the plan must lead to. None: any class other than ``at_end``.
-
-    Examples
-    --------
-    >>> recourse_loss(at_step=[0, 0, 1, 0], at_end=[0, 0, 0, 0], changed_at_end=[1, 0, 1, NO_PLAN])
-    array([ 0.,  1.,  1., nan])
-    """
-    early, late, changed = (np.asarray(codes) for codes in (at_step, at_end, changed_at_end))
-    for name, codes in (("at_step", early), ("at_end", late), ("changed_at_end", changed)):
-        if codes.dtype.kind not in "iub" or codes.shape != early.shape:
-            raise DataError(f"{name} must be class codes of shape {early.shape}, not {codes.dtype} of {codes.shape}")
-    lasts = changed != late if favourable is None else changed == favourable
-    lost = (early != late) | ~lasts
-    return np.where(changed == NO_PLAN, np.nan, lost.astype(np.float64))
 
 
 def uncertainty(probabilities: Any) -> Float64Array:
@@ -311,30 +309,6 @@ def _failure_probability(plans: Plans) -> Float64Array:
         )
     failure[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
     return failure
-
-
-def _known_at_end(plans: Plans) -> Float32Array:
-    """The facts known at the last step of each row's run, shape (rows, features)."""
-    people = plans.people
-    person, seed, step = (np.asarray(part) for part in (people.person, people.seed, people.step))
-    order = np.lexsort([step, seed, person])
-    run = np.zeros(len(people), dtype=np.intp)
-    differs = (person[order][1:] != person[order][:-1]) | (seed[order][1:] != seed[order][:-1])
-    run[order[1:]] = np.cumsum(differs)
-    last = np.zeros(int(run.max(initial=-1)) + 1, dtype=np.intp)
-    last[run[order]] = order  # in order of steps, so that the last one stays
-    return people.X[last[run]]
-
-
-def _complete_facts(plans: Plans, whole: Float32Array | None) -> Float32Array:
-    """The complete facts of each row's person, shape (rows, features)."""
-    if whole is None:
-        raise DataError("all_features asks about everything; pass whole=, the complete facts of each person")
-    numbers, position = np.unique(np.asarray(plans.people.person), return_inverse=True)
-    facts = np.asarray(whole, dtype=np.float32)
-    if facts.shape != (len(numbers), plans.people.X.shape[1]) or np.isnan(facts).any():
-        raise DataError(f"whole must be complete and of shape {(len(numbers), plans.people.X.shape[1])}")
-    return facts[position]
 
 
 def _group_of_rows(plans: Plans, group: npt.ArrayLike) -> AnyArray:

@@ -16,9 +16,10 @@ from edfa.certification.stopping import Runs
 from edfa.errors import DataError
 from edfa.typing import BoolArray, Float64Array, Int64Array
 
-__all__ = ["RiskCurve", "Target", "Undefined", "trace"]
+__all__ = ["TARGETS", "RiskCurve", "Target", "Undefined", "trace"]
 
-Target = Literal["all", "early", "refused"]
+Target = Literal["all", "early", "act", "refused"]
+TARGETS: tuple[Target, ...] = ("all", "early", "act", "refused")
 Undefined = Literal["drop", "alpha", "zero", "one"]
 EXACT = 2**52  # whole numbers below this are exact as floats too
 
@@ -127,7 +128,8 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
     runs
         The runs, with known losses.
     target
-        Whom the risk is about: "all" with a plan, those who stop "early", or those "refused" where they stop.
+        Whom the risk is about: "all" with a plan, those who stop "early", those whom the signal tells to "act", early
+        or at their last step, or those "refused" where they stop.
     undefined
         What a run without a legal step counts as: left out ("drop"), counted in n but not eligible ("alpha"), or
         eligible with loss 0 ("zero") or 1 ("one").
@@ -199,7 +201,7 @@ def _at_stop(
     A stop at the last step of a run is not early.
     """
     loss, spent = runs.loss[row], runs.spent[row]
-    if target == "all":
+    if target in ("all", "act"):
         return loss, np.ones(len(row)), spent
     # DEVIATION: the paper promises something to "early-stopping users" and bounds the risk of all; this is its promise.
     eligible = row < runs.end[run] if target == "early" else _refused(runs)[row]
@@ -209,9 +211,9 @@ def _at_stop(
 def _at_end(runs: Runs, target: Target, undefined: Undefined) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Loss, eligibility (0 or 1) and cost of every run if nothing stops it; all (runs,).
 
-    Such a run pays for everything and takes the plan of its last legal step.
+    Such a run pays for everything and takes the plan of its last legal step; nobody tells it to act.
     """
-    legal, eligible = runs.last_legal >= 0, np.full(len(runs.start), target != "early")
+    legal, eligible = runs.last_legal >= 0, np.full(len(runs.start), target not in ("early", "act"))
     if target == "refused":
         eligible = _refused(runs)[runs.last_legal]
     eligible = np.where(legal, eligible, undefined in ("zero", "one"))

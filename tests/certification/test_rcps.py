@@ -38,7 +38,7 @@ from edfa.people import Background, People
         ({"confidence_level": 95}, "confidence_level lies between"),
         ({"bound": "hbkl"}, "bound is not 'hbkl'; did you mean 'hb_kl'"),
         ({"walk": "gridfree"}, "did you mean 'grid_free'"),
-        ({"target": "denied"}, "target is not 'denied'; known: all, early, refused"),
+        ({"target": "denied"}, "target is not 'denied'; known: all, early, act, refused"),
         ({"undefined": "nan"}, "undefined is not 'nan'"),
         ({"groups": "sex"}, "groups is not 'sex'"),
         ({"target": "early"}, "needs anchor="),
@@ -181,7 +181,7 @@ def test_the_same_way_is_used_to_find_a_trajectorys_plans(german):
 
 
 def test_against_all_features_to_the_end(german):
-    certifier = RecourseCertifier(alpha=0.6).calibrate(
+    certifier = RecourseCertifier(alpha=0.9).calibrate(
         german.plans, reference="all_features", whole=german.table.calibration.X
     )
     assert "once all features are acquired" in certifier.certificate_.sentence
