@@ -174,9 +174,7 @@ class Advisor:
         if reference == "auto":
             reference = choose_reference(fitted, records, len(calibration), self._levels)
             if reference == "all_features":  # which plans survive is then asked of the model that sees all of them
-                fitted = replace(
-                    fit_parts(all_features=True), judges=fitted.judges, calibration=fitted.calibration
-                )
+                fitted = replace(fit_parts(all_features=True), judges=fitted.judges, calibration=fitted.calibration)
                 records = practise(fitted, self.seed, n_jobs)
         fitted = replace(fitted, reference=reference)
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))

@@ -107,12 +107,13 @@ class Standing:
     """Whether a person may act now.
 
     ``"act"``: today's first plan is one the certificate speaks of. ``"ask"``: there is a plan, and the certified rule
-    asks on. ``"unsure"``: everything is asked, and the plan is too likely to fail. ``"granted"``: the decision is favourable. ``"no_plan"``: refused, and nothing to act on yet. ``"passed"``:
-    the rule said "act" at step ``since`` of the policy's path and the person went on; the promise was about the plan
-    there. ``"not_certified"``: nothing is promised to anybody. ``"off_path"``: the certificate is about people who are
-    asked in the policy's order, for the card's prices, under the operator's rules; ``deviations`` says how this person
-    differs (one or more of ``DEVIATIONS``: facts of the start set are not known, others were told out of order,
-    something was declined, prices, locks or other limits on plans are their own).
+    asks on. ``"unsure"``: everything is asked, and the plan is too likely to fail. ``"granted"``: the decision is
+    favourable. ``"no_plan"``: refused, and nothing to act on yet. ``"passed"``: the rule said "act" at step ``since`` of
+    the policy's path and the person went on; the promise was about the plan there. ``"not_certified"``: nothing is
+    promised to anybody. ``"off_path"``: the certificate is about people who are asked in the policy's order, for the
+    card's prices, under the operator's rules; ``deviations`` says how this person differs (one or more of
+    ``DEVIATIONS``: facts of the start set are not known, others were told out of order, something was declined, prices,
+    locks or other limits on plans are their own).
 
     ``signal`` is what the rule watches (none without a plan), ``tau`` its threshold (none without a certificate).
     """

@@ -97,15 +97,17 @@ class AdvisorEvaluation:
 
     ``accuracy`` is that of the decision where people stop (early under the certificate, or at the end),
     ``accuracy_end`` at the end of the policy's order, ``accuracy_all`` of the model that knows every feature.
-    ``cost`` is what a person costs until they stop, ``cost_end`` to the end, ``cost_all`` for everything. Of ``n``
-    people who were told to act, a share ``risk`` did the plan and were still refused by what the promise is held
-    against, with the standard error ``risk_error``, and a share ``wasted`` would have been granted without it;
+    ``cost`` is what a person costs until they stop, ``cost_end`` to the end, ``cost_all`` for everything.
+
+    Of ``n`` people who were told to act, a share ``risk`` did the plan and were still refused by what the promise is
+    held against, with the standard error ``risk_error``, and a share ``wasted`` would have been granted without it.
     ``early`` is the share of people with a plan who were told to act before their last question, ``acting`` of those
-    who were told to act at all, and ``changes`` and ``effort`` are the means of what they do. Nobody is told to act by an
-    advisor without a certificate. ``refused`` is the share of people refused at the end, ``coverage`` the share of those
-    who have a plan there. ``base_rate`` is the share of the commonest class, which somebody who knows nothing is right
-    about, and ``auroc`` how well the model at the end tells the favourable class from the rest (0.5: not at all); an
-    evaluation of an older version has neither.
+    who were told to act at all; ``changes`` and ``effort`` are the means of what they do. Nobody is told to act by an
+    advisor without a certificate.
+
+    ``refused`` is the share of people refused at the end, ``coverage`` the share of those who have a plan there.
+    ``base_rate`` is the share of the commonest class, which somebody who knows nothing is right about, and ``auroc``
+    how well the model at the end tells the favourable class from the rest (0.5: not at all).
     """
 
     people: int

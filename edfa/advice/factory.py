@@ -31,10 +31,10 @@ from edfa.recourse.searchers.survival import SurvivalSearch
 
 __all__ = [
     "Threshold",
+    "add_committee",
     "check_settings",
     "default_policy",
     "default_signal",
-    "add_committee",
     "fit_predictor",
     "keep_path",
     "new_policy",

@@ -35,9 +35,7 @@ def practise(fitted: FittedAdvisor, seed: int, n_jobs: int | None) -> Mapping[Re
     rehearsal = replace(fitted, searcher=searcher)
     rollout = roll_out(rehearsal, train.X[some], n_jobs=n_jobs)
     tried = [name for name in REFERENCES if name != "retrained" or fitted.judges is not None]
-    return {
-        name: replay_promise(replace(rehearsal, reference=name), rollout.plans, train.X[some]) for name in tried
-    }
+    return {name: replay_promise(replace(rehearsal, reference=name), rollout.plans, train.X[some]) for name in tried}
 
 
 def choose_reference(
@@ -50,7 +48,8 @@ def choose_reference(
     """
     costs = {name: _expected_cost(fitted, part, n, levels) for name, part in records.items()}
     least = min(costs.values())
-    return next(name for name in REFERENCES if name in costs and costs[name] <= WORTH * least or name == REFERENCES[-1])
+    worth = [name for name in REFERENCES if name in costs and costs[name] <= WORTH * least < np.inf]
+    return worth[0] if worth else REFERENCES[-1]
 
 
 def _expected_cost(fitted: FittedAdvisor, records: Records, n: int, levels: Mapping[str, Any]) -> float:

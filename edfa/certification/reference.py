@@ -38,11 +38,11 @@ class Decisions:
 
 
 def decide_at_end(
-    plans: Plans, reference: Reference, whole: Float32Array | None, judges: "Committee | None", seed: int
+    plans: Plans, reference: Reference, whole: Float32Array | None, judges: "Committee | None", judge: int | IntArray
 ) -> Decisions:
     """Ask the reference about everybody at the end of their run, with and without the first plan of every step.
 
-    The arguments are those of ``replay``.
+    The arguments are those of ``replay``; ``judge`` is its seed, or names the judge of each person.
     """
     if reference not in REFERENCES:
         raise UnknownNameError("reference", reference, REFERENCES)
@@ -64,8 +64,8 @@ def decide_at_end(
             decided = model.decide(model.predict_proba(np.concatenate([end, changed])))
         else:
             _check_independent(plans, judges)
-            judge = _draw_judges(plans, len(judges), seed)
-            decided = _decide_by(judges, np.concatenate([judge, judge[legal]]), np.concatenate([end, changed]))
+            by = _judge_of_rows(plans, len(judges), judge)
+            decided = _decide_by(judges, np.concatenate([by, by[legal]]), np.concatenate([end, changed]))
         at_end, followed = decided[:n], decided[n:]
     codes = np.full(n, NO_PLAN)
     codes[legal] = followed
@@ -121,14 +121,18 @@ def _check_independent(plans: Plans, judges: Any) -> None:
         raise SettingError("these judges chose the plans; learn another committee, with another seed, to judge them")
 
 
-def _draw_judges(plans: Plans, n_judges: int, seed: int) -> IntArray:
-    """The judge of each row's person, shape (rows,): one for each person, drawn at random.
+def _judge_of_rows(plans: Plans, n_judges: int, judge: int | IntArray) -> IntArray:
+    """The judge of each row's person, shape (rows,): one for each person, as given or drawn at random.
 
     A mean over all judges would be a loss between 0 and 1. With one judge it is 0 or 1, so that the exact bound holds,
     for the same risk: that of a random person before a random judge.
     """
     numbers, position = np.unique(np.asarray(plans.people.person), return_inverse=True)
-    return np.random.default_rng(seed).integers(n_judges, size=len(numbers))[position]
+    if isinstance(judge, int):
+        return np.random.default_rng(judge).integers(n_judges, size=len(numbers))[position]
+    if judge.shape != numbers.shape or not ((judge >= 0) & (judge < n_judges)).all():
+        raise DataError(f"judge has one of the {n_judges} judges for each of the {len(numbers)} people")
+    return np.asarray(judge[position])
 
 
 def _decide_by(judges: "Committee", judge: IntArray, rows: Float32Array) -> IntArray:

@@ -18,7 +18,7 @@ from edfa.certification.reference import decide_at_end
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.fingerprint import digest, identify
 from edfa.recourse.plans import Plans
-from edfa.typing import AnyArray, Float32Array, Float64Array
+from edfa.typing import AnyArray, Float32Array, Float64Array, IntArray
 
 if TYPE_CHECKING:
     from edfa.predictors.committee import Committee
@@ -75,6 +75,7 @@ class Against(TypedDict, total=False):
     loss: Loss | None
     judges: "Committee | None"
     seed: int | None
+    judge: IntArray | None
 
 
 class ReplayOptions(Against, total=False):
@@ -96,6 +97,7 @@ def replay(
     loss: Loss = "recourse",
     judges: "Committee | None" = None,
     seed: int = 0,
+    judge: IntArray | None = None,
 ) -> Records:
     """Records with losses: whether the first plan of every step lasts, one record per person, seed and step.
 
@@ -116,14 +118,14 @@ def replay(
     loss
         "recourse" is the paper's: the decision or the plan does not last. "let_down": the plan was followed and the
         desired class is still not given; whether it would be given without the plan goes into the column ``wasted``.
-    judges, seed
+    judges, seed, judge
         For "retrained": a committee that took no part in choosing the plans. Each person is judged by one member,
-        which ``seed`` draws.
+        which ``seed`` draws, or ``judge`` names: a position for each distinct person in order of their numbers.
     """
     if loss not in LOSSES:
         raise UnknownNameError("loss", loss, LOSSES)
     desired = plans.people.background.class_code(plans.provenance.desired_class if favourable is None else favourable)
-    decided = decide_at_end(plans, reference, whole, judges, seed)
+    decided = decide_at_end(plans, reference, whole, judges, seed if judge is None else judge)
     records = _watch(plans, decided.probabilities, signal, group, advisor)
     refused = None if desired is None else decided.at_step != desired
     if loss == "recourse":

@@ -1,7 +1,7 @@
 """Phase 2: can acting early be certified, at which cost, and does the promise hold for test people?
 
-A promise is a mapping of settings: ``alphas`` and ``methods`` (bounds) are tried one by one; ``signal``,
-``reference`` and ``loss`` go to ``replay``, all others to ``RecourseCertifier``, so that a new target or loss needs no change here.
+A promise is a mapping of settings: ``alphas`` and ``methods`` (bounds) are tried one by one; ``signal``, ``reference``
+and ``loss`` go to ``replay``, all others to ``RecourseCertifier``, so that a new target needs no change here.
 """
 
 from collections.abc import Iterator
