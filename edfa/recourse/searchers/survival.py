@@ -81,7 +81,7 @@ class SurvivalSearch(Nearest):
         min_support: int | None = None,
         committee: Committee | None = None,
         all_features: bool = False,
-        enough: float = 1.0,
+        enough: float = 0.98,
     ) -> None:
         if n_completions < 2 or n_candidates < 2:
             raise SettingError(
