@@ -5,7 +5,7 @@ Reference: Bates et al. 2021 (Distribution-free, risk-controlling prediction set
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -18,7 +18,7 @@ from edfa.certification.issue import issue
 from edfa.certification.records import Records
 from edfa.certification.replay import ReplayOptions, Signal, as_records, is_trajectory, signal_name
 from edfa.certification.risk_curve import TARGETS, RiskCurve, Target, Undefined, trace
-from edfa.certification.stopping import Rule, Runs, Stops
+from edfa.certification.stopping import Rule, Runs, Stops, share_wasted
 from edfa.certification.validation import check_choice, check_level
 from edfa.errors import DataError, MismatchError, SettingError
 from edfa.people import Provenance
@@ -207,7 +207,10 @@ class RecourseCertifier:
             also_last=self.target == "early" and self.also_last,
         )
         result = self.search(records, blank.delta)
-        return blank if result is None else issue(blank, result)
+        if result is None:
+            return blank
+        made = issue(blank, result)
+        return made if made.tau is None else replace(made, wasted=share_wasted(records, made.tau))
 
     def search(self, records: Records, delta: float | None = None) -> FixedSequenceResult | None:
         """Test the thresholds and say how many passed, without making a certificate; None if nobody has a plan."""

@@ -12,7 +12,7 @@ from edfa.certification.validation import check_choice
 from edfa.errors import DataError
 from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array
 
-__all__ = ["RULES", "Rule", "Runs", "Stops", "stop_at"]
+__all__ = ["RULES", "Rule", "Runs", "Stops", "share_wasted", "stop_at"]
 
 Rule = Literal["safe", "first", "last"]
 RULES: tuple[Rule, ...] = ("safe", "first", "last")
@@ -170,6 +170,14 @@ def stop_at(runs: Any, tau: Any, rule: Rule, sentence: str) -> Stops:
     n = len(signals)
     step = np.where(triggered, column, last)
     return Stops(np.arange(n), np.zeros(n, np.int64), step, np.full(n, np.nan), triggered, sentence)
+
+
+def share_wasted(records: Records, tau: float) -> float | None:
+    """The share of runs told to act at ``tau`` that would be granted without the plan; None if nobody knows."""
+    row, triggered = Runs.from_records(records).stops(tau)
+    if records.wasted is None or not triggered.any():
+        return None
+    return float(records.wasted[records.order][row[triggered]].mean())
 
 
 def _first_trigger(signals: Float64Array, tau: Any) -> tuple[Int64Array, BoolArray]:

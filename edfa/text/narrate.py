@@ -256,9 +256,11 @@ def _told_to_act(certificate: "Certificate", group: str, language: str) -> str:
         share=_one_in(c.alpha, language),
         within=group,
     )
-    rules = [say("certificate.rules", language)] if c.rules else []
+    wasted = None if not c.wasted else phrases.cases(language, c.wasted)
+    beside = [say("certificate.wasted", language, cases=wasted[0])] if wasted else []
+    beside += [say("certificate.rules", language)] if c.rules else []
     delta = _exact_percent(c.delta, language)
-    return " ".join([promise, *rules, say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)])
+    return " ".join([promise, *beside, say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)])
 
 
 def _one_in(share: float, language: str) -> str:
