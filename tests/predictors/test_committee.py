@@ -1,0 +1,129 @@
+"""A committee: who its members have learnt from, what they see, how they decide, and how far they differ."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import edfa
+from edfa.errors import SettingError, UnreadableError
+from edfa.fingerprint import digest
+from edfa.predictors.aligned import align
+from edfa.predictors.committee import FOLDS, Committee, fold_of
+
+
+@pytest.fixture(scope="module")
+def german():
+    table = edfa.load("german")
+    model = edfa.SubsetXGB(n_estimators=30, threshold=0.7).fit(table.train.X, table.train.y)
+    return table, model
+
+
+def votes(committee, rows):
+    return np.array([committee.decide(member, rows) for member in range(len(committee))])
+
+
+def test_members_differ_and_are_the_same_for_the_same_seed(german):
+    table, model = german
+    one, same, other = (Committee.of(table.train.X, table.train.y, model, 4, seed=seed) for seed in (0, 0, 1))
+    decided = votes(one, table.test.X)
+    assert not (decided == decided[0]).all(axis=1)[1:].any(), "every member is another model"
+    np.testing.assert_array_equal(decided, votes(same, table.test.X))
+    assert (decided != votes(other, table.test.X)).any()
+    assert digest(one) == digest(same) != digest(other)
+
+
+def test_members_see_what_the_model_is_shown(german):
+    table, model = german
+    view = align(model, [0, 1, 4])
+    committee = Committee.of(table.train.X, table.train.y, view, 3)
+    assert np.flatnonzero(committee.columns).tolist() == [0, 1, 4]
+    poisoned = table.test.X.copy()
+    poisoned[:, ~committee.columns] = 1e6
+    np.testing.assert_array_equal(votes(committee, table.test.X), votes(committee, poisoned))
+
+
+def test_members_decide_by_the_models_threshold(german):
+    table, model = german
+    committee = Committee.of(table.train.X, table.train.y, model, 3)
+    from edfa.predictors.forest import class_probabilities
+
+    rows = np.ascontiguousarray(table.test.X[:, committee.columns])
+    probabilities = [class_probabilities(b.inplace_predict(rows))[:, 1] for b in committee.boosters]
+    np.testing.assert_array_equal(votes(committee, table.test.X), np.array(probabilities) >= 0.7)
+
+
+def test_members_obey_the_directions_of_the_model():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 3)).astype(np.float32)
+    y = (X[:, 0] + random.normal(size=400) > 0).astype(np.int64)
+    model = edfa.SubsetXGB(n_estimators=20, monotone=(1, 0, 0)).fit(X, y)
+    committee = Committee.of(X, y, model, 6)
+    line = np.repeat(X[:50], 30, axis=0)
+    line[:, 0] = np.tile(np.linspace(-3, 3, 30), 50)
+    rising = votes(committee, line).reshape(6, 50, 30)
+    assert (np.diff(rising, axis=2) >= 0).all()
+    free = Committee.of(X, y, edfa.SubsetXGB(n_estimators=20).fit(X, y), 6)
+    assert (np.diff(votes(free, line).reshape(6, 50, 30), axis=2) < 0).any(), "the law is not one of the data"
+
+
+def test_a_judge_has_not_learnt_from_those_of_its_fold(german):
+    """Turn the outcomes of one fold of the others: its members stay as they are, bit for bit, all others change."""
+    table, model = german
+    X, y = table.calibration.X, table.calibration.y
+    before = Committee.of(table.train.X, table.train.y, model, 2 * FOLDS, others=(X, y), varied=False)
+    turned = np.where(fold_of(np.arange(len(y))) == 1, 1 - y, y)
+    after = Committee.of(table.train.X, table.train.y, model, 2 * FOLDS, others=(X, turned), varied=False)
+    same = [a.save_raw() == b.save_raw() for a, b in zip(before.boosters, after.boosters, strict=True)]
+    assert same == [fold_of(member) == 1 for member in range(2 * FOLDS)]
+
+
+def test_members_differ_from_the_model_as_much_as_models_of_other_people_do():
+    """The claim behind half as many people drawn with replacement, where the truth can be drawn from again."""
+    random = np.random.default_rng(3)
+
+    def draw(n):
+        X = random.normal(size=(n, 5)).astype(np.float32)
+        chance = 1 / (1 + np.exp(-(X @ np.array([1.5, -1, 0.5, 0, 0])) - 0.5 * X[:, 0] * X[:, 1]))
+        return X, (random.random(n) < chance).astype(np.int64)
+
+    again, resampled = [], []
+    new = draw(4_000)[0]
+    for seed in range(4):
+        X, y = draw(1_000)
+        model = edfa.SubsetXGB(n_estimators=100, seed=seed).fit(X, y)
+        mine = model.predict(new)
+        for _ in range(3):
+            again.append((edfa.SubsetXGB(n_estimators=100, seed=seed).fit(*draw(1_000)).predict(new) != mine).mean())
+        resampled += (votes(Committee.of(X, y, model, 3, seed=seed, varied=False), new) != mine).mean(axis=1).tolist()
+    assert 0.7 < np.mean(resampled) / np.mean(again) < 1.5, (np.mean(resampled), np.mean(again))
+
+
+def test_three_classes_and_a_class_that_is_rare():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(300, 2)).astype(np.float32)
+    y = np.where(X[:, 0] > 0, 1, 0)
+    y[:2] = 2
+    model = edfa.SubsetXGB(n_estimators=10).fit(X, y)
+    committee = Committee.of(X, y, model, 5)
+    assert set(np.unique(votes(committee, X))) <= {0, 1, 2}
+    assert (votes(committee, X[2:]) == y[2:]).mean() > 0.9
+
+
+def test_a_committee_travels_and_is_cloned_as_itself(german, tmp_path):
+    table, model = german
+    committee = Committee.of(table.train.X, table.train.y, model, 3)
+    committee.to_folder(tmp_path / "committee")
+    read = Committee.from_folder(tmp_path / "committee", model)
+    np.testing.assert_array_equal(votes(committee, table.test.X), votes(read, table.test.X))
+    assert digest(read) == digest(committee)
+    assert clone(edfa.SurvivalSearch(committee=committee)).committee is committee
+    part = next((tmp_path / "committee").glob("000.ubj"))
+    part.write_bytes(part.read_bytes()[:-1] + b"x")
+    with pytest.raises(UnreadableError):
+        Committee.from_folder(tmp_path / "committee", model)
+
+
+def test_one_model_is_no_committee(german):
+    table, model = german
+    with pytest.raises(SettingError, match="at least 2 models"):
+        Committee.of(table.train.X, table.train.y, model, 1)
