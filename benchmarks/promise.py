@@ -184,7 +184,16 @@ def robust_peers(fitted: FittedAdvisor, X: Any, judges: Any, seed: int) -> list[
     )
     limits = (train.X.min(axis=0), train.X.max(axis=0))
     ways["BetaRCE"] = beta_rce(
-        X, base, predictor, committee, favourable, delta=0.9, scale=scale, categorical=categorical, bounds=limits, seed=seed
+        X,
+        base,
+        predictor,
+        committee,
+        favourable,
+        delta=0.9,
+        scale=scale,
+        categorical=categorical,
+        bounds=limits,
+        seed=seed,
     )
     unseen = ~fitted.background.visible
     rows = []
@@ -235,7 +244,7 @@ def run(jobs: int) -> None:
             name, seed = cases[done]
             try:
                 text = json.dumps(done.result())
-            except Exception as error:  # noqa: BLE001 - one case that fails is reported, the others go on
+            except Exception as error:
                 print(f"{name} {seed}: {type(error).__name__}: {error}", file=sys.stderr)
                 continue
             (FOLDER / f"{name}_{seed}.json").write_text(text, encoding="utf-8")
