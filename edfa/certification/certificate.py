@@ -141,6 +141,9 @@ class Certificate(Guarantee):
     act_risk
         Where the risk is that of those who act early: the observed risk, at the same threshold, of all who are told to
         act, their last step included.
+    wasted
+        The share, of those whom the risk is about, who would be given the desired class without their plan; None where
+        the records do not say so.
     """
 
     status: Status
@@ -175,6 +178,7 @@ class Certificate(Guarantee):
     ceiling: float | None = None
     also_last: bool = False
     act_risk: float | None = None
+    wasted: float | None = None
 
     @property
     def certified(self) -> bool:

@@ -5,7 +5,7 @@ Reference: Bates et al. 2021 (Distribution-free, risk-controlling prediction set
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -39,7 +39,8 @@ class HeldOutRisk:
 
     ``risk`` is the share who fail, ``cost`` the mean cost per person, ``triggered`` the share of runs that stop early,
     ``first`` and ``last`` are the risks of the rules "stop at the first plan" and "stop at the last step"; ``n`` of
-    ``people`` have a plan. ``act_risk`` is the risk of all whom the rule tells to act, for the targets "early", "act".
+    ``people`` have a plan. ``act_risk`` is the risk of all whom the rule tells to act, for the targets "early", "act";
+    ``wasted`` the share who would be given the desired class without their plan, where records say so.
     """
 
     risk: float
@@ -50,6 +51,7 @@ class HeldOutRisk:
     n: int
     people: int
     act_risk: float | None = None
+    wasted: float | None = None
 
 
 @dataclass
@@ -142,7 +144,9 @@ class RecourseCertifier:
             raise SettingError(
                 f"target={self.target!r} needs anchor=, a threshold fixed without the calibration people"
             )
-        if self.ceiling is not None and (self.bound == "paper" or not self.ceiling >= (self.anchor or -np.inf)):
+        if self.ceiling is not None and (
+            self.bound == "paper" or not self.ceiling >= (-np.inf if self.anchor is None else self.anchor)
+        ):
             raise SettingError("ceiling= is the largest threshold, at least anchor=, and not for bound='paper'")
         if self.target != "all" and (self.undefined in ("zero", "one") or self.bound == "paper"):
             raise SettingError(
@@ -186,6 +190,7 @@ class RecourseCertifier:
             raise MismatchError(
                 f"the records carry the signal {records.signal_name!r}, not {signal_name(self.signal)!r}"
             )
+        runs = Runs.from_records(records)
         blank = Certificate(
             status="undefined",
             alpha=self.alpha,
@@ -196,7 +201,7 @@ class RecourseCertifier:
             undefined=self.undefined,
             people=len(records.people),
             n=0,
-            runs=len(Runs.from_records(records).start),
+            runs=len(runs.start),
             signal=records.signal_name,
             reference=records.reference,
             loss=records.loss_name,
@@ -207,7 +212,10 @@ class RecourseCertifier:
             also_last=self.target == "early" and self.also_last,
         )
         result = self.search(records, blank.delta)
-        return blank if result is None else issue(blank, result)
+        if result is None:
+            return blank
+        certificate = issue(blank, result)
+        return replace(certificate, wasted=self._wasted(runs, result.tau_on_curve))
 
     def search(self, records: Records, delta: float | None = None) -> FixedSequenceResult | None:
         """Test the thresholds and say how many passed, without making a certificate; None if nobody has a plan."""
@@ -227,6 +235,13 @@ class RecourseCertifier:
         passed = min(test.count_passed(each, each.index(thresholds)) for each in curves)
         points, grid_free = curve.index(thresholds), self.walk == "grid_free"
         return FixedSequenceResult(curve, test, thresholds, points, passed, grid_free, also, self.ceiling)
+
+    def _wasted(self, runs: Runs, tau: float) -> float | None:
+        """The share, of those whom the promise is about, who would be given the desired class without their plan."""
+        if runs.wasted is None:
+            return None
+        curve = trace(replace(runs, loss=runs.wasted.astype(np.float64)), self.target)
+        return None if curve is None else float(curve.risk[curve.index(tau)])
 
     def _test(self, curves: tuple[RiskCurve, ...], records: Records, delta: float) -> RiskTest:
         binary = all(curve.binary for curve in curves)
@@ -317,6 +332,7 @@ class RecourseCertifier:
             n=curve.n,
             people=len(records.people),
             act_risk=None if act is None else float(act.risk[act.index(tau)]),
+            wasted=self._wasted(runs, tau),
         )
 
     def _calibrated(self) -> Certificate | GroupCertificates:

@@ -36,12 +36,13 @@ class Runs:
     loss: Float64Array
     spent: Float64Array
     refused: BoolArray | None
+    wasted: BoolArray | None = None
 
     @classmethod
     def from_records(cls, records: Records) -> "Runs":
         """Sort ``records`` into runs."""
         rows = records.order
-        code, seed, refused = records.code[rows], records.seed[rows], records.refused
+        code, seed, refused, wasted = records.code[rows], records.seed[rows], records.refused, records.wasted
         first = np.concatenate([[True], (code[1:] != code[:-1]) | (seed[1:] != seed[:-1])])
         start = np.flatnonzero(first)
         return cls(
@@ -54,6 +55,7 @@ class Runs:
             loss=np.full(len(code), np.nan) if records.loss is None else records.loss[rows],
             spent=records.spent[rows],
             refused=None if refused is None else refused[rows],
+            wasted=None if wasted is None else wasted[rows],
         )
 
     @cached_property
