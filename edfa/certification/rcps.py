@@ -14,6 +14,7 @@ import numpy.typing as npt
 from edfa.certification.bounds import BOUNDS
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
 from edfa.certification.fixed_sequence import FixedSequenceResult, RiskTest
+from edfa.certification.held_out import HeldOutRisk, measure, wasted_share
 from edfa.certification.issue import issue
 from edfa.certification.records import Records
 from edfa.certification.replay import ReplayOptions, Signal, as_records, is_trajectory, signal_name
@@ -31,27 +32,6 @@ __all__ = ["HeldOutRisk", "RecourseCertifier", "certify"]
 
 CertifierBound = Literal["auto", "paper", "hb", "hb_kl", "cp", "wsr", "hoeffding"]
 Walk = Literal["grid_free", "quantile", "fixed"]
-
-
-@dataclass(frozen=True)
-class HeldOutRisk:
-    """What a certified rule does to held-out people.
-
-    ``risk`` is the share who fail, ``cost`` the mean cost per person, ``triggered`` the share of runs that stop early,
-    ``first`` and ``last`` are the risks of the rules "stop at the first plan" and "stop at the last step"; ``n`` of
-    ``people`` have a plan. ``act_risk`` is the risk of all whom the rule tells to act, for the targets "early", "act";
-    ``wasted`` the share who would be given the desired class without their plan, where records say so.
-    """
-
-    risk: float
-    cost: float
-    triggered: float
-    first: float
-    last: float
-    n: int
-    people: int
-    act_risk: float | None = None
-    wasted: float | None = None
 
 
 @dataclass
@@ -215,7 +195,7 @@ class RecourseCertifier:
         if result is None:
             return blank
         certificate = issue(blank, result)
-        return replace(certificate, wasted=self._wasted(runs, result.tau_on_curve))
+        return replace(certificate, wasted=wasted_share(runs, self.target, result.tau_on_curve))
 
     def search(self, records: Records, delta: float | None = None) -> FixedSequenceResult | None:
         """Test the thresholds and say how many passed, without making a certificate; None if nobody has a plan."""
@@ -235,13 +215,6 @@ class RecourseCertifier:
         passed = min(test.count_passed(each, each.index(thresholds)) for each in curves)
         points, grid_free = curve.index(thresholds), self.walk == "grid_free"
         return FixedSequenceResult(curve, test, thresholds, points, passed, grid_free, also, self.ceiling)
-
-    def _wasted(self, runs: Runs, tau: float) -> float | None:
-        """The share, of those whom the promise is about, who would be given the desired class without their plan."""
-        if runs.wasted is None:
-            return None
-        curve = trace(replace(runs, loss=runs.wasted.astype(np.float64)), self.target)
-        return None if curve is None else float(curve.risk[curve.index(tau)])
 
     def _test(self, curves: tuple[RiskCurve, ...], records: Records, delta: float) -> RiskTest:
         binary = all(curve.binary for curve in curves)
@@ -302,8 +275,8 @@ class RecourseCertifier:
             options["loss"] = options.get("loss") or one.loss
         records = as_records(runs, signal=signal, **options)
         if isinstance(certificate, GroupCertificates):
-            return {label: self._held_out(certificate[label], part) for label, part in by_group(records).items()}
-        return self._held_out(certificate, records)
+            return {label: measure(certificate[label], part) for label, part in by_group(records).items()}
+        return measure(certificate, records)
 
     def _with_plans(self, runs: Any) -> Any:
         """Find a trajectory's plans as those of the calibration were found; return anything else unchanged."""
@@ -313,27 +286,6 @@ class RecourseCertifier:
         if made.searcher is None:
             raise DataError("a trajectory has no plans; pass find_recourse(trajectory, searcher) or calibrate on plans")
         return find_recourse(runs, made.searcher, constraints=made.constraints, desired_class=made.desired_class)
-
-    def _held_out(self, certificate: Certificate, records: Records) -> HeldOutRisk | None:
-        certificate.stop(records)  # refuses another advisor or signal
-        runs = Runs.from_records(records)
-        curve = trace(runs, self.target, self.undefined)
-        if curve is None:
-            return None
-        act = trace(runs, "act", self.undefined) if self.target in ("early", "act") else None
-        tau = -np.inf if certificate.tau is None else certificate.tau
-        triggered, cost = curve.triggered_and_cost(tau)
-        return HeldOutRisk(
-            risk=float(curve.risk[curve.index(tau)]),
-            cost=float(cost[0]),
-            triggered=float(triggered[0]),
-            first=float(curve.risk[-1]),
-            last=float(curve.risk[0]),
-            n=curve.n,
-            people=len(records.people),
-            act_risk=None if act is None else float(act.risk[act.index(tau)]),
-            wasted=self._wasted(runs, tau),
-        )
 
     def _calibrated(self) -> Certificate | GroupCertificates:
         if not hasattr(self, "certificate_"):
