@@ -10,17 +10,21 @@ from edfa.typing import Float32Array, IntArray
 __all__ = ["draw_judges", "learn_judges"]
 
 N_JUDGES = 12
+SHARE = 0.15  # of the number of training people that a judge learns from, besides calibration people
 JUDGES_SEED = 1_000_003  # added to the advisor's: judges share no draw with the committee that chooses
 
 
 def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Committee:
-    """Models of the advisor's kind learnt again, half from training people and half from calibration people.
+    """Models of the advisor's kind learnt again, mostly from calibration people, to the smaller part from training ones.
 
-    They have no part in choosing plans or questions. Who is judged was left out by the judge: see ``draw_judges``.
+    They have no part in choosing plans or questions. Who is judged was left out by the judge: see ``draw_judges``. A
+    judge that shares many people with the advisor shares its accidents and is too kind; one that learnt from few people
+    is too harsh. With this share they came out like models learnt from as many people as the advisor, none of them the
+    same (``docs/decisions.md``).
     """
     train, others = fitted.train, (calibration.X, calibration.y)
     return Committee.of(
-        train.X, train.y, fitted.predictor, N_JUDGES, seed=seed + JUDGES_SEED, others=others, varied=False
+        train.X, train.y, fitted.predictor, N_JUDGES, seed=seed + JUDGES_SEED, others=others, varied=False, share=SHARE
     )
 
 

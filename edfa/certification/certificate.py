@@ -15,11 +15,11 @@ from edfa.certification.replay import SIGNALS, Signal, is_trajectory, watch
 from edfa.certification.risk_curve import Target, Undefined
 from edfa.certification.sample_size import Required
 from edfa.certification.stopping import Rule, Stops, stop_at
+from edfa.certification.words import certificate_in_words
 from edfa.errors import DataError, MismatchError, UnknownNameError, UnreadableError
 from edfa.parsing import parse
 from edfa.recourse.plans import Plans
 from edfa.text import html
-from edfa.text.phrases import listed, number, say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,6 @@ __all__ = [
     "Point",
     "Status",
     "by_group",
-    "promise_in_words",
     "runs_for",
 ]
 
@@ -142,7 +141,8 @@ class Certificate(Guarantee):
         Where the risk is that of those who act early: the observed risk, at the same threshold, of all who are told to
         act, their last step included.
     wasted
-        The share of those told to act who would be granted without the plan; None if nobody knows.
+        The share, of those whom the risk is about, who would be given the desired class without their plan; None where
+        the records do not say so.
     """
 
     status: Status
@@ -223,9 +223,7 @@ class Certificate(Guarantee):
 
     def words(self, language: str = "en") -> str:
         """The sentence in another language; ``edfa.text.narrate.certificate`` says it to a person."""
-        if self.certified:
-            return _promise(self, language)
-        return say("formal.none", language, within=_within(self, language), why=_why_not(self, language))
+        return certificate_in_words(self, language)
 
     def stop(
         self,
@@ -360,46 +358,3 @@ def runs_for(
     if whose != certificate.advisor:
         raise MismatchError(f"the certificate was made for advisor {certificate.advisor!r}, not for {whose!r}")
     return runs
-
-
-def promise_in_words(
-    language: str, loss: Loss, target: Target, reference: Reference, undefined: Undefined = "drop", **parts: str
-) -> str:
-    """What is promised, to whom, and against what; ``parts`` are ``share`` and, with a group, ``within``."""
-    section = "formal" if loss == "recourse" else f"formal.{loss}"
-    whom, later = (say(f"{section}.{name}", language) for name in (target, reference))
-    key = undefined if undefined in ("zero", "one") else "drop"
-    return say(f"{section}.{key}", language, **{"within": "", "whom": whom, "later": later} | parts)
-
-
-def _promise(certificate: Certificate, language: str) -> str:
-    c = certificate
-    parts = {"share": _digits(c.alpha, language), "within": _within(c, language)}
-    promise = promise_in_words(language, c.loss, c.target, c.reference, c.undefined, **parts)
-    if c.also_last and c.loss != "recourse":
-        promise = say("formal.also_last", language, promise=promise)
-    promise = say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))
-    if c.ceiling is not None and c.signal == "survival":
-        promise = say("formal.survival_floor", language, promise=promise, least=_digits(1 - c.ceiling, language))
-    elif c.ceiling is not None:
-        promise = say("formal.ceiling", language, promise=promise, most=_digits(c.ceiling, language))
-    return promise if not c.rules else say("formal.rules", language, promise=promise, rules=listed(c.rules, language))
-
-
-def _within(certificate: Certificate, language: str) -> str:
-    return "" if certificate.group is None else say("formal.within", language, group=certificate.group)
-
-
-def _why_not(certificate: Certificate, language: str) -> str:
-    c = certificate
-    if c.status == "undefined":
-        return say("formal.undefined", language, people=number(c.people, language))
-    risk = max(c.risk or 0.0, c.act_risk or 0.0)  # whichever of the two stands in the way, it is not the smaller
-    seen = say("formal.seen", language, risk=_digits(risk, language), n=number(c.n, language))
-    more = "" if c.n_more is None else number(c.n_more, language)
-    key = "risk_limited" if c.status == "risk_limited" else "data_limited" if more else "too_near"
-    return say(f"formal.{key}", language, seen=seen, share=_digits(c.alpha, language), more=more)
-
-
-def _digits(value: float, language: str) -> str:
-    return number(float(f"{value:.4g}"), language)

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from edfa.certification.bounds import BOUNDS
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
 from edfa.certification.fixed_sequence import FixedSequenceResult, RiskTest
+from edfa.certification.held_out import HeldOutRisk, measure, wasted_share
 from edfa.certification.issue import issue
 from edfa.certification.records import Records
 from edfa.certification.replay import ReplayOptions, Signal, as_records, is_trajectory, signal_name
 from edfa.certification.risk_curve import TARGETS, RiskCurve, Target, Undefined, trace
-from edfa.certification.stopping import Rule, Runs, Stops, share_wasted
+from edfa.certification.stopping import Rule, Runs, Stops
 from edfa.certification.validation import check_choice, check_level
 from edfa.errors import DataError, MismatchError, SettingError
 from edfa.people import Provenance
@@ -31,25 +32,6 @@ __all__ = ["HeldOutRisk", "RecourseCertifier", "certify"]
 
 CertifierBound = Literal["auto", "paper", "hb", "hb_kl", "cp", "wsr", "hoeffding"]
 Walk = Literal["grid_free", "quantile", "fixed"]
-
-
-@dataclass(frozen=True)
-class HeldOutRisk:
-    """What a certified rule does to held-out people.
-
-    ``risk`` is the share who fail, ``cost`` the mean cost per person, ``triggered`` the share of runs that stop early,
-    ``first`` and ``last`` are the risks of the rules "stop at the first plan" and "stop at the last step"; ``n`` of
-    ``people`` have a plan. ``act_risk`` is the risk of all whom the rule tells to act, for the targets "early", "act".
-    """
-
-    risk: float
-    cost: float
-    triggered: float
-    first: float
-    last: float
-    n: int
-    people: int
-    act_risk: float | None = None
 
 
 @dataclass
@@ -142,7 +124,9 @@ class RecourseCertifier:
             raise SettingError(
                 f"target={self.target!r} needs anchor=, a threshold fixed without the calibration people"
             )
-        if self.ceiling is not None and (self.bound == "paper" or not self.ceiling >= (self.anchor or -np.inf)):
+        if self.ceiling is not None and (
+            self.bound == "paper" or not self.ceiling >= (-np.inf if self.anchor is None else self.anchor)
+        ):
             raise SettingError("ceiling= is the largest threshold, at least anchor=, and not for bound='paper'")
         if self.target != "all" and (self.undefined in ("zero", "one") or self.bound == "paper"):
             raise SettingError(
@@ -186,6 +170,7 @@ class RecourseCertifier:
             raise MismatchError(
                 f"the records carry the signal {records.signal_name!r}, not {signal_name(self.signal)!r}"
             )
+        runs = Runs.from_records(records)
         blank = Certificate(
             status="undefined",
             alpha=self.alpha,
@@ -196,7 +181,7 @@ class RecourseCertifier:
             undefined=self.undefined,
             people=len(records.people),
             n=0,
-            runs=len(Runs.from_records(records).start),
+            runs=len(runs.start),
             signal=records.signal_name,
             reference=records.reference,
             loss=records.loss_name,
@@ -209,8 +194,8 @@ class RecourseCertifier:
         result = self.search(records, blank.delta)
         if result is None:
             return blank
-        made = issue(blank, result)
-        return made if made.tau is None else replace(made, wasted=share_wasted(records, made.tau))
+        certificate = issue(blank, result)
+        return replace(certificate, wasted=wasted_share(runs, self.target, result.tau_on_curve))
 
     def search(self, records: Records, delta: float | None = None) -> FixedSequenceResult | None:
         """Test the thresholds and say how many passed, without making a certificate; None if nobody has a plan."""
@@ -290,8 +275,8 @@ class RecourseCertifier:
             options["loss"] = options.get("loss") or one.loss
         records = as_records(runs, signal=signal, **options)
         if isinstance(certificate, GroupCertificates):
-            return {label: self._held_out(certificate[label], part) for label, part in by_group(records).items()}
-        return self._held_out(certificate, records)
+            return {label: measure(certificate[label], part) for label, part in by_group(records).items()}
+        return measure(certificate, records)
 
     def _with_plans(self, runs: Any) -> Any:
         """Find a trajectory's plans as those of the calibration were found; return anything else unchanged."""
@@ -301,26 +286,6 @@ class RecourseCertifier:
         if made.searcher is None:
             raise DataError("a trajectory has no plans; pass find_recourse(trajectory, searcher) or calibrate on plans")
         return find_recourse(runs, made.searcher, constraints=made.constraints, desired_class=made.desired_class)
-
-    def _held_out(self, certificate: Certificate, records: Records) -> HeldOutRisk | None:
-        certificate.stop(records)  # refuses another advisor or signal
-        runs = Runs.from_records(records)
-        curve = trace(runs, self.target, self.undefined)
-        if curve is None:
-            return None
-        act = trace(runs, "act", self.undefined) if self.target in ("early", "act") else None
-        tau = -np.inf if certificate.tau is None else certificate.tau
-        triggered, cost = curve.triggered_and_cost(tau)
-        return HeldOutRisk(
-            risk=float(curve.risk[curve.index(tau)]),
-            cost=float(cost[0]),
-            triggered=float(triggered[0]),
-            first=float(curve.risk[-1]),
-            last=float(curve.risk[0]),
-            n=curve.n,
-            people=len(records.people),
-            act_risk=None if act is None else float(act.risk[act.index(tau)]),
-        )
 
     def _calibrated(self) -> Certificate | GroupCertificates:
         if not hasattr(self, "certificate_"):

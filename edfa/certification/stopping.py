@@ -12,7 +12,7 @@ from edfa.certification.validation import check_choice
 from edfa.errors import DataError
 from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array
 
-__all__ = ["RULES", "Rule", "Runs", "Stops", "share_wasted", "stop_at"]
+__all__ = ["RULES", "Rule", "Runs", "Stops", "stop_at"]
 
 Rule = Literal["safe", "first", "last"]
 RULES: tuple[Rule, ...] = ("safe", "first", "last")
@@ -36,12 +36,13 @@ class Runs:
     loss: Float64Array
     spent: Float64Array
     refused: BoolArray | None
+    wasted: BoolArray | None = None
 
     @classmethod
     def from_records(cls, records: Records) -> "Runs":
         """Sort ``records`` into runs."""
         rows = records.order
-        code, seed, refused = records.code[rows], records.seed[rows], records.refused
+        code, seed, refused, wasted = records.code[rows], records.seed[rows], records.refused, records.wasted
         first = np.concatenate([[True], (code[1:] != code[:-1]) | (seed[1:] != seed[:-1])])
         start = np.flatnonzero(first)
         return cls(
@@ -54,6 +55,7 @@ class Runs:
             loss=np.full(len(code), np.nan) if records.loss is None else records.loss[rows],
             spent=records.spent[rows],
             refused=None if refused is None else refused[rows],
+            wasted=None if wasted is None else wasted[rows],
         )
 
     @cached_property
@@ -170,14 +172,6 @@ def stop_at(runs: Any, tau: Any, rule: Rule, sentence: str) -> Stops:
     n = len(signals)
     step = np.where(triggered, column, last)
     return Stops(np.arange(n), np.zeros(n, np.int64), step, np.full(n, np.nan), triggered, sentence)
-
-
-def share_wasted(records: Records, tau: float) -> float | None:
-    """The share of runs told to act at ``tau`` that would be granted without the plan; None if nobody knows."""
-    row, triggered = Runs.from_records(records).stops(tau)
-    if records.wasted is None or not triggered.any():
-        return None
-    return float(records.wasted[records.order][row[triggered]].mean())
 
 
 def _first_trigger(signals: Float64Array, tau: Any) -> tuple[Int64Array, BoolArray]:

@@ -72,6 +72,7 @@ class Committee:
         seed: int = 0,
         others: tuple[Float32Array, Int64Array] | None = None,
         varied: bool = True,
+        share: float | None = None,
     ) -> Self:
         """Learn a committee from training people.
 
@@ -93,6 +94,8 @@ class Committee:
         varied
             Whether members also differ in depth and see some of the columns a tree; else they are of the model's own
             kind, as a judge should be.
+        share
+            How many training people each member learns from, as a share of their number; ``SHARE`` if None.
         """
         if n_models < 2:
             raise SettingError(f"a committee has at least 2 models, not {n_models}")
@@ -100,8 +103,8 @@ class Committee:
         settings, random = _Settings.of(model), np.random.default_rng([seed, n_models])
         boosters = []
         for member in range(n_models):
-            drawn = _draw(y, random)
-            left = np.setdiff1d(np.arange(len(y)), drawn)[: len(drawn) // 4]  # to stop by; nobody learns from them
+            drawn = _draw(y, random, SHARE if share is None else share)
+            left = np.setdiff1d(np.arange(len(y)), drawn)[: len(y) // 8]  # to stop by; nobody learns from them
             rows, codes = X[drawn], y[drawn]
             if others is not None:
                 known = fold_of(np.arange(len(others[1]))) != fold_of(member)
@@ -200,9 +203,9 @@ class _Settings:
         return xgb.DMatrix(np.ascontiguousarray(rows[:, self.columns]), codes, weight=weights, nthread=1)
 
 
-def _draw(y: Int64Array, random: np.random.Generator) -> IntArray:
-    """Half as many people as there are, drawn with replacement, with somebody of every class among them."""
-    count = max(2, int(SHARE * len(y)))
+def _draw(y: Int64Array, random: np.random.Generator, share: float) -> IntArray:
+    """A share of the number of people, drawn with replacement, with somebody of every class among them."""
+    count = max(2, int(share * len(y)))
     drawn = random.integers(len(y), size=count)
     missing = np.setdiff1d(np.unique(y), y[drawn])
     others = [random.choice(np.flatnonzero(y == code)) for code in missing]
