@@ -112,6 +112,9 @@ class Committee:
             boosters.append(settings.train((rows, codes), (X[left], y[left]), random, varied))
         return cls(tuple(boosters), settings.columns, model)
 
+    def __repr__(self) -> str:
+        return f"<Committee of {len(self)}>"
+
     def __len__(self) -> int:
         return len(self.boosters)
 

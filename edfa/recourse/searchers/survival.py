@@ -87,6 +87,8 @@ class SurvivalSearch(Nearest):
             raise SettingError(
                 f"n_completions and n_candidates: at least 2 each, not {n_completions} and {n_candidates}"
             )
+        if not 0 < enough <= 1:
+            raise SettingError(f"enough: a share above 0, at most 1, not {enough!r}")
         self.n_completions = n_completions
         self.n_candidates = n_candidates
         self.committee = committee

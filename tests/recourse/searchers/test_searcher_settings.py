@@ -4,19 +4,25 @@ import inspect
 
 import numpy as np
 import pytest
+from advisors import plain_german
 from sklearn.base import clone
 
+from edfa import SubsetXGB
 from edfa.errors import SettingError, UnknownNameError
 from edfa.fingerprint import digest
 from edfa.people import Background, People
 from edfa.predictors.base import UnfittedError
 from edfa.predictors.cache import ModelCache
+from edfa.predictors.committee import Committee
 from edfa.recourse import SEARCHERS, DiCE, Nearest, SurvivalSearch, find_recourse
 from edfa.recourse.searchers import cvae
 
+TRAIN = plain_german().train
+COMMITTEE = Committee.of(TRAIN.X, TRAIN.y, SubsetXGB(n_estimators=5).fit(TRAIN.X, TRAIN.y), 2)
 OTHER = {  # every setting of every searcher, each at another value than its default
     "nearest": {"neighbours": 4, "farther": 20, "max_changes": 2, "keep_dominated": True},
-    "survival": {"n_completions": 16, "n_candidates": 8, "neighbours": 4, "farther": 20, "max_changes": 2},
+    "survival": {"n_completions": 16, "n_candidates": 8, "neighbours": 4, "farther": 20, "max_changes": 2}
+    | {"committee": COMMITTEE, "all_features": True, "enough": 0.5},
     "nice": {"reward": "proximity", "justified": False, "neighbours": 9, "max_donors": 300, "literal": True},
     "probe": {"rate": 0.3, "sigma": 0.1, "draws": 64, "steps": 20},
     "dice": {"method": "genetic", "plans": 2, "draws": 64, "generations": 4, "steps": 20},
@@ -32,6 +38,8 @@ IMPOSSIBLE = [
     ("nearest", {"max_changes": 4}),
     ("survival", {"n_completions": 1}),
     ("survival", {"n_candidates": 1}),
+    ("survival", {"enough": 0}),
+    ("survival", {"enough": 1.1}),
     ("survival", {"max_changes": 4}),
     ("nice", {"neighbours": 0}),
     ("nice", {"max_donors": 0}),
