@@ -43,14 +43,14 @@ Judge = Callable[[Any], Any]
 
 
 def held_out_judges(table: edfa.Table, fitted: FittedAdvisor, seed: int) -> dict[str, list[Judge]]:
-    """Models learnt from other rows: half of the training people, resampled, and all calibration people."""
+    """Models learnt from other rows: half of the training people, and all calibration people."""
     train, calibration, random = table.train, table.calibration, np.random.default_rng(seed + 77)
     favourable, share = fitted.favourable, float((train.y == fitted.favourable).mean())
     visible = np.flatnonzero(fitted.background.visible).tolist()
     kind = clone(fitted.model).set_params(mode="per_subset")
 
     def others() -> tuple[Any, Any]:
-        half = random.choice(len(train), len(train) // 2)
+        half = random.permutation(len(train))[: len(train) // 2]
         return np.concatenate([train.X[half], calibration.X]), np.concatenate([train.y[half], calibration.y])
 
     judges: dict[str, list[Judge]] = {"same kind": []}

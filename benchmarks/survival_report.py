@@ -223,4 +223,4 @@ def report(folder: Path) -> None:
         "plan that lasts (see the curves):\n\n" + "\n".join(spared),
         "\n".join(f"- missed: {miss}" for miss in misses) or "All bars are met.",
     ]
-    write("survival", "Recourse that survives: what it costs until people may act", *parts)
+    write("survival", "Recourse that survives: what it costs until people may act, in the paper's reading", *parts)
