@@ -11,7 +11,7 @@ from edfa.acquisition.loop import Budget
 from edfa.advice import persist
 from edfa.advice.answer_log import Event
 from edfa.advice.assessment import FittedAdvisor
-from edfa.advice.complete import encode_complete
+from edfa.advice.complete import Complete, encode_complete
 from edfa.advice.evaluation import AdvisorEvaluation, evaluate, roll_out
 from edfa.advice.factory import (
     Threshold,
@@ -24,22 +24,24 @@ from edfa.advice.factory import (
     new_predictor,
     new_searcher,
 )
+from edfa.advice.groups import check_group
 from edfa.advice.interview import Interview
 from edfa.advice.judges import learn_judges
 from edfa.advice.on_workers import open_crew, roll_out_away
-from edfa.advice.promise import REFERENCES, choose_reference, make_certifier, practise
+from edfa.advice.promise import REFERENCES, certify_records, choose_reference, practise
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
 from edfa.advice.rules import check_operator_rules, describe_rules, read_overlay
+from edfa.advice.twins import check_strangers
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
-from edfa.certification.certificate import Certificate
+from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import Records, Reference
 from edfa.certification.risk_curve import Target
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, EdfaError, SettingError, UnknownNameError
+from edfa.errors import DataError, EdfaError, MismatchError, SettingError, UnknownNameError
 from edfa.fingerprint import digest, fingerprint
 from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
@@ -107,6 +109,10 @@ class Advisor:
     constraints
         The operator's rules, on top of the card's: what no plan may propose, and what nobody is asked. They hold in
         calibration, evaluation, interviews and files alike. ``Constraints(reading="paper")`` is the paper's recipe.
+    groups
+        A categorical or ordinal feature of the card, such as ``"sex"``: each group of people then has a certificate
+        from its own people alone, or none. The model is shown the feature only where the blanket has it, and no plan
+        changes it.
 
     Examples
     --------
@@ -132,6 +138,7 @@ class Advisor:
     seed: int = 0
     obey_directions: bool = True
     constraints: Constraints | None = None
+    groups: str | None = None
     fitted_: FittedAdvisor = field(init=False, repr=False)
     evaluation_: AdvisorEvaluation = field(init=False, repr=False)
 
@@ -162,7 +169,7 @@ class Advisor:
         train, calibration, test = table.train, table.calibration, table.test  # an empty one is an error at once
         settings = (self.predictor, table, self.threshold, self.seed)
         unfitted = new_predictor(*settings, obey_directions=self.obey_directions)
-        rules = self.constraints or Constraints()
+        rules = self._rules(table.schema)
         check_operator_rules(table.schema.rules_with(rules), table.schema, train.encoder)
         blanket = self._find_blanket(table, report)
         report("model", 0, 1)
@@ -170,15 +177,18 @@ class Advisor:
         fit_parts = partial(self._fit_parts, train, model, blanket, n_jobs=n_jobs, report=report)
         fitted = fit_parts(all_features=self.reference == "all_features")
         fitted = replace(fitted, judges=learn_judges(fitted, calibration, self.seed), calibration=calibration.X)
-        reference, records = self.reference, practise(fitted, self.seed, n_jobs)
+        reference = self.reference
+        records = practise(fitted, self.seed, n_jobs, REFERENCES if reference == "auto" else [reference])
         if reference == "auto":
             reference = choose_reference(fitted, records, len(calibration), self._levels)
             if reference == "all_features":  # which plans survive is then asked of the model that sees all of them
                 fitted = replace(fit_parts(all_features=True), judges=fitted.judges, calibration=fitted.calibration)
-                records = practise(fitted, self.seed, n_jobs)
+                records = practise(fitted, self.seed, n_jobs, [reference])
         fitted = replace(fitted, reference=reference)
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
-        self._certify(calibration, records[reference], report, n_jobs)
+        complete = encode_complete(calibration, self.fitted)
+        warnings = check_strangers(calibration, complete.X, self.fitted)
+        self._certify(complete, warnings, records[reference], report, n_jobs)
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
         self.evaluation_ = evaluate(self.fitted, test, rollout)
         return self
@@ -195,7 +205,7 @@ class Advisor:
     ) -> FittedAdvisor:
         """Fit searcher and policy to a fitted model."""
         report("policy", 0, 1)
-        rules = self.constraints or Constraints()
+        rules = self._rules(train.schema)
         limits = None if rules == Constraints() else rules
         searcher = new_searcher(self.searcher)
         policy = new_policy(self.policy or default_policy(self.searcher), blanket, searcher, train.schema, limits)
@@ -209,8 +219,19 @@ class Advisor:
             budget=self.budget,
             constraints=rules,
             min_survival=self.min_survival,
+            groups=self.groups,
         )
         return replace(fitted, directions=_check_directions(fitted))
+
+    def _rules(self, schema: Schema) -> Constraints:
+        """The operator's rules; who is in a group stays in it, whatever they do."""
+        rules = self.constraints or Constraints()
+        if self.groups is None:
+            return rules
+        check_group(self.groups, schema)
+        feature = schema[self.groups]
+        stays = feature.sensitive or (feature.change == "frozen" and rules.reading == "card")
+        return rules if stays else rules.tighten(Constraints(locked=(self.groups,)))
 
     @property
     def _levels(self) -> dict[str, Any]:
@@ -248,9 +269,21 @@ class Advisor:
     def certificate(self) -> Certificate:
         """From when on a person may act, and what that promises; or why there is no such promise."""
         certificate = self.fitted.certificate
+        if self.fitted.certificates is not None:
+            raise MismatchError(f"this advisor has a certificate for each {self.fitted.groups}; read certificates")
         if certificate is None:
             raise UnfittedError("this advisor has no certificate yet; call certify(people) first")
         return certificate
+
+    @property
+    def certificates(self) -> GroupCertificates:
+        """The certificate of each group of people."""
+        certificates = self.fitted.certificates
+        if self.fitted.groups is None:
+            raise MismatchError("this advisor has one certificate for everybody; Advisor(groups=...) makes groups")
+        if certificates is None:
+            raise UnfittedError("this advisor has no certificates yet; call certify(people) first")
+        return certificates
 
     @property
     def fingerprint(self) -> str:
@@ -265,41 +298,55 @@ class Advisor:
         *,
         scheduler: str | None = None,
         folder: str | Path | None = None,
-    ) -> Certificate:
+    ) -> Certificate | GroupCertificates:
         """Certify on people who took no part in fitting: a table, a frame (no outcome is needed), or encoded rows.
 
         The certificate replaces the one there is; two looks at different people promise less than one. It speaks of
         plans under the operator's rules, and says how many people have a number beyond what training people showed.
-        With the address of a Dask ``scheduler`` its workers share the people, and the certificate is the same; workers
-        that can read the ``folder`` this advisor is saved in need not be sent it.
+        Training people are refused: a DataError. With groups, there is one for each group of these people. With the
+        address of a Dask ``scheduler`` its workers share the people, and the certificate is the same; workers that can
+        read the ``folder`` this advisor is saved in need not be sent it.
         """
         fitted, report = self.fitted, progress or (lambda stage, done, total: None)
-        records = practise(fitted, self.seed, n_jobs)[fitted.reference]
-        return self._certify(people, records, report, n_jobs, scheduler, folder)
+        complete = encode_complete(people, fitted)
+        warnings = check_strangers(people, complete.X, fitted)
+        records = practise(fitted, self.seed, n_jobs, [fitted.reference])[fitted.reference]
+        return self._certify(complete, warnings, records, report, n_jobs, scheduler, folder)
 
     def _certify(
         self,
-        people: Any,
+        complete: Complete,
+        warnings: tuple[str, ...],
         practised: Records,
         report: Progress,
         n_jobs: int | None,
         scheduler: str | None = None,
         folder: str | Path | None = None,
-    ) -> Certificate:
+    ) -> Certificate | GroupCertificates:
         """``certify``; ``practised`` are records of training people, on whom it is chosen where the tests start."""
-        fitted = self.fitted
-        complete, steps = encode_complete(people, fitted), partial(report, "calibration")
+        fitted, steps = self.fitted, partial(report, "calibration")
         if scheduler is None:
             records = roll_out(fitted, complete.X, steps, n_jobs).records
         else:
             with open_crew(fitted, scheduler=scheduler, folder=folder) as crew:
                 records = roll_out_away(crew, complete.X, steps)
-        certifier = make_certifier(fitted, practised, len(complete.X), self._levels)
-        certificate = certifier.certificate_for(records)
-        warnings = (*certificate.warnings, *([complete.warning] if complete.moved else []))
-        details: dict[str, Any] = {"rules": describe_rules(fitted.rules), "moved": complete.moved, "warnings": warnings}
-        self.fitted_ = replace(fitted, certificate=replace(certificate, **details))
-        return self.certificate
+        if fitted.groups is not None:
+            records = replace(records, group=complete.group[records.person])
+        certified = certify_records(fitted, records, practised, self._levels)
+        warnings = (*([complete.warning] if complete.moved else []), *warnings)
+        if isinstance(certified, Certificate):
+            certified = self._with_details(certified, complete.moved, warnings)
+            self.fitted_ = replace(fitted, certificate=certified)
+            return certified
+        moved = {label: int(complete.at_edge[complete.group == label].sum()) for label in certified}
+        parts = {label: self._with_details(part, moved[label], warnings) for label, part in certified.items()}
+        self.fitted_ = replace(fitted, certificates=replace(certified, certificates=parts))
+        return self.certificates
+
+    def _with_details(self, certificate: Certificate, moved: int, warnings: tuple[str, ...]) -> Certificate:
+        """A certificate with the rules that plans kept to, and what else a reader should know."""
+        rules = describe_rules(self.fitted.rules)
+        return replace(certificate, rules=rules, moved=moved, warnings=(*certificate.warnings, *warnings))
 
     def interview(
         self,
@@ -342,7 +389,7 @@ class Advisor:
         settings["constraints"] = "; ".join(describe_rules(self.constraints or Constraints())) or "none"
         if not hasattr(self, "fitted_"):
             return summaries.advisor_html(settings)
-        certificate = self.fitted.certificate
+        certificate = self.fitted.certificates or self.fitted.certificate
         return summaries.advisor_html(
             settings,
             fingerprint=self.fingerprint,
@@ -388,6 +435,6 @@ def _fingerprint(fitted: FittedAdvisor) -> str:
         card=fitted.schema.to_json(),
         rules=fitted.constraints.to_json(),
         watched=f"{fitted.signal} {fitted.budget} {fitted.model.threshold}",
-        promise=f"{fitted.reference} {fitted.min_survival} {digest(fitted.judges)}",
+        promise=f"{fitted.reference} {fitted.min_survival} {digest(fitted.judges)} {fitted.groups or ''}",
         versions=str(versions()),
     )

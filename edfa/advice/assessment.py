@@ -13,8 +13,9 @@ import numpy as np
 
 from edfa.acquisition.base import Policy, never_asked
 from edfa.acquisition.loop import Budget, budget_amount, next_question
+from edfa.advice.groups import certificate_of_unknown, label_groups
 from edfa.blanket.units import Blanket
-from edfa.certification.certificate import Certificate
+from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.certification.records import Reference
 from edfa.certification.replay import signal_of, uncertainty
 from edfa.data.constraints import Constraints
@@ -28,7 +29,7 @@ from edfa.predictors.monotone import DirectionCheck
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import Searcher
-from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
+from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
 __all__ = ["Assess", "Assessment", "FittedAdvisor"]
 
@@ -50,6 +51,9 @@ class FittedAdvisor:
     The promise: ``reference`` is what plans are held against, ``judges`` are the models learnt again that it may be
     held against, ``min_survival`` is the survival below which nobody is told to act, and ``calibration`` are the
     encoded rows (people, features) of those the certificate was made on.
+
+    With ``groups``, the name of a feature, there are ``certificates`` by group and no ``certificate`` of all people
+    together, which nobody could rely on; ``certificate_for`` and ``tau_for`` say which one is about a person.
     """
 
     train: Table
@@ -67,6 +71,8 @@ class FittedAdvisor:
     judges: Committee | None = None
     min_survival: float = 0.5
     calibration: Float32Array | None = None
+    groups: str | None = None
+    certificates: GroupCertificates | None = None
 
     @classmethod
     def of(
@@ -98,9 +104,57 @@ class FittedAdvisor:
 
     @property
     def tau(self) -> float | None:
-        """The threshold of the certified stop rule; None if nothing is certified."""
-        certificate = self.certificate
-        return certificate.tau if certificate is not None and certificate.certified else None
+        """The threshold for a person of whom no group is known; None if nothing is promised to them."""
+        certificate = self.certificate_for(None)
+        return None if certificate is None else certificate.tau
+
+    def certificate_for(self, group: str | None) -> Certificate | None:
+        """The certificate that speaks of a person of ``group``, a label of ``group_of``; None: no promise is made.
+
+        Without groups it is the same for everybody. With groups a person relies on the certificate of their own group
+        alone. Of whom the group is not known (None), the strictest threshold holds, if every group is certified there.
+        """
+        if self.groups is None:
+            return self.certificate if self.certificate is not None and self.certificate.certified else None
+        if self.certificates is None:
+            return None
+        if group is None:
+            return self._of_unknown_group
+        certificate = self.certificates.get(group)
+        return certificate if certificate is not None and certificate.certified else None
+
+    @cached_property
+    def _of_unknown_group(self) -> Certificate | None:
+        seen = set(self.group_of(self.train).tolist())
+        return None if self.certificates is None else certificate_of_unknown(self.certificates, seen)
+
+    def tau_for(self, groups: ObjectArray) -> Float64Array:
+        """The threshold of each person's certificate, (people,), from labels of ``group_of``; NaN: no promise is made.
+
+        No signal is at most NaN, so that ``signal <= tau_for(groups)`` tells nobody to act without a certificate.
+        """
+        distinct = dict.fromkeys(groups.tolist())
+        chosen = {group: self.certificate_for(group) for group in distinct}
+        taus = {group: np.nan if own is None or own.tau is None else own.tau for group, own in chosen.items()}
+        return np.array([taus[group] for group in groups.tolist()], dtype=float)
+
+    def group_of(self, people: Table | Float32Array) -> ObjectArray:
+        """The group of each person of a table, or of encoded rows (people, features); None: not known, (people,).
+
+        Without groups, nobody's is.
+        """
+        if self.groups is None:
+            return np.full(len(people), None, dtype=object)
+        position = self.schema.index(self.groups)
+        if isinstance(people, Table):
+            return label_groups(people.X[:, position], self.encoder, self.groups, people.frame[self.groups])
+        return label_groups(people[:, position], self.encoder, self.groups)
+
+    @property
+    def promise_key(self) -> str:
+        """All that is promised, as text; two advisors of one fingerprint differ in nothing else."""
+        held = self.certificates if self.groups is not None else self.certificate
+        return "" if held is None else held.to_json()
 
     @property
     def ceiling(self) -> float | None:
@@ -126,6 +180,11 @@ class FittedAdvisor:
     def never_ask(self) -> BoolArray:
         """Which features nobody is asked for, (features,). Who tells them anyway is heard."""
         return never_asked(self.schema, self.constraints)
+
+    @cached_property
+    def asked(self) -> BoolArray:
+        """What people are asked for, or known by from the start, as far as it matters, (features,)."""
+        return np.asarray(self.relevant & ~self.never_ask)
 
     @property
     def limits(self) -> Constraints | None:

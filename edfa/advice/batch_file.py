@@ -229,8 +229,7 @@ def _identity(
     """The key under which finished parts may be reused: the files, the advisor and the settings."""
     key: dict[str, Any] = {"rows": [_stamp(source) for source in sources], "out": result.name, "k": k, "block": BLOCK}
     key |= {"rules_column": rules_column, "person_rules": None if person_rules is None else _stamp(Path(person_rules))}
-    certificate = fitted.certificate.to_json() if fitted.certificate else ""
-    return json.dumps(key | {"advisor": fitted.fingerprint, "certificate": certificate})
+    return json.dumps(key | {"advisor": fitted.fingerprint, "certificate": fitted.promise_key})
 
 
 def _stamp(path: Path) -> list[Any]:

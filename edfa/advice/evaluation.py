@@ -1,8 +1,8 @@
 """How an advisor does on people it has not met: what it costs, how often it is right, whether its plans last."""
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,24 @@ from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.judges import draw_judges
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
+from edfa.certification.stopping import Runs
 from edfa.data.table import Table
 from edfa.parsing import parse
 from edfa.predictors.base import UnfittedError
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
-from edfa.typing import Float32Array, IntArray
+from edfa.typing import BoolArray, Float32Array, IntArray
 
-__all__ = ["AdvisorEvaluation", "Rollout", "ask_and_replay", "evaluate", "replay_promise", "roll_out"]
+__all__ = [
+    "AdvisorEvaluation",
+    "GroupEvaluation",
+    "Rollout",
+    "ask",
+    "ask_and_replay",
+    "evaluate",
+    "replay_promise",
+    "roll_out",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +49,18 @@ def roll_out(
     progress: Callable[[int, int], None] | None = None,
     n_jobs: int | None = -1,
 ) -> Rollout:
-    """Ask everybody in the policy's order, to the end; then hold each step's first plan against what is known there.
+    """``ask`` everybody to the end; then hold each step's first plan against what is known there."""
+    trajectory, plans = ask(fitted, X, progress, n_jobs)
+    return Rollout(trajectory, plans, replay_promise(fitted, plans, X))
+
+
+def ask(
+    fitted: FittedAdvisor,
+    X: Float32Array,  # noqa: N803
+    progress: Callable[[int, int], None] | None = None,
+    n_jobs: int | None = -1,
+) -> tuple[Trajectory, Plans]:
+    """Ask everybody in the policy's order, to the end, and find plans at every step.
 
     The operator's rules hold for questions and plans.
 
@@ -55,12 +76,12 @@ def roll_out(
         n_jobs=n_jobs,
         progress=progress,
     )
-    return Rollout(trajectory, plans, replay_promise(fitted, plans, X))
+    return trajectory, plans
 
 
 def ask_and_replay(fitted: FittedAdvisor, X: Float32Array, judge: IntArray) -> Records:  # noqa: N803
     """The records of some people by themselves, with the judge of each (people,), to be joined with those of others."""
-    plans = roll_out(fitted, X, n_jobs=1).plans
+    plans = ask(fitted, X, n_jobs=1)[1]
     return replay_promise(fitted, plans, X, judge)
 
 
@@ -92,6 +113,36 @@ def replay_promise(
 
 
 @dataclass(frozen=True)
+class GroupEvaluation:
+    """An advisor on people of one group whom it has not met; the measures are those of ``AdvisorEvaluation``.
+
+    ``certified`` says whether the group has a certificate; if not, nobody of it is told to act.
+    """
+
+    certified: bool
+    people: int
+    cost: float
+    refused: float
+    coverage: float | None
+    n: int
+    risk: float | None
+    risk_error: float | None
+    early: float | None
+    wasted: float | None = None
+    acting: float | None = None
+    changes: float | None = None
+    effort: float | None = None
+
+    def __str__(self) -> str:
+        plans = "nobody is refused" if self.coverage is None else f"{self.coverage:.0%} of the refused have a plan"
+        acts = "nobody is told to act" if self.certified else "no certificate for this group"
+        if self.n:
+            acts = f"of {self.n} told to act {self.risk:.1%} were let down ({self.wasted:.1%} needed no plan)"
+        does = "" if self.changes is None else f", {self.changes:.2f} changes, effort {self.effort:.2f}"
+        return f"{self.people} people, cost {self.cost:.2f}; {plans}; {acts}{does}"
+
+
+@dataclass(frozen=True)
 class AdvisorEvaluation:
     """An advisor on people it has not met.
 
@@ -107,7 +158,8 @@ class AdvisorEvaluation:
 
     ``refused`` is the share of people refused at the end, ``coverage`` the share of those who have a plan there.
     ``base_rate`` is the share of the commonest class, which somebody who knows nothing is right about, and ``auroc``
-    how well the model at the end tells the favourable class from the rest (0.5: not at all).
+    how well the model at the end tells the favourable class from the rest (0.5: not at all). ``groups`` has what
+    becomes of each group of people, by its label, if the advisor has groups.
     """
 
     people: int
@@ -129,6 +181,7 @@ class AdvisorEvaluation:
     acting: float | None = None
     changes: float | None = None
     effort: float | None = None
+    groups: Mapping[str, GroupEvaluation] = field(default_factory=dict)
 
     @property
     def saved(self) -> float:
@@ -144,7 +197,9 @@ class AdvisorEvaluation:
         """Read what ``to_json`` wrote."""
         return parse(cls, json.loads(text), "evaluation")
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """The most important measures of all people together, in words."""
         risk = f"of {self.n} people told to act {self.risk:.1%} were let down" if self.n else "nobody is told to act"
         known = f"{self.accuracy_all:.1%} knowing everything"
         known += "" if self.base_rate is None else f", {self.base_rate:.1%} knowing nothing"
@@ -154,46 +209,69 @@ class AdvisorEvaluation:
             f"{self.saved:.0%} of the cost saved; {risk}."
         )
 
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(f"{label}: {group}" for label, group in self.groups.items())])
+
 
 def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorEvaluation:
     """Compare what ``roll_out`` found about some people with their true outcomes."""
-    trajectory, certificate = rollout.trajectory, fitted.certificate
-    if certificate is None:
+    trajectory, labels = rollout.trajectory, fitted.group_of(people)
+    if not fitted.promise_key:
         raise UnfittedError("there is no certificate to check; call certify(people) first")
     last, truth, decided = trajectory.last, people.y, trajectory.decision
-    stops = certificate.stop(rollout.records)
-    acts = stops.triggered & certificate.certified
-    ended = np.where(acts, trajectory.at(0) + np.maximum(stops.step, 0), last)
-    refused = decided[last] != fitted.favourable
+    runs = Runs.from_records(rollout.records)
+    row, acts = runs.stops(fitted.tau_for(labels))
+    ended = np.where(acts, trajectory.at(0) + runs.step[row], last)
+    everybody = np.ones(len(people), dtype=bool)
     return AdvisorEvaluation(
-        people=len(people),
         accuracy=float((decided[ended] == truth).mean()),
         accuracy_end=float((decided[last] == truth).mean()),
         accuracy_all=float((fitted.model.predict(people.X) == truth).mean()),
-        cost=float(trajectory.spent[ended].mean()),
         cost_end=float(trajectory.spent[last].mean()),
         cost_all=float(fitted.schema.costs.sum()),
-        refused=float(refused.mean()),
-        coverage=float(rollout.plans.legal[last][refused].mean()) if refused.any() else None,
         base_rate=float(np.bincount(truth).max() / len(truth)),
         auroc=float(roc_auc_score(truth == fitted.favourable, trajectory.probabilities[last, fitted.favourable])),
-        **_who_acts(rollout, ended[acts], last),
+        **_measure(fitted, rollout, ended, acts, everybody),
+        groups={
+            label: GroupEvaluation(
+                certified=fitted.certificate_for(label) is not None,
+                **_measure(fitted, rollout, ended, acts, labels == label),
+            )
+            for label in sorted(set(labels.tolist()) - {None})
+        },
     )
 
 
-def _who_acts(rollout: Rollout, row: IntArray, last: IntArray) -> dict[str, Any]:
-    """What becomes of those who were told to act at the rows ``row`` (acting,) of the trajectory."""
+def _measure(
+    fitted: FittedAdvisor, rollout: Rollout, ended: IntArray, acts: BoolArray, some: BoolArray
+) -> dict[str, Any]:
+    """What becomes of ``some`` people (people,), who ended at rows of the trajectory (people,); who ``acts``."""
+    trajectory, plans = rollout.trajectory, rollout.plans
+    last = trajectory.last
+    refused = (trajectory.decision[last] != fitted.favourable) & some
+    planned = (np.add.reduceat(plans.legal, np.append(0, last[:-1] + 1)) > 0) & some
+    early = int((acts & some & (ended < last)).sum())
+    return {
+        "people": int(some.sum()),
+        "cost": float(trajectory.spent[ended][some].mean()),
+        "refused": float(refused.sum() / some.sum()),
+        "coverage": float(plans.legal[last][refused].mean()) if refused.any() else None,
+        "early": early / float(planned.sum()) if planned.any() else None,
+        **_who_acts(rollout, ended[acts & some], int(planned.sum())),
+    }
+
+
+def _who_acts(rollout: Rollout, row: IntArray, planned: int) -> dict[str, Any]:
+    """What becomes of those who were told to act at the rows ``row`` (acting,), of ``planned`` people with a plan."""
     plans, records, n = rollout.plans, rollout.records, len(row)
-    planned = np.add.reduceat(plans.legal, np.append(0, last[:-1] + 1)) > 0
-    if not n or not planned.any():
-        return {"n": 0, "risk": None, "risk_error": None, "early": 0.0 if planned.any() else None}
+    if not n:
+        return {"n": 0, "risk": None, "risk_error": None}
     risk, plan = float(np.asarray(records.loss)[row].mean()), plans.first[row]
     return {
         "n": n,
         "risk": risk,
         "risk_error": float(np.sqrt(risk * (1 - risk) / n)),
-        "early": float((~np.isin(row, last)).sum() / planned.sum()),
-        "acting": float(n / planned.sum()),
+        "acting": float(n / planned),
         "wasted": float(np.asarray(records.wasted)[row].mean()),
         "changes": float(plans.l0[plan].mean()),
         "effort": float(plans.effort[plan].mean()),

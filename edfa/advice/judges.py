@@ -31,14 +31,30 @@ def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Commit
 def draw_judges(fitted: FittedAdvisor, X: Float32Array) -> IntArray:  # noqa: N803
     """The judge of each of the encoded people X (people, features), drawn at random, (people,).
 
-    Whoever is among the people that judges learnt from gets one that has left them out.
+    Whoever is among the people that judges learnt from, as far as their facts are known, gets one that has left them
+    out.
     """
     size = len(fitted.judges or ())
     judge = np.random.default_rng(len(X)).integers(max(size, 1), size=len(X))
     if fitted.calibration is None or not size:
         return judge
-    position = {row.tobytes(): i for i, row in enumerate(fitted.calibration)}
-    learnt = np.array([position.get(row.tobytes(), -1) for row in X], dtype=np.intp)
+    learnt = _positions(X, fitted.calibration)
     folds = int(fold_of(np.arange(size)).max()) + 1
     same_fold = judge - fold_of(judge) + fold_of(learnt)
     return np.where(learnt >= 0, np.where(same_fold < size, same_fold, same_fold - folds), judge)
+
+
+def _positions(X: Float32Array, learnt: Float32Array) -> IntArray:  # noqa: N803
+    """The row of ``learnt`` (people, features) that each row of X is, (rows,); -1: none. NaN in X: not known.
+
+    Of several equal ones the first belongs to the first, and so on.
+    """
+    columns = ~np.isnan(X).any(axis=0)
+    places: dict[bytes, list[int]] = {}
+    for i, row in enumerate(np.ascontiguousarray(learnt[:, columns])):
+        places.setdefault(row.tobytes(), []).append(i)
+    positions = np.full(len(X), -1, dtype=np.intp)
+    for i, row in enumerate(np.ascontiguousarray(X[:, columns])):
+        if equal := places.get(row.tobytes()):
+            positions[i] = equal.pop(0) if len(equal) > 1 else equal[0]
+    return positions

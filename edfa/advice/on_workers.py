@@ -129,9 +129,7 @@ _lock = threading.Lock()
 
 def _key(fitted: FittedAdvisor) -> str:
     """One word for an advisor with its certificate."""
-    return fingerprint(
-        advisor=fitted.fingerprint, certificate=fitted.certificate.to_json() if fitted.certificate else ""
-    )
+    return fingerprint(advisor=fitted.fingerprint, certificate=fitted.promise_key)
 
 
 def _work_away(key: str, made_with: str, folder: str | None, sent: FittedAdvisor | None, work: Work, args: Any) -> Any:

@@ -19,7 +19,7 @@ from edfa.advice.evaluation import AdvisorEvaluation
 from edfa.advice.receipt import versions
 from edfa.artifacts import list_files, replace_folder, restore_interrupted, sha256_of
 from edfa.blanket.units import Blanket
-from edfa.certification.certificate import Certificate
+from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
@@ -50,8 +50,11 @@ SETTINGS = (
     "seed",
     "threshold",
     "obey_directions",
+    "groups",
 )
 """The plain settings of an advisor; its parts are described by their class and their own settings."""
+BEFORE_4: dict[str, Any] = {"reference": "trajectory_end", "committee": 0, "min_survival": 0.0}
+"""The settings that advisors written in an older format did not have, as they were for them."""
 
 
 def save(
@@ -95,6 +98,7 @@ def load(folder: str | Path) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEval
         if sha256_of(path) != expected:
             raise UnreadableError(f"{root}: the part {part} has been changed since it was written")
     try:
+        manifest["settings"] = (BEFORE_4 if manifest["format"] < 4 else {}) | manifest["settings"]
         fitted = _assemble(root, manifest)
         return fitted, dict(manifest["settings"]), _read(root, "evaluation", AdvisorEvaluation)
     except (LookupError, TypeError, AttributeError) as error:
@@ -110,7 +114,7 @@ def check_target_folder(root: Path) -> None:
 def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path) -> None:
     nouns: dict[str, Any] = {"schema": fitted.schema, "encoder": fitted.encoder, "blanket": fitted.blanket}
     nouns |= {"constraints": fitted.constraints, "certificate": fitted.certificate, "evaluation": evaluation}
-    nouns |= {"directions": fitted.directions}
+    nouns |= {"directions": fitted.directions, "certificates": fitted.certificates}
     for name, noun in nouns.items():
         if noun is not None:
             (partial / f"{name}.json").write_text(noun.to_json(), encoding="utf-8")
@@ -161,13 +165,15 @@ def _assemble(root: Path, manifest: dict[str, Any]) -> FittedAdvisor:
         fitted,
         fingerprint=manifest["fingerprint"],
         reference=manifest.get("reference", "trajectory_end"),
-        min_survival=manifest["settings"].get("min_survival", 0.0),
+        min_survival=manifest["settings"]["min_survival"],
         judges=Committee.from_folder(root / "judges", fitted.predictor) if (root / "judges").is_dir() else None,
         calibration=safetensors.load(rows.read_bytes())["X"] if rows.is_file() else None,
         signal=manifest["signal"],
         budget=manifest["settings"]["budget"],
         constraints=_read(root, "constraints", Constraints) or Constraints(),
         certificate=_read(root, "certificate", Certificate),
+        groups=manifest["settings"].get("groups"),
+        certificates=_read(root, "certificates", GroupCertificates),
         directions=_read(root, "directions", DirectionCheck),
     )
 

@@ -143,6 +143,8 @@ class Certificate(Guarantee):
     wasted
         The share, of those whom the risk is about, who would be given the desired class without their plan; None where
         the records do not say so.
+    asked
+        Whether anybody was asked anything; else there is no acting early.
     """
 
     status: Status
@@ -178,6 +180,7 @@ class Certificate(Guarantee):
     also_last: bool = False
     act_risk: float | None = None
     wasted: float | None = None
+    asked: bool = True
 
     @property
     def certified(self) -> bool:

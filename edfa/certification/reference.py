@@ -80,8 +80,8 @@ def _facts_at_end(
         return _known_at_end(plans)
     if judges is None:
         return _complete_facts(plans, whole, np.ones(plans.people.X.shape[1], dtype=bool))
-    if whole is not None:
-        return _complete_facts(plans, whole, judges.columns)
+    if whole is not None:  # what no run ever asks may be unknown to the judges, too
+        return _complete_facts(plans, whole, judges.columns & plans.people.known.any(axis=0))
     end = _known_at_end(plans)
     missing = np.argwhere(np.isnan(end) & judges.columns)
     if len(missing):

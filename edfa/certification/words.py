@@ -52,6 +52,11 @@ def _why_not(certificate: "Certificate", language: str) -> str:
     c = certificate
     if c.status == "undefined":
         return say("formal.undefined", language, people=number(c.people, language))
+    if not c.asked and c.target == "early":
+        return say("formal.nothing_asked", language)
+    if c.target in ("early", "act") and not c.risk and c.bound == 1:
+        whom = say(f"{'formal' if c.loss == 'recourse' else f'formal.{c.loss}'}.{c.target}", language)
+        return say("formal.nobody", language, whom=whom, n=number(c.n, language))
     risk = max(c.risk or 0.0, c.act_risk or 0.0)  # whichever of the two stands in the way, it is not the smaller
     seen = say("formal.seen", language, risk=_digits(risk, language), n=number(c.n, language))
     more = "" if c.n_more is None else number(c.n_more, language)

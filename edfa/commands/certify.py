@@ -21,7 +21,9 @@ def certify(
     folder: Folder,
     rows: Annotated[
         Path,
-        typer.Argument(help="People who took no part in fitting: .csv or .parquet, no empty cell, no outcome needed."),
+        typer.Argument(
+            help="People who took no part in fitting: .csv or .parquet, no gap in what is asked, no outcome needed."
+        ),
     ],
     alpha: Annotated[
         float | None, typer.Option(help="Largest share of plans that may fail; by default as fitted.")
@@ -35,6 +37,7 @@ def certify(
     quiet: Quiet = False,
 ) -> None:
     """Certify a saved advisor on new people; exit code 3 if nothing can be promised."""
+    from edfa.certification.certificate import Certificate
     from edfa.data.read import read_frame
 
     output = Output(as_json, quiet)
@@ -46,9 +49,10 @@ def certify(
         certificate = advisor.certify(people, progress=progress, scheduler=scheduler, folder=folder)
         if keep:
             advisor.save(folder)
-    output.say(certificate.sentence, *certificate.warnings)
+    parts = [certificate] if isinstance(certificate, Certificate) else list(certificate.values())
+    output.say(certificate.sentence, *dict.fromkeys(warning for part in parts for warning in part.warnings))
     output.write_json(**json.loads(certificate.to_json()))
-    if not certificate.certified:
+    if not any(part.certified for part in parts):
         raise typer.Exit(EXIT_NO)
 
 

@@ -5,11 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from edfa.commands.common import AsJson, Output, Quiet, open_table, show_progress
 from edfa.errors import SchemaError
 
 if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from edfa.advice.evaluation import AdvisorEvaluation
     from edfa.data.constraints import Constraints
     from edfa.data.schema import Schema
     from edfa.data.table import Table
@@ -39,7 +43,22 @@ def fit(
     ] = None,
     alpha: Annotated[float, typer.Option(help="Largest share of plans that may fail.")] = 0.2,
     delta: Annotated[float, typer.Option(help="Largest probability that the certificate is wrong.")] = 0.05,
-    target: Annotated[str, typer.Option(help="Whom the certificate is about: all, early or refused.")] = "all",
+    target: Annotated[
+        str, typer.Option(help="Whom the certificate is about: people who act early, act, all, or refused.")
+    ] = "early",
+    reference: Annotated[
+        str,
+        typer.Option(help="What plans are held against: auto, retrained, all_features or trajectory_end."),
+    ] = "auto",
+    committee: Annotated[
+        int, typer.Option(help="Number of models learnt again that have a say in which plan survives; 0: none.")
+    ] = 12,
+    min_survival: Annotated[
+        float, typer.Option(help="Nobody is told to act on a plan whose estimated survival is below this.")
+    ] = 0.5,
+    groups: Annotated[
+        str | None, typer.Option(help="A feature, such as sex: each group of people has a certificate of its own.")
+    ] = None,
     budget: Annotated[
         str, typer.Option(help="Largest cost of an interview: a share up to 1, an amount, or inf.")
     ] = "inf",
@@ -71,6 +90,7 @@ def fit(
     """Fit, certify, evaluate and save an advisor: blanket, model, certificate, and results on held-out people."""
     from edfa.advice import compare
     from edfa.advice.advisor import Advisor
+    from edfa.advice.groups import check_group
     from edfa.advice.persist import check_target_folder
     from edfa.advice.warnings import find_warnings
     from edfa.data.constraints import Constraints
@@ -83,10 +103,13 @@ def fit(
     settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     settings |= {"constraints": None if rules is None else Constraints.read(rules)}
     settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}
+    settings |= {"reference": reference, "committee": committee, "min_survival": min_survival, "groups": groups}
     settings["obey_directions"] = not ignore_directions
     advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
     _check_guesses(rows.schema, accept_guesses, output)
+    if groups is not None:
+        check_group(groups, rows.schema)
     if compare_free:
         compare.check_comparable(rows.schema, advisor.obey_directions)
     if rules is not None:
@@ -95,7 +118,10 @@ def fit(
         advisor.fit(rows, progress=progress, n_jobs=jobs)
         advisor.save(out)
         compared = compare.compare_free(advisor.fitted, rows.test) if compare_free else None
-    output.say(str(advisor.fitted.blanket), "", advisor.certificate.sentence, str(advisor.evaluation_))
+    certificate = advisor.certificate if groups is None else advisor.certificates
+    output.say(str(advisor.fitted.blanket), "", certificate.sentence, advisor.evaluation_.sentence)
+    if advisor.evaluation_.groups and output.people:
+        output.console.print(_group_table(advisor.evaluation_, str(groups)))
     results = {"directions": advisor.directions_, "compared": compared}
     checks = {name: check for name, check in results.items() if check is not None}
     output.say(*(check.sentence for check in checks.values()))
@@ -106,12 +132,28 @@ def fit(
         out=str(out),
         advisor=advisor.fingerprint,
         blanket=json.loads(advisor.fitted.blanket.to_json()),
-        certificate=json.loads(advisor.certificate.to_json()),
+        **{"certificate" if groups is None else "certificates": json.loads(certificate.to_json())},
         evaluation=json.loads(advisor.evaluation_.to_json()),
         warnings=warnings,
         guesses=rows.schema.guessed,
         **{name: json.loads(check.to_json()) for name, check in checks.items()},
     )
+
+
+def _group_table(evaluation: "AdvisorEvaluation", name: str) -> "RichTable":
+    """What becomes of each group of people, a row each."""
+    from rich.table import Table as RichTable
+
+    grid = RichTable(box=None, pad_edge=False)
+    for column in (name, "people", "cost", "with a plan", "told to act", "let down", "wasted", "changes", "effort"):
+        grid.add_column(column, justify="left" if column == name else "right")
+    for label, group in evaluation.groups.items():
+        acting = str(group.n) if group.certified else "no certificate"
+        shares = ["" if share is None else f"{share:.1%}" for share in (group.risk, group.wasted)]
+        means = ["" if mean is None else f"{mean:.2f}" for mean in (group.changes, group.effort)]
+        coverage = "" if group.coverage is None else f"{group.coverage:.1%}"
+        grid.add_row(escape(label), str(group.people), f"{group.cost:.2f}", coverage, acting, *shares, *means)
+    return grid
 
 
 def _check_guesses(schema: "Schema", accepted: bool, output: Output) -> None:
