@@ -87,8 +87,8 @@ class Advisor:
         The promise: of people who are told to act, at most a share alpha do the plan and are still refused; this is
         wrong with probability delta.
     target
-        Whom the promise is about: people who act ``"early"`` (and with them all who are told to act), ``"all"`` who
-        have a plan, or those ``"refused"``.
+        Whom the promise is about: people who act ``"early"`` (and with them all who are told to act), all who are told
+        to ``"act"``, ``"all"`` who have a plan, or those ``"refused"``.
     reference
         By whom they are not refused: the advisor's model when everything that it asks is known (``"trajectory_end"``),
         the model that sees all features (``"all_features"``), or a model learnt again from other people
@@ -143,7 +143,7 @@ class Advisor:
     evaluation_: AdvisorEvaluation = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        anchor = 0.0 if self.target == "early" else None
+        anchor = 0.0 if self.target in ("early", "act") else None
         RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)  # refuses what is no level
         if self.reference not in ("auto", *REFERENCES):
             raise UnknownNameError("reference", self.reference, ("auto", *REFERENCES))

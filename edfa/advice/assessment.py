@@ -120,7 +120,7 @@ class FittedAdvisor:
             return None
         if group is None:
             return self._of_unknown_group
-        certificate = self.certificates.get(group)
+        certificate = self.certificates.certificates.get(group)
         return certificate if certificate is not None and certificate.certified else None
 
     @cached_property

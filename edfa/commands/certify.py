@@ -108,9 +108,12 @@ def _losses(advisor: "Advisor", path: Path) -> Any:
     if "loss" in frame.columns:
         return frame["loss"].to_numpy()
     records = roll_out(advisor.fitted, encode_complete(frame, advisor.fitted).X).records
-    stops = advisor.certificate.stop(records)
-    stopped = {(p, s) for p, s in zip(stops.person.tolist(), stops.step.tolist(), strict=True) if s >= 0}
+    certificate = advisor.certificate
+    stops = certificate.stop(records)
+    # A promise to those who act is not about people whom nothing tells to act.
+    meant = stops.triggered if certificate.target in ("early", "act") else stops.step >= 0
+    stopped = {*zip(stops.person[meant].tolist(), stops.step[meant].tolist(), strict=True)}
     is_stop = [pair in stopped for pair in zip(records.person.tolist(), records.step.tolist(), strict=True)]
     if not any(is_stop):
-        raise DataError("the certificate speaks of none of these people: they have no plan at any step")
+        raise DataError("the certificate speaks of none of these people: they have no plan, or are not told to act")
     return np.asarray(records.loss)[is_stop]

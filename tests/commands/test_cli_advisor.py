@@ -9,8 +9,9 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
-from advisors import german, words
+from advisors import german, surviving, words
 
 import edfa
 from edfa import Advisor, Constraints
@@ -256,22 +257,25 @@ def test_rules_that_are_wrong_name_their_file(name, text, message, tmp_path, run
 
 
 def test_certify_and_monitor_end_with_a_no(tmp_path, run):
-    german().save(tmp_path / "advisor")
+    surviving().save(tmp_path / "advisor")
     table = edfa.load("german")
     rows = tmp_path / "rows.csv"
     table.calibration.frame.drop(columns="class").to_csv(rows, index=False)
     done = run("certify", tmp_path / "advisor", rows, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["status"] == "certified"
-    assert Advisor.load(tmp_path / "advisor").certificate == german().certificate
+    assert Advisor.load(tmp_path / "advisor").certificate == surviving().certificate
     (tmp_path / "audits.csv").write_text("loss\n0\n0\n1\n0\n")
     done = run("monitor", tmp_path / "advisor", tmp_path / "audits.csv", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["audits"] == 4
     assert json.loads(run("monitor", tmp_path / "advisor", "--json").stdout)["audits"] == 4
     state = json.loads(run("monitor", tmp_path / "advisor", rows, "--json").stdout)
-    assert state["audits"] > 50
-    assert state["lost"] == 1 + german().certificate.risk * german().certificate.n
+    promised = surviving().certificate
+    acting = promised.triggered * promised.n  # of whom the promise is
+    assert acting > 50
+    assert state["audits"] == pytest.approx(4 + acting)
+    assert state["lost"] == pytest.approx(1 + promised.act_risk * acting)
     (tmp_path / "bad.csv").write_text("loss\n" + "1\n" * 400)
     alarmed = run("monitor", tmp_path / "advisor", tmp_path / "bad.csv")
     assert alarmed.returncode == 3
@@ -280,6 +284,17 @@ def test_certify_and_monitor_end_with_a_no(tmp_path, run):
     few = run("certify", tmp_path / "advisor", tmp_path / "few.csv", "--quiet", "--no-keep")
     assert (few.returncode, few.stdout) == (3, "")
     assert Advisor.load(tmp_path / "advisor").certificate.certified
+
+
+def test_certify_refuses_training_people_and_says_how_many(tmp_path, run):
+    surviving().save(tmp_path / "advisor")
+    table = edfa.load("german")
+    pd.concat([table.calibration.frame, table.train.frame]).to_csv(tmp_path / "all.csv", index=False)
+    done = run("certify", tmp_path / "advisor", tmp_path / "all.csv")
+    assert done.returncode == 2
+    message = "600 of 800 people are among those the advisor was fitted on; certify on others"
+    assert done.stderr.strip() == f"error: {message}"
+    assert Advisor.load(tmp_path / "advisor").certificate == surviving().certificate
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edfa import Advisor, Schema
+from edfa import Advisor, Schema, load
 from edfa.cli import app
 from edfa.data import infer_schema
+from edfa.errors import SettingError
 
 
 @pytest.fixture
@@ -97,3 +98,58 @@ def test_a_rare_class_without_a_threshold_is_warned_of(loans, run):
     assert any("would be refused" in w and "--threshold balanced" in w for w in alone["warnings"])
     balanced = json.loads(run(*arguments, "--threshold", "balanced", "--force").stdout)
     assert not any("would be" in w for w in balanced["warnings"])
+
+
+def test_the_settings_of_the_promise_are_those_of_an_advisor(run, tmp_path, monkeypatch):
+    made = []
+
+    def fit(self, *arguments, **options):
+        made.append(self)
+        raise SettingError("enough")
+
+    monkeypatch.setattr(Advisor, "fit", fit)
+    names = ("target", "reference", "committee", "min_survival", "groups", "alpha", "delta")
+    assert run("fit", "german", "--out", tmp_path / "a").returncode == 2
+    assert [getattr(made[0], name) for name in names] == [getattr(Advisor(), name) for name in names]
+    told = ("--target", "act", "--reference", "retrained", "--committee", 5, "--min-survival", 0.7, "--groups", "job")
+    assert run("fit", "german", "--out", tmp_path / "a", *told).returncode == 2
+    assert [getattr(made[1], name) for name in names[:5]] == ["act", "retrained", 5, 0.7, "job"]
+    for option, wrong, message in [
+        ("--reference", "retrainde", "did you mean 'retrained'?"),
+        ("--committee", 1, "committee: 0, or at least 2 models, not 1"),
+        ("--min-survival", 2, "min_survival: a share from 0 to 1, not 2"),
+        ("--groups", "jib", "groups: no categorical or ordinal feature named 'jib'; did you mean 'job'?"),
+    ]:
+        done = run("fit", "german", "--out", tmp_path / "a", option, wrong)
+        assert done.returncode == 2
+        assert message in done.stderr
+    assert len(made) == 2  # the others were refused before any work
+
+
+def test_groups_are_shown_in_a_table_and_saved(run, tmp_path):
+    arguments = ("german", "--threshold", "balanced", "--groups", "own_telephone", "--reference", "trajectory_end")
+    done = run("fit", *arguments, "--out", tmp_path / "a")
+    assert done.returncode == 0, done.stderr
+    loaded = Advisor.load(tmp_path / "a")
+    groups = loaded.evaluation_.groups
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert all(word in done.stdout for word in ("people", "told to", "let down", "wasted", "changes", "effort"))
+    for label, group in groups.items():
+        shown = [label, str(group.people), f"{group.cost:.2f}", f"{group.coverage:.1%}", str(group.n)]
+        shown += [f"{group.risk:.1%}", f"{group.wasted:.1%}", f"{group.changes:.2f}", f"{group.effort:.2f}"]
+        assert shown in lines
+        assert loaded.certificates[label].sentence in done.stdout
+    rows = tmp_path / "people.csv"
+    people = load("german").calibration.frame.drop(columns="class")
+    people.to_csv(rows, index=False)
+    again = run("certify", tmp_path / "a", rows, "--json", "--no-keep")
+    assert again.returncode == 0, again.stderr
+    assert set(json.loads(again.stdout)["certificates"]) == set(groups) == {"none", "yes"}
+    people[people["own_telephone"] == "yes"].head(8).to_csv(rows, index=False)
+    few = run("certify", tmp_path / "a", rows, "--no-keep")
+    assert few.returncode == 3
+    assert few.stdout.startswith("No certificate in group 'yes'")
+    told = json.loads(run("fit", *arguments, "--out", tmp_path / "b", "--json").stdout)
+    assert set(told["certificates"]["certificates"]) == {"none", "yes"}
+    assert "certificate" not in told
+    assert told["evaluation"]["groups"]["yes"]["people"] == groups["yes"].people
