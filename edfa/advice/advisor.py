@@ -11,7 +11,7 @@ from edfa.acquisition.loop import Budget
 from edfa.advice import persist
 from edfa.advice.answer_log import Event
 from edfa.advice.assessment import FittedAdvisor
-from edfa.advice.complete import Complete, encode_complete
+from edfa.advice.calibrate import Calibration
 from edfa.advice.evaluation import AdvisorEvaluation, evaluate, roll_out
 from edfa.advice.factory import (
     Threshold,
@@ -27,16 +27,14 @@ from edfa.advice.factory import (
 from edfa.advice.groups import check_group
 from edfa.advice.interview import Interview
 from edfa.advice.judges import learn_judges
-from edfa.advice.on_workers import open_crew, roll_out_away
-from edfa.advice.promise import REFERENCES, certify_records, choose_reference, practise
+from edfa.advice.promise import REFERENCES, choose_reference, practise
 from edfa.advice.receipt import Difference, Receipt, Verification, versions
 from edfa.advice.rules import check_operator_rules, describe_rules, read_overlay
-from edfa.advice.twins import check_strangers
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.certification.rcps import RecourseCertifier
-from edfa.certification.records import Records, Reference
+from edfa.certification.records import Reference
 from edfa.certification.risk_curve import Target
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
@@ -186,9 +184,8 @@ class Advisor:
                 records = practise(fitted, self.seed, n_jobs, [reference])
         fitted = replace(fitted, reference=reference)
         self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
-        complete = encode_complete(calibration, self.fitted)
-        warnings = check_strangers(calibration, complete.X, self.fitted)
-        self._certify(complete, warnings, records[reference], report, n_jobs)
+        certify = Calibration.of(calibration, self.fitted).certify
+        self.fitted_ = certify(records[reference], self._levels, partial(report, "calibration"), n_jobs)
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
         self.evaluation_ = evaluate(self.fitted, test, rollout)
         return self
@@ -307,46 +304,12 @@ class Advisor:
         address of a Dask ``scheduler`` its workers share the people, and the certificate is the same; workers that can
         read the ``folder`` this advisor is saved in need not be sent it.
         """
-        fitted, report = self.fitted, progress or (lambda stage, done, total: None)
-        complete = encode_complete(people, fitted)
-        warnings = check_strangers(people, complete.X, fitted)
-        records = practise(fitted, self.seed, n_jobs, [fitted.reference])[fitted.reference]
-        return self._certify(complete, warnings, records, report, n_jobs, scheduler, folder)
-
-    def _certify(
-        self,
-        complete: Complete,
-        warnings: tuple[str, ...],
-        practised: Records,
-        report: Progress,
-        n_jobs: int | None,
-        scheduler: str | None = None,
-        folder: str | Path | None = None,
-    ) -> Certificate | GroupCertificates:
-        """``certify``; ``practised`` are records of training people, on whom it is chosen where the tests start."""
-        fitted, steps = self.fitted, partial(report, "calibration")
-        if scheduler is None:
-            records = roll_out(fitted, complete.X, steps, n_jobs).records
-        else:
-            with open_crew(fitted, scheduler=scheduler, folder=folder) as crew:
-                records = roll_out_away(crew, complete.X, steps)
-        if fitted.groups is not None:
-            records = replace(records, group=complete.group[records.person])
-        certified = certify_records(fitted, records, practised, self._levels)
-        warnings = (*([complete.warning] if complete.moved else []), *warnings)
-        if isinstance(certified, Certificate):
-            certified = self._with_details(certified, complete.moved, warnings)
-            self.fitted_ = replace(fitted, certificate=certified)
-            return certified
-        moved = {label: int(complete.at_edge[complete.group == label].sum()) for label in certified}
-        parts = {label: self._with_details(part, moved[label], warnings) for label, part in certified.items()}
-        self.fitted_ = replace(fitted, certificates=replace(certified, certificates=parts))
-        return self.certificates
-
-    def _with_details(self, certificate: Certificate, moved: int, warnings: tuple[str, ...]) -> Certificate:
-        """A certificate with the rules that plans kept to, and what else a reader should know."""
-        rules = describe_rules(self.fitted.rules)
-        return replace(certificate, rules=rules, moved=moved, warnings=(*certificate.warnings, *warnings))
+        report, reference = progress or (lambda stage, done, total: None), self.fitted.reference
+        calibration = Calibration.of(people, self.fitted)
+        records = practise(self.fitted, self.seed, n_jobs, [reference])[reference]
+        steps = partial(report, "calibration")
+        self.fitted_ = calibration.certify(records, self._levels, steps, n_jobs, scheduler, folder)
+        return self.certificate if self.fitted.groups is None else self.certificates
 
     def interview(
         self,

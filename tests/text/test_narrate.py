@@ -122,6 +122,8 @@ def everything(language):
     for certificate in (*certificates(), *promises()):
         yield narrate.certificate(certificate, language)
         yield certificate.words(language)
+    for early in (replace(CERTIFICATE, asked=False), replace(CERTIFICATE, risk=0.0, bound=1.0, loss="let_down")):
+        yield replace(early, target="early", status="data_limited", tau=None).words(language)
     ruled = replace(CERTIFICATE, rules=("max_changes = 1", "locked: purpose"))
     yield from (narrate.certificate(ruled, language), ruled.words(language))
     yield from (flag_sentence(Flag("age", kind, 80, 75), SCHEMA, language) + "." for kind in get_args(FlagKind))
