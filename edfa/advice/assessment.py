@@ -159,7 +159,7 @@ class FittedAdvisor:
     @property
     def ceiling(self) -> float | None:
         """The largest signal at which anybody is told to act; None: there is no such limit."""
-        return 1 - self.min_survival if self.signal == "survival" else None
+        return 1 - self.min_survival if self.signal == "survival" and self.min_survival > 0 else None
 
     @cached_property
     def favourable(self) -> int:

@@ -176,7 +176,7 @@ class Interview:
     @property
     def certificate(self) -> Certificate | None:
         """The certificate under which the person may act now; None if they may not."""
-        return self.fitted.certificate if self.standing.may_act else None
+        return self.fitted.certificate_for(None) if self.standing.may_act else None
 
     @property
     def guarantee(self) -> str | None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from advisors import begin, walk, words
 
 import edfa
 from edfa.advice.evaluation import AdvisorEvaluation, evaluate, roll_out
@@ -285,3 +286,24 @@ def test_what_is_loaded_has_the_same_groups(tmp_path):
     assert evaluate(loaded.fitted, table.test, roll_out(loaded.fitted, table.test.X)) == loaded.evaluation_
     written = json.loads((tmp_path / "advisor" / "evaluation.json").read_text())
     assert set(written["groups"]) == {"none", "yes"}
+
+
+def test_who_is_told_to_act_is_told_what_is_promised():
+    """An interview that knows of no group relies on what holds in all of them, or tells nobody to act."""
+    table = edfa.load("german")
+    certified = edfa.Advisor(**{"groups": "own_telephone"})
+    certified.fitted_ = with_taus(none=0.3, yes=0.2)
+    acting = 0
+    for person in words(table)[:20]:
+        for interview in walk(begin(certified, person), person):
+            acting += interview.standing.may_act
+            assert (interview.guarantee is not None) == interview.standing.may_act
+            assert not interview.standing.may_act or interview.certificate.tau == 0.2
+    assert acting
+    certified.fitted_ = with_taus(none=0.3, yes=None)
+    statuses = {begin(certified, person).standing.status for person in words(table)[:40]}
+    statuses |= {
+        held.standing.status for person in words(table)[:20] for held in walk(begin(certified, person), person)
+    }
+    assert "not_certified" in statuses
+    assert "act" not in statuses

@@ -250,6 +250,9 @@ def test_plans_are_replayed_once_for_each_promise(monkeypatch):
     assert len(calls) == 2
 
 
+OLD_PLANS = 104
+
+
 @pytest.fixture
 def format_3(tmp_path):
     """A folder as it was written before there were judges, committees and a choice of what plans are held against."""
@@ -266,6 +269,7 @@ def format_3(tmp_path):
     record = json.loads((folder / "evaluation.json").read_text())
     for name in ("wasted", "acting", "changes", "effort", "groups"):
         del record[name]
+    record |= {"n": OLD_PLANS, "risk": 0.115, "risk_error": 0.03}
     (folder / "evaluation.json").write_text(json.dumps(record))
     manifest = json.loads((folder / "manifest.json").read_text())
     for name in ("reference", "committee", "min_survival", "groups"):
@@ -284,6 +288,9 @@ def test_an_advisor_of_format_3_works_and_keeps_its_sentence(format_3, tmp_path)
     assert (loaded.reference, loaded.committee, loaded.min_survival) == ("trajectory_end", 0, 0.0)
     assert loaded.certificate.loss == "recourse"
     assert "would see the prediction or the recourse fail" in loaded.certificate.sentence
+    assert loaded.fitted.ceiling is None  # nothing was asked of a plan's own survival
+    assert "told to act" not in str(loaded.evaluation_)  # which it did not measure
+    assert f"% of {OLD_PLANS} plans did not last" in str(loaded.evaluation_)
     person = words(TABLE)[0]
     assert begin(loaded, person).question == begin(german(), person).question
     loaded.save(tmp_path / "again")
