@@ -15,7 +15,7 @@ JUDGES_SEED = 1_000_003  # added to the advisor's: judges share no draw with the
 
 
 def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Committee:
-    """Models of the advisor's kind learnt again, mostly from calibration people, to the smaller part from training ones.
+    """Models of the advisor's kind learnt again, mostly from calibration people, less from training ones.
 
     They have no part in choosing plans or questions. Who is judged was left out by the judge: see ``draw_judges``. A
     judge that shares many people with the advisor shares its accidents and is too kind; one that learnt from few people
