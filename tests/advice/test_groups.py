@@ -96,8 +96,8 @@ def test_a_group_too_small_or_unknown_to_training_has_no_certificate():
 @cache
 def by_telephone():
     """German credit with a certificate for people with a telephone, and one for people without."""
-    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=30), threshold="balanced", groups="own_telephone")
-    return advisor.fit(edfa.load("german"))
+    settings = {"threshold": "balanced", "groups": "own_telephone", "reference": "trajectory_end"}
+    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=30), **settings).fit(edfa.load("german"))
 
 
 def test_an_advisor_has_a_certificate_for_each_group_and_none_for_all():
