@@ -35,6 +35,8 @@ __all__ = ["Assess", "Assessment", "FittedAdvisor"]
 
 NO_RULES = Constraints()
 FEW = 16  # people of whom everything is read off one sweep
+LAST_SURVIVAL = 0.95  # that a plan needs after the last of several questions
+NEVER = 2.0  # a signal at which nobody is told to act
 Assess = Callable[[Float32Array], "Assessment"]
 """Makes, or finds again, the assessment of people without wishes from their encoded facts (people, features)."""
 
@@ -160,6 +162,16 @@ class FittedAdvisor:
     def ceiling(self) -> float | None:
         """The largest signal at which anybody is told to act; None: there is no such limit."""
         return 1 - self.min_survival if self.signal == "survival" and self.min_survival > 0 else None
+
+    def watched(self, signal: Float64Array, at_last: BoolArray) -> Float64Array:
+        """The signal as the stop rule watches it, (people,), given who has been asked the last question, (people,).
+
+        Whoever is asked to the end is a hard case: no earlier plan was good enough. If the promise is about another
+        model, they are told to act only on a plan that nearly all models accept.
+        """
+        if self.signal != "survival" or self.reference == "trajectory_end":
+            return signal  # held against the end of the same questions, a plan that is made there cannot fail
+        return np.where(at_last & (signal > 1 - LAST_SURVIVAL), NEVER, signal)
 
     @cached_property
     def favourable(self) -> int:

@@ -109,7 +109,10 @@ def replay_promise(
         loss="let_down",
         **against,
     )
-    return replace(records, signal_name=fitted.signal)
+    person = records.person
+    ends = np.append(person[1:] != person[:-1], True)
+    several = np.append(False, person[1:] == person[:-1])
+    return replace(records, signal=fitted.watched(records.signal, ends & several), signal_name=fitted.signal)
 
 
 @dataclass(frozen=True)

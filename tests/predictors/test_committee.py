@@ -54,25 +54,25 @@ def test_members_decide_by_the_models_threshold(german):
 
 def test_members_obey_the_directions_of_the_model():
     random = np.random.default_rng(0)
-    X = random.normal(size=(400, 3)).astype(np.float32)
-    y = (X[:, 0] + random.normal(size=400) > 0).astype(np.int64)
-    model = edfa.SubsetXGB(n_estimators=20, monotone=(1, 0, 0)).fit(X, y)
-    committee = Committee.of(X, y, model, 6)
-    line = np.repeat(X[:50], 30, axis=0)
+    people = random.normal(size=(400, 3)).astype(np.float32)
+    y = (people[:, 0] + random.normal(size=400) > 0).astype(np.int64)
+    model = edfa.SubsetXGB(n_estimators=20, monotone=(1, 0, 0)).fit(people, y)
+    committee = Committee.of(people, y, model, 6)
+    line = np.repeat(people[:50], 30, axis=0)
     line[:, 0] = np.tile(np.linspace(-3, 3, 30), 50)
     rising = votes(committee, line).reshape(6, 50, 30)
     assert (np.diff(rising, axis=2) >= 0).all()
-    free = Committee.of(X, y, edfa.SubsetXGB(n_estimators=20).fit(X, y), 6)
+    free = Committee.of(people, y, edfa.SubsetXGB(n_estimators=20).fit(people, y), 6)
     assert (np.diff(votes(free, line).reshape(6, 50, 30), axis=2) < 0).any(), "the law is not one of the data"
 
 
 def test_a_judge_has_not_learnt_from_those_of_its_fold(german):
     """Turn the outcomes of one fold of the others: its members stay as they are, bit for bit, all others change."""
     table, model = german
-    X, y = table.calibration.X, table.calibration.y
-    before = Committee.of(table.train.X, table.train.y, model, 2 * FOLDS, others=(X, y), varied=False)
+    people, y = table.calibration.X, table.calibration.y
+    before = Committee.of(table.train.X, table.train.y, model, 2 * FOLDS, others=(people, y), varied=False)
     turned = np.where(fold_of(np.arange(len(y))) == 1, 1 - y, y)
-    after = Committee.of(table.train.X, table.train.y, model, 2 * FOLDS, others=(X, turned), varied=False)
+    after = Committee.of(table.train.X, table.train.y, model, 2 * FOLDS, others=(people, turned), varied=False)
     same = [a.save_raw() == b.save_raw() for a, b in zip(before.boosters, after.boosters, strict=True)]
     assert same == [fold_of(member) == 1 for member in range(2 * FOLDS)]
 
@@ -82,31 +82,33 @@ def test_members_differ_from_the_model_as_much_as_models_of_other_people_do():
     random = np.random.default_rng(3)
 
     def draw(n):
-        X = random.normal(size=(n, 5)).astype(np.float32)
-        chance = 1 / (1 + np.exp(-(X @ np.array([1.5, -1, 0.5, 0, 0])) - 0.5 * X[:, 0] * X[:, 1]))
-        return X, (random.random(n) < chance).astype(np.int64)
+        people = random.normal(size=(n, 5)).astype(np.float32)
+        chance = 1 / (1 + np.exp(-(people @ np.array([1.5, -1, 0.5, 0, 0])) - 0.5 * people[:, 0] * people[:, 1]))
+        return people, (random.random(n) < chance).astype(np.int64)
 
     again, resampled = [], []
     new = draw(4_000)[0]
     for seed in range(4):
-        X, y = draw(1_000)
-        model = edfa.SubsetXGB(n_estimators=100, seed=seed).fit(X, y)
+        people, y = draw(1_000)
+        model = edfa.SubsetXGB(n_estimators=100, seed=seed).fit(people, y)
         mine = model.predict(new)
-        for _ in range(3):
-            again.append((edfa.SubsetXGB(n_estimators=100, seed=seed).fit(*draw(1_000)).predict(new) != mine).mean())
-        resampled += (votes(Committee.of(X, y, model, 3, seed=seed, varied=False), new) != mine).mean(axis=1).tolist()
+        fresh = [edfa.SubsetXGB(n_estimators=100, seed=seed).fit(*draw(1_000)) for _ in range(3)]
+        again += [(other.predict(new) != mine).mean() for other in fresh]
+        resampled += (
+            (votes(Committee.of(people, y, model, 3, seed=seed, varied=False), new) != mine).mean(axis=1).tolist()
+        )
     assert 0.7 < np.mean(resampled) / np.mean(again) < 1.5, (np.mean(resampled), np.mean(again))
 
 
 def test_three_classes_and_a_class_that_is_rare():
     random = np.random.default_rng(1)
-    X = random.normal(size=(300, 2)).astype(np.float32)
-    y = np.where(X[:, 0] > 0, 1, 0)
+    people = random.normal(size=(300, 2)).astype(np.float32)
+    y = np.where(people[:, 0] > 0, 1, 0)
     y[:2] = 2
-    model = edfa.SubsetXGB(n_estimators=10).fit(X, y)
-    committee = Committee.of(X, y, model, 5)
-    assert set(np.unique(votes(committee, X))) <= {0, 1, 2}
-    assert (votes(committee, X[2:]) == y[2:]).mean() > 0.9
+    model = edfa.SubsetXGB(n_estimators=10).fit(people, y)
+    committee = Committee.of(people, y, model, 5)
+    assert set(np.unique(votes(committee, people))) <= {0, 1, 2}
+    assert (votes(committee, people[2:]) == y[2:]).mean() > 0.9
 
 
 def test_a_committee_travels_and_is_cloned_as_itself(german, tmp_path):

@@ -63,16 +63,16 @@ def test_of_a_partly_known_person_every_completion_is_asked_of_some_models(germa
 def test_plans_of_a_committee_are_accepted_by_models_of_other_people(german):
     """The point of it: more of them work for models learnt from the calibration people alone."""
     table, model, _, _, _ = german
-    X = table.test.X
+    people = table.test.X
     judges = [
         align(edfa.SubsetXGB(n_estimators=30, threshold=0.7, seed=seed).fit(part.X, part.y), range(8))
         for seed, part in enumerate((table.calibration, table.calibration))
     ]
     shares = []
     for some in (german, (table, model, None, None, german[4])):
-        _, plans = plans_of(some, X)
+        _, plans = plans_of(some, people)
         first = plans.first[plans.legal]
-        followed = plans.make_changes(first, X[plans.legal])
+        followed = plans.make_changes(first, people[plans.legal])
         shares.append(np.mean([judge.decide(judge.predict_proba(followed)) == 1 for judge in judges]))
     assert shares[0] > shares[1] + 0.03, shares
 
