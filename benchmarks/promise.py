@@ -97,8 +97,8 @@ def certificates(
     recipe: str, fitted: FittedAdvisor, parts: dict[str, Any], references: tuple[str, ...], judges: Any, seed: int
 ) -> Iterator[dict[str, Any]]:
     """A row for each reference and alpha: the certificate, and what its rule does to test people."""
-    rollouts = {name: roll_out(fitted, X) for name, X in parts.items()}
-    practised = practise(fitted, seed, -1)
+    rollouts = {name: roll_out(fitted, X, n_jobs=1) for name, X in parts.items()}
+    practised = practise(fitted, seed, 1)
     test, X = rollouts["test"], parts["test"]
     last = test.trajectory.last
     refused = test.trajectory.decision[last] != fitted.favourable

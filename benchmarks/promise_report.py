@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from report import best, table, write
+from scipy.stats import binom
 
 import edfa
 from edfa.advice.batch import advise
@@ -168,7 +169,12 @@ def bars(cases: Cases, speed: dict[str, float]) -> str:
     sensible = cases.sensible()
     cells = [row for case in cases.cases for row in certified(case["rows"]) if row["recipe"] == "edfa"]
     kept = [row["let_down"] <= row["alpha"] for row in cells if row["let_down"] is not None]
-    kept_all = [row["let_down_all"] <= row["alpha"] for row in cells]
+    kept_all = [row["let_down_all"] <= row["alpha"] for row in cells if row["let_down_all"] is not None]
+    surely = [
+        float(binom.sf(round(row["let_down"] * row["n_early"]) - 1, row["n_early"], row["alpha"])) < 0.05
+        for row in cells
+        if row["let_down"] is not None
+    ]
 
     def sets(reference: str, alpha: float) -> str:
         count = {name: len(certified(cases.rows(name, "edfa", reference, alpha))) for name in sensible}
@@ -194,6 +200,11 @@ def bars(cases: Cases, speed: dict[str, float]) -> str:
         ["sets whose card leaves at least half of the refused a plan", "5", f"{len(sensible)}: {', '.join(sensible)}"],
         ["early actors let down at most alpha, certified cells", "all", f"{sum(kept)} of {len(kept)}"],
         ["all who act let down at most alpha, certified cells", "95%", f"{sum(kept_all)} of {len(kept_all)}"],
+        [
+            "early actors let down more than alpha, beyond chance of the test people (5 %)",
+            "5%",
+            f"{sum(surely)} of {len(surely)}",
+        ],
         ["retrained promise at 0.2", "all of these sets", sets("retrained", 0.2)],
         ["retrained promise at 0.1", "3", sets("retrained", 0.1)],
         ["promise against all features at 0.2", "4", sets("all_features", 0.2)],
@@ -266,7 +277,7 @@ def report(folder: Path) -> None:
         against_nearest(cases),
         "## Plans under judges that took no part",
         "Share of plans that work: of all · of those whom the judge refuses without the plan. Judges learnt from half "
-        "of the training people, resampled, and the calibration people: eight of the same kind on the blanket; "
+        "of the training people and the calibration people: eight of the same kind on the blanket; "
         "gradient boosting, random forest and logistic regression on all features. *stop*: people told to act under "
         "the retrained promise.",
         judged(cases),
