@@ -143,7 +143,11 @@ def test_the_evaluation_by_group_is_what_becomes_of_its_people_one_by_one():
         ended = [last if row is None else row for row, last, _ in runs]
         assert measured.cost == pytest.approx(records.spent[ended].mean())
         assert measured.acting == pytest.approx(len(acting) / sum(planned for *_, planned in runs))
+        early = sum(row is not None and row != last for row, last, _ in runs)
+        assert early
+        assert measured.early == pytest.approx(early / sum(planned for *_, planned in runs))
         refused = [last for _, last, _ in runs if rollout.trajectory.decision[last] != advisor.fitted.favourable]
+        assert measured.refused == pytest.approx(len(refused) / len(runs))
         assert measured.coverage == pytest.approx(rollout.plans.legal[refused].mean())
         assert f"{group}: {len(runs)} people" in str(advisor.evaluation_)
     assert sum(group.n for group in advisor.evaluation_.groups.values()) == advisor.evaluation_.n
