@@ -159,8 +159,8 @@ def test_what_cannot_be_judged_is_refused():
         replay(short, reference="retrained", judges=judges, whole=EVERYBODY[:3], **OPTIONS)
     with pytest.raises(UnknownNameError, match="did you mean 'let_down'"):
         replay(make_plans(), loss="letdown")
-    with pytest.raises(UnknownNameError, match="did you mean 'judges'"):
-        certify(make_plans(), judge=judges)
+    with pytest.raises(UnknownNameError, match="did you mean 'judge"):
+        certify(make_plans(), judgs=judges)
 
 
 def test_a_let_down_needs_a_desired_class(german):
