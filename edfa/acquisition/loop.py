@@ -101,16 +101,28 @@ def run_policy(
     background: Background,
     budget: Budget,
     constraints: Constraints | None = None,
+    *,
+    known: BoolArray | None = None,
+    declined: BoolArray | None = None,
+    costs: Float64Array | None = None,
 ) -> Trajectory:
     """Ask everybody of encoded rows X (people, features) as ``acquire`` does, without partitions.
 
-    The ``background`` holds the model and what it is shown; prices are the card's. What the card's rules or
-    ``constraints`` say is never to be asked is not.
+    The ``background`` holds the model and what it is shown. What the card's rules or ``constraints`` say is never to be
+    asked is not.
+
+    ``known`` (features,) is what everybody has told and paid for at the first step, in place of the start set; a budget
+    that buys nothing beyond that is then no error. ``declined`` (features,) is asked of nobody, and ``costs``
+    (features,) are the prices in place of the card's.
     """
     run = _Run(policy, background, X, seed=0, on_unaffordable="stop", on_declined="skip", explain=False)
     never = never_asked(background.schema, constraints)
-    run.set_up(None, tuple(np.array(background.schema.names)[never].tolist()), None, None)
-    return run.ask_everybody(budget, None)
+    run.set_up(costs, tuple(np.array(background.schema.names)[never].tolist()), None, None)
+    if known is not None:
+        run.begin_with(known)
+    if declined is not None:
+        run.declined |= declined
+    return run.ask_everybody(budget, None, check=known is None)
 
 
 def next_question(
@@ -207,6 +219,11 @@ class _Run:
         self.when = np.where(start, 0, np.full(shape, -1)).astype(np.int16)
         self.spent = self.costs @ start
 
+    def begin_with(self, known: BoolArray) -> None:
+        """Let everybody begin with the features ``known`` (features,), which they have paid for."""
+        self.when[:] = np.where(known, 0, -1)
+        self.spent = self.costs @ known
+
     def check_budget(self, limit: Float64Array) -> None:
         """Refuse a budget, ``limit`` (people,), that buys nobody anything beyond the start set."""
         if len(limit) and (self.spent > limit + SLACK).all():
@@ -229,10 +246,13 @@ class _Run:
             "start": self.background.start,
         }
 
-    def ask_everybody(self, budget: Budget, progress: Callable[[int, int], None] | None) -> Trajectory:
-        """Ask, one question a person and round, until nobody has a next one."""
+    def ask_everybody(
+        self, budget: Budget, progress: Callable[[int, int], None] | None, *, check: bool = True
+    ) -> Trajectory:
+        """Ask, one question a person and round, until nobody has a next one; ``check`` the budget before."""
         n, limit = len(self.truth), budget_amount(budget, self.costs, self.background.start)
-        self.check_budget(limit)
+        if check:
+            self.check_budget(limit)
         self._log_step(np.arange(n), np.full(n, -1), np.full(self.truth.shape, np.nan), self.spent)
         active = np.flatnonzero(self.spent <= limit + SLACK)
         while len(active):

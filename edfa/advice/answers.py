@@ -28,7 +28,7 @@ __all__ = [
 
 QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
 Status = Literal["act", "ask", "unsure", "granted", "no_plan", "passed", "not_certified", "off_path"]
-DEVIATIONS = ("start", "order", "declined", "costs", "locks", "constraints")
+DEVIATIONS = ("start", "order", "passed", "declined", "costs", "locks", "constraints")
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,18 @@ class Question:
 class Standing:
     """Whether a person may act now.
 
-    ``"act"``: today's first plan is one the certificate speaks of. ``"ask"``: there is a plan, and the certified rule
-    asks on. ``"unsure"``: everything is asked, and the plan is too likely to fail. ``"granted"``: the decision is
-    favourable. ``"no_plan"``: refused, and nothing to act on yet. ``"passed"``: the rule said "act" at step ``since`` of
-    the policy's path and the person went on; the promise was about the plan there. ``"not_certified"``: nothing is
-    promised to anybody. ``"off_path"``: the certificate is about people who are asked in the policy's order, for the
-    card's prices, under the operator's rules; ``deviations`` says how this person differs (one or more of
-    ``DEVIATIONS``: facts of the start set are not known, others were told out of order, something was declined, prices,
-    locks or other limits on plans are their own).
+    ``"act"``: today's first plan is one that a certificate speaks of. ``"ask"``: there is a plan, and the certified
+    rule asks on. ``"unsure"``: everything is asked, and the plan is too likely to fail. ``"granted"``: the decision is
+    favourable. ``"no_plan"``: refused, and nothing to act on yet. ``"not_certified"``: nothing is promised to anybody.
+    ``"off_path"``: the person is not where the advisor's certificate looks at people (asked in the policy's order up to
+    the point where its rule says "act", for the card's prices, under the operator's rules), and there is no certificate
+    for the state and the wishes they have; in a file, perhaps none that was tried. ``"passed"`` stands in older
+    receipts alone.
+
+    ``deviations`` says how this person differs (one or more of ``DEVIATIONS``: facts of the start set are not known,
+    others were told out of order, they went on past the point where the rule said "act", which was at step ``since`` of
+    the path, something was declined, prices, locks or other limits on plans are their own). ``for_wishes`` says that
+    the certificate was made for their state and wishes: see ``certify_for``.
 
     ``signal`` is what the rule watches (none without a plan), ``tau`` its threshold (none without a certificate).
     """
@@ -123,6 +127,7 @@ class Standing:
     tau: float | None = None
     since: int | None = None
     deviations: tuple[str, ...] = ()
+    for_wishes: bool = False
 
     @property
     def may_act(self) -> bool:

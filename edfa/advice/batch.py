@@ -58,6 +58,7 @@ def advise(
     """
     encoded, errors, flags = encode_partial(frame, fitted.encoder, fitted.schema, fitted.relevant)
     facts, threads = np.where(fitted.relevant, encoded, np.float32(np.nan)), count_jobs(n_jobs)
+    group = fitted.group_of(encoded)
     own = PersonRules.none(len(facts)) if rules is None else PersonRules.of(rules, fitted)
     errors = own.errors | errors
     fine = np.setdiff1d(np.arange(len(facts)), list(errors))
@@ -67,7 +68,7 @@ def advise(
     columns: dict[str, Any] = {"row": first + np.arange(len(facts))}
     columns |= {name: np.full(len(facts), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
     done = map_parallel(
-        lambda part: _advise(fitted, facts[part], k, own.constraints[own.which[part[0]]]), parts, threads
+        lambda part: _advise(fitted, facts[part], group[part], k, own.constraints[own.which[part[0]]]), parts, threads
     )
     for part, advice in zip(parts, done, strict=True):
         for name, values in advice.items():
@@ -96,8 +97,14 @@ def _flags(
     return texts
 
 
-def _advise(fitted: FittedAdvisor, X: Float32Array, k: int, own: Constraints) -> dict[str, Any]:  # noqa: N803
-    """The columns of people whose facts are right, and whose own limits are the same."""
+def _advise(
+    fitted: FittedAdvisor,
+    X: Float32Array,  # noqa: N803
+    group: ObjectArray,
+    k: int,
+    own: Constraints,
+) -> dict[str, Any]:
+    """The columns of people, of these groups (people,), whose facts are right and whose own limits are the same."""
     assessment = Assessment.of(fitted, X, constraints=own)
     plans, question = assessment.plans(k), assessment.next
     names = np.array([*fitted.schema.names, None], dtype=object)
@@ -108,7 +115,7 @@ def _advise(fitted: FittedAdvisor, X: Float32Array, k: int, own: Constraints) ->
         "refused": assessment.refused,
         "question": names[question],
         "cost": np.where(question >= 0, prices, np.nan),
-        "status": find_standings(assessment, k, partial(Assessment.of, fitted)).status,
+        "status": find_standings(assessment, k, partial(Assessment.of, fitted), group=group).status,
         "plans": _texts(plans),
         "reason": _reasons(plans, assessment.refused),
     }

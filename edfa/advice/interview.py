@@ -13,6 +13,7 @@ from edfa.advice.assessment import Assessment, FittedAdvisor
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.rules import check_rules, read_overlay
 from edfa.advice.standing import find_standing
+from edfa.advice.wishes import Progress, certify_for, find_wishes
 from edfa.certification.certificate import Certificate
 from edfa.data.constraints import Constraints
 from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
@@ -23,7 +24,7 @@ from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence
 from edfa.text.interview_page import interview_html
 from edfa.text.phrases import table
-from edfa.typing import Float32Array, Float64Array
+from edfa.typing import Float32Array, Float64Array, ObjectArray
 
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
@@ -52,6 +53,9 @@ class Interview:
         ``"en"`` or ``"de"``.
     supposed
         Whether this is a what-if; then it can neither be kept nor handed out.
+    progress
+        Called with the number of calibration people that are done, and of all, while a certificate is made for the
+        person's wishes; that may take a few seconds.
 
     Examples
     --------
@@ -77,11 +81,12 @@ class Interview:
         constraints: Constraints | None = None,
         language: str = "en",
         supposed: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         for name in (*(costs or {}), *locks):
             fitted.schema.index(name)
         table(language)  # a language nobody speaks is an error now
-        self.fitted, self.language, self.supposed = fitted, language, supposed
+        self.fitted, self.language, self.supposed, self.progress = fitted, language, supposed, progress
         self.costs, self.locks = dict(costs or {}), tuple(locks)
         self.constraints = constraints or Constraints()
         check_rules(fitted.rules.for_person(self.constraints), fitted.schema, fitted.encoder)
@@ -171,18 +176,40 @@ class Interview:
     @property
     def standing(self) -> Standing:
         """Whether the person may act now."""
-        return find_standing(self.assessment, K, self._assess)
+        return find_standing(self.assessment, K, self._assess, self._group, self.progress)
 
     @property
     def certificate(self) -> Certificate | None:
-        """The certificate under which the person may act now; None if they may not."""
-        return self.fitted.certificate_for(None) if self.standing.may_act else None
+        """The certificate under which the person may act now; None if they may not.
+
+        It is the advisor's own, or one that was made for the person's state of knowledge and their wishes.
+        """
+        return self._certificate(self.standing)
+
+    def _certificate(self, standing: Standing) -> Certificate | None:
+        if not standing.may_act:
+            return None
+        if not standing.for_wishes:
+            return self.fitted.certificate_for(self._group[0])
+        (wishes,), _ = find_wishes(self.assessment, np.arange(1), self._group)
+        return certify_for(self.fitted, wishes)
+
+    @property
+    def _group(self) -> ObjectArray:
+        """The label of the person's group, (1,); whatever they have told of it counts."""
+        return self.fitted.group_of(self.log.row)
 
     @property
     def guarantee(self) -> str | None:
         """The certificate in the person's words; None if they may not act now."""
-        certificate = self.certificate
-        return None if certificate is None else narrate.certificate(certificate, self.language)
+        standing = self.standing
+        certificate = self._certificate(standing)
+        if certificate is None:
+            return None
+        if not standing.for_wishes:
+            return narrate.certificate(certificate, self.language)
+        wishes = {"declined", "costs", "locks", "constraints"} & {*standing.deviations}
+        return narrate.certificate(certificate, self.language, made_for="wishes" if wishes else "known")
 
     @property
     def timeline(self) -> tuple[Moment, ...]:

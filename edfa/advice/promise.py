@@ -19,8 +19,9 @@ from edfa.certification.records import Records, Reference
 from edfa.certification.risk_curve import Target
 from edfa.errors import DataError
 from edfa.recourse.searchers.survival import SurvivalSearch
+from edfa.typing import IntArray
 
-__all__ = ["REFERENCES", "certify_records", "choose_reference", "make_certifier", "practise"]
+__all__ = ["REFERENCES", "certify_records", "choose_reference", "make_certifier", "practise", "rehearse"]
 
 REFERENCES: tuple[Reference, ...] = ("retrained", "all_features", "trajectory_end")  # the strongest first
 WORTH = 1.25  # times the cost of the cheapest promise that a stronger one may cost
@@ -28,15 +29,20 @@ PRACTISE = 1_000  # training people on whom a promise is tried out
 NOTHING_ASKED = "nothing is asked before people act: the promise is about plans that are made at once"
 
 
-def practise(
-    fitted: FittedAdvisor, seed: int, n_jobs: int | None, references: Sequence[Reference] = REFERENCES
-) -> Mapping[Reference, Records]:
-    """Records of some training people under every reference there is; they complete nobody meanwhile."""
+def rehearse(fitted: FittedAdvisor, seed: int) -> tuple[FittedAdvisor, IntArray]:
+    """The advisor as it meets some training people, who complete nobody meanwhile; and their rows, (people,)."""
     train, searcher = fitted.train, fitted.searcher
     some = np.sort(np.random.default_rng(seed).permutation(len(train))[: min(PRACTISE, len(train) // 2)])
     if isinstance(searcher, SurvivalSearch):
         searcher = clone(searcher).fit_without(train, some)
-    rehearsal = replace(fitted, searcher=searcher)
+    return replace(fitted, searcher=searcher), some
+
+
+def practise(
+    fitted: FittedAdvisor, seed: int, n_jobs: int | None, references: Sequence[Reference] = REFERENCES
+) -> Mapping[Reference, Records]:
+    """Records of some training people under every reference there is."""
+    (rehearsal, some), train = rehearse(fitted, seed), fitted.train
     plans = ask(rehearsal, train.X[some], n_jobs=n_jobs)[1]
     tried = [name for name in references if name != "retrained" or fitted.judges is not None]
     records = {name: replay_promise(replace(rehearsal, reference=name), plans, train.X[some]) for name in tried}

@@ -5,7 +5,7 @@ depends on what the person can do: a sensitive, frozen or locked feature is neve
 """
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from edfa.data.schema import Schema
 from edfa.text import phrases
@@ -223,10 +223,21 @@ def _blocked(name: str, schema: Schema, language: str, blanket: "Blanket | None"
     return say("partition.blocked" if children else "partition.blocked_alone", language, **quoted)
 
 
-def certificate(certificate: "Certificate", language: str = "en") -> str:
-    """The guarantee in a person's words; empty if nothing is certified."""
+def certificate(
+    certificate: "Certificate", language: str = "en", *, made_for: Literal["known", "wishes"] | None = None
+) -> str:
+    """The guarantee in a person's words; empty if nothing is certified.
+
+    ``made_for`` says that it was made on the spot for what is known of the person, or for their wishes.
+    """
     if not certificate.certified:
         return ""
+    if made_for is not None:
+        return f"{_promise(certificate, language)} {say(f'certificate.{made_for}', language)}"
+    return _promise(certificate, language)
+
+
+def _promise(certificate: "Certificate", language: str) -> str:
     c = certificate
     group = "" if c.group is None else say("certificate.within", language, group=phrases.quoted(c.group, language))
     if c.loss == "let_down":

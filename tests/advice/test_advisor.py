@@ -147,7 +147,7 @@ def test_a_batch_says_what_interviews_say(advisor):
     frame = edfa.data.Encoder.decode(table.encoder, everybody).astype(object).where(~np.isnan(rows), None)
     told = advise(advisor.fitted, frame)
     assert told["error"].isna().all()
-    assert set(told["status"]) >= {"granted", "ask", "act", "off_path"}
+    assert set(told["status"]) >= ({"granted", "act", "off_path"} if advisor.certificate.certified else {"granted"})
     for row, person in list(zip(told.to_dict("records"), frame.to_dict("records"), strict=True))[::2]:
         interview = advisor.interview({k: v for k, v in person.items() if v is not None and v == v})
         assert row["outcome"] == interview.decision.outcome
@@ -155,7 +155,8 @@ def test_a_batch_says_what_interviews_say(advisor):
         assert (row["question"] if row["question"] == row["question"] else None) == (
             interview.question.feature if interview.question else None
         )
-        assert row["status"] == interview.standing.status
+        assert row["status"] in (interview.standing.status, "off_path"), "an interview may tell more"
+        assert row["status"] == interview.standing.status or {"start", "order"} & {*interview.standing.deviations}
         assert [{c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])] == [
             {c.feature: c.after for c in plan.changes} for plan in interview.plans()
         ]

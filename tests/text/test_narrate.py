@@ -124,6 +124,7 @@ def everything(language):
         yield certificate.words(language)
     for early in (replace(CERTIFICATE, asked=False), replace(CERTIFICATE, risk=0.0, bound=1.0, loss="let_down")):
         yield replace(early, target="early", status="data_limited", tau=None).words(language)
+    yield from (narrate.certificate(CERTIFICATE, language, made_for=whom) for whom in ("known", "wishes"))
     ruled = replace(CERTIFICATE, rules=("max_changes = 1", "locked: purpose"))
     yield from (narrate.certificate(ruled, language), ruled.words(language))
     yield from (flag_sentence(Flag("age", kind, 80, 75), SCHEMA, language) + "." for kind in get_args(FlagKind))
@@ -625,9 +626,9 @@ def test_a_page_says_what_the_interview_says():
     assert "Nothing is promised" in " ".join(interview_sentences(declined)["standing"]) or not declined.plans()
     assert complete.standing.may_act
     assert interview_sentences(complete)["question"] == []
-    assert interview_sentences(small_advisor().interview(complete.log.facts, locks=["housing"]))["question"] == [
-        "There are no more questions."
-    ]
+    wishing = interview_sentences(small_advisor().interview(complete.log.facts, locks=["housing"]))
+    assert wishing["question"] == []
+    assert wishing["standing"][-1].endswith("It speaks of people with your wishes as if they were like all the others.")
     assert len(interview_sentences(complete)["plans"]) == len(complete.plans()) > 0
     assert not [text for text in interview_sentences(complete)["plans"] if "not known yet" in text], (
         "all that the model sees is known"
@@ -639,6 +640,7 @@ def test_a_page_says_what_the_interview_says():
     assert "<svg" in page
     assert "<svg" not in interview_html(first), "one moment is no line"
     locked = small_advisor().interview(complete.log.facts, locks=[f.name for f in SCHEMA if f.actionable])
+    assert interview_sentences(locked)["question"] == ["There are no more questions."]
     assert not ACTION["en"].search(" ".join(text for part in interview_sentences(locked).values() for text in part))
 
 

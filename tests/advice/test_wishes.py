@@ -1,0 +1,478 @@
+"""Promises to people with wishes of their own: by hand, by resampling, never peeking, the same for everybody."""
+
+import json
+import pickle
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy, deepcopy
+from dataclasses import fields, replace
+from functools import cache, cached_property, partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from advisors import begin, part_way, surviving, walk, words
+
+import edfa
+from edfa import Constraints
+from edfa.acquisition.loop import run_policy
+from edfa.advice import wishes as module
+from edfa.advice.assessment import Assessment, FittedAdvisor
+from edfa.advice.batch import advise
+from edfa.advice.judges import draw_judges
+from edfa.advice.promise import rehearse
+from edfa.advice.standing import find_standings
+from edfa.advice.wishes import Wishes, certify_for, find_wishes, records_for
+from edfa.certification import RecourseCertifier
+from edfa.certification.anchor import choose_anchor
+from edfa.certification.certificate import GroupCertificates
+from edfa.certification.records import Records
+from edfa.errors import DataError, SettingError, UnknownNameError
+
+TABLE = edfa.load("german")
+ALL = 10**6
+COMPLETE = ("checking_status", "duration")
+WISHES = {
+    "everything is known": Wishes(known=COMPLETE),
+    "one declined": Wishes(known=("duration",), declined=("checking_status",)),
+    "locked": Wishes(known=COMPLETE, constraints=Constraints(locked=("purpose",))),
+    "start missing": Wishes(known=COMPLETE, missing=("age",)),
+    "prices": Wishes(known=("checking_status",), costs={"duration": 5.0}),
+    "limits": Wishes(known=COMPLETE, constraints=Constraints(locked=("duration",), max_changes=1)),
+}
+
+
+@cache
+def fitted(reference="retrained"):
+    """The surviving advisor of German credit, promising against a reference."""
+    return replace(surviving().fitted, reference=reference)
+
+
+@cache
+def strict():
+    """The surviving advisor with a stricter promise, so that not everybody with a plan may act."""
+    advisor = copy(surviving())
+    advisor.fitted_ = replace(advisor.fitted, certificate=replace(advisor.certificate, alpha=0.05))
+    return advisor
+
+
+def _by_hand(advisor, wishes, X):  # noqa: N803
+    """Records of the refused among complete people, one person at a time, with what each hides written out."""
+    schema, judges = advisor.schema, advisor.judges
+    known = ({*schema.start} | {*wishes.known}) - {*wishes.missing}
+    hidden = [j for j, name in enumerate(schema.names) if name not in known]
+    states = X.copy()
+    states[:, hidden] = np.nan
+    order = np.random.default_rng(0).permutation(len(X))
+    refused = [i for i in order if advisor.predictor.predict(states[[i]])[0] != advisor.favourable]
+    judge = draw_judges(advisor, X[refused])
+    columns = {name: [] for name in ("person", "signal", "loss", "legal")}
+    for number, i in enumerate(refused):
+        plans = edfa.find_recourse(
+            edfa.People(states[[i]], advisor.background),
+            advisor.searcher,
+            constraints=advisor.constraints.for_person(wishes.constraints),
+            desired_class=advisor.favourable,
+        )
+        loss = signal = np.nan
+        if len(plans):
+            signal = 1 - plans.survival[0]
+            end = X[[i]].copy()
+            if advisor.reference == "trajectory_end":
+                never = [j for j, n in enumerate(schema.names) if n in {*wishes.declined, *wishes.missing}]
+                end[:, [*never, *np.flatnonzero(~advisor.relevant)]] = np.nan
+            after = plans.make_changes(np.array([0]), end)
+            by_judge = partial(judges.decide, int(judge[number]))
+            decide = by_judge if advisor.reference == "retrained" else advisor.predictor.predict
+            loss = float(decide(after)[0] != advisor.favourable)
+        for name, value in zip(columns, (number, signal, loss, bool(len(plans))), strict=True):
+            columns[name].append(value)
+    n = len(refused)
+    return Records(seed=np.zeros(n), step=np.zeros(n), spent=np.zeros(n), signal_name="survival", **columns)
+
+
+@pytest.mark.parametrize("reference", ["retrained", "trajectory_end"])
+@pytest.mark.parametrize("name", WISHES)
+def test_a_certificate_for_wishes_is_the_certifiers_on_one_step_by_hand(name, reference):
+    advisor, wishes = fitted(reference), WISHES[name]
+    certificate = certify_for(advisor, wishes)
+    records = _by_hand(advisor, wishes, advisor.calibration)
+    certifier = RecourseCertifier(0.2, 0.05, target="act", anchor=certificate.anchor, ceiling=0.5)
+    expected = certifier.certificate_for(records)
+    for part in ("status", "tau", "interval", "risk", "bound", "n", "people", "triggered", "complete", "n_more"):
+        assert getattr(certificate, part) == getattr(expected, part), part
+    assert certificate.n >= 14
+    assert (certificate.reference, certificate.loss, certificate.target) == (reference, "let_down", "act")
+    assert certificate.advisor == advisor.fingerprint
+    rehearsal, rows = rehearse(advisor, seed=0)
+    practised = records_for(rehearsal, advisor.train.X[rows], wishes, module.ENOUGH_TRAINING, module.MOST_TRAINING)
+    anchor = choose_anchor(practised, len(records.people), 0.2, 0.05, ceiling=0.5, target="act")
+    assert certificate.anchor == anchor, "chosen on training people"
+
+
+def test_wishes_differ_in_what_they_are_promised():
+    made = {name: certify_for(fitted(), wishes) for name, wishes in WISHES.items()}
+    assert {certificate.status for certificate in made.values()} >= {"certified", "data_limited"}
+    assert made["everything is known"].curve == made["locked"].curve, "no plan would change the purpose anyway"
+    assert len({certificate.curve for certificate in made.values()}) == len(made) - 1
+
+
+def test_the_promise_holds_over_samples_of_a_pool():
+    """Calibration people drawn from a pool of people: the risk in the pool exceeds alpha in at most delta of draws."""
+    advisor, wishes = fitted(), WISHES["prices"]
+    pool = records_for(advisor, np.concatenate([TABLE.test.X, TABLE.calibration.X]), wishes, ALL, ALL)
+    acting = pool.legal & (pool.signal <= 0.5)
+    assert acting.sum() > 60
+    alpha = float(pool.loss[acting].mean()) * 0.98  # the loosest rule breaks the promise, by a hair: the hardest case
+    delta, draws, random = 0.1, 1000, np.random.default_rng(0)
+    certifier = RecourseCertifier(alpha, delta, target="act", anchor=0.5, ceiling=0.5)
+    broken = 0
+    for _ in range(draws):
+        rows = random.integers(len(pool), size=200)
+        sample = pool.frame().iloc[rows].assign(person=np.arange(200))
+        broken += certifier.search(Records.from_frame(sample)).passed > 0
+    assert 0 < broken / draws <= delta + 3 * np.sqrt(delta * (1 - delta) / draws)
+
+
+def test_a_sample_is_drawn_without_looking_at_what_becomes_of_plans():
+    advisor, wishes = fitted(), WISHES["everything is known"]
+    whole = records_for(advisor, advisor.calibration, wishes, ALL, ALL)
+    few = records_for(advisor, advisor.calibration, wishes, 5, ALL)
+    least = records_for(advisor, advisor.calibration, wishes, ALL, 7)
+    assert (len(few), len(least)) == (min(module.PART, len(whole)), 7)
+    for part in (few, least):
+        assert np.array_equal(part.signal, whole.signal[: len(part)])
+
+
+@pytest.mark.parametrize("name", ["one declined", "prices", "start missing"])
+def test_what_is_hidden_changes_no_plan_and_no_signal(name):
+    """Everything that is not known in the state is another person's: who is refused, plans and signals stay."""
+    advisor, wishes = fitted(), WISHES[name]
+    hidden = ~wishes.known_in(advisor)
+    others = advisor.calibration.copy()
+    others[:, hidden] = advisor.calibration[np.random.default_rng(3).permutation(len(others))][:, hidden]
+    ours, theirs = (records_for(advisor, X, wishes, ALL, ALL) for X in (advisor.calibration, others))
+    assert np.array_equal(ours.legal, theirs.legal)
+    assert np.array_equal(ours.signal, theirs.signal)
+    assert not np.array_equal(ours.loss, theirs.loss, equal_nan=True), "what becomes of them is another matter"
+
+
+def test_wishes_of_people_are_read_off_their_assessment():
+    own = Constraints(max_changes=2, never_ask=("duration",))
+    facts = np.where(fitted().relevant, TABLE.test.X[:3], np.float32(np.nan))
+    facts[:, TABLE.schema.index("duration")] = np.nan
+    facts[1, TABLE.schema.index("age")] = np.nan
+    costs = np.broadcast_to(fitted().card_costs, facts.shape).copy()
+    costs[2, TABLE.schema.index("job")] = 9
+    assessment = Assessment.of(fitted(), facts, costs=costs, locked=("purpose",), constraints=own)
+    distinct, which = find_wishes(assessment, np.arange(3))
+    limits = Constraints(locked=("purpose",), max_changes=2)
+    common = {"known": ("checking_status",), "declined": ("duration",), "constraints": limits}
+    assert distinct[which[0]] == Wishes(**common)
+    assert distinct[which[1]] == Wishes(**common, missing=("age",))
+    assert distinct[which[2]] == Wishes(**common, costs={"job": 9.0})
+    empty, _ = find_wishes(Assessment.of(fitted(), facts, constraints=Constraints()), np.array([0]))
+    assert empty == [Wishes(known=("checking_status",))]
+
+
+def test_wishes_in_another_order_are_the_same():
+    one = Wishes(known=("duration", "checking_status"), costs={"job": 1.0, "housing": 2.0})
+    other = Wishes(known=("checking_status", "duration"), costs={"housing": 2.0, "job": 1.0})
+    assert one.to_json() == other.to_json()
+    assert certify_for(fitted(), one) is certify_for(fitted(), other)
+    different = (Wishes(known=COMPLETE, missing=("age",)), Wishes(known=COMPLETE, declined=("job",)), WISHES["locked"])
+    assert len({w.to_json() for w in (one, *different)}) == 4
+
+
+def test_certificates_are_made_once_and_shared(monkeypatch):
+    advisor = replace(surviving().fitted)  # an advisor of its own, which has made none yet
+    made = []
+    each = module._certify
+    monkeypatch.setattr(module, "_certify", lambda *parts: made.append(parts) or each(*parts))
+    people = [person for person in words(TABLE) if edfa.Interview(advisor).begin(person).plans()][:6]
+    statuses = [edfa.Interview(advisor).begin(person).standing.status for person in people]
+    assert len(made) == 1, "everything is known of everybody"
+    advise(advisor, pd.DataFrame(people))
+    edfa.Interview(advisor).begin(people[0]).receipt()
+    assert len(made) == 1
+    assert set(statuses) <= {"act", "unsure"}
+    with ThreadPoolExecutor(4) as pool:
+        certificates = list(pool.map(lambda _: certify_for(advisor, WISHES["locked"]), range(4)))
+    assert len(made) == 2
+    assert all(certificate is certificates[0] for certificate in certificates)
+    worked_out = set(vars(advisor)) - {f.name for f in fields(advisor)}
+    assert all(isinstance(vars(FittedAdvisor)[name], cached_property) for name in worked_out), "no part of the advisor"
+    assert pickle.loads(pickle.dumps(advisor)) not in module._memories  # noqa: S301
+    assert certify_for(deepcopy(advisor), WISHES["locked"]) == certificates[0]
+    assert len(made) == 3, "a copy has made none yet"
+    monkeypatch.setattr(module, "KEPT", 1)
+    for wishes in (WISHES["limits"], WISHES["locked"]):
+        certify_for(advisor, wishes)
+    assert len(made) == 5, "what was not asked for lately is forgotten"
+    stricter = replace(advisor, certificate=replace(advisor.certificate, alpha=0.1))
+    assert certify_for(stricter, WISHES["locked"]).alpha == 0.1
+
+
+def test_an_error_is_not_kept(monkeypatch):
+    advisor, calls = replace(surviving().fitted), []
+
+    def fails(*parts):
+        calls.append(parts)
+        raise DataError("once")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_certify", fails)
+        with pytest.raises(DataError, match="once"):
+            certify_for(advisor, WISHES["locked"])
+    assert certify_for(advisor, WISHES["locked"]).n > 0
+
+
+def test_progress_is_told_and_changes_nothing(monkeypatch):
+    calls = []
+    monkeypatch.setattr(module, "PART", 10)
+    made = certify_for(replace(fitted()), WISHES["locked"], lambda *done: calls.append(done))
+    assert len(calls) > 3
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+    assert {total for _, total in calls} == {module.ENOUGH}
+    assert made == certify_for(fitted(), WISHES["locked"])
+
+
+def test_wishes_that_make_no_sense_are_errors():
+    for wishes, error, message in (
+        (Wishes(known=("duraton",)), UnknownNameError, "did you mean 'duration'"),
+        (Wishes(declined=("duraton",)), UnknownNameError, "did you mean 'duration'"),
+        (Wishes(costs={"duraton": 1.0}), UnknownNameError, "did you mean 'duration'"),
+        (Wishes(constraints=Constraints(reading="paper")), SettingError, "loosen"),
+    ):
+        with pytest.raises(error, match=message):
+            certify_for(fitted("trajectory_end"), wishes)
+    for without in ({"calibration": None}, {"certificate": None}):
+        with pytest.raises(DataError, match="no calibration people"):
+            certify_for(replace(fitted(), **without), Wishes())
+
+
+def test_where_nobody_is_refused_nothing_is_promised():
+    granted = fitted().calibration[fitted().predictor.predict(fitted().calibration) == fitted().favourable]
+    certificate = certify_for(replace(fitted(), calibration=granted), WISHES["everything is known"])
+    assert (certificate.status, certificate.n) == ("undefined", 0)
+
+
+@cache
+def grouped():
+    """The advisor with a promise to each group of a feature that the model does not see; one of them has none."""
+    own = surviving().certificate
+    parts = {"yes": replace(own, group="yes"), "none": replace(own, group="none", status="data_limited")}
+    return replace(fitted(), groups="own_telephone", certificate=None, certificates=GroupCertificates(parts))
+
+
+def test_promises_to_a_group_come_from_its_people_alone():
+    advisor, wishes = grouped(), Wishes(known=COMPLETE, group="yes")
+    certificate = certify_for(advisor, wishes)
+    theirs = advisor.calibration[advisor.group_of(advisor.calibration) == "yes"]
+    assert 0 < len(theirs) < len(advisor.calibration)
+    certifier = RecourseCertifier(0.2, 0.05, target="act", anchor=certificate.anchor, ceiling=0.5)
+    expected = certifier.certificate_for(_by_hand(advisor, wishes, theirs), group="yes")
+    for part in ("status", "tau", "risk", "bound", "n", "people", "group"):
+        assert getattr(certificate, part) == getattr(expected, part), part
+    for group, error in (("maybe", DataError), (None, SettingError)):
+        with pytest.raises(error, match="group"):
+            certify_for(advisor, Wishes(known=COMPLETE, group=group))
+    with pytest.raises(SettingError, match="group"):
+        certify_for(fitted(), wishes)
+
+
+def test_people_are_under_the_certificate_of_their_group():
+    advisor, seen = grouped(), Counter()
+    people = words(TABLE)[:80]
+    result = advise(advisor, pd.DataFrame(people))
+    for status, person in zip(result["status"], people, strict=True):
+        held = edfa.Interview(advisor).begin(person)
+        assert status == held.standing.status
+        if held.plans():
+            group = person["own_telephone"]
+            seen[group, status] += 1
+            assert (status == "not_certified") == (group == "none")
+            assert held.certificate is None or held.certificate.group == group
+        unknown = edfa.Interview(advisor).begin({k: v for k, v in person.items() if k != "own_telephone"})
+        assert unknown.standing.status in ("granted", "no_plan", "not_certified"), "one of the groups has no promise"
+    assert seen["none", "not_certified"] > 5
+    assert sum(count for (group, _), count in seen.items() if group == "yes") > 5
+
+
+def _people(advisor, **own):
+    """Complete interviews of people with plans, with wishes of their own."""
+    held = (advisor.interview(person, **own) for person in words(TABLE)[:100])
+    return [interview for interview in held if interview.plans()]
+
+
+OWN = {
+    "locks": {"locks": ["purpose"]},
+    "costs": {"costs": {"duration": 3}},
+    "constraints": {"constraints": Constraints(max_effort=50)},
+}
+
+
+@pytest.mark.parametrize("deviation", OWN)
+def test_who_has_wishes_may_act_under_a_certificate_of_their_own(deviation):
+    advisor = strict()
+    held = _people(advisor, **OWN[deviation])
+    (wishes,), _ = find_wishes(held[0].assessment, np.arange(1))
+    certificate = certify_for(advisor.fitted, wishes)
+    assert certificate.certified
+    for interview in held:
+        standing = interview.standing
+        assert (standing.for_wishes, standing.deviations[-1:]) == (True, (deviation,))
+        low = standing.signal <= certificate.tau
+        assert standing.status == ("act" if low else "unsure")
+        assert interview.certificate is (certificate if low else None)
+        assert (interview.guarantee or "").endswith("with your wishes as if they were like all the others.") == low
+    assert {interview.standing.status for interview in held} == {"act", "unsure"}
+    first = next(interview for interview in held if interview.standing.may_act)
+    german = advisor.interview(dict(first.log.facts), **OWN[deviation], language="de").guarantee
+    assert german.endswith("Sie spricht von Menschen mit Ihren Wünschen, als wären sie wie alle anderen.")
+    assert f" {certificate.n} " in german
+
+
+def test_receipts_of_wishes_hold_wherever_they_are_replayed(tmp_path):
+    advisor = strict()
+    advisor.save(tmp_path / "advisor")
+    loaded = edfa.Advisor.load(tmp_path / "advisor")
+    acting = [next(held for held in _people(advisor, **own) if held.standing.may_act) for own in OWN.values()]
+    acting.append(next(held for held in _people(advisor) if held.standing.may_act and held.standing.for_wishes))
+    for interview in acting:
+        receipt = interview.receipt(time="then")
+        assert "as if they were like all the others" in receipt.certificate
+        assert receipt.standing["for_wishes"]
+        assert loaded.verify(receipt.to_json()).holds
+        other = replace(receipt, certificate=strict().certificate.sentence)
+        assert [d.part for d in loaded.verify(other).differences] == ["certificate"]
+    assert all(loaded.verify(held.receipt()).holds for held in _people(advisor, locks=["duration"])[:3])
+
+
+def test_who_declines_is_certified_for_what_is_known():
+    """Whatever was told before or after counts as known; the certificate is that of the state they are in."""
+    advisor, seen = surviving(), Counter()
+    for person in words(TABLE)[:60]:
+        held = begin(advisor, person)
+        held.decline(held.question.feature)
+        for state in walk(held, person):
+            standing = state.standing
+            seen[standing.status] += 1
+            if standing.signal is None or standing.signal > 0.5:
+                assert standing.status in ("granted", "no_plan", "ask" if state.question else "unsure")
+                continue
+            (wishes,), _ = find_wishes(state.assessment, np.arange(1))
+            assert "declined" in standing.deviations
+            assert set(wishes.known) == {*state.log.facts} - {*advisor.schema.start}
+            assert set(wishes.declined) == {*state.log.declined}
+            certificate = certify_for(advisor.fitted, wishes)
+            allowed = certificate.certified and standing.signal <= certificate.tau
+            assert (standing.status == "act") == allowed
+            assert (standing.status == "off_path") == (not certificate.certified)
+    assert seen["off_path"] + seen["act"] > 5
+
+
+def test_above_the_ceiling_no_certificate_is_needed(monkeypatch):
+    advisor = surviving()
+    late = []
+    for person in words(TABLE):
+        *_, held = walk((first := begin(advisor, person)).decline(first.question.feature), person)
+        late += [held] if (held.standing.signal or 0) > 0.5 else []
+    assert len(late) > 5
+    monkeypatch.setattr("edfa.advice.standing.certify_for", lambda *_: pytest.fail("nobody may act there"))
+    for held in late:
+        assert (held.standing.status, held.standing.tau) == ("unsure", 0.5)
+
+
+def test_without_a_certificate_for_them_people_are_told_that_nothing_is_promised():
+    advisor = strict()
+    never = replace(advisor.fitted, calibration=None)
+    person = next(held for held in _people(advisor, locks=["purpose"]) if held.standing.may_act)
+    for fitted_advisor, own in ((never, {"locks": ("purpose",)}), (advisor.fitted, {"locks": ("duration",)})):
+        held = edfa.Interview(fitted_advisor, **own).begin(dict(person.log.facts))
+        if not held.plans():
+            continue
+        assert held.standing.status == "off_path"
+        assert (held.certificate, held.guarantee, held.receipt().certificate) == (None, None, "")
+
+
+def test_a_file_says_of_complete_people_what_interviews_say():
+    advisor, people = strict(), words(TABLE)
+    result = advise(advisor.fitted, pd.DataFrame(people))
+    tau = certify_for(advisor.fitted, Wishes(known=COMPLETE)).tau
+    counts = Counter()
+    for status, person in zip(result["status"], people, strict=True):
+        held = advisor.interview(person)
+        assert status == held.standing.status
+        if held.plans() and held.standing.for_wishes:
+            assert status == ("act" if held.standing.signal <= tau else "unsure")
+            counts[status] += 1
+    assert min(counts["act"], counts["unsure"]) > 5
+
+
+def test_a_file_does_not_depend_on_how_it_is_split():
+    advisor = strict()
+    rows = part_way(advisor, TABLE.test.X)[:120]
+    frame = TABLE.encoder.decode(TABLE.test.X[:120]).astype(object).where(~np.isnan(rows), None)
+    limits = [None, '{"locked": ["purpose"]}', '{"max_effort": 50}'] * 40
+    whole = advise(advisor.fitted, frame, rules=pd.Series(limits))
+    seen = set()
+    for row, person in frame.iterrows():
+        alone = advise(advisor.fitted, frame.iloc[[row]].reset_index(drop=True), rules=pd.Series(limits[row : row + 1]))
+        status = alone["status"][0]
+        assert whole["status"][row] == status
+        own = Constraints.parse(json.loads(limits[row])) if limits[row] else None
+        held = advisor.interview({k: v for k, v in person.items() if v is not None and v == v}, constraints=own)
+        assert status == held.standing.status or status == "off_path", "an interview may tell more"
+        if status == "off_path" != held.standing.status:
+            assert {"start", "order"} & {*held.standing.deviations}
+        seen.add(status)
+    assert seen >= {"act", "unsure", "granted"}
+
+
+def test_a_file_makes_certificates_only_where_the_policy_would_be(monkeypatch):
+    made = []
+    monkeypatch.setattr("edfa.advice.standing.certify_for", lambda *parts: made.append(parts[1]) or certify_for(*parts))
+    fitted_advisor, random = surviving().fitted, np.random.default_rng(0)
+    facts = np.where(fitted_advisor.relevant, TABLE.test.X, np.float32(np.nan))
+    facts[random.random(facts.shape) < 0.4] = np.nan
+    assessment, assess = Assessment.of(fitted_advisor, facts), partial(Assessment.of, fitted_advisor)
+    standings = find_standings(assessment, 3, assess)
+    assert not [wishes for wishes in made if wishes.missing or wishes.declined]
+    off = standings.path.missing_start | standings.path.other_order
+    assert off.sum() > 10
+    assert set(standings.status[standings.planned[off]]) <= {"off_path", "ask", "unsure"}
+    few = len(made)
+    find_standings(assessment, 3, assess, everywhere=True)
+    assert len(made) > few
+
+
+@pytest.mark.parametrize("budget", ["inf", 4.0])
+def test_a_run_with_wishes_asks_what_an_interview_with_wishes_asks(budget):
+    """From what is known on, at these prices, without what was declined: the same questions in the same order."""
+    policy = edfa.acquisition.Greedy().fit(TABLE.train, surviving().fitted.model)  # it looks at prices
+    made = replace(surviving().fitted, policy=policy, budget=budget)
+    names = np.array(made.schema.names)
+    known = made.background.start | (names == "housing")
+    declined, costs = names == "checking_status", made.card_costs.copy()
+    costs[[made.schema.index(name) for name in ("duration", "savings_status")]] = 0.5, 9.0
+    rows = TABLE.test.X[:5]
+    run = run_policy(rows, made.policy, made.background, made.budget, known=known, declined=declined, costs=costs)
+    assert (run.spent[run.at(0)] == costs[known].sum()).all()
+    for i, row in enumerate(rows):
+        state, asked = np.where(known, row, np.float32(np.nan))[None], []
+        while (chosen := int(Assessment.of(made, state, declined=declined[None], costs=costs[None]).next[0])) >= 0:
+            asked.append(names[chosen])
+            state[0, chosen] = row[chosen]
+        assert run.order(i) == tuple(asked)
+        assert "checking_status" not in asked
+        assert "housing" not in asked
+        assert len(asked) > 1
+
+
+def test_a_budget_that_is_spent_ends_the_run_where_it_begins():
+    made = fitted()
+    everything = made.relevant
+    run = run_policy(TABLE.test.X[:4], made.policy, made.background, 1.5, known=everything)
+    assert len(run) == 4
+    assert (run.known == everything).all()
