@@ -31,7 +31,8 @@ __all__ = ["Demo", "Turn", "draw_plans", "report", "run_demo", "story", "write_r
 # The default blanket of German credit has two members and no spouses; this method finds units worth showing.
 METHOD = "eamb"
 RULES = Constraints(max_months=12)  # on top of the card's: who needs a loan does not wait for years
-ALPHA = 0.1
+ALPHA = 0.2
+REFERENCE = "all_features"  # the lender decides by the whole application; 200 calibration people carry this promise
 LINE_LENGTH = 88  # letters that fit above an arrow
 ENOUGH = 2  # questions, and plans, that make an interview worth watching
 Facts = Mapping[str, Any]
@@ -112,7 +113,8 @@ def run_demo(language: str = "en", progress: Callable[[str, int, int], None] | N
     """
     phrases.table(language)  # an unknown language is an error before any work
     table = load("german")
-    advisor = Advisor(blanket=METHOD, threshold="balanced", alpha=ALPHA, constraints=RULES).fit(table, progress)
+    settings: dict[str, Any] = {"alpha": ALPHA, "reference": REFERENCE}
+    advisor = Advisor(blanket=METHOD, threshold="balanced", constraints=RULES, **settings).fit(table, progress)
     demos = [_interview(advisor, table, facts, language) for facts in _refused_people(advisor, table)]
     early = [demo for demo in demos if demo.interview.standing.may_act and demo.interview.question is not None]
     return max(early or demos, key=_worth_watching)

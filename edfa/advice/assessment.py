@@ -29,6 +29,7 @@ from edfa.predictors.monotone import DirectionCheck
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import Searcher
+from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
 __all__ = ["Assess", "Assessment", "FittedAdvisor"]
@@ -36,6 +37,7 @@ __all__ = ["Assess", "Assessment", "FittedAdvisor"]
 NO_RULES = Constraints()
 FEW = 16  # people of whom everything is read off one sweep
 LAST_SURVIVAL = 0.95  # that a plan needs after the last of several questions
+MIN_NEED = 0.5  # the chance of being refused without a plan, below which nobody is told to act on one
 NEVER = 2.0  # a signal at which nobody is told to act
 Assess = Callable[[Float32Array], "Assessment"]
 """Makes, or finds again, the assessment of people without wishes from their encoded facts (people, features)."""
@@ -163,8 +165,8 @@ class FittedAdvisor:
         """The largest signal at which anybody is told to act; None: there is no such limit."""
         return 1 - self.min_survival if self.signal == "survival" and self.min_survival > 0 else None
 
-    def watched(self, signal: Float64Array, at_last: BoolArray) -> Float64Array:
-        """The signal as the stop rule watches it, (people,), given who has been asked the last question, (people,).
+    def hold_back(self, signal: Float64Array, at_last: BoolArray) -> Float64Array:
+        """The signal (people,) with ``NEVER`` for those who have been asked the last question, (people,), in vain.
 
         Whoever is asked to the end is a hard case: no earlier plan was good enough. If the promise is about another
         model, they are told to act only on a plan that nearly all models accept.
@@ -172,6 +174,20 @@ class FittedAdvisor:
         if self.signal != "survival" or self.reference == "trajectory_end":
             return signal  # held against the end of the same questions, a plan that is made there cannot fail
         return np.where(at_last & (signal > 1 - LAST_SURVIVAL), NEVER, signal)
+
+    def hold_unneeded(self, people: People, signal: Float64Array) -> Float64Array:
+        """The signal (people,) with ``NEVER`` for those who will more likely than not be granted without any plan.
+
+        They are asked on: effort that is not needed is nothing to advise.
+        """
+        if not isinstance(self.searcher, SurvivalSearch) or self.signal != "survival":
+            return signal
+        rows = np.flatnonzero(signal <= (np.inf if self.ceiling is None else self.ceiling))
+        some = People(people.X[rows], people.background, decided=people.decision[rows])
+        stays = self.searcher.completions_.decision_stability(some) if len(rows) else np.zeros(0)
+        held = signal.copy()
+        held[rows[stays < MIN_NEED]] = NEVER
+        return held
 
     @cached_property
     def favourable(self) -> int:
@@ -349,7 +365,9 @@ class Assessment:
     def _signal(self, plans: Plans) -> Float64Array:
         if not len(plans):
             return np.full(len(self), np.nan)
-        return np.where(plans.legal, signal_of(plans, self.explained.probabilities, self.fitted.signal), np.nan)
+        signal = signal_of(plans, self.explained.probabilities, self.fitted.signal)
+        signal = np.where(plans.legal, signal, np.nan)
+        return self.fitted.hold_unneeded(self.explained, signal)
 
     def stops(self, tau: float, k: int | None = None) -> BoolArray:
         """Who is stopped here by the rule "act at the first plan whose signal is at most tau", if they get here."""

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.advice.assessment import FittedAdvisor
+from edfa.advice.assessment import NEVER, FittedAdvisor
 from edfa.advice.judges import draw_judges
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
@@ -112,7 +112,9 @@ def replay_promise(
     person = records.person
     ends = np.append(person[1:] != person[:-1], True)
     several = np.append(False, person[1:] == person[:-1])
-    return replace(records, signal=fitted.watched(records.signal, ends & several), signal_name=fitted.signal)
+    watched = fitted.hold_back(records.signal, ends & several)
+    watched = fitted.hold_unneeded(plans.people, np.where(records.legal, watched, NEVER))
+    return replace(records, signal=watched, signal_name=fitted.signal)
 
 
 @dataclass(frozen=True)

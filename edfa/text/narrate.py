@@ -150,7 +150,7 @@ def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> lis
     if plan.inlier is False:
         sentences.append(say("plan.rare", language))
     unknown = not_known(plan, blanket)
-    survival = plan.survival if unknown else None
+    survival = plan.survival if unknown or plan.survival != 1 else None  # all is known, and all models agree
     for key, share in (("plan.rough", plan.invalidation), ("plan.survival", survival)):
         cases = None if share is None else phrases.cases(language, share)
         sentences += [say(key, language, cases=cases[0])] if cases else []
@@ -270,8 +270,9 @@ def _told_to_act(certificate: "Certificate", group: str, language: str) -> str:
     wasted = None if not c.wasted else phrases.cases(language, c.wasted)
     beside = [say("certificate.wasted", language, cases=wasted[0])] if wasted else []
     beside += [say("certificate.rules", language)] if c.rules else []
-    delta = _exact_percent(c.delta, language)
-    return " ".join([promise, *beside, say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)])
+    acted = c.n if c.triggered is None or c.target in ("all", "refused") else round(c.triggered * c.n)
+    sure = say("certificate.sure", language, n=phrases.number(acted, language), delta=_exact_percent(c.delta, language))
+    return " ".join([promise, *beside, sure])
 
 
 def _one_in(share: float, language: str) -> str:
