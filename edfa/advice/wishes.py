@@ -129,7 +129,7 @@ def certify_for(fitted: FittedAdvisor, wishes: Wishes, progress: Progress | None
     Levels, loss, reference and ceiling are those of the advisor's own certificate; where the tests start is chosen on
     training people with the same wishes. It is worked out once, for all interviews and files of this advisor.
     """
-    if fitted.calibration is None or not fitted.promise_key:
+    if fitted.calibration is None or (fitted.certificate is None and fitted.certificates is None):
         raise DataError("this advisor keeps no calibration people to make a certificate on; fit it again")
     if (wishes.group is None) != (fitted.groups is None):
         raise SettingError(f"group: one of {fitted.groups or 'no groups'}, not {wishes.group!r}")
