@@ -97,6 +97,9 @@ class Advisor:
         (with ``searcher="survival"``); 0: the model alone.
     min_survival
         Nobody is told to act on a plan whose estimated survival is below this (with the signal ``"survival"``).
+    min_need
+        Nobody is told to act whose estimated chance of being refused without a plan is below this; they are asked on.
+        At 0.5 far less effort is wasted, and questions cost more.
     budget
         What one interview may cost; a share up to 1, an amount, or ``"inf"``.
     threshold
@@ -131,6 +134,7 @@ class Advisor:
     reference: Reference | Literal["auto"] = "auto"
     committee: int = 12
     min_survival: float = 0.5
+    min_need: float = 0.0
     budget: Budget = "inf"
     threshold: Threshold = None
     seed: int = 0
@@ -147,8 +151,9 @@ class Advisor:
             raise UnknownNameError("reference", self.reference, ("auto", *REFERENCES))
         if self.committee and self.committee < 2:
             raise SettingError(f"committee: 0, or at least 2 models, not {self.committee!r}")
-        if not 0 <= self.min_survival <= 1:
-            raise SettingError(f"min_survival: a share from 0 to 1, not {self.min_survival!r}")
+        for name in ("min_survival", "min_need"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise SettingError(f"{name}: a share from 0 to 1, not {getattr(self, name)!r}")
         names = ("blanket", "predictor", "policy", "searcher", "signal", "threshold")
         check_settings(**{name: getattr(self, name) for name in names})
         if not isinstance(self.constraints, Constraints | None):
@@ -216,6 +221,7 @@ class Advisor:
             budget=self.budget,
             constraints=rules,
             min_survival=self.min_survival,
+            min_need=self.min_need,
             groups=self.groups,
         )
         return replace(fitted, directions=_check_directions(fitted))
@@ -398,6 +404,7 @@ def _fingerprint(fitted: FittedAdvisor) -> str:
         card=fitted.schema.to_json(),
         rules=fitted.constraints.to_json(),
         watched=f"{fitted.signal} {fitted.budget} {fitted.model.threshold}",
-        promise=f"{fitted.reference} {fitted.min_survival} {digest(fitted.judges)} {fitted.groups or ''}",
+        promise=f"{fitted.reference} {digest(fitted.judges)} {fitted.groups or ''}",
+        floors=f"{fitted.min_survival} {fitted.min_need}",
         versions=str(versions()),
     )

@@ -37,7 +37,6 @@ __all__ = ["Assess", "Assessment", "FittedAdvisor"]
 NO_RULES = Constraints()
 FEW = 16  # people of whom everything is read off one sweep
 LAST_SURVIVAL = 0.95  # that a plan needs after the last of several questions
-MIN_NEED = 0.5  # the chance of being refused without a plan, below which nobody is told to act on one
 NEVER = 2.0  # a signal at which nobody is told to act
 Assess = Callable[[Float32Array], "Assessment"]
 """Makes, or finds again, the assessment of people without wishes from their encoded facts (people, features)."""
@@ -53,7 +52,8 @@ class FittedAdvisor:
     that took directions as a penalty keeps to them.
 
     The promise: ``reference`` is what plans are held against, ``judges`` are the models learnt again that it may be
-    held against, ``min_survival`` is the survival below which nobody is told to act, and ``calibration`` are the
+    held against, ``min_survival`` is the survival below which nobody is told to act, ``min_need`` the chance of being
+    refused without a plan below which nobody is, and ``calibration`` are the
     encoded rows (people, features) of those the certificate was made on.
 
     With ``groups``, the name of a feature, there are ``certificates`` by group and no ``certificate`` of all people
@@ -74,6 +74,7 @@ class FittedAdvisor:
     reference: Reference = "trajectory_end"
     judges: Committee | None = None
     min_survival: float = 0.5
+    min_need: float = 0.0
     calibration: Float32Array | None = None
     groups: str | None = None
     certificates: GroupCertificates | None = None
@@ -176,17 +177,17 @@ class FittedAdvisor:
         return np.where(at_last & (signal > 1 - LAST_SURVIVAL), NEVER, signal)
 
     def hold_unneeded(self, people: People, signal: Float64Array) -> Float64Array:
-        """The signal (people,) with ``NEVER`` for those who will more likely than not be granted without any plan.
+        """The signal (people,) with ``NEVER`` for those whose chance of being refused without a plan is too small.
 
         They are asked on: effort that is not needed is nothing to advise.
         """
-        if not isinstance(self.searcher, SurvivalSearch) or self.signal != "survival":
+        if not self.min_need or not isinstance(self.searcher, SurvivalSearch) or self.signal != "survival":
             return signal
         rows = np.flatnonzero(signal <= (np.inf if self.ceiling is None else self.ceiling))
         some = People(people.X[rows], people.background, decided=people.decision[rows])
         stays = self.searcher.completions_.decision_stability(some) if len(rows) else np.zeros(0)
         held = signal.copy()
-        held[rows[stays < MIN_NEED]] = NEVER
+        held[rows[stays < self.min_need]] = NEVER
         return held
 
     @cached_property

@@ -47,13 +47,14 @@ SETTINGS = (
     "reference",
     "committee",
     "min_survival",
+    "min_need",
     "seed",
     "threshold",
     "obey_directions",
     "groups",
 )
 """The plain settings of an advisor; its parts are described by their class and their own settings."""
-BEFORE_4: dict[str, Any] = {"reference": "trajectory_end", "committee": 0, "min_survival": 0.0}
+BEFORE_4: dict[str, Any] = {"reference": "trajectory_end", "committee": 0, "min_survival": 0.0, "min_need": 0.0}
 """The settings that advisors written in an older format did not have, as they were for them."""
 
 
@@ -166,6 +167,7 @@ def _assemble(root: Path, manifest: dict[str, Any]) -> FittedAdvisor:
         fingerprint=manifest["fingerprint"],
         reference=manifest.get("reference", "trajectory_end"),
         min_survival=manifest["settings"]["min_survival"],
+        min_need=manifest["settings"]["min_need"],
         judges=Committee.from_folder(root / "judges", fitted.predictor) if (root / "judges").is_dir() else None,
         calibration=safetensors.load(rows.read_bytes())["X"] if rows.is_file() else None,
         signal=manifest["signal"],

@@ -56,6 +56,9 @@ def fit(
     min_survival: Annotated[
         float, typer.Option(help="Nobody is told to act on a plan whose estimated survival is below this.")
     ] = 0.5,
+    min_need: Annotated[
+        float, typer.Option(help="Nobody is told to act whose chance of being refused without a plan is below this.")
+    ] = 0.0,
     groups: Annotated[
         str | None, typer.Option(help="A feature, such as sex: each group of people has a certificate of its own.")
     ] = None,
@@ -104,6 +107,7 @@ def fit(
     settings |= {"constraints": None if rules is None else Constraints.read(rules)}
     settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}
     settings |= {"reference": reference, "committee": committee, "min_survival": min_survival, "groups": groups}
+    settings |= {"min_need": min_need}
     settings["obey_directions"] = not ignore_directions
     advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
