@@ -73,12 +73,18 @@ class Demo:
 
     @property
     def lasts(self) -> bool | None:
-        """Whether the plan still leads to the favourable class once everything is known; None without a plan."""
+        """Whether the plan leads to the favourable class before the model that sees every feature, once all are known.
+
+        That is what the promise of this advisor is held against. None without a plan.
+        """
         if self.plan is None:
             return None
-        complete = self.complete_interview
-        followed = complete.what_if({change.feature: change.after for change in self.plan.changes})
-        return complete.decision.refused and followed.decision.favourable
+        encoder, model, schema = self.table.encoder, self.advisor.fitted.model, self.table.schema
+        row = encoder.encode_person(self.facts)
+        for change in self.plan.changes:
+            at = schema.index(change.feature)
+            row[at] = encoder.encode_person({change.feature: change.after})[at]
+        return int(model.decide(model.predict_proba(row[None]))[0]) == self.advisor.fitted.favourable
 
     @cached_property
     def early(self) -> tuple[int, int]:
@@ -236,20 +242,21 @@ def _plans_html(demo: Demo) -> list[Markup]:
 
 
 def _early_text(demo: Demo) -> str:
-    """How the people who act early fare: a promise to everybody does not speak of them alone."""
+    """How the people who act early fare; the promise is about them."""
     count, failed = demo.early
     return (
-        f"{count} of them were let act before their last question, and {failed} of these plans did not last: the "
-        "promise counts everybody. One to those who act early alone (target='early') cannot be had here."
+        f"{count} of them were told to act before their last question; {failed} of these would do the plan and still "
+        "be refused by the model that sees every feature."
     )
 
 
 def _afterwards(demo: Demo) -> str:
     """Whether the first plan would have lasted; the applicant is not told this."""
     if demo.interview.question is None:
-        return "Everything was asked, so that nothing can overturn the plan."
-    outcome = "would still have worked" if demo.lasts else "would have failed: one of those the certificate allows for"
-    return f"This is a test person whose other answers are on file: had the rest been asked, the first plan {outcome}."
+        return "Everything was asked."
+    outcome = "would have worked" if demo.lasts else "would have failed: one of those the certificate allows for"
+    on_file = "This is a test person whose other answers are on file: before the model that sees them, the first plan"
+    return f"{on_file} {outcome}."
 
 
 def write_report(demo: Demo, folder: Path) -> Path:

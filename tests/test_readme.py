@@ -29,7 +29,7 @@ def test_the_python_blocks_run_in_order_and_say_what_they_claim():
                 told = eval(claim.split("; ")[0], {})  # noqa: S307
                 assert eval(code, namespace) == told, line  # noqa: S307
                 claims += 1
-    assert claims == 21
+    assert claims == 23
 
 
 @pytest.mark.parametrize("text", SHELL, ids=[t.split("\n")[0] for t in SHELL])

@@ -162,6 +162,12 @@ class FittedAdvisor:
         return "" if held is None else held.to_json()
 
     @property
+    def promises_everybody(self) -> bool:
+        """Whether the promise is about all who have a plan, so that whoever is asked to the end may act on the last."""
+        made = next(iter(self.certificates.values())) if self.certificates else self.certificate
+        return made is not None and made.target in ("all", "refused")
+
+    @property
     def ceiling(self) -> float | None:
         """The largest signal at which anybody is told to act; None: there is no such limit."""
         return 1 - self.min_survival if self.signal == "survival" and self.min_survival > 0 else None

@@ -63,10 +63,10 @@ class Interview:
     >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(edfa.load("german"))
     >>> interview = advisor.interview({"age": 35, "purpose": "radio/tv", "credit_amount": 2400})
     >>> interview.question.feature
-    'checking_status'
-    >>> interview.answer(checking_status="<0").question.feature
     'duration'
-    >>> interview.answer(duration=48).decision.refused
+    >>> interview.answer(duration=48).question.feature
+    'checking_status'
+    >>> interview.answer(checking_status="<0").decision.refused
     True
     >>> [change.feature for change in interview.plans()[0].changes]
     ['duration']

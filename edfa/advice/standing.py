@@ -148,6 +148,8 @@ def find_standings(
     theirs = _thresholds(assessment, planned, signal[planned], due, labels, progress)
     words = _words(signal[planned], theirs, at_end)
     own_words = _words(fitted.hold_back(signal[planned], at_end & several), own, at_end)
+    if fitted.promises_everybody:
+        own_words[at_end] = "act"
     passed |= path.passed(own, k, usual & ~looked & (words != own_words), assess)  # elsewhere it makes no difference
     for_wishes = ~usual | passed
     status[planned] = np.where(for_wishes, words, own_words)

@@ -83,9 +83,10 @@ def test_rules_hold_in_calibration_interviews_and_files_alike(searcher):
 
 
 def test_plans_are_certified_and_measured_under_the_rules():
-    table, advisor = german(), ruled()
-    assert advisor.certificate.n < free().certificate.n  # fewer have a plan at all
-    assert advisor.evaluation_.coverage < free().evaluation_.coverage
+    assert ruled().certificate.n < free().certificate.n  # fewer have a plan at all
+    assert ruled().evaluation_.coverage < free().evaluation_.coverage
+    table, advisor = german(), ruled("survival")
+    assert advisor.certificate.certified
     assert advisor.certificate.rules == describe_rules(RULES)
     assert "under the operator's rules: locked: purpose" in advisor.certificate.sentence
     assert "Regeln des Betreibers" in advisor.certificate.words("de")
