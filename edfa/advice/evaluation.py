@@ -212,7 +212,7 @@ class AdvisorEvaluation:
         known += "" if self.base_rate is None else f", {self.base_rate:.1%} knowing nothing"
         auroc = "" if self.auroc is None else f"AUROC {self.auroc:.3f}, "
         return (
-            f"{self.people} people: right about {self.accuracy:.1%} ({known}), {auroc}"
+            f"{self.people} people: right about {self.accuracy_end:.1%} when all is asked ({known}), {auroc}"
             f"{self.saved:.0%} of the cost saved; {risk}."
         )
 
