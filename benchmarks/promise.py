@@ -26,8 +26,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import edfa
-from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.evaluation import Rollout, replay_promise, roll_out
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.promise import make_certifier, practise
 from edfa.people import People
 from edfa.predictors.aligned import align

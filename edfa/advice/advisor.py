@@ -9,8 +9,6 @@ from typing import Any, Literal
 from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget
 from edfa.advice import persist
-from edfa.advice.answer_log import Event
-from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.calibrate import Calibration
 from edfa.advice.evaluation import AdvisorEvaluation, evaluate, roll_out
 from edfa.advice.factory import (
@@ -24,12 +22,14 @@ from edfa.advice.factory import (
     new_predictor,
     new_searcher,
 )
+from edfa.advice.fitted import FittedAdvisor, identify_advisor, sweep_directions
 from edfa.advice.groups import check_group
 from edfa.advice.interview import Interview
 from edfa.advice.judges import learn_judges
 from edfa.advice.promise import REFERENCES, choose_reference, practise
-from edfa.advice.receipt import Difference, Receipt, Verification, versions
-from edfa.advice.rules import check_operator_rules, describe_rules, read_overlay
+from edfa.advice.receipt import Receipt, Verification
+from edfa.advice.rules import check_operator_rules, describe_rules
+from edfa.advice.verify import verify
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
@@ -39,11 +39,9 @@ from edfa.certification.risk_curve import Target
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, EdfaError, MismatchError, SettingError, UnknownNameError
-from edfa.fingerprint import digest, fingerprint
-from edfa.parsing import parse
+from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.predictors.base import Predictor, UnfittedError
-from edfa.predictors.monotone import DirectionCheck, check_directions
+from edfa.predictors.monotone import DirectionCheck
 from edfa.recourse.searcher import Searcher
 from edfa.text import summaries
 
@@ -51,19 +49,6 @@ __all__ = ["STAGES", "Advisor"]
 
 STAGES = ("blanket", "model", "policy", "calibration", "test")
 Progress = Callable[[str, int, int], None]
-REPLAYED = (
-    "facts",
-    "unknown",
-    "declined",
-    "spent",
-    "flags",
-    "decision",
-    "question",
-    "plans",
-    "no_plan",
-    "standing",
-    "certificate",
-)
 
 
 @dataclass(eq=False)
@@ -188,7 +173,7 @@ class Advisor:
                 fitted = replace(fit_parts(all_features=True), judges=fitted.judges, calibration=fitted.calibration)
                 records = practise(fitted, self.seed, n_jobs, [reference])
         fitted = replace(fitted, reference=reference)
-        self.fitted_ = replace(fitted, fingerprint=_fingerprint(fitted))
+        self.fitted_ = replace(fitted, fingerprint=identify_advisor(fitted))
         certify = Calibration.of(calibration, self.fitted).certify
         self.fitted_ = certify(records[reference], self._levels, partial(report, "calibration"), n_jobs)
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
@@ -224,7 +209,7 @@ class Advisor:
             min_need=self.min_need,
             groups=self.groups,
         )
-        return replace(fitted, directions=_check_directions(fitted))
+        return replace(fitted, directions=sweep_directions(fitted))
 
     def _rules(self, schema: Schema) -> Constraints:
         """The operator's rules; who is in a group stays in it, whatever they do."""
@@ -335,23 +320,7 @@ class Advisor:
 
     def verify(self, receipt: Receipt | str, key: bytes | None = None) -> Verification:
         """Replay a receipt's interview, and say what differs; with the operator's key, whether it is as it was."""
-        receipt = Receipt.from_json(receipt) if isinstance(receipt, str) else receipt
-        signature = "none" if not receipt.signed else "not_checked" if key is None else _signature(receipt, key)
-        if receipt.advisor != self.fingerprint:
-            return Verification(signature, False, (Difference("advisor", receipt.advisor, self.fingerprint),))
-        try:
-            constraints, overlay = read_overlay(receipt.constraints), read_overlay(receipt.overlay)
-            own: dict[str, Any] = {"costs": receipt.costs, "locks": receipt.locks, "constraints": overlay}
-            interview = Interview(self.fitted, **own, language=receipt.language)
-            interview.replay(parse(Event, event, "events") for event in receipt.events)
-            today = interview.receipt(k=receipt.k, constraints=constraints, time=receipt.time)
-        except (EdfaError, KeyError, TypeError) as error:
-            return Verification(signature, True, (Difference("events", "as told", str(error)),))
-        parts = [(name, getattr(receipt, name), getattr(today, name)) for name in REPLAYED]
-        differs = [Difference(*part) for part in parts if part[1] != part[2]]
-        if receipt.chosen is not None and receipt.chosen not in [plan["id"] for plan in today.plans]:
-            differs.append(Difference("chosen", receipt.chosen, None))
-        return Verification(signature, True, tuple(differs))
+        return verify(self.fitted, receipt, key)
 
     def _repr_html_(self) -> str:
         settings = {f.name: str(getattr(self, f.name)) for f in fields(self) if f.init}
@@ -382,29 +351,3 @@ class Advisor:
         if evaluation is not None:
             advisor.evaluation_ = evaluation
         return advisor
-
-
-def _signature(receipt: Receipt, key: bytes) -> str:
-    return "right" if receipt.right(key) else "wrong"
-
-
-def _check_directions(fitted: FittedAdvisor) -> DirectionCheck | None:
-    """Sweep a model that only takes a penalty for going the wrong way, as the policy shows it to people."""
-    directions = fitted.model.get_params(deep=False).get("monotone")
-    if fitted.model.obeys_directions or not any(directions or ()):
-        return None
-    return check_directions(fitted.predictor, fitted.train.X, directions, fitted.schema.names)
-
-
-def _fingerprint(fitted: FittedAdvisor) -> str:
-    """Any change of model, card, rules, blanket, policy, searcher, signal, budget or library version changes it."""
-    learnt = {"model": fitted.model, "blanket": fitted.blanket, "policy": fitted.policy, "searcher": fitted.searcher}
-    return fingerprint(
-        **{name: digest(part) for name, part in learnt.items()},
-        card=fitted.schema.to_json(),
-        rules=fitted.constraints.to_json(),
-        watched=f"{fitted.signal} {fitted.budget} {fitted.model.threshold}",
-        promise=f"{fitted.reference} {digest(fitted.judges)} {fitted.groups or ''}",
-        floors=f"{fitted.min_survival} {fitted.min_need}",
-        versions=str(versions()),
-    )

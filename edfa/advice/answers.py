@@ -1,7 +1,7 @@
 """What an interview answers with, as plain records: decision, question, standing, moments."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from edfa.acquisition.greedy import Greedy
 from edfa.acquisition.survival import SurvivalPolicy
+from edfa.advice.answer_log import Event
 from edfa.advice.assessment import Assessment
 from edfa.blanket.units import Blanket
 from edfa.data.encode import Levels
@@ -24,6 +25,7 @@ __all__ = [
     "Status",
     "describe_decision",
     "describe_question",
+    "moments",
 ]
 
 QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
@@ -230,3 +232,26 @@ def _unlocks(assessment: Assessment, blanket: Blanket, name: str) -> tuple[str, 
     schema, partition = assessment.fitted.schema, assessment.explained.partition
     waits = assessment.known[0] & partition.semifactual[0]
     return tuple(other for other in others if waits[schema.index(other)])
+
+
+def moments(events: Sequence[Event], history: Sequence[Assessment]) -> Iterator[Moment]:
+    """What was known and decided after each event of an interview, given the assessment after each."""
+    before: tuple[str, ...] = ()
+    paid, known = 0.0, np.zeros(0, dtype=bool)
+    for step, (event, assessment) in enumerate(zip(events, history, strict=True)):
+        names, turns = np.array(assessment.fitted.schema.names), assessment.explained.partition.counterfactual[0]
+        spent = float(assessment.people.spent[0])
+        unlocked = [name for name in names[turns & known].tolist() if name not in before] if step else []
+        before, known = tuple(names[turns].tolist()), assessment.known[0]
+        yield Moment(
+            step=step,
+            kind=event.kind,
+            facts=event.facts,
+            asked=event.asked,
+            cost=spent - paid,
+            spent=spent,
+            decision=describe_decision(assessment),
+            counterfactual=before,
+            unlocked=tuple(unlocked),
+        )
+        paid = spent

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.advice.assessment import Assessment, FittedAdvisor
+from edfa.advice.assessment import Assessment
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.person_rules import PersonRules
 from edfa.advice.standing import find_standings
 from edfa.data.constraints import Constraints

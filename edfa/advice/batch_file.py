@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.batch import advise
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.on_workers import open_crew
 from edfa.advice.people_files import (
     FORMATS,

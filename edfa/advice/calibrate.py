@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.complete import Complete, encode_complete
 from edfa.advice.evaluation import roll_out
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.on_workers import open_crew, roll_out_away
 from edfa.advice.promise import certify_records
 from edfa.advice.rules import describe_rules

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from edfa.advice.assessment import FittedAdvisor
+from edfa.advice.fitted import FittedAdvisor
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import SettingError

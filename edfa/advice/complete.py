@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.advice.assessment import FittedAdvisor
+from edfa.advice.fitted import FittedAdvisor
 from edfa.data.partial import encode_partial
 from edfa.data.table import Table
 from edfa.data.validate import check_columns, to_pandas

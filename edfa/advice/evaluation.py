@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.advice.assessment import NEVER, FittedAdvisor
+from edfa.advice.fitted import NEVER, FittedAdvisor
 from edfa.advice.judges import draw_judges
 from edfa.certification.records import Records
 from edfa.certification.replay import replay

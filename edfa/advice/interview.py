@@ -1,15 +1,16 @@
 """One person's conversation with an advisor: what was told, and what follows from it."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edfa.advice.answer_log import AnswerLog, Event, Kind
-from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question
-from edfa.advice.assessment import Assessment, FittedAdvisor
+from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question, moments
+from edfa.advice.assessment import Assessment
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.rules import check_rules, read_overlay
 from edfa.advice.standing import find_standing
@@ -214,7 +215,8 @@ class Interview:
     @property
     def timeline(self) -> tuple[Moment, ...]:
         """Every step, with what was known and decided after it."""
-        return tuple(self._moments())
+        _ = self.assessment  # which begins where nothing was told
+        return tuple(moments(self.log.events, self._history))
 
     def receipt(
         self,
@@ -341,28 +343,6 @@ class Interview:
         if key not in self._states:
             self._states[key] = Assessment.of(self.fitted, X)
         return self._states[key]
-
-    def _moments(self) -> Iterator[Moment]:
-        before: tuple[str, ...] = ()
-        paid, known = 0.0, np.zeros(len(self.fitted.schema), dtype=bool)
-        names, _ = np.array(self.fitted.schema.names), self.assessment  # which begins where nothing was told
-        for step, (event, assessment) in enumerate(zip(self.log.events, self._history, strict=True)):
-            turns = assessment.explained.partition.counterfactual[0]
-            spent = float(assessment.people.spent[0])
-            unlocked = [name for name in names[turns & known].tolist() if name not in before]
-            before, known = tuple(names[turns].tolist()), assessment.known[0]
-            yield Moment(
-                step=step,
-                kind=event.kind,
-                facts=event.facts,
-                asked=event.asked,
-                cost=spent - paid,
-                spent=spent,
-                decision=describe_decision(assessment),
-                counterfactual=before,
-                unlocked=tuple(unlocked) if step else (),
-            )
-            paid = spent
 
 
 def _prices(fitted: FittedAdvisor, costs: Mapping[str, float]) -> Float64Array:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from edfa.advice.assessment import FittedAdvisor
+from edfa.advice.fitted import FittedAdvisor
 from edfa.data.table import Table
 from edfa.predictors.committee import Committee, fold_of
 from edfa.typing import Float32Array, IntArray

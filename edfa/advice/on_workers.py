@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from threadpoolctl import threadpool_limits
 
 from edfa.advice import persist
-from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.evaluation import ask_and_replay
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.judges import draw_judges
 from edfa.advice.receipt import versions
 from edfa.certification.records import Records

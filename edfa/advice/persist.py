@@ -14,8 +14,8 @@ import safetensors.numpy as safetensors
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
-from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.evaluation import AdvisorEvaluation
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.receipt import versions
 from edfa.artifacts import list_files, replace_folder, restore_interrupted, sha256_of
 from edfa.blanket.units import Blanket

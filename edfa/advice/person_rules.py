@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.advice.assessment import FittedAdvisor
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.rules import check_rules
 from edfa.data.constraints import Constraints
 from edfa.data.read import existing

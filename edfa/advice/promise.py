@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from edfa.advice.assessment import FittedAdvisor
 from edfa.advice.evaluation import ask, replay_promise
+from edfa.advice.fitted import FittedAdvisor
 from edfa.certification.anchor import choose_anchor
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
 from edfa.certification.rcps import RecourseCertifier

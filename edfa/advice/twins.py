@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from edfa.advice.assessment import FittedAdvisor
+from edfa.advice.fitted import FittedAdvisor
 from edfa.data.table import Table
 from edfa.errors import DataError
 from edfa.typing import BoolArray, Float32Array

@@ -21,8 +21,9 @@ import numpy as np
 import pandas as pd
 
 from edfa.acquisition.loop import run_policy
-from edfa.advice.assessment import NO_RULES, Assessment, FittedAdvisor
+from edfa.advice.assessment import Assessment
 from edfa.advice.evaluation import replay_promise
+from edfa.advice.fitted import NO_RULES, FittedAdvisor
 from edfa.advice.judges import draw_judges
 from edfa.advice.promise import make_certifier, rehearse
 from edfa.certification.certificate import Certificate

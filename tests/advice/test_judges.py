@@ -7,8 +7,8 @@ import pytest
 from advisors import surviving
 
 import edfa
-from edfa.advice.assessment import LAST_SURVIVAL, NEVER
 from edfa.advice.evaluation import ask, replay_promise
+from edfa.advice.fitted import LAST_SURVIVAL, NEVER
 from edfa.advice.judges import draw_judges, learn_judges
 from edfa.predictors.committee import fold_of
 

@@ -17,8 +17,9 @@ import edfa
 from edfa import Constraints
 from edfa.acquisition.loop import run_policy
 from edfa.advice import wishes as module
-from edfa.advice.assessment import Assessment, FittedAdvisor
+from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.judges import draw_judges
 from edfa.advice.promise import rehearse
 from edfa.advice.standing import find_standings
