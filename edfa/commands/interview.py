@@ -4,12 +4,13 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, load_advisor
+from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, load_advisor, show_progress
 from edfa.errors import FactError, SettingError, UnknownNameError, UnreadableError
 
 if TYPE_CHECKING:
@@ -182,7 +183,10 @@ def _print_state(interview: "Interview", output: Output, plans: int) -> None:
     """Write the decision, what counts, the plans and whether the person may act."""
     from edfa.text.interview_page import interview_sentences
 
-    sentences = interview_sentences(interview, plans)
+    with show_progress(output) as report:  # a certificate for this person's wishes may take seconds
+        interview.progress = partial(report, "a promise for these wishes")
+        sentences = interview_sentences(interview, plans)
+    interview.progress = None
     output.say("", *sentences["decision"])
     output.say(*sentences["partition"], style="dim")
     output.say(*(f"• {text}" for text in sentences["plans"]))
