@@ -94,7 +94,7 @@ class Receipt:
     def right(self, key: bytes) -> bool:
         """Whether the signature is that of this key and this content."""
         expected = hmac.new(key, self.payload(), hashlib.sha256).hexdigest()
-        return hmac.compare_digest(expected, self.signature)
+        return hmac.compare_digest(expected.encode(), self.signature.encode())
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` reads it back, equal."""
@@ -126,7 +126,8 @@ class Difference:
 class Verification:
     """What became of a receipt when its interview was replayed.
 
-    ``signature`` is ``"none"`` (it is not signed), ``"right"``, ``"wrong"``, or ``"not_checked"`` (no key was given).
+    ``signature`` is ``"right"``, ``"wrong"`` or ``"missing"`` (a key was given, and the receipt is not signed); without
+    a key ``"not_checked"``, or ``"none"`` if it is not signed.
     """
 
     signature: str
@@ -135,8 +136,8 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing differs and no signature is wrong."""
-        return self.advisor and not self.differences and self.signature != "wrong"
+        """Whether nothing differs and no signature is wrong; whoever has the key accepts no receipt without one."""
+        return self.advisor and not self.differences and self.signature not in ("wrong", "missing")
 
     def __str__(self) -> str:
         if self.holds:
@@ -146,7 +147,8 @@ class Verification:
         else:
             verdict = "The receipt does not hold."
         changes = [f"{d.part}: {d.receipt!r} then, {d.today!r} today." for d in self.differences]
-        signature = {"none": "not there", "right": "right", "wrong": "wrong"}.get(self.signature, "not checked")
+        words = {"none": "not there", "right": "right", "wrong": "wrong", "missing": "missing"}
+        signature = words.get(self.signature, "not checked")
         return " ".join([verdict, *changes, f"The signature is {signature}."])
 
 

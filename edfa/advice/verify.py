@@ -49,8 +49,8 @@ def verify(fitted: FittedAdvisor, receipt: Receipt | str, key: bytes | None = No
 
 
 def _signature(receipt: Receipt, key: bytes | None) -> str:
-    if not receipt.signed:
-        return "none"
     if key is None:
-        return "not_checked"
+        return "not_checked" if receipt.signed else "none"
+    if not receipt.signed:
+        return "missing"
     return "right" if receipt.right(key) else "wrong"

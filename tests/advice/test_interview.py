@@ -370,6 +370,20 @@ def test_a_signature_shows_every_change(interview, tmp_path):
         read_key(tmp_path / "absent")
 
 
+def test_a_receipt_whose_signature_was_taken_off_does_not_hold(interview):
+    """Without this, whoever takes the signature off may change what no replay shows: the time."""
+    key = b"the operator's own key"
+    content = json.loads(interview.receipt(key=key).to_json())
+    assert german().verify(json.dumps(content), key).holds
+    bare = json.dumps(content | {"signature": "", "key": "", "time": "2001-01-01T00:00:00+00:00"})
+    verified = german().verify(bare, key)
+    assert (verified.signature, verified.holds) == ("missing", False)
+    assert "The signature is missing" in str(verified)
+    assert german().verify(bare).holds, "nobody with the key has looked"
+    strange = json.dumps(content | {"signature": "ünsigned"})
+    assert german().verify(strange, key).signature == "wrong"
+
+
 def _other(value):
     """Something else of the same kind."""
     if isinstance(value, str):
