@@ -85,6 +85,9 @@ def advise_file(
     """
     sources, result = source_files(rows), Path(out)
     check_format(result)
+    inputs = [*sources, *([Path(person_rules)] if person_rules is not None else [])]
+    if result.exists() and any(path.exists() and path.samefile(result) for path in inputs):
+        raise DataError(f"{result} is read and cannot be written over; give the advice another name")
     if (chunk is not None and chunk < 1) or k < 1:
         raise DataError(f"a chunk and the number of plans are at least 1, not {chunk} and {k}")
     own = _OwnRules.of(fitted, rules_column, person_rules)

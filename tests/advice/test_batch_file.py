@@ -219,6 +219,18 @@ def test_flagged_people_are_counted(people, tmp_path):
     assert found["flags"].str.contains("left out").all()
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_people_are_not_written_over_by_their_advice(link, people, tmp_path):
+    rows, out = tmp_path / "people.csv", tmp_path / ("link.csv" if link else "people.csv")
+    people.to_csv(rows, index=False)
+    if link:
+        out.symlink_to(rows)
+    before = rows.read_bytes()
+    with pytest.raises(DataError, match="is read and cannot be written over"):
+        advise_file(german().fitted, rows, out)
+    assert rows.read_bytes() == before
+
+
 def test_bad_files_are_refused(tmp_path):
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "none.csv").write_text("duration,age\n")
