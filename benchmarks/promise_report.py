@@ -297,8 +297,8 @@ def report(folder: Path, need: Path) -> None:
         "the retrained promise.",
         judged(cases),
         "## Robust recourse of others",
-        "Up to 300 refused test people a seed, everything of the blanket known. RobX and BetaRCE are written from "
-        "their papers (`benchmarks/peers/robust_recourse.py`), start from the nearest plan, and know no card: they may "
+        "Up to 300 refused test people a seed, everything of the blanket known. RobX and BetaRCE are our own code "
+        "after the ideas of their papers, with settings of ours (`benchmarks/peers/robust_recourse.py`); they start from the nearest plan, and know no card: they may "
         "change what nobody can. RobX with a stability halfway between the threshold and 1, BetaRCE with 32 models and "
         "delta 0.9.",
         peers(cases),
