@@ -164,8 +164,9 @@ class Advisor:
         model = unfitted.fit(train.X, train.y)
         fit_parts = partial(self._fit_parts, train, model, blanket, n_jobs=n_jobs, report=report)
         fitted = fit_parts(all_features=self.reference == "all_features")
-        fitted = replace(fitted, judges=learn_judges(fitted, calibration, self.seed), calibration=calibration.X)
-        reference = self.reference
+        reference, judged = self.reference, self.reference in ("auto", "retrained")
+        judges = learn_judges(fitted, calibration, self.seed) if judged else None
+        fitted = replace(fitted, judges=judges, calibration=calibration.X)
         records = practise(fitted, self.seed, n_jobs, REFERENCES if reference == "auto" else [reference])
         if reference == "auto":
             reference = choose_reference(fitted, records, len(calibration), self._levels)
