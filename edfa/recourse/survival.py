@@ -129,11 +129,6 @@ class Completions:
         neighbours = Neighbours.of(train.X[rows], categorical, k=k)
         return cls(neighbours, ModelCache() if cache is None else cache, committee)
 
-    def survives(self, plans: PlannedChanges) -> BoolArray:
-        """In which completions of its person each plan survives, (plans, k), by the model; k is 1 if all is known."""
-        filled = self._fill(plans.people, plans.consequences)
-        return _survives(plans, filled, self._stays(plans, filled))
-
     def decision_stability(self, people: People) -> Float64Array:
         """The share of completions in which each person's decision stays what it is, (people,)."""
         return np.asarray(_same(people, self._fill(people)).mean(axis=1))
