@@ -67,6 +67,11 @@ def app(arguments: Sequence[str] | None = None) -> None:
         if debug:
             raise
         _fail(str(error), 2)
+    except OSError as error:  # of files, disks and networks, which are never a fault in edfa
+        if debug:
+            raise
+        place = "" if error.filename is None else f"{error.filename}: "
+        _fail(f"{place}{error.strerror or error}", 2)
     except Exception as error:
         if debug:
             raise

@@ -14,7 +14,6 @@ from markupsafe import Markup
 from edfa.advice.advisor import Advisor
 from edfa.advice.evaluation import roll_out
 from edfa.advice.interview import Interview
-from edfa.artifacts import write_text
 from edfa.data.catalog import load
 from edfa.data.constraints import Constraints
 from edfa.data.table import Table
@@ -22,6 +21,7 @@ from edfa.recourse.plan import Plan
 from edfa.text import html, narrate, phrases
 from edfa.text.interview_page import interview_html, interview_sentences
 from edfa.text.steps import steps
+from edfa.writing import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,9 @@
     ├── SchemaError            (ValueError)    a card or a feature that contradicts itself
     ├── UnknownNameError       (LookupError)   an unknown name; the message has the nearest known one
     ├── DataError              (ValueError)    a table that cannot be used as it is
-    │   ├── UnreadableError                    a file that is missing, cut off or in another encoding
+    │   ├── UnreadableError                    a file that is missing, damaged, too large or in another encoding
+    │   ├── UnwritableError                    a place that cannot be written to: missing, protected, full, in use
+    │   │   └── BusyError                      a place that another run is writing to
     │   ├── EmptyTableError                    no rows, or a part of the split without any
     │   ├── ColumnError                        a column that is missing, doubled or has values of the wrong kind
     │   └── TargetError                        an outcome column with gaps, one class, too many, or too few of one
@@ -21,9 +23,11 @@ the builtin a caller would expect, so ``except ValueError`` keeps working.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 __all__ = [
     "BudgetError",
+    "BusyError",
     "ColumnError",
     "DataError",
     "EdfaError",
@@ -37,6 +41,7 @@ __all__ = [
     "UnavailableError",
     "UnknownNameError",
     "UnreadableError",
+    "UnwritableError",
     "did_you_mean",
     "hint",
 ]
@@ -63,7 +68,18 @@ class DataError(EdfaError, ValueError):
 
 
 class UnreadableError(DataError):
-    """A file is missing, cut off, or not what its name says."""
+    """A file is missing, cut off, damaged, too large, or not what its name says."""
+
+
+class UnwritableError(DataError):
+    """A file or folder cannot be written where it should be."""
+
+
+class BusyError(UnwritableError):
+    """Another run is writing to the same place."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(f"another run is writing {place.name}; wait until it is done, or choose another place")
 
 
 class EmptyTableError(DataError):

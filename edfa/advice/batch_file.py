@@ -30,9 +30,9 @@ from edfa.advice.people_files import (
     write_part,
 )
 from edfa.advice.person_rules import read_person_rules
-from edfa.artifacts import write_text
 from edfa.errors import ColumnError, DataError, EmptyTableError, SettingError, hint
 from edfa.typing import IntArray
+from edfa.writing import write_text
 
 __all__ = ["CHUNK", "FORMATS", "SECONDS", "advise_file", "chunks"]
 

@@ -11,9 +11,9 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from edfa.advice.batch import COLUMNS
-from edfa.artifacts import atomic_file
-from edfa.data.read import existing
 from edfa.errors import DataError, EmptyTableError, UnreadableError
+from edfa.reading import existing
+from edfa.writing import atomic_file
 
 __all__ = ["FORMATS", "check_format", "chunks", "read_part", "source_files", "write_advice", "write_part"]
 

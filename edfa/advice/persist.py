@@ -17,7 +17,6 @@ from edfa.acquisition.base import Policy
 from edfa.advice.evaluation import AdvisorEvaluation
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.receipt import versions
-from edfa.artifacts import list_files, replace_folder, restore_interrupted, sha256_of
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.data.constraints import Constraints
@@ -29,9 +28,11 @@ from edfa.people import Background
 from edfa.predictors import PREDICTORS
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck
+from edfa.reading import sha256_of
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
+from edfa.writing import list_files, replace_folder, restore_interrupted
 
 __all__ = ["FORMAT", "SETTINGS", "check_target_folder", "load", "save"]
 

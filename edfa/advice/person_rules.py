@@ -12,8 +12,8 @@ import pandas as pd
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.rules import check_rules
 from edfa.data.constraints import Constraints
-from edfa.data.read import existing
 from edfa.errors import ColumnError, DataError, EdfaError, UnreadableError, hint
+from edfa.reading import existing
 from edfa.typing import IntArray
 
 __all__ = ["PersonRules", "read_person_rules"]

@@ -71,7 +71,7 @@ def monitor(
     quiet: Quiet = False,
 ) -> None:
     """Check a certificate by random audits; exit code 3 once it is refuted."""
-    from edfa.artifacts import write_text
+    from edfa.writing import write_text
 
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)

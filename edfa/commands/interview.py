@@ -44,8 +44,8 @@ def interview(
     """Interview one person: decision, next question and why, plans, and whether they may act now."""
     from edfa.advice.interview import Interview
     from edfa.advice.receipt import read_key
-    from edfa.artifacts import write_text
     from edfa.data.constraints import Constraints
+    from edfa.writing import write_text
 
     output = Output(as_json, quiet)
     if resume is not None and rules is not None:
@@ -95,7 +95,7 @@ def verify(
 
 
 def _read_text(path: Path) -> str:
-    from edfa.data.read import existing
+    from edfa.reading import existing
 
     return existing(path).read_text(encoding="utf-8")
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from edfa.artifacts import sha256_of
 from edfa.data.openml import fetch
 from edfa.data.read import read_parquet
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import UnavailableError, UnknownNameError, UnreadableError
+from edfa.reading import sha256_of
 
 __all__ = ["BUNDLED", "NAMES", "load", "load_schema", "where"]
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from edfa.artifacts import sha256_of, write_text
 from edfa.data.read import read_parquet
 from edfa.data.schema import Schema
 from edfa.data.validate import to_words, validate_frame
 from edfa.errors import DataError, UnavailableError
+from edfa.reading import sha256_of
+from edfa.writing import write_text
 
 __all__ = ["SOURCES", "Source", "cache_folder", "fetch"]
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from edfa.errors import ColumnError, EmptyTableError, UnreadableError, did_you_mean
+from edfa.errors import ColumnError, EmptyTableError, UnreadableError
+from edfa.reading import existing
 
-__all__ = ["existing", "read_csv", "read_frame", "read_parquet"]
+__all__ = ["read_csv", "read_frame", "read_parquet"]
 
 
 def read_frame(path: str | Path) -> pd.DataFrame:
@@ -58,12 +59,3 @@ def read_parquet(path: str | Path) -> pd.DataFrame:
         return pd.read_parquet(path)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableError(f"{path.name} is not a whole Parquet file: {str(error).splitlines()[0]}") from None
-
-
-def existing(path: str | Path) -> Path:
-    """``path`` if there is such a file; else UnreadableError with the most similar name in its folder."""
-    path = Path(path)
-    if not path.is_file():
-        beside = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
-        raise UnreadableError(f"there is no file {path}{did_you_mean(path.name, beside)}")
-    return path

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edfa.artifacts import write_text
 from edfa.data.constraints import Constraints
 from edfa.data.feature import Feature
 from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError, did_you_mean, hint
 from edfa.parsing import parse
 from edfa.typing import Float64Array
+from edfa.writing import write_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import xgboost as xgb
 
-from edfa.artifacts import atomic_file
 from edfa.predictors.base import fit_temperature
 from edfa.predictors.forest import class_probabilities
+from edfa.writing import atomic_file
 
 __all__ = ["load_booster", "read_booster", "train_booster", "write_booster"]
 

@@ -149,8 +149,8 @@ def _variant(kind: str, name: str, values: Mapping[str, Any], where: str, folder
 
 def _table_part(kind: str, name: str, values: Mapping[str, Any], where: str, folder: Path) -> Part:
     """A table of one's own, with its card; paths start at the study file."""
-    from edfa.artifacts import sha256_of
     from edfa.data.schema import Schema
+    from edfa.reading import sha256_of
 
     for key in ("of", "card"):
         if not isinstance(values.get(key), str):

@@ -18,7 +18,7 @@ from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import acquire
 from edfa.acquisition.trajectory import Trajectory
 from edfa.advice.factory import new_predictor
-from edfa.artifacts import read_parts, sha256_of, write_parts
+from edfa.artifacts import read_parts, write_parts
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.data import catalog
@@ -29,6 +29,7 @@ from edfa.errors import UnreadableError
 from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
 from edfa.predictors.xgb import SubsetXGB
+from edfa.reading import sha256_of
 from edfa.recourse import SEARCHERS
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans

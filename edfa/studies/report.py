@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import edfa
-from edfa.artifacts import atomic_file
 from edfa.studies.cells import Cell
 from edfa.studies.config import Study
 from edfa.studies.exhibits import FigureExhibit, Section, TableExhibit
@@ -17,6 +16,7 @@ from edfa.studies.tables.render import markdown_escaped, to_csv, to_html, to_lat
 from edfa.studies.tables.results import Results, View
 from edfa.text import html
 from edfa.text.html import Markup
+from edfa.writing import atomic_file
 
 __all__ = ["sections", "write_report"]
 

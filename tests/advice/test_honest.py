@@ -19,10 +19,11 @@ from edfa.advice.complete import encode_complete
 from edfa.advice.judges import draw_judges
 from edfa.advice.promise import make_certifier
 from edfa.advice.twins import _by_chance, check_strangers
-from edfa.artifacts import list_files, sha256_of
 from edfa.certification.records import Records
 from edfa.errors import ColumnError, DataError
 from edfa.predictors.committee import fold_of
+from edfa.reading import sha256_of
+from edfa.writing import list_files
 
 TABLE = edfa.load("german")
 OTHERS = TABLE.calibration.frame.drop(columns="class")

@@ -16,8 +16,8 @@ from advisors import begin, german, words
 import edfa
 from edfa import Advisor
 from edfa.advice.persist import FORMAT
-from edfa.artifacts import list_files, replace_folder, restore_interrupted
 from edfa.errors import DataError, SettingError, UnreadableError
+from edfa.writing import list_files, replace_folder, restore_interrupted
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from synthetic_results import Synthetic, labels, synthetic_results
 from webpage import checked
 
-from edfa.artifacts import list_files
 from edfa.studies.cells import Cell, Part
 from edfa.studies.config import read_study
 from edfa.studies.exhibits import FigureExhibit, TableExhibit
@@ -22,6 +21,7 @@ from edfa.studies.figures.labelling import place_labels
 from edfa.studies.figures.render import compact, render
 from edfa.studies.report import distinct, sections, summary, write_report, write_sections
 from edfa.studies.tables.results import View
+from edfa.writing import list_files
 
 SCRIPT = "<script>alert('owned')</script>"
 

@@ -1,0 +1,257 @@
+"""One writer for everything: files and folders that are whole or not there, and that two writers never mix.
+
+``atomic_file`` writes one file and ``replace_folder`` a folder of files: beside their place, under a lock, flushed to
+disk, and moved in by renaming. Whoever is killed meanwhile leaves what was there before; the next writer tidies up.
+Names of temporary files cannot be guessed and are created by the writer, so that no link planted there is followed. A
+link at the place itself is the user's: what it points to is written.
+"""
+
+import os
+import re
+import shutil
+import stat
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from edfa.errors import BusyError, EdfaError, UnreadableError, UnwritableError
+
+try:
+    import fcntl
+except ImportError:  # no POSIX system: writing stays atomic, and two writers do not wait for each other
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "atomic_file",
+    "list_files",
+    "locked",
+    "read_settled",
+    "replace_folder",
+    "restore_interrupted",
+    "write_text",
+]
+
+T = TypeVar("T")
+PATIENCE = 60.0  # seconds that a writer waits for another one of the same place
+NAP = 0.02  # seconds between two attempts
+NEW = ".new"
+ATTEMPTS = 10  # at reading a folder that is replaced again and again
+
+
+@contextmanager
+def locked(path: str | Path, wait: float = PATIENCE) -> Iterator[None]:
+    """Hold the right to write ``path``, for the length of the block; threads and processes alike respect it.
+
+    The lock is a file beside ``path`` that goes when the block ends. The system gives up the lock of whoever dies.
+
+    Parameters
+    ----------
+    path
+        A file or folder, which need not be there.
+    wait
+        Seconds to wait for another holder.
+
+    Raises
+    ------
+    BusyError
+        If somebody else still holds it then.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with locked(Path(folder) / "out.csv"), locked(Path(folder) / "out.csv", wait=0):
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    edfa.errors.BusyError: another run is writing out.csv; wait until it is done, or choose another place
+    """
+    place = Path(path).absolute()
+    file = place.with_name(f".{place.name}.lock")
+    with _typed(place):
+        handle = _acquire(file, place, time.monotonic() + wait)
+    try:
+        yield
+    finally:
+        try:
+            file.unlink(missing_ok=True)  # while it is held: who waits for it finds that it is gone, and makes another
+        finally:
+            os.close(handle)
+
+
+def _acquire(file: Path, place: Path, deadline: float) -> int:
+    """A handle of the lock file that holds its lock."""
+    while True:
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), file.lstat()):
+                return handle
+        except FileNotFoundError:  # its holder has just removed it
+            pass
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(handle)
+                raise BusyError(place) from None
+            time.sleep(NAP)
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+@contextmanager
+def atomic_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` to write to; on success it is flushed to disk and renamed to ``path``.
+
+    The temporary file ends like ``path`` does, for writers that choose a format by the ending. If the block raises, it
+    is removed and what was at ``path`` stays. Processes and threads that write the same file wait for each other, and
+    the last one wins.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with atomic_file(Path(folder) / "result.csv") as partial:
+    ...         _ = partial.write_text("a,b", encoding="utf-8")
+    ...     list_files(Path(folder))
+    ['result.csv']
+    """
+    path = Path(path).resolve()
+    partial = path.with_name(f".{path.stem}.{uuid.uuid4().hex}{NEW}{path.suffix}")
+    with _typed(path), locked(path):
+        for leftover in _leftovers(path.parent, path.stem, path.suffix):
+            leftover.unlink(missing_ok=True)
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        try:
+            yield partial
+            _flush(partial)
+            if path.exists():
+                partial.chmod(stat.S_IMODE(path.stat().st_mode))
+            partial.replace(path)
+            _flush(path.parent)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a UTF-8 text file through ``atomic_file``."""
+    with atomic_file(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="")
+
+
+@contextmanager
+def replace_folder(folder: str | Path) -> Iterator[Path]:
+    """Yield a new folder to write into, which takes the place of ``folder`` when the block ends.
+
+    The old folder is set aside for the moment between two renames; if the process dies just there,
+    ``restore_interrupted`` puts it back. If the block raises, the old folder stays as it was.
+    """
+    folder = Path(folder).resolve()
+    aside, partial = _aside(folder), folder.with_name(f".{folder.name}.{uuid.uuid4().hex}{NEW}")
+    with _typed(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            _restore(folder)
+            for leftover in _leftovers(folder.parent, folder.name):
+                shutil.rmtree(leftover, ignore_errors=True)
+            partial.mkdir()
+            try:
+                yield partial
+                for path in (*(partial / name for name in list_files(partial)), *_folders(partial)):
+                    _flush(path)
+                shutil.rmtree(aside, ignore_errors=True)
+                if folder.exists():
+                    folder.rename(aside)
+                partial.rename(folder)
+                _flush(folder.parent)
+                shutil.rmtree(aside, ignore_errors=True)
+            finally:
+                _restore(folder)
+                shutil.rmtree(partial, ignore_errors=True)
+
+
+def restore_interrupted(folder: str | Path) -> None:
+    """Put the old folder back if a ``replace_folder`` died between its two renames; otherwise do nothing."""
+    folder = Path(folder).resolve()
+    if not folder.exists() and _aside(folder).is_dir():
+        with locked(folder):  # a writer that lives is waited for
+            _restore(folder)
+
+
+def read_settled(folder: str | Path, read: Callable[[], T]) -> T:
+    """What ``read()`` makes of a folder, read again if ``replace_folder`` replaced it meanwhile."""
+    for attempt in range(ATTEMPTS):
+        restore_interrupted(folder)
+        before = _which(Path(folder))
+        try:
+            result = read()
+        except UnreadableError:
+            if attempt == ATTEMPTS - 1 or _which(Path(folder)) == before:
+                raise
+        else:
+            if _which(Path(folder)) == before:
+                return result
+    raise BusyError(Path(folder))
+
+
+def list_files(folder: Path) -> list[str]:
+    """All files in a folder and its subfolders, as sorted POSIX paths relative to it."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+@contextmanager
+def _typed(place: Path) -> Iterator[None]:
+    """What the system refuses (no such folder, no right, no room) as an error that names the place."""
+    try:
+        yield
+    except EdfaError:
+        raise
+    except OSError as error:
+        name = None if error.filename is None else Path(str(error.filename)).absolute()
+        if name is not None and not name.is_relative_to(place.parent):
+            raise  # of something else that the block does
+        raise UnwritableError(f"cannot write {place}: {error.strerror or error}") from None
+
+
+def _restore(folder: Path) -> None:
+    aside = _aside(folder)
+    if not folder.exists() and aside.is_dir() and not aside.is_symlink():
+        aside.rename(folder)
+
+
+def _aside(folder: Path) -> Path:
+    """Where ``replace_folder`` keeps the old folder between its two renames."""
+    return folder.with_name(f".{folder.name}.old")
+
+
+def _which(folder: Path) -> tuple[int, int] | None:
+    """Which folder is there: one that replaces it is another."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_ctime_ns
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [folder, *(path for path in folder.rglob("*") if path.is_dir())]
+
+
+def _leftovers(folder: Path, stem: str, suffix: str = "") -> list[Path]:
+    """The temporary files, or folders, of writers of one place; whoever holds its lock knows that they were killed."""
+    name = re.compile(rf"\.{re.escape(stem)}\.[0-9a-f]{{32}}{re.escape(NEW + suffix)}")
+    return [path for path in folder.iterdir() if name.fullmatch(path.name)]
+
+
+def _flush(path: Path) -> None:
+    """Force a file's content, or a folder's list of names, to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
