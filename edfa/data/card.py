@@ -80,7 +80,8 @@ def comment(text: str) -> str:
 
 def _top_values(schema: "Schema") -> dict[str, Any]:
     """What stands above the first section of a card."""
-    return {"title": schema.title, "source": schema.source, "notes": schema.notes, "missing": schema.missing}
+    plain = {"title": schema.title, "source": schema.source, "notes": schema.notes, "missing": schema.missing}
+    return plain | {language: _words(said) for language, said in schema.translations.items()}
 
 
 def _target_values(schema: "Schema") -> dict[str, Any]:
@@ -101,15 +102,21 @@ def _rules_values(schema: "Schema") -> dict[str, Any]:
 
 
 def _feature_values(feature: Feature) -> dict[str, Any]:
-    """Every key of a feature's section, those at their default too."""
-    return {f.name: getattr(feature, f.name) for f in fields(Feature) if f.name != "name"}
+    """Every key of a feature's section, those at their default too; a language is a key of its own."""
+    plain = {f.name: getattr(feature, f.name) for f in fields(Feature) if f.name not in ("name", "translations")}
+    return plain | {language: _words(said) for language, said in feature.translations.items()}
+
+
+def _words(said: Any) -> dict[str, Any]:
+    """What is said in one language, without what is empty."""
+    return {f.name: getattr(said, f.name) for f in fields(said) if getattr(said, f.name)}
 
 
 def _render_feature(feature: Feature, remark: str = "") -> str:
     """A feature's section: kind, cost and levels always, other keys where they differ from the default."""
     default = _feature_values(Feature(feature.name, feature.kind, levels=feature.levels))
     always = ("kind", "cost", "levels") if feature.levels else ("kind", "cost")
-    values = {k: v for k, v in _feature_values(feature).items() if k in always or v != default[k]}
+    values = {k: v for k, v in _feature_values(feature).items() if k in always or v != default.get(k)}
     return _render_section(("features", feature.name), values, remark)
 
 
@@ -200,7 +207,8 @@ def _cut(section: str) -> tuple[str, str]:
 
 def _edit(sections: dict[SectionPath, str], path: SectionPath, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Write the values that changed into the section of ``path``, or into the one above that has it inside."""
-    changed = {key: value for key, value in new.items() if value != old[key]}
+    changed = {key: value for key, value in new.items() if value != old.get(key)}
+    changed |= {key: None for key in old if key not in new}
     if not changed:
         return
     home = path

@@ -8,7 +8,7 @@ from typing import Literal
 
 from edfa.errors import SchemaError, hint
 
-__all__ = ["Change", "Direction", "Feature", "Kind", "months_of"]
+__all__ = ["Change", "Direction", "Feature", "FeatureWords", "Kind", "months_of"]
 
 Kind = Literal["continuous", "ordinal", "categorical"]
 Change = Literal["frozen", "up", "down", "free"]
@@ -16,7 +16,25 @@ Direction = Literal["up", "down"]
 KINDS: tuple[Kind, ...] = ("continuous", "ordinal", "categorical")
 CHANGES: tuple[Change, ...] = ("frozen", "up", "down", "free")
 DIRECTIONS: tuple[Direction, ...] = ("up", "down")
+LANGUAGE = re.compile(r"[a-z]{2}")
 MONTHS = {"day": 12 / 365.25, "week": 84 / 365.25, "month": 1.0, "year": 12.0}
+
+
+@dataclass(frozen=True)
+class FeatureWords:
+    """What is said about a feature in one language; what is empty is said as the card says it otherwise.
+
+    ``levels`` and ``codes`` are words for single levels and codes; ``reason``, ``ask`` and ``hint`` are as in
+    ``Feature``.
+    """
+
+    label: str = ""
+    unit: str = ""
+    levels: Mapping[str, str] = field(default_factory=dict)
+    codes: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    ask: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,15 @@ class Feature:
         How long a change takes, as in ``"24 months"``; of an ordinal feature, each level of it. Empty: no time.
     guessed
         Whether the draft of the card guessed something here that nobody has confirmed.
+    reason
+        What a letter says where this fact is a principal reason of a refusal; facts with the same words are one reason.
+        Empty: its label.
+    source
+        Where the fact comes from, if not from the person: ``"bureau"``, a credit bureau, or words of your own.
+    ask, hint
+        The question as it is put to a person, and a line of help below it; empty: its label, and nothing.
+    translations
+        What is said in other languages (or in nicer words in this one), by language: ``de.label = "Alter"`` in a card.
 
     Raises
     ------
@@ -82,9 +109,15 @@ class Feature:
     per_year: float = 0.0
     takes: str = ""
     guessed: bool = False
+    reason: str = ""
+    source: str = ""
+    ask: str = ""
+    hint: str = ""
+    translations: Mapping[str, FeatureWords] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         where = f"features.{self.name}"
+        self._check_translations(where)
         for key, value, known in (("kind", self.kind, KINDS), ("change", self.change, CHANGES)):
             if value not in known:
                 raise SchemaError(f"{where}.{key}: {value!r} is not one of {', '.join(known)}{hint(value, known)}")
@@ -103,6 +136,18 @@ class Feature:
         if not math.isfinite(self.per_year) or (self.per_year and self.kind != "continuous"):
             raise SchemaError(f"{where}.per_year: a continuous feature grows by a number a year, not {self.per_year}")
         months_of(self.takes, f"{where}.takes")
+
+    def _check_translations(self, where: str) -> None:
+        """Raise unless translations are by language, of levels and codes that the feature has."""
+        for language, words in self.translations.items():
+            if not LANGUAGE.fullmatch(language):
+                raise SchemaError(f"{where}.{language}: a language is two letters, such as de")
+            for key, known in (("levels", [str(level) for level in self.levels]), ("codes", [*self.codes])):
+                strange = [name for name in getattr(words, key) if known and name not in known]
+                if strange:
+                    raise SchemaError(
+                        f"{where}.{language}.{key}: no {key[:-1]} {strange[0]!r}{hint(strange[0], known)}"
+                    )
 
     def _check_direction(self, where: str) -> None:
         """Raise unless the good direction is one that the feature has, and may be moved in."""
@@ -153,6 +198,24 @@ class Feature:
     def title(self) -> str:
         """Its name for people: the label, else the column's name with spaces."""
         return self.label or self.name.replace("_", " ").replace("-", " ")
+
+    def said(self, language: str) -> FeatureWords:
+        """All that is said about it in a language; what nobody has translated is said as the card says it.
+
+        >>> age = Feature("age", "continuous", unit="years", translations={"de": FeatureWords(label="Alter")})
+        >>> age.said("de").label, age.said("de").unit, age.said("en").label
+        ('Alter', 'years', 'age')
+        """
+        own = self.translations.get(language, FeatureWords())
+        return FeatureWords(
+            label=own.label or self.title,
+            unit=own.unit or self.unit,
+            levels=own.levels,
+            codes={**self.codes, **own.codes},
+            reason=own.reason or self.reason or own.label or self.title,
+            ask=own.ask or self.ask,
+            hint=own.hint or self.hint,
+        )
 
 
 def months_of(takes: str, where: str = "takes") -> float:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edfa.data.constraints import Constraints
-from edfa.data.feature import Feature
+from edfa.data.feature import LANGUAGE, Feature
 from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError, did_you_mean, hint
 from edfa.parsing import parse
 from edfa.typing import Float64Array
@@ -23,7 +23,17 @@ from edfa.writing import write_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Feature", "Schema"]
+__all__ = ["Feature", "Schema", "SchemaWords"]
+
+NOT_SHOWN = ("levels", "codes", "reason", "source", "ask", "hint", "translations")
+
+
+@dataclass(frozen=True)
+class SchemaWords:
+    """What is said about a table in one language: its title, and words for its classes."""
+
+    title: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,8 @@ class Schema:
         Whether the draft of the card guessed something about the outcome that nobody has confirmed.
     title, source, notes
         For people: the name of the data set, where it comes from, and what to know about it.
+    translations
+        The title and the words for classes in other languages, by language: ``de.title = "…"`` at the top of a card.
 
     Raises
     ------
@@ -87,6 +99,7 @@ class Schema:
     title: str = ""
     source: str = ""
     notes: tuple[str, ...] = ()
+    translations: Mapping[str, SchemaWords] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -157,9 +170,14 @@ class Schema:
         given = constraints or Constraints()
         return given if given.reading == "paper" else self.rules.tighten(given)
 
-    def outcome(self, class_name: str) -> str:
-        """What people are told that a class means: the card's words for it, else its name."""
-        return self.words.get(class_name, class_name)
+    def outcome(self, class_name: str, language: str = "en") -> str:
+        """What people are told that a class means: the card's words for it in a language, or at all, else its name."""
+        own = self.translations.get(language, SchemaWords()).words
+        return own.get(class_name) or self.words.get(class_name, class_name)
+
+    def title_in(self, language: str) -> str:
+        """The title in a language, else as the card says it."""
+        return self.translations.get(language, SchemaWords()).title or self.title
 
     @property
     def costs(self) -> Float64Array:
@@ -174,7 +192,7 @@ class Schema:
         """A data frame with one row a feature, indexed by name, and its keys as columns (without levels and codes)."""
         import pandas as pd
 
-        keys = [f.name for f in fields(Feature) if f.name not in ("levels", "codes")]
+        keys = [f.name for f in fields(Feature) if f.name not in NOT_SHOWN]
         rows = [{k: getattr(f, k) for k in keys} | {"label": f.title} for f in self.features]
         return pd.DataFrame(rows, columns=keys).set_index("name")
 
@@ -183,7 +201,12 @@ class Schema:
 
     def to_json(self) -> str:
         """The schema as JSON; ``from_json`` makes an equal one of it."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        content = asdict(self)
+        for part in (content, *content["features"]):  # what is said is left out where nothing is
+            for key in ("reason", "ask", "hint", "translations") + (() if part is content else ("source",)):
+                if key in part and not part[key]:
+                    del part[key]
+        return json.dumps(content, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Schema":
@@ -255,7 +278,7 @@ class Schema:
             target = parse(Target, _section(card, "target"), "target")
             sections = _section(card, "features")
             features = tuple(
-                parse(Feature, {**_section(sections, name, "features."), "name": name}, f"features.{name}")
+                parse(Feature, _by_language(_section(sections, name, "features.")) | {"name": name}, f"features.{name}")
                 for name in sections
             )
             values = {
@@ -268,7 +291,7 @@ class Schema:
                 "rules": Constraints.parse(_section(card, "rules") if "rules" in card else {}),
             }
             top = {key: value for key, value in card.items() if key not in ("target", "features", "rules")}
-            return parse(cls, top | values | {"features": features}, "")
+            return parse(cls, _by_language(top) | values | {"features": features}, "")
         except tomllib.TOMLDecodeError as error:
             raise SchemaError(f"{prefix}not a TOML file: {error}") from None
         except (SchemaError, SettingError) as error:
@@ -295,6 +318,13 @@ class Schema:
         except (OSError, UnicodeDecodeError, SchemaError):  # there is no file, or it is no card
             text = self.to_toml()
         write_text(path, text)
+
+
+def _by_language(section: Mapping[str, Any]) -> dict[str, Any]:
+    """A section with its languages (``de.label = …``) under the key ``translations``."""
+    spoken = {key: value for key, value in section.items() if LANGUAGE.fullmatch(key) and isinstance(value, Mapping)}
+    rest = {key: value for key, value in section.items() if key not in spoken}
+    return rest | ({"translations": spoken} if spoken else {})
 
 
 def _section(card: Mapping[str, Any], name: str, prefix: str = "") -> Mapping[str, Any]:

@@ -1,0 +1,1 @@
+"""The applicant's page, the operator's view and the JSON API: ``edfa serve``."""
