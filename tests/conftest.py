@@ -71,6 +71,20 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def postgres():
+    """The URL of a PostgreSQL server of our own; without one the test skips loudly, under CI it fails."""
+    from postgres_server import postgres_programs, run_server
+
+    programs = postgres_programs()
+    if programs is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("the tests of databases need a PostgreSQL server, and CI must run them")
+        _absent("PostgreSQL", "no server: neither the package pgserver nor one of the system")
+    with run_server(programs) as url:
+        yield url
+
+
 def pytest_terminal_summary(terminalreporter) -> None:
     for what, why in _MISSING.items():
         terminalreporter.section("NOT TESTED HERE", sep="!", red=True, bold=True)

@@ -16,7 +16,7 @@ from edfa.advice.advisor import Advisor
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Receipt
 from edfa.data.constraints import Constraints
-from edfa.errors import EdfaError, MismatchError, UnknownNameError
+from edfa.errors import MismatchError, UnknownNameError
 from edfa.parsing import parse
 from edfa.web.store import ConflictError, Event, InterviewRecord, InterviewStore
 
@@ -166,13 +166,8 @@ class Service:
             try:
                 after = session.then(kind, content)
                 self.store.append(session.id, session.seq, [(kind, content)], finished=after.stopped or None)
-            except ConflictError:
-                self._drop(session.id)
-                raise
-            except EdfaError:
-                raise
             except BaseException:
-                self._drop(session.id)
+                self._drop(session.id)  # it may have changed in memory; what is on disk is replayed
                 raise
             self._hold(after)
             return after

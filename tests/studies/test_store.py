@@ -1,15 +1,9 @@
 """The store: written once, whole or not, by several at a time, in SQLite and in PostgreSQL."""
 
-import importlib.util
 import json
 import multiprocessing
-import os
-import shutil
 import sqlite3
-import subprocess
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,63 +15,6 @@ from edfa.studies.cells import Cell, Part
 from edfa.studies.store import Store
 
 ROWS = {"step": [{"step": 0, "cost": 0.1}, {"step": 1, "cost": 0.2}]}
-
-
-def postgres_programs() -> Path | None:
-    """The folder of a PostgreSQL server's programs: of the package pgserver, or of the system."""
-    package = importlib.util.find_spec("pgserver")
-    places = [Path(place) / "pginstall" / "bin" for place in (package.submodule_search_locations if package else ())]
-    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    places += [Path(program).parent for program in [shutil.which("initdb")] if program]
-    return next((place for place in places if (place / "initdb").is_file()), None)
-
-
-@pytest.fixture(scope="module")
-def postgres():
-    """The URL of a PostgreSQL server of our own, on a socket in a folder that goes with it."""
-    programs = postgres_programs()
-    if programs is None:
-        pytest.skip("no PostgreSQL server: neither the package pgserver nor one of the system")
-    # The server refuses to run as root.
-    other = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
-    with tempfile.TemporaryDirectory(prefix="edfa-pg-") as folder:
-        if other:
-            shutil.chown(folder, "nobody", "nogroup")
-        quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **other}
-        data = [
-            str(programs / "initdb"),
-            "-D",
-            f"{folder}/data",
-            "-U",
-            "edfa",
-            "--auth=trust",
-            "--no-sync",
-            "-E",
-            "utf8",
-        ]
-        subprocess.run(data, check=True, timeout=60, **quiet)
-        settings = [f"{programs}/postgres", "-D", f"{folder}/data", "-k", folder, "-c", "listen_addresses=", "-F"]
-        server = subprocess.Popen(settings, **quiet)
-        try:
-            wait_for_server(server, url := f"postgresql://edfa@/postgres?host={folder}")
-            yield url
-        finally:
-            server.terminate()
-            server.wait(20)
-
-
-def wait_for_server(server, url, seconds=20):
-    import psycopg
-
-    end = time.monotonic() + seconds
-    while True:
-        assert server.poll() is None, "the PostgreSQL server ended"
-        try:
-            psycopg.connect(url).close()
-            return
-        except psycopg.OperationalError:
-            assert time.monotonic() < end, "the PostgreSQL server does not answer"
-            time.sleep(0.05)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
