@@ -20,7 +20,9 @@ def check_writable(path: str | Path, *, made: bool = False) -> Path:
     Parameters
     ----------
     path
-        A file in a folder that must be there; or, if ``made``, a folder that is made with those above it.
+        A file, or a folder that is replaced as a whole.
+    made
+        Whether the folder that it is in is made if need be; otherwise it must be there.
 
     Examples
     --------
@@ -43,7 +45,7 @@ def check_writable(path: str | Path, *, made: bool = False) -> Path:
 
 def _obstacle(place: Path, made: bool) -> str:
     """What stands in the way, in words; an OSError if the system says it; empty if nothing does."""
-    folder = place if made else place.parent
+    folder = place.parent
     while made and not os.path.lexists(folder):
         folder = folder.parent
     if not folder.is_dir():
