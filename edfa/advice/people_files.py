@@ -83,7 +83,8 @@ def encode_part(frame: pd.DataFrame) -> bytes:
     """The advice of some people as a Parquet file's content."""
     sink = pa.BufferOutputStream()
     pq.write_table(_table(frame), sink)
-    return sink.getvalue().to_pybytes()
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def _table(frame: pd.DataFrame) -> Any:
