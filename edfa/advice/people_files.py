@@ -82,22 +82,9 @@ def _schema() -> Any:
 def encode_part(frame: pd.DataFrame) -> bytes:
     """The advice of some people as a Parquet file's content."""
     sink = pa.BufferOutputStream()
-    pq.write_table(_table(frame), sink)
+    pq.write_table(pa.Table.from_pandas(frame, schema=_schema(), preserve_index=False), sink)
     content: bytes = sink.getvalue().to_pybytes()
     return content
-
-
-def _table(frame: pd.DataFrame) -> Any:
-    """Advice as an Arrow table; what UTF-8 cannot say, such as half a pair of surrogates, is spelt out."""
-    try:
-        return pa.Table.from_pandas(frame, schema=_schema(), preserve_index=False)
-    except UnicodeEncodeError:
-        words = {name: frame[name].map(_sayable) for name, kind in COLUMNS.items() if kind == "string"}
-        return pa.Table.from_pandas(frame.assign(**words), schema=_schema(), preserve_index=False)
-
-
-def _sayable(cell: Any) -> Any:
-    return cell.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(cell, str) else cell
 
 
 def decode_part(content: bytes) -> Any:

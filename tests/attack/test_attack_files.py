@@ -175,26 +175,25 @@ def test_two_runs_at_once_never_mix(rows, tmp_path):
 
 # runs after one another, killed at any number of parts, with parts that are damaged meanwhile
 
-runs = st.tuples(st.integers(0, 1), st.integers(1, 2), st.sampled_from([3, 5, 24]), st.integers(0, 6))
-steps = st.lists(runs | st.tuples(st.sampled_from(sorted(DAMAGE)), st.integers(0, 50)), max_size=6)
+which_run = st.tuples(st.integers(0, 1), st.integers(1, 2))  # the advisor, and the number of plans
+killed_runs = st.tuples(which_run, st.sampled_from([3, 5, 24]), st.integers(0, 6))  # its chunk, and parts until its end
+steps = st.lists(st.tuples(killed_runs, st.sampled_from(sorted(DAMAGE)), st.integers(0, 50)), max_size=4)
 
 
-@given(steps, st.integers(0, 1), st.integers(1, 2), st.sampled_from([".csv", ".jsonl", ".parquet"]), st.data())
+@given(steps, which_run, st.booleans(), st.sampled_from([".csv", ".jsonl", ".parquet"]), st.data())
 @settings(max_examples=25, deadline=None)
-def test_whatever_came_before_the_result_is_that_of_a_clean_run(steps, number, k, suffix, data):
+def test_whatever_came_before_the_result_is_that_of_a_clean_run(steps, last, again, suffix, data):
     with pytest.MonkeyPatch.context() as patch, _folder() as folder:
         patch.setattr(batch_file, "BLOCK", 10)
         people().to_csv(folder / "rows.csv", index=False)
         out = folder / f"out{suffix}"
-        for step in steps:
-            if isinstance(step[0], str):
-                if parts := kept(out):
-                    DAMAGE[step[0]](parts, step[1] % len(parts))
-                continue
-            which, plans, chunk, killed = step
+        for ((which, plans), chunk, killed), damage, at in steps:
             options = {"k": plans, "chunk": chunk, "n_jobs": 1, "progress": stop_after(killed) if killed else None}
             with suppress(Killed):
                 advise_file(advisor(which).fitted, folder / "rows.csv", out, **options)
+            if parts := kept(out):
+                DAMAGE[damage](parts, at % len(parts))
+        number, k = steps[-1][0][0] if steps and again else last
         chunk = data.draw(st.sampled_from([4, 7, None]))
         advise_file(advisor(number).fitted, folder / "rows.csv", out, k=k, chunk=chunk, n_jobs=1)
         assert out.read_bytes() == clean(number, folder / "rows.csv", out, k=k)
