@@ -7,7 +7,7 @@ import signal
 
 import pandas as pd
 import pytest
-from hostile.killing import Victims, leftovers, snapshot
+from hostile.killing import IN_PLACE, Victims, leftovers, snapshot
 
 import edfa
 from edfa.data.synthetic import credit_story
@@ -120,6 +120,7 @@ def check_killed(name, prepare, victims, count):
     work, words = prepare(name)
     old = settled(work)
     code, operations = victims.run(words, work)
+    assert code != IN_PLACE, "a file is written in its place, where a kill leaves half of it"
     assert code in (0, 3), f"{words} ends with {code}"
     new = settled(work)
     assert new != old or name == "study run"

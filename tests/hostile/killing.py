@@ -8,9 +8,12 @@ from pathlib import Path
 
 import edfa
 
+IN_PLACE = 98  # the exit code of a command that opens a file in its place for writing
 LEFTOVERS = (".new", ".lock", ".old", ".parts")
 
-SERVER = """
+SERVER = (
+    f"IN_PLACE = {IN_PLACE}"
+    + """
 import json, os, signal, sys, time, types
 import edfa, edfa.advice.batch_file, edfa.commands.tables, edfa.demo, edfa.studies.report, edfa.studies.store
 import edfa.data.infer_schema, edfa.studies.products, xgboost
@@ -20,6 +23,11 @@ EVENTS = ("open", "os.", "shutil.", "sqlite3.connect")
 german = edfa.load("german")
 edfa.demo.run_demo = lambda *arguments: types.SimpleNamespace(table=german, summary=lambda: {})
 edfa.demo.report, edfa.demo.story = lambda demo: "<html>" + "demo " * 9999 + "</html>", lambda demo: []
+
+def in_place(path, place, flags):
+    # Whether a file is opened for writing under the name that readers know, so that they may see half of it.
+    writes = flags & (os.O_WRONLY | os.O_RDWR) and not os.path.isdir(path)  # a file without a name is opened so
+    return writes and not any(part.startswith(".") for part in os.path.relpath(path, place).split(os.sep))
 
 def run(arguments, place, left, told):
     signal.alarm(60)
@@ -31,6 +39,8 @@ def run(arguments, place, left, told):
             if operations == left:
                 os.kill(os.getpid(), signal.SIGKILL)
             operations += 1
+            if event == "open" and in_place(values[0], place, values[2]):
+                os._exit(IN_PLACE)
     sys.addaudithook(count)
     try:
         app(arguments)
@@ -55,6 +65,7 @@ for line in sys.stdin:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     print(json.dumps([code, int(operations)]), flush=True)
 """
+)
 
 
 class Victims:
