@@ -2,12 +2,10 @@
 
 The file is read a block at a time. In a block, people of whom the same is known are worked on together, a part at a
 time; the advice of each part is a file of its own in a folder beside the result. When all are there they become the
-result, which is whole or not there. A run that is killed leaves finished parts, and the next one with the same files
-(of people, and of their rules), advisor and settings goes on with the people who are in none.
+result, which is whole or not there. A run that is killed leaves finished parts, and the next one with the same people
+(and rules of theirs), advisor and settings goes on with those who are in none.
 """
 
-import json
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,29 +15,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.advice.batch import advise
+from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.kept_parts import Block, KeptParts, open_parts
 from edfa.advice.on_workers import open_crew
-from edfa.advice.people_files import (
-    FORMATS,
-    check_format,
-    chunks,
-    read_part,
-    source_files,
-    write_advice,
-    write_part,
-)
+from edfa.advice.people_files import FORMATS, check_format, chunks, source_files, write_advice
 from edfa.advice.person_rules import read_person_rules
-from edfa.errors import ColumnError, DataError, EmptyTableError, SettingError, hint
+from edfa.advice.receipt import versions
+from edfa.errors import ColumnError, DataError, EmptyTableError, SettingError, UnreadableError, hint
+from edfa.places import check_writable
+from edfa.reading import existing, sha256_of
 from edfa.typing import IntArray
-from edfa.writing import write_text
 
 __all__ = ["CHUNK", "FORMATS", "SECONDS", "advise_file", "chunks"]
 
 BLOCK = 10_000  # rows that are read, and put in order, at a time
 CHUNK, SECONDS = 1_000, 5.0  # people in a part at most, and about how long one may take
 FIRST = 200  # people in a part before it is known how long they take
-JOURNAL = "journal.json"
 Progress = Callable[[int, int], None]
 
 
@@ -90,19 +82,41 @@ def advise_file(
         raise DataError(f"{result} is read and cannot be written over; give the advice another name")
     if (chunk is not None and chunk < 1) or k < 1:
         raise DataError(f"a chunk and the number of plans are at least 1, not {chunk} and {k}")
-    own = _OwnRules.of(fitted, rules_column, person_rules)
-    parts = result.with_name(f".{result.name}.parts")
-    _claim(parts, _identity(fitted, sources, result, k, rules_column, person_rules))
-    run = _Run(fitted, sources, own, parts, chunk, progress)
-    with open_crew(fitted, n_jobs, scheduler, folder) as crew:
-        for part, (advice, seconds) in crew.results(_advise, run.parts(), lambda part: (part.frame, part.cells, k)):
-            run.store(part, advice, seconds)
-    if not run.counts["people"]:
-        raise EmptyTableError(f"{Path(rows).name} has no rows")
-    own.check_rows(run.counts["people"])
-    write_advice((run.files(block) for block in range(run.blocks)), result)
-    shutil.rmtree(parts, ignore_errors=True)
+    _OwnRules.check(fitted, rules_column, person_rules)
+    result = check_writable(result)
+    contents = _hashes(inputs)
+    own = _OwnRules.of(rules_column, person_rules)
+    with open_parts(result, _identity(fitted, k, rules_column)) as kept:
+        run = _Run(fitted, sources, own, kept, chunk, progress)
+        with open_crew(fitted, n_jobs, scheduler, folder) as crew:
+            for part, (advice, seconds) in crew.results(_advise, run.parts(), lambda part: (part.frame, part.cells, k)):
+                run.store(part, advice, seconds)
+        if not run.counts["people"]:
+            raise EmptyTableError(f"{Path(rows).name} has no rows")
+        own.check_rows(run.counts["people"])
+        _check_unchanged(contents, [*source_files(rows), *inputs[len(sources) :]])
+        write_advice(kept.tables(), result)
+        kept.remove()
     return run.counts
+
+
+def _identity(fitted: FittedAdvisor, k: int, rules_column: str | None) -> dict[str, Any]:
+    """What advice depends on, beside the people: parts of a run of which any of it differs are not used."""
+    settings = {"k": k, "rules_column": rules_column, "block": BLOCK, "columns": COLUMNS}
+    return settings | {"advisor": fitted.fingerprint, "certificate": fitted.promise_key, "made_with": versions()}
+
+
+def _hashes(paths: list[Path]) -> dict[Path, str]:
+    """The hash of every file's content."""
+    return {path: sha256_of(existing(path)) for path in paths}
+
+
+def _check_unchanged(before: dict[Path, str], paths: list[Path]) -> None:
+    """Raise UnreadableError if files are not what they were: some people were read before, and some after."""
+    now = _hashes([path for path in paths if path.exists()])
+    for path in before | now:
+        if before.get(path) != now.get(path):
+            raise UnreadableError(f"{path.name} was changed while it was read; run the same command again")
 
 
 def _advise(fitted: FittedAdvisor, frame: pd.DataFrame, cells: pd.Series | None, k: int) -> tuple[pd.DataFrame, float]:
@@ -114,7 +128,7 @@ def _advise(fitted: FittedAdvisor, frame: pd.DataFrame, cells: pd.Series | None,
 class _Part(NamedTuple):
     """People of one block: their rows in the file, (people,), what is known of them, and their own rules."""
 
-    block: int
+    block: Block
     rows: IntArray
     frame: pd.DataFrame
     cells: pd.Series | None
@@ -122,15 +136,14 @@ class _Part(NamedTuple):
 
 @dataclass(eq=False)
 class _Run:
-    """What is left to do of a file, and what is done: ``blocks`` counts those that were read."""
+    """What is left to do of a file, and what is done."""
 
     fitted: FittedAdvisor
     sources: list[Path]
     own: "_OwnRules"
-    folder: Path
+    kept: KeptParts
     chunk: int | None
     progress: Progress | None
-    blocks: int = 0
 
     def __post_init__(self) -> None:
         self.counts = {"people": 0, "errors": 0, "flagged": 0, "resumed": 0}
@@ -140,9 +153,10 @@ class _Run:
         """Everybody who is in no finished part, a part at a time; each is as large as is right by now."""
         for source in self.sources:
             for frame in chunks(source, BLOCK):
-                first, block, self.blocks = self.counts["people"], self.blocks, self.blocks + 1
+                first = self.counts["people"]
                 self.counts["people"] += len(frame)
                 cells = self.own.cells(frame, first)
+                block = Block.of(len(self.kept.blocks), first, frame, cells)
                 left = self._ordered(frame, cells)
                 left = left[~np.isin(first + left, self._finished(block))]
                 while len(left):
@@ -157,24 +171,19 @@ class _Run:
         rules = np.zeros(len(frame), dtype=np.intp) if cells is None else pd.factorize(cells.astype(str))[0]
         return np.lexsort([*np.packbits(known, axis=1).T, rules])
 
-    def _finished(self, block: int) -> IntArray:
+    def _finished(self, block: Block) -> IntArray:
         """The rows of a block that finished parts have; they are counted."""
         rows = [np.zeros(0, dtype=np.int64)]
-        for path in self.files(block):
-            part = read_part(path, ["row", "error", "flags"])
+        for part in self.kept.take(block):
             rows.append(part.column("row").to_numpy())
             self.counts["resumed"] += 1
             errors, flagged = (part.column(name).null_count for name in ("error", "flags"))
             self._count(part.num_rows - errors, part.num_rows - flagged, part.num_rows)
         return np.concatenate(rows)
 
-    def files(self, block: int) -> list[Path]:
-        """The finished parts of a block."""
-        return sorted(self.folder.glob(f"{block:08d}.*.parquet"))
-
     def store(self, part: _Part, advice: pd.DataFrame, seconds: float) -> None:
-        """Write the advice of a part, under its first row; choose the size of those to come."""
-        write_part(advice.assign(row=part.rows), self.folder / f"{part.block:08d}.{part.rows[0]:012d}.parquet")
+        """Keep the advice of a part; choose the size of those to come."""
+        self.kept.store(part.block, part.rows, advice)
         self._count(advice["error"].notna().sum(), advice["flags"].notna().sum(), len(advice))
         if self.chunk is None:
             self.size = int(np.clip(len(advice) / max(seconds, 1e-9) * SECONDS, 1, CHUNK))
@@ -195,13 +204,17 @@ class _OwnRules:
     name: str = ""
     by_row: pd.Series | None = None
 
-    @classmethod
-    def of(cls, fitted: FittedAdvisor, column: str | None, path: str | Path | None) -> "_OwnRules":
-        """Read the file, if there is one."""
+    @staticmethod
+    def check(fitted: FittedAdvisor, column: str | None, path: str | Path | None) -> None:
+        """They come from one place, which holds nothing else."""
         if column is not None and path is not None:
             raise SettingError("people's rules come from a column or from a file; give one of the two")
         if column in fitted.schema.names:
             raise SettingError(f"{column!r} is a feature of the card; people's rules need a column of their own")
+
+    @classmethod
+    def of(cls, column: str | None, path: str | Path | None) -> "_OwnRules":
+        """Read the file, if there is one."""
         return cls(column) if path is None else cls(None, Path(path).name, read_person_rules(path))
 
     def cells(self, frame: pd.DataFrame, first: int) -> pd.Series | None:
@@ -219,32 +232,3 @@ class _OwnRules:
         last = -1 if self.by_row is None or not len(self.by_row) else int(self.by_row.index.max())
         if last >= people:
             raise DataError(f"{self.name}: there is no row {last}; the rows are numbered from 0 to {people - 1}")
-
-
-def _identity(
-    fitted: FittedAdvisor,
-    sources: list[Path],
-    result: Path,
-    k: int,
-    rules_column: str | None,
-    person_rules: str | Path | None,
-) -> str:
-    """The key under which finished parts may be reused: the files, the advisor and the settings."""
-    key: dict[str, Any] = {"rows": [_stamp(source) for source in sources], "out": result.name, "k": k, "block": BLOCK}
-    key |= {"rules_column": rules_column, "person_rules": None if person_rules is None else _stamp(Path(person_rules))}
-    return json.dumps(key | {"advisor": fitted.fingerprint, "certificate": fitted.promise_key})
-
-
-def _stamp(path: Path) -> list[Any]:
-    """Name, size and time of a file: any of them changes with its content."""
-    status = path.stat()
-    return [str(path.resolve()), status.st_size, status.st_mtime_ns]
-
-
-def _claim(folder: Path, identity: str) -> None:
-    """Keep the folder of finished parts of an interrupted run with the same key; empty it otherwise."""
-    journal = folder / JOURNAL
-    if not (journal.is_file() and journal.read_text(encoding="utf-8") == identity):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        write_text(journal, identity)

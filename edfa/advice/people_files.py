@@ -9,13 +9,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
+from pyarrow import compute
 
 from edfa.advice.batch import COLUMNS
 from edfa.errors import DataError, EmptyTableError, UnreadableError
 from edfa.reading import existing
+from edfa.text.spreadsheet import UNSAFE, safe
 from edfa.writing import atomic_file
 
-__all__ = ["FORMATS", "check_format", "chunks", "read_part", "source_files", "write_advice", "write_part"]
+__all__ = ["FORMATS", "check_format", "chunks", "decode_part", "encode_part", "source_files", "write_advice"]
 
 FORMATS = (".csv", ".parquet", ".jsonl")
 
@@ -77,20 +79,21 @@ def _schema() -> Any:
     return pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
 
 
-def write_part(frame: pd.DataFrame, part: Path) -> None:
-    """Write the advice of some people to a Parquet file, which is whole or not there."""
-    with atomic_file(part) as partial:
-        pq.write_table(pa.Table.from_pandas(frame, schema=_schema(), preserve_index=False), partial)
+def encode_part(frame: pd.DataFrame) -> bytes:
+    """The advice of some people as a Parquet file's content."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pandas(frame, schema=_schema(), preserve_index=False), sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
-def read_part(part: Path, columns: list[str] | None = None) -> Any:
-    """The Arrow table that ``write_part`` wrote, or some columns of it."""
-    return pq.read_table(part, columns=columns)
+def decode_part(content: bytes) -> Any:
+    """The Arrow table that ``encode_part`` encoded."""
+    return pq.read_table(pa.BufferReader(content), schema=_schema())
 
 
-def write_advice(blocks: Iterable[list[Path]], result: Path) -> None:
-    """Join the parts of each block, by row, into one file, which is whole or not there."""
-    tables = (pa.concat_tables([read_part(part) for part in parts]).sort_by("row") for parts in blocks)
+def write_advice(tables: Iterable[Any], result: Path) -> None:
+    """Write Arrow tables of advice, one after the other, to one file, which is whole or not there."""
     with atomic_file(result) as partial:
         _WRITERS[check_format(result)](tables, partial)
 
@@ -98,7 +101,17 @@ def write_advice(blocks: Iterable[list[Path]], result: Path) -> None:
 def _write_csv(tables: Iterable[Any], path: Path) -> None:
     with pc.CSVWriter(path, _schema()) as writer:
         for table in tables:
-            writer.write_table(table)
+            writer.write_table(_safe(table))
+
+
+def _safe(table: Any) -> Any:
+    """A table whose words no spreadsheet takes for formulas; numbers stay as they are."""
+    for at, name in enumerate(table.column_names):
+        column = table.column(name)
+        if pa.types.is_string(column.type) and compute.any(compute.match_substring_regex(column, UNSAFE)).as_py():
+            words = [None if word is None else safe(word) for word in column.to_pylist()]
+            table = table.set_column(at, name, pa.array(words, column.type))
+    return table
 
 
 def _write_parquet(tables: Iterable[Any], path: Path) -> None:

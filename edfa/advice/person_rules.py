@@ -1,8 +1,10 @@
 """Limits that people in a file have set themselves: a cell of JSON a person, read once for all who say the same."""
 
+import csv
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,12 +15,14 @@ from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.rules import check_rules
 from edfa.data.constraints import Constraints
 from edfa.errors import ColumnError, DataError, EdfaError, UnreadableError, hint
-from edfa.reading import existing
+from edfa.reading import MEGABYTE, existing, parse_json, read_text
 from edfa.typing import IntArray
 
 __all__ = ["PersonRules", "read_person_rules"]
 
 KEYS = tuple(f.name for f in fields(Constraints))
+LIMIT = 1024 * MEGABYTE  # of a file of rules
+MOST = 1 << 62  # rows of a file
 WHOLE = "rules"  # the key, or column, that holds all of a person's rules as JSON
 
 
@@ -60,9 +64,17 @@ class PersonRules(NamedTuple):
 def _text(cell: Any) -> str:
     """A cell as one text; a mapping comes from JSON lines, or from Parquet, which fills absent keys with nulls."""
     if isinstance(cell, Mapping):
-        given = {key: value for key, value in cell.items() if value is not None}
-        return json.dumps(given, sort_keys=True, default=list)
-    return "" if cell is None or cell != cell else str(cell)
+        given = {str(key): value for key, value in cell.items() if value is not None}
+        try:
+            return json.dumps(given, sort_keys=True, default=_plain)
+        except (RecursionError, ValueError):  # too deep, or within itself: that is no JSON, as its reader will say
+            return "{ nested too deeply"
+    return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else str(cell)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: an array as a list, anything else as text."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
 def _understand(text: str, fitted: FittedAdvisor) -> Constraints:
@@ -70,9 +82,9 @@ def _understand(text: str, fitted: FittedAdvisor) -> Constraints:
     if not text.strip():
         return Constraints()
     try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        raise UnreadableError(f"not JSON: {text[:40]!r}") from None
+        values = parse_json(text, "it")
+    except UnreadableError as error:
+        raise UnreadableError(f"{str(error).removeprefix('it is ').removeprefix('it: ')}: {text[:40]!r}") from None
     if not isinstance(values, dict):
         raise UnreadableError(f'an object of keys and values such as {{"max_changes": 1}}, not {text[:40]!r}')
     own = Constraints.from_json(text) if "version" in values else Constraints.parse(values)
@@ -91,52 +103,62 @@ def read_person_rules(path: str | Path) -> pd.Series:
     if source.suffix.lower() not in readers:
         raise UnreadableError(f"{source.name}: a file of people's rules is a {' or '.join(readers)} file")
     rows: dict[int, str] = {}
-    for line, entry in readers[source.suffix.lower()](source):
+    for line, entry in readers[source.suffix.lower()](read_text(source, LIMIT), source.name):
         row = entry.pop("row", None)
-        if not isinstance(row, int) or isinstance(row, bool) or row < 0:
-            raise DataError(f"{source.name}, line {line}: row is a whole number from 0, not {row!r}")
+        if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < MOST:
+            raise DataError(f"{source.name}, line {line}: row is a whole number from 0, not {str(row)[:40]!r}")
         if row in rows:
             raise DataError(f"{source.name}, line {line}: row {row} has rules already")
         rows[row] = _text(entry[WHOLE] if set(entry) == {WHOLE} else entry)
     return pd.Series(rows, dtype=object)
 
 
-def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The lines of a JSON lines file as mappings, with their numbers from 1."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise UnreadableError(f"{path.name}: {error}") from None
-    for number, line in enumerate(lines, 1):
+def _json_lines(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The lines of JSON lines as mappings, with their numbers from 1."""
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            raise UnreadableError(f"{path.name}, line {number}: not JSON") from None
+        entry = parse_json(line, f"{name}, line {number},")
         if not isinstance(entry, dict):
-            raise UnreadableError(f"{path.name}, line {number}: an object of keys and values is needed")
+            raise UnreadableError(f"{name}, line {number}: an object of keys and values is needed")
         yield number, entry
 
 
-def _csv(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a CSV file as mappings without empty cells, with their line numbers."""
+def _csv(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of CSV as mappings without empty cells, with their line numbers."""
+    lines = csv.reader(StringIO(text, newline=""), strict=True)
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise UnreadableError(f"{path.name} cannot be read: {str(error).splitlines()[0]}") from None
+        header = next(lines, [])
+        _check_header(header, name)
+        for cells in lines:
+            if cells and len(cells) != len(header):
+                counts = f"{len(cells)} cells, and the first line {len(header)}"
+                raise UnreadableError(f"{name}, line {lines.line_num} has {counts}")
+            entry = {key: cell for key, cell in zip(header, cells, strict=False) if cell != ""}
+            if entry:
+                yield (
+                    lines.line_num,
+                    {key: cell if key == WHOLE else _json_or_word(cell) for key, cell in entry.items()},
+                )
+    except csv.Error as error:
+        raise UnreadableError(f"{name}, line {lines.line_num}, cannot be read: {error}") from None
+
+
+def _check_header(header: list[str], name: str) -> None:
     known = ("row", WHOLE, *KEYS)
-    if stray := [name for name in frame.columns if name not in known]:
-        raise ColumnError(f"{path.name}: no rule is called {stray[0]!r}{hint(stray[0], known)}")
-    if "row" not in frame.columns:
-        raise ColumnError(f"{path.name} has no column 'row', the number of the person's row from 0")
-    for number, cells in enumerate(frame.to_dict("records"), 2):
-        entry: dict[str, Any] = {str(name): cell for name, cell in cells.items() if cell != ""}
-        yield number, {name: cell if name == WHOLE else _json_or_word(cell) for name, cell in entry.items()}
+    if not header:
+        raise UnreadableError(f"{name} cannot be read: it is empty")
+    if stray := [key for key in header if key not in known]:
+        raise ColumnError(f"{name}: no rule is called {stray[0][:40]!r}{hint(stray[0], known)}")
+    if doubled := [key for key in header if header.count(key) > 1]:
+        raise ColumnError(f"{name}: the column {doubled[0]!r} is there twice")
+    if "row" not in header:
+        raise ColumnError(f"{name} has no column 'row', the number of the person's row from 0")
 
 
 def _json_or_word(cell: str) -> Any:
+    """A cell as JSON, or as the word that it is; whether that makes a rule is seen later."""
     try:
-        return json.loads(cell)
-    except ValueError:
+        return parse_json(cell, "it")
+    except UnreadableError:
         return cell

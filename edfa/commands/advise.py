@@ -44,8 +44,11 @@ def advise(
     """
     from edfa.advice.batch_file import advise_file, chunks
     from edfa.errors import DataError
+    from edfa.places import check_writable
+    from edfa.text.spreadsheet import restored
 
     output = Output(as_json, quiet)
+    check_writable(out)
     advisor = load_advisor(folder)
     with show_progress(output) as progress:
         counts = advise_file(
@@ -66,5 +69,5 @@ def advise(
     output.say(f"advised {counts['people']:,} people{errors}{flagged if counts['flagged'] else ''}: {out}")
     output.write_json(out=str(out), **counts)
     if counts["errors"] == counts["people"]:
-        first = next(chunks(out, 1))["error"].iloc[0]
+        first = restored(str(next(chunks(out, 1))["error"].iloc[0]))
         raise DataError(f"none of the {counts['people']:,} rows was understood; the first: {first}")

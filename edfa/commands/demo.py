@@ -19,8 +19,10 @@ def demo(
 ) -> None:
     """German credit from table to receipt: fit an advisor, interview one applicant, write a report."""
     from edfa.demo import run_demo, story, write_report
+    from edfa.places import check_writable
 
     output = Output(as_json, quiet)
+    check_writable(out / "report.html", made=True)
     with show_progress(output) as progress:
         result = run_demo(language, progress)
     path = write_report(result, out)

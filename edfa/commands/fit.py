@@ -97,10 +97,12 @@ def fit(
     from edfa.advice.persist import check_target_folder
     from edfa.advice.warnings import find_warnings
     from edfa.data.constraints import Constraints
+    from edfa.places import check_writable
 
     output = Output(as_json, quiet)
     if out.exists() and not force:
         raise typer.BadParameter(f"{out} is there already; --force replaces it", param_hint="--out")
+    check_writable(out, made=True)
     check_target_folder(out)
     chosen = {"policy": policy, "searcher": searcher, "signal": signal}
     settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}

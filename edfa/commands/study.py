@@ -131,6 +131,7 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Measure the cells that are not done; exit code 3 if some have failed. Run again, it goes on where it stopped."""
+    from edfa.places import check_writable
     from edfa.studies.config import read_study
     from edfa.studies.engine import run_study
     from edfa.studies.expand import expand, select
@@ -140,6 +141,7 @@ def run(
     chosen = read_study(config)
     cells = expand(chosen) if only is None else select(expand(chosen), only)
     folder = _folder(chosen, out)
+    check_writable((cache or folder / "cache") / "entry", made=True)
     _check_extras(cells)
     _note_absent(output, cells)
     start = time.perf_counter()
@@ -225,6 +227,7 @@ def report(
 ) -> None:
     """Write the tables and figures of what is done so far: HTML, Markdown, CSV, LaTeX, PNG and SVG."""
     from edfa.errors import UnavailableError
+    from edfa.places import check_writable
     from edfa.studies.config import read_study
     from edfa.studies.report import write_report
     from edfa.studies.store import Store
@@ -235,6 +238,7 @@ def report(
     place = store or folder / "study.sqlite"
     if not _is_there(place):
         raise UnavailableError(f"there are no results in {place}; run the study first: edfa study run {config}")
+    check_writable(folder / "report", made=True)
     with Store.open(place) as opened:
         paths = write_report(opened, chosen, folder / "report")
     output.say(f"wrote {len(paths):,} files to {folder / 'report'}")

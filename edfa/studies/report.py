@@ -4,7 +4,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import edfa
+from edfa.errors import UnwritableError
 from edfa.studies.cells import Cell
 from edfa.studies.config import Study
 from edfa.studies.exhibits import FigureExhibit, Section, TableExhibit
@@ -16,10 +19,12 @@ from edfa.studies.tables.render import markdown_escaped, to_csv, to_html, to_lat
 from edfa.studies.tables.results import Results, View
 from edfa.text import html
 from edfa.text.html import Markup
-from edfa.writing import atomic_file
+from edfa.text.spreadsheet import safe
+from edfa.writing import replace_folder, restore_interrupted
 
 __all__ = ["sections", "write_report"]
 
+PARTS = {"report.html", "report.md", "csv", "latex", "svg", "png"}
 LONG = 40  # rows from which on a table is folded on the page
 STYLE = Markup(
     "<style>body,.edfa{max-width:70rem}.edfa h3{font:600 1rem/1.3 system-ui,sans-serif;margin:1.6em 0 .3em}"
@@ -42,7 +47,8 @@ def write_report(store: Any, config: Study, folder: Path) -> list[Path]:
     config
         The study's configuration: its title, and the cells that count. Cells that are not done are named.
     folder
-        Where the report goes; made if need be.
+        Where the report goes; made if need be. A report that is there is replaced when the new one is whole; anything
+        else in the folder is an error.
 
     Returns
     -------
@@ -66,7 +72,7 @@ def write_sections(store: Any, title: str, cells: Sequence[Cell], folder: Path) 
     page = html.page(title, STYLE, *_page(parts, files, (len(counted), missing, doubled)))
     text = _markdown(title, parts, (len(counted), missing))
     pages: dict[str, str | bytes] = {"report.html": page, "report.md": text}
-    return [_write(folder / name, content) for name, content in (pages | files).items()]
+    return _write(folder, pages | files)
 
 
 def _markdown(title: str, parts: Sequence[Section], counts: tuple[int, Sequence[Cell]]) -> str:
@@ -114,18 +120,29 @@ def distinct(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
 def exhibit_files(exhibit: TableExhibit | FigureExhibit) -> dict[str, str | bytes]:
     """The files of an exhibit: its data, and LaTeX for a table, SVG and PNG for a figure."""
     name = exhibit.name
-    data: dict[str, str | bytes] = {f"csv/{name}.csv": to_csv(exhibit.frame)}
+    data: dict[str, str | bytes] = {f"csv/{name}.csv": to_csv(_safe(exhibit.frame))}
     if isinstance(exhibit, TableExhibit):
         return data | {f"latex/{name}.tex": to_latex(exhibit.frame, exhibit.caption, name, exhibit.digits)}
     svg, png = render(exhibit.draw, name, exhibit.size)
     return data | {f"svg/{name}.svg": svg, f"png/{name}.png": png}
 
 
-def _write(path: Path, content: str | bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as partial:
-        partial.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
+def _safe(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table whose words no spreadsheet takes for formulas; numbers stay as they are."""
+    words = frame.map(lambda cell: safe(cell) if isinstance(cell, str) else cell)
+    return words.rename(columns=lambda name: safe(str(name)))
+
+
+def _write(folder: Path, files: dict[str, str | bytes]) -> list[Path]:
+    """Replace a report by these files, all of them or none."""
+    restore_interrupted(folder)
+    if stray := sorted({path.name for path in folder.glob("*")} - PARTS):
+        raise UnwritableError(f"{folder} would be replaced, and {stray[0]} is no part of a report; move it elsewhere")
+    with replace_folder(folder) as partial:
+        for name, content in files.items():
+            (partial / name).parent.mkdir(exist_ok=True)
+            (partial / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return [folder / name for name in files]
 
 
 def _page(

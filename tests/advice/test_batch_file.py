@@ -160,11 +160,11 @@ def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("r.jsonl", '{"row": 1}\n{"row', "r.jsonl, line 2: not JSON"),
+        ("r.jsonl", '{"row": 1}\n{"row', "r.jsonl, line 2, is not JSON"),
         ("r.jsonl", "[1]", "r.jsonl, line 1: an object"),
         ("r.jsonl", '{"row": 1}\n\n{"row": 1}', "r.jsonl, line 3: row 1 has rules already"),
-        ("r.jsonl", '{"row": -1}', "row is a whole number from 0, not -1"),
-        ("r.jsonl", '{"locked": ["age"]}', "row is a whole number from 0, not None"),
+        ("r.jsonl", '{"row": -1}', "row is a whole number from 0, not '-1'"),
+        ("r.jsonl", '{"locked": ["age"]}', "row is a whole number from 0, not 'None'"),
         ("r.jsonl", '{"row": 40}', "r.jsonl: there is no row 40; the rows are numbered from 0 to 39"),
         ("r.csv", "row,lockd\n1,age\n", "no rule is called 'lockd'; did you mean 'locked'"),
         ("r.csv", "locked\nage\n", "r.csv has no column 'row'"),
@@ -199,7 +199,7 @@ def test_finished_chunks_of_other_rules_are_not_used(people, tmp_path, monkeypat
     people.head(40).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "rules.jsonl").write_text('{"row": 1, "max_changes": 1}')
     monkeypatch.setattr("edfa.advice.batch_file.write_advice", lambda *a: None)
-    monkeypatch.setattr("edfa.advice.batch_file.shutil.rmtree", lambda *a, **k: None)
+    monkeypatch.setattr("edfa.advice.kept_parts.shutil.rmtree", lambda *a, **k: None)
     settings = {"chunk": 10, "person_rules": tmp_path / "rules.jsonl"}
     arguments = (german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv")
     assert advise_file(*arguments, **settings)["resumed"] == 0

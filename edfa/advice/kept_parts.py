@@ -1,0 +1,146 @@
+"""Finished parts of a run over a file, kept beside its result: one is used only if it is just what was written.
+
+The name of a part has the SHA-256 of all that it stands for: the run (advisor, certificate, settings, versions), the
+people of its block as they were read, and its own content. What is cut off, edited, renamed or of another run has
+another hash; it is removed, and its people are advised again. One run at a time has the folder.
+"""
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from edfa.advice.people_files import decode_part, encode_part
+from edfa.errors import BusyError, UnreadableError, UnwritableError
+from edfa.reading import MEGABYTE, read_bytes
+from edfa.typing import IntArray
+from edfa.writing import atomic_file, locked
+
+__all__ = ["Block", "KeptParts", "open_parts"]
+
+NAME = re.compile(r"(\d{8,})\.(\d{12,})\.[0-9a-f]{64}\.parquet")  # of a part: its block, its first row, its hash
+LIMIT = 1024 * MEGABYTE  # of a part
+
+
+class Block(NamedTuple):
+    """A block of people: its number, the row of its first person in the file, how many there are, and their hash."""
+
+    number: int
+    first: int
+    people: int
+    content: str
+
+    @classmethod
+    def of(cls, number: int, first: int, frame: pd.DataFrame, cells: pd.Series | None) -> "Block":
+        """The block of these people and of their own rules, as they were read."""
+        columns = [frame.iloc[:, at] for at in range(frame.shape[1])] + ([] if cells is None else [cells])
+        text = repr([(str(column.name), str(column.dtype), column.tolist()) for column in columns])
+        content = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+        return cls(number, first, len(frame), content)
+
+
+@dataclass(eq=False)
+class KeptParts:
+    """The parts in a folder that are of one run, by the number of their block; ``open_parts`` opens it."""
+
+    folder: Path
+    run: str
+    blocks: dict[Block, list[Path]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Note which parts are there; remove what else is, such as the temporary files of a run that was killed."""
+        self._there: dict[int, list[Path]] = {}
+        for path in sorted(self.folder.iterdir()):
+            name = NAME.fullmatch(path.name)
+            if name and path.is_file() and not path.is_symlink():
+                self._there.setdefault(int(name[1]), []).append(path)
+            elif path.is_symlink() or not path.is_dir():
+                path.unlink()
+
+    def take(self, block: Block) -> list[Any]:
+        """The finished parts of a block as Arrow tables, no two with the same row; others of this number go."""
+        tables, rows = [], np.zeros(0, dtype=np.int64)
+        kept = self.blocks.setdefault(block, [])
+        for path in self._there.pop(block.number, []):
+            try:
+                table = self._read(path, block)
+                own = np.concatenate([rows, table.column("row").to_numpy()])
+            except UnreadableError:
+                own = np.zeros(2)
+            if len(np.unique(own)) < len(own):
+                path.unlink()
+                continue
+            rows = own
+            tables.append(table)
+            kept.append(path)
+        return tables
+
+    def store(self, block: Block, rows: IntArray, advice: pd.DataFrame) -> None:
+        """Write the advice of some people of a block, under their first row."""
+        content = encode_part(advice.assign(row=rows))
+        digest = self._digest(block, int(rows[0]), content)
+        path = self.folder / f"{block.number:08d}.{rows[0]:012d}.{digest}.parquet"
+        with atomic_file(path) as partial:
+            partial.write_bytes(content)
+        self.blocks[block].append(path)
+
+    def tables(self) -> Iterator[Any]:
+        """Everybody's advice, one Arrow table a block, sorted by row; an error unless everybody is there once."""
+        for block, paths in self.blocks.items():
+            table = pa.concat_tables([self._read(path, block) for path in paths]).sort_by("row")
+            if not np.array_equal(table.column("row").to_numpy(), block.first + np.arange(block.people)):
+                raise UnreadableError(f"{self.folder.name} was changed meanwhile; run the same command again")
+            yield table
+
+    def remove(self) -> None:
+        """Remove the folder: its parts are in the result."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _read(self, path: Path, block: Block) -> Any:
+        """The table of a part; UnreadableError unless the part is what was written under its name."""
+        name = NAME.fullmatch(path.name)
+        content = read_bytes(path, LIMIT)
+        if name is None or path.name.split(".")[2] != self._digest(block, int(name[2]), content):
+            raise UnreadableError(f"{path} is no part of this run, or was changed")
+        return decode_part(content)
+
+    def _digest(self, block: Block, first: int, content: bytes) -> str:
+        digest = hashlib.sha256(json.dumps([self.run, *block, first]).encode())
+        digest.update(content)
+        return digest.hexdigest()
+
+
+@contextmanager
+def open_parts(result: Path, run: dict[str, Any]) -> Iterator[KeptParts]:
+    """The parts of a ``run`` (what its advice depends on, but the people) that are kept beside its result.
+
+    Nobody else has them until the block ends: a second run to the same result is a BusyError at once. A link in the
+    place of the folder is refused.
+    """
+    folder = result.with_name(f".{result.name}.parts")
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder, wait=0))
+        except BusyError:
+            raise BusyError(result) from None
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            raise UnwritableError(f"{folder} is no folder of finished parts; remove it, or choose another place")
+        try:
+            folder.mkdir(exist_ok=True)
+            parts = KeptParts(folder, json.dumps(run, sort_keys=True))
+        except OSError as error:
+            raise UnwritableError(f"cannot write {folder}: {error.strerror or error}") from None
+        try:
+            yield parts
+        finally:
+            with suppress(OSError):
+                folder.rmdir()  # if there is nothing in it
