@@ -1,0 +1,57 @@
+"""What is known of a person, sorted as a letter tells it: used, not used, not known, declined, still needed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edfa.advice.interview import Interview
+
+__all__ = ["Facts", "sort_facts"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of one person by what became of them; names in the card's order.
+
+    ``used`` were shown to the model, with their values; ``unused`` were told and not shown to it. ``unknown`` are facts
+    the model would see and nobody has asked for or told, ``declined`` those the person would not tell. ``needed`` may
+    be asked for and are lacking: no sensitive one among them, for no decision may wait for it. ``from_bureau`` and
+    ``from_others`` say whether a used fact comes from a credit bureau, or from another outside source.
+    """
+
+    used: Mapping[str, Any]
+    unused: tuple[str, ...]
+    unknown: tuple[str, ...]
+    declined: tuple[str, ...]
+    needed: tuple[str, ...]
+    from_bureau: bool
+    from_others: bool
+
+
+def sort_facts(interview: "Interview") -> Facts:
+    """Sort the facts of an interview."""
+    fitted, log = interview.fitted, interview.log
+    schema, seen = fitted.schema, fitted.predictor.varies_
+    told = dict(log.facts)
+    decoded = fitted.encoder.decode(log.row).to_dict("records")[0]
+    shown = [name for name, is_seen in zip(schema.names, seen, strict=True) if is_seen]
+    used = {name: _value(told[name], decoded[name]) for name in shown if name in told}
+    lacking = [name for name in shown if name not in told]
+    never = {name for name, is_never in zip(schema.names, fitted.never_ask, strict=True) if is_never}
+    sources = {schema[name].source for name in used} - {""}
+    return Facts(
+        used=used,
+        unused=tuple(name for name in schema.names if name in told and name not in used),
+        unknown=tuple(name for name in lacking if name not in log.declined),
+        declined=tuple(name for name in schema.names if name in log.declined),
+        needed=tuple(name for name in lacking if name not in never and not schema[name].sensitive),
+        from_bureau="bureau" in sources,
+        from_others=bool(sources - {"bureau"}),
+    )
+
+
+def _value(told: Any, decoded: Any) -> Any:
+    """A number as it was told; anything else as it was understood."""
+    return told if isinstance(told, Real) and not isinstance(told, bool) else decoded

@@ -1,0 +1,109 @@
+"""The principal reasons of one refusal, as a letter names them."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edfa.errors import DataError
+from edfa.explanation.principal_reasons import NEIGHBOURS, PrincipalReasons, Shortfall, principal_reasons
+from edfa.typing import Float32Array, IntArray
+
+if TYPE_CHECKING:
+    from edfa.advice.fitted import FittedAdvisor
+
+__all__ = ["NamedReason", "Reasons", "find_reasons"]
+
+
+@dataclass(frozen=True)
+class NamedReason:
+    """One principal reason: the features that it is made of and tell against the person, and its share.
+
+    ``basis`` is the legal basis on which a sensitive feature among them is named; empty if there is none.
+    """
+
+    features: tuple[str, ...]
+    contribution: float
+    share: float
+    basis: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons:
+    """The principal reasons and what they were worked out from; ``audit`` is that as plain data."""
+
+    named: tuple[NamedReason, ...]
+    values: PrincipalReasons
+    audit: Mapping[str, Any]
+
+
+def find_reasons(fitted: "FittedAdvisor", x: Float32Array, nameable: Mapping[str, str]) -> Reasons:
+    """The principal reasons why a person with the encoded facts ``x`` (features,) is refused; NaN: not known.
+
+    Facts with the same ``reason`` on the card are one reason. ``nameable`` are sensitive features that may be named,
+    with the legal basis of each.
+
+    Raises
+    ------
+    DataError
+        If a sensitive feature that is not nameable is among them, the person is granted, or nothing is known.
+    """
+    schema = fitted.schema
+    groups = _groups([feature.reason for feature in schema])
+    values = principal_reasons(
+        x, fitted.predictor, fitted.train.X, fitted.favourable, threshold=fitted.threshold, groups=groups
+    )
+    chosen = values.principal() or values.ranked[:1]  # of many small ones the first is named
+    named = tuple(_named(shortfall, values, fitted, nameable) for shortfall in chosen)
+    return Reasons(named, values, _audit(fitted, x, values))
+
+
+def _groups(reasons: list[str]) -> list[int]:
+    """(features,) the number of the first feature with the same reason; without a reason its own."""
+    return [reasons.index(reason) if reason else position for position, reason in enumerate(reasons)]
+
+
+def _named(
+    shortfall: Shortfall, values: PrincipalReasons, fitted: "FittedAdvisor", nameable: Mapping[str, str]
+) -> NamedReason:
+    against = [position for position in shortfall.features if values.contributions[position] < 0]
+    names = tuple(fitted.schema.names[position] for position in against)
+    for name in names:
+        if fitted.schema[name].sensitive and not nameable.get(name, "").strip():
+            raise DataError(
+                f"{name} is sensitive and among the principal reasons ({shortfall.share:.0%} of what is lacking); none "
+                "may be left out, so there is no letter: fit the advisor without it, or give its legal basis under "
+                f"[nameable] in letter.toml: {name} = '…'"
+            )
+    basis = "; ".join(dict.fromkeys(nameable[name] for name in names if fitted.schema[name].sensitive))
+    return NamedReason(names, shortfall.contribution, shortfall.share, basis)
+
+
+def _audit(fitted: "FittedAdvisor", x: Float32Array, values: PrincipalReasons) -> dict[str, Any]:
+    """What every fact contributed, with what the person was compared, and a hash of each of those people's rows."""
+    known = ~np.isnan(values.contributions)
+    rows = fitted.train.X[_compared(fitted, ~np.isnan(x) & fitted.predictor.varies_)][:, known]
+    names = np.array(fitted.schema.names)[known].tolist()
+    return {
+        "contributions": dict(zip(names, values.contributions[known].tolist(), strict=True)),
+        "standard_errors": dict(zip(names, values.errors[known].tolist(), strict=True)),
+        "margin": values.margin,
+        "baseline": values.baseline,
+        "people": values.people,
+        "baseline_rows": [hashlib.sha256(np.ascontiguousarray(row).tobytes()).hexdigest() for row in rows],
+    }
+
+
+def _compared(fitted: "FittedAdvisor", known: Any) -> IntArray:
+    """The training rows that ``principal_reasons`` compares with: granted on these facts, the nearest to the line."""
+    probabilities = fitted.predictor.predict_known(known, np.ascontiguousarray(fitted.train.X[:, known]))
+    wanted = np.clip(probabilities[:, fitted.favourable], 1e-12, 1 - 1e-12)
+    if fitted.threshold is None:
+        rest = np.delete(probabilities, fitted.favourable, axis=1).max(axis=1)
+        margins = np.log(wanted) - np.log(np.clip(rest, 1e-12, None))
+    else:
+        margins = np.log(wanted / (1 - wanted)) - np.log(fitted.threshold / (1 - fitted.threshold))
+    granted = np.flatnonzero(margins > 0)
+    return np.asarray(granted[np.argsort(margins[granted], kind="stable")[:NEIGHBOURS]])

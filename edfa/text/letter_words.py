@@ -1,0 +1,144 @@
+"""The sentences of a letter that depend on the person, and what no letter may say."""
+
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from numbers import Real
+from typing import Any
+
+from edfa.data.feature import Feature
+from edfa.errors import UnknownNameError
+from edfa.text import phrases
+from edfa.text.phrases import LANGUAGES, plain
+
+__all__ = ["forbidden_phrase", "say_letter", "sentences", "write_date", "write_origin", "write_reason"]
+
+TIMES = ("days", "weeks", "months", "years")  # units whose numbers are long or short rather than high or low
+NUMBERED = re.compile(r"\s*(<=|>=|<|>)?\s*-?\d")  # a level such as "<1" or "1<=X<4"
+
+# What a letter must not say, as patterns that ignore case, with the reason why.
+NEVER: dict[str, tuple[tuple[str, str], ...]] = {
+    "en": (
+        (r"never matters?\b", "nobody knows what matters for other people; say: made no difference here"),
+        (r"whatever (it is|they are|its value)", "nobody knows what matters for other people"),
+        (r"score (is|was)? ?(too low|insufficient)|qualifying score|insufficient score", "it is no specific reason"),
+        (r"\b(our|internal) (polic(y|ies)|standards?)\b", "it is no specific reason"),
+        (r"application (is|was) incomplete", "a decision was made"),
+        (r"\b(we|you are|is|are) guaranteed?\b|we promise|will be (granted|approved)", "no credit is promised"),
+        (r"your chances? (of|that)", "a certificate is about many people, not about one"),
+        (r"will not (re)?pay|won't (re)?pay|cannot be trusted", "nobody knows what a person will do"),
+    ),
+    "de": (
+        (
+            r"nie(mals)? eine rolle|spielt nie\b",
+            "niemand weiß, was für andere zählt; besser: machte hier keinen Unterschied",
+        ),
+        (
+            r"(was auch immer|gleich,? welche[rsn]?|egal,? welche[rsn]?|wie auch immer)",
+            "niemand weiß, was für andere zählt",
+        ),
+        (r"(score|punktzahl|punktwert) (ist|war)? ?(zu niedrig|nicht ausreichend)", "das ist kein bestimmter Grund"),
+        (r"(unsere[rn]?|interne[rn]?) (richtlinien?|vorgaben?|geschäftspolitik)", "das ist kein bestimmter Grund"),
+        (r"antrag (ist|war) unvollständig", "es wurde entschieden"),
+        (r"\bgarantier|versprechen wir|wir versprechen|wird (bewilligt|gewährt) werden", "kein Kredit wird zugesagt"),
+        (r"ihre chancen?\b", "ein Zertifikat spricht von vielen, nicht von einer Person"),
+        (r"nicht zurückzahlen werden|werden [^.]{0,40}nicht zurückzahlen", "niemand weiß, was jemand tun wird"),
+    ),
+}
+UNCERTIFIED = {"en": r"you may act|you can act", "de": r"sie (können|dürfen)( \w+){0,4} (nach|auf) [^.]{0,40}handeln"}
+
+
+@cache
+def sentences(language: str) -> Mapping[str, Any]:
+    """Every entry of ``sentences/letter.<language>.toml``, by section and name."""
+    if language not in LANGUAGES:
+        raise UnknownNameError("language", language, LANGUAGES)
+    text = (files("edfa.text") / "sentences" / f"letter.{language}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def say_letter(key: str, language: str, **values: object) -> str:
+    """One entry, ``section.name``, with its placeholders filled.
+
+    >>> say_letter("reason.value", "en", reason="income", value="900 EUR")
+    'income: 900 EUR'
+    """
+    section, name = key.split(".")
+    return str(sentences(language)[section][name]).format(**values)
+
+
+def write_date(day: date, style: str, language: str) -> str:
+    """A day in words, in the style of ``"us"`` or ``"eu"``.
+
+    >>> write_date(date(2026, 11, 3), "us", "en"), write_date(date(2026, 11, 3), "eu", "de")
+    ('November 3, 2026', '3. November 2026')
+    """
+    month = sentences(language)["months"][day.month - 1]
+    return say_letter(f"date.{style}", language, day=day.day, month=month, year=day.year)
+
+
+def write_reason(
+    features: Sequence[Feature], facts: Mapping[str, Any], language: str, *, directed: Collection[str] = ()
+) -> str:
+    """One principal reason in the card's words, with the person's value of each fact in it.
+
+    ``directed`` names features of which the model obeys the card's direction: of these it is said which way they are
+    wrong, if their value is a number.
+
+    >>> duration = Feature("duration", "continuous", label="duration of the loan", unit="months", monotone="down")
+    >>> write_reason([duration], {"duration": 48}, "en", directed=("duration",))
+    'duration of the loan: 48 months – too long'
+    """
+    reason = plain(features[0].said(language).reason)
+    if len(features) > 1:
+        parts = [
+            say_letter("reason.part", language, label=plain(f.said(language).label), value=_value(f, facts, language))
+            for f in features
+        ]
+        return say_letter("reason.several", language, reason=reason, values="; ".join(parts))
+    feature = features[0]
+    words = {"reason": reason, "value": _value(feature, facts, language)}
+    direction = _direction(feature, facts.get(feature.name)) if feature.name in directed else None
+    if direction is None:
+        return say_letter("reason.value", language, **words)
+    return say_letter("reason.directed", language, direction=say_letter(f"direction.{direction}", language), **words)
+
+
+def write_origin(feature: Feature, bureau: str, language: str) -> str:
+    """Where a fact comes from: the person, the credit bureau of this name, or what the card says."""
+    if not feature.source:
+        return say_letter("origin.person", language)
+    if feature.source != "bureau":
+        return say_letter("origin.other", language, source=plain(feature.source))
+    return say_letter("origin.bureau" if bureau else "origin.bureau_unnamed", language, bureau=bureau)
+
+
+def forbidden_phrase(text: str, language: str, *, certified: bool = False) -> str | None:
+    """What the text says that no letter may say, and why; None if there is nothing.
+
+    ``certified``: the person may act now, so that the letter may say so.
+    """
+    words = " ".join(text.split())
+    patterns = NEVER[language] if certified else (*NEVER[language], (UNCERTIFIED[language], "nothing is certified"))
+    for pattern, why in patterns:
+        if match := re.search(pattern, words, re.IGNORECASE):
+            return f"{match.group()!r}: {why}"
+    return None
+
+
+def _value(feature: Feature, facts: Mapping[str, Any], language: str) -> str:
+    return phrases.value(feature, facts.get(feature.name), language)
+
+
+def _direction(feature: Feature, value: Any) -> str | None:
+    """Which way a value is wrong: ``"high"``, ``"low"``, ``"long"`` or ``"short"``; None if it is no number."""
+    number = isinstance(value, Real) or bool(NUMBERED.match(str(value)))
+    is_code = isinstance(value, Real) and any(float(code) == value for code in feature.codes)
+    if feature.monotone is None or not number or is_code:
+        return None
+    if feature.unit in TIMES:
+        return "short" if feature.monotone == "up" else "long"
+    return "low" if feature.monotone == "up" else "high"
