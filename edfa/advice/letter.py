@@ -174,6 +174,7 @@ class _Writer:
         plans, no_plan = self._plans()
         content = {
             "reasons": reasons,
+            "only_one": self.reasons is not None and len(self.reasons.values.ranked) == 1,
             "plans": plans,
             "no_plan": no_plan,
             "certificate": self._certificate() if plans else "",

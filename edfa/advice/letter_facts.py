@@ -35,9 +35,8 @@ def sort_facts(interview: "Interview") -> Facts:
     fitted, log = interview.fitted, interview.log
     schema, seen = fitted.schema, fitted.predictor.varies_
     told = dict(log.facts)
-    decoded = fitted.encoder.decode(log.row).to_dict("records")[0]
     shown = [name for name, is_seen in zip(schema.names, seen, strict=True) if is_seen]
-    used = {name: _value(told[name], decoded[name]) for name in shown if name in told}
+    used = {name: _value(name, interview) for name in shown if name in told}
     lacking = [name for name in shown if name not in told]
     never = {name for name, is_never in zip(schema.names, fitted.never_ask, strict=True) if is_never}
     sources = {schema[name].source for name in used} - {""}
@@ -52,6 +51,9 @@ def sort_facts(interview: "Interview") -> Facts:
     )
 
 
-def _value(told: Any, decoded: Any) -> Any:
+def _value(name: str, interview: "Interview") -> Any:
     """A number as it was told; anything else as it was understood."""
-    return told if isinstance(told, Real) and not isinstance(told, bool) else decoded
+    told, log = interview.log.facts[name], interview.log
+    if isinstance(told, Real) and not isinstance(told, bool):
+        return told
+    return interview.fitted.encoder.decode_cells(name, log.row[0, log.schema.index(name)])[0]

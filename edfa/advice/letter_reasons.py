@@ -73,9 +73,9 @@ def _named(
     for name in names:
         if fitted.schema[name].sensitive and not nameable.get(name, "").strip():
             raise DataError(
-                f"{name} is sensitive and among the principal reasons ({shortfall.share:.0%} of what is lacking); none "
-                "may be left out, so there is no letter: fit the advisor without it, or give its legal basis under "
-                f"[nameable] in letter.toml: {name} = '…'"
+                f"{name} is sensitive and among the principal reasons of this refusal; none may be left out, so there "
+                f"is no letter: fit the advisor without {name}, or give the legal basis for naming it under [nameable] "
+                "in letter.toml"
             )
     basis = "; ".join(dict.fromkeys(nameable[name] for name in names if fitted.schema[name].sensitive))
     return NamedReason(names, shortfall.contribution, shortfall.share, basis)

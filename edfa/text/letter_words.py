@@ -12,12 +12,11 @@ from typing import Any
 from edfa.data.feature import Feature
 from edfa.errors import UnknownNameError
 from edfa.text import phrases
-from edfa.text.phrases import LANGUAGES, plain
+from edfa.text.phrases import LANGUAGES, ONE_BOUND, TWO_BOUNDS, plain
 
 __all__ = ["forbidden_phrase", "say_letter", "sentences", "write_date", "write_origin", "write_reason"]
 
 TIMES = ("days", "weeks", "months", "years")  # units whose numbers are long or short rather than high or low
-NUMBERED = re.compile(r"\s*(<=|>=|<|>)?\s*-?\d")  # a level such as "<1" or "1<=X<4"
 
 # What a letter must not say, as patterns that ignore case, with the reason why.
 NEVER: dict[str, tuple[tuple[str, str], ...]] = {
@@ -135,7 +134,7 @@ def _value(feature: Feature, facts: Mapping[str, Any], language: str) -> str:
 
 def _direction(feature: Feature, value: Any) -> str | None:
     """Which way a value is wrong: ``"high"``, ``"low"``, ``"long"`` or ``"short"``; None if it is no number."""
-    number = isinstance(value, Real) or bool(NUMBERED.match(str(value)))
+    number = isinstance(value, Real) or any(bound.fullmatch(str(value)) for bound in (ONE_BOUND, TWO_BOUNDS))
     is_code = isinstance(value, Real) and any(float(code) == value for code in feature.codes)
     if feature.monotone is None or not number or is_code:
         return None
