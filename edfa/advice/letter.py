@@ -106,7 +106,7 @@ def write_letter(
     >>> _ = interview.answer(duration=48).answer(checking_status="<0")
     >>> letter = write_letter(interview, read_operator("docs/examples/letter.toml", "en"))  # doctest: +SKIP
     >>> letter.reasons[0]  # doctest: +SKIP
-    'duration of the loan: 48 months – too long'
+    'duration of the loan: 48 months (too long)'
     """
     if template not in TEMPLATES:
         raise UnknownNameError("template", template, TEMPLATES)

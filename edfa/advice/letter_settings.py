@@ -17,6 +17,7 @@ from edfa.errors import SchemaError, SettingError, UnreadableError, hint
 from edfa.parsing import parse
 from edfa.reading import MEGABYTE, read_bytes
 from edfa.text.phrases import LANGUAGES
+from edfa.text.phrases import table as check_language
 
 __all__ = ["Operator", "Template", "check_operator", "read_operator"]
 
@@ -196,6 +197,7 @@ def read_operator(path: str | Path, language: str, case: str | Path | None = Non
 
     A folder of ``templates`` is looked for beside the file that names it.
     """
+    check_language(language)
     merged: dict[str, Any] = {}
     digest = hashlib.sha256()
     for file in [Path(path)] + ([] if case is None else [Path(case)]):

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from datetime import date
+from functools import cache
 from html import unescape
 from importlib.resources import files
 from pathlib import Path
@@ -62,9 +63,7 @@ def render_letter(
         If a template has a fault, uses a name that is not there, has lost the notice, or says what no letter may say.
     """
     name = f"{template}.{language}.html.jinja"
-    environment = SandboxedEnvironment(
-        loader=_loader(own), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = _environment(own)
     try:
         document = environment.get_template(name).render(content, ecoa_notice=ECOA_NOTICE)
     except TemplateNotFound as error:
@@ -90,6 +89,14 @@ def _check(text: str, name: str, language: str, *, ecoa: bool, certified: bool) 
         )
     if said := forbidden_phrase(text, language, certified=certified):
         raise SettingError(f"the letter says {said} (in a template, letter.toml or the card)")
+
+
+@cache
+def _environment(own: str) -> SandboxedEnvironment:
+    """Where templates run; those of the operator's folder are read again when they have changed."""
+    return SandboxedEnvironment(
+        loader=_loader(own), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
 
 
 def _loader(own: str) -> ChoiceLoader:

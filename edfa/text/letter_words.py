@@ -89,7 +89,7 @@ def write_reason(
 
     >>> duration = Feature("duration", "continuous", label="duration of the loan", unit="months", monotone="down")
     >>> write_reason([duration], {"duration": 48}, "en", directed=("duration",))
-    'duration of the loan: 48 months – too long'
+    'duration of the loan: 48 months (too long)'
     """
     reason = plain(features[0].said(language).reason)
     if len(features) > 1:
