@@ -20,7 +20,7 @@ from edfa.advice.rules import read_overlay
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.text import narrate, phrases
 from edfa.text.letter_page import print_pdf, render_letter
-from edfa.text.letter_words import say_letter, write_date, write_origin, write_reason
+from edfa.text.letter_words import say_letter, write_date, write_estimate, write_origin, write_reason
 from edfa.writing import write_text
 
 if TYPE_CHECKING:
@@ -172,13 +172,14 @@ class _Writer:
         """The letter that gives the reasons of a refusal."""
         reasons = self._reason_lines()
         plans, no_plan = self._plans()
+        decision = self.interview.decision
         content = {
             "reasons": reasons,
             "only_one": self.reasons is not None and len(self.reasons.values.ranked) == 1,
             "plans": plans,
             "no_plan": no_plan,
             "certificate": self._certificate() if plans else "",
-            "procedure": self._procedure(),
+            "estimate": write_estimate(decision.probability, decision.threshold, self.language),
             "compared": self.reasons.values.people if self.reasons else 0,
         }
         lines = tuple(line["text"] for line in reasons)
@@ -286,15 +287,6 @@ class _Writer:
         if not interview.standing.may_act or not first or first[0]["id"] != interview.plans()[0].id:
             return ""
         return f"{narrate.standing(interview.standing, self.language)} {interview.guarantee}"
-
-    def _procedure(self) -> str:
-        """What the estimate came to, and what is needed."""
-        decision, language = self.interview.decision, self.language
-        chance = narrate.chance(decision, language)
-        if decision.threshold is None:
-            return say_letter("procedure.likeliest", language, chance=chance)
-        _, needed = phrases.percents(decision.probability, decision.threshold, language)
-        return say_letter("procedure.threshold", language, chance=chance, needed=needed)
 
     def _audit(self, kind: str, document: str, templates: str, lines: tuple[str, ...]) -> dict[str, Any]:
         taken = self.operator.decision

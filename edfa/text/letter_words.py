@@ -14,7 +14,15 @@ from edfa.errors import UnknownNameError
 from edfa.text import phrases
 from edfa.text.phrases import LANGUAGES, ONE_BOUND, TWO_BOUNDS, plain
 
-__all__ = ["forbidden_phrase", "say_letter", "sentences", "write_date", "write_origin", "write_reason"]
+__all__ = [
+    "forbidden_phrase",
+    "say_letter",
+    "sentences",
+    "write_date",
+    "write_estimate",
+    "write_origin",
+    "write_reason",
+]
 
 TIMES = ("days", "weeks", "months", "years")  # units whose numbers are long or short rather than high or low
 
@@ -104,6 +112,26 @@ def write_reason(
     if direction is None:
         return say_letter("reason.value", language, **words)
     return say_letter("reason.directed", language, direction=say_letter(f"direction.{direction}", language), **words)
+
+
+def write_estimate(probability: float, threshold: float | None, language: str) -> str:
+    """What the estimate of a refused person came to and what is needed, out of 100.
+
+    There are as many digits as it takes to tell the two apart, at most three: nobody reads that they had enough.
+
+    >>> write_estimate(0.6998, 0.7, "en")
+    'For you the estimate is 69.98 of 100; at least 70 of 100 are needed.'
+    >>> write_estimate(0.43, None, "en")
+    'For you the estimate is 43 of 100, and another outcome is likelier.'
+    """
+    line = 1.0 if threshold is None else threshold
+    for digits in range(4):
+        chance, needed = (round(100 * share, digits) for share in (probability, line))
+        if chance < needed and (chance or not probability):
+            break
+    chance = min(chance, needed)
+    words = {"chance": phrases.number(chance, language), "needed": phrases.number(needed, language)}
+    return say_letter("estimate.likeliest" if threshold is None else "estimate.threshold", language, **words)
 
 
 def write_origin(feature: Feature, bureau: str, language: str) -> str:
