@@ -21,6 +21,7 @@ from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.text import narrate, phrases
 from edfa.text.letter_page import print_pdf, render_letter
 from edfa.text.letter_words import say_letter, write_date, write_estimate, write_origin, write_reason
+from edfa.text.steps import steps
 from edfa.writing import write_text
 
 if TYPE_CHECKING:
@@ -279,7 +280,10 @@ class _Writer:
             notes.insert(0, say_letter("plan.no_wait", language))
         if plan.id == self.receipt.chosen:
             notes.insert(0, say_letter("plan.chosen", language))
-        return {"text": f"{text} {' '.join(notes)}", "id": plan.id}
+        taken = steps(plan, fitted.schema, language, operator=fitted.rules, blanket=visible)
+        lead, _, rest = text.partition(f"{phrases.listed(taken, language, max_listed=len(taken))}.")
+        parts = {"lead": lead, "steps": taken, "rest": rest} if rest else {"lead": "", "steps": [], "rest": text}
+        return parts | {"text": f"{text} {' '.join(notes)}", "notes": " ".join(notes), "id": plan.id}
 
     def _certificate(self) -> str:
         """The certificate's sentence, if the person may act on the first plan that the letter tells; else empty."""
