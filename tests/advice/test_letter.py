@@ -20,6 +20,7 @@ from edfa.advice.letter_reasons import _compared, find_reasons
 from edfa.advice.letter_settings import read_operator
 from edfa.advice.receipt_letter import in_language, letter_of_receipt
 from edfa.errors import DataError, MismatchError, SettingError, UnavailableError, UnknownNameError, UnreadableError
+from edfa.explanation.principal_reasons import PrincipalReasons
 from edfa.text.letter_page import ECOA_NOTICE, visible_text
 from edfa.text.letter_words import forbidden_phrase, sentences, write_date, write_reason
 
@@ -196,6 +197,15 @@ def test_what_is_not_known_or_declined_is_no_reason(tmp_path):
     text = visible_text(letter.html)
     assert "You preferred not to tell us, and that did not count against you as a reason: debts." in text
     assert "Not known to us, and so no reason either: open loans." in text
+
+
+def test_of_many_small_reasons_the_first_is_named(monkeypatch):
+    """If none is a twentieth of what is lacking, there is a reason all the same; of equal ones the card's first."""
+    fitted, small_ones = small().fitted, np.array([-0.04, -0.02, -0.02, np.nan, np.nan])
+    values = PrincipalReasons(small_ones, np.zeros(5), -1.0, 0.5, 64, np.array([0, 1, 1, 3, 4]))
+    monkeypatch.setattr("edfa.advice.letter_reasons.principal_reasons", lambda *args, **options: values)
+    row = fitted.encoder.encode_person({"income": 900, "debt": 2000, "loans": 4})
+    assert [reason.features for reason in find_reasons(fitted, row, {}).named] == [("income",)]
 
 
 # What stops a letter
