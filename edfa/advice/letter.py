@@ -7,6 +7,7 @@ a letter must say is left out silently: what is missing is an error that names i
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,8 +26,6 @@ from edfa.text.steps import steps
 from edfa.writing import write_text
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from edfa.advice.interview import Interview
     from edfa.recourse.plan import Plan
 
@@ -49,7 +48,7 @@ class Letter:
     kind: Literal["refusal", "request"]
     template: Template
     language: str
-    day: "date"
+    day: date
     reasons: tuple[str, ...]
     plans: tuple[str, ...]
     html: str
@@ -105,9 +104,8 @@ def write_letter(
     >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(edfa.load("german"))
     >>> interview = advisor.interview({"age": 35, "purpose": "radio/tv", "credit_amount": 2400})
     >>> _ = interview.answer(duration=48).answer(checking_status="<0")
-    >>> letter = write_letter(interview, read_operator("docs/examples/letter.toml", "en"))  # doctest: +SKIP
-    >>> letter.reasons[0]  # doctest: +SKIP
-    'duration of the loan: 48 months (too long)'
+    >>> letter = write_letter(interview, read_operator("letter.toml", "en"))  # doctest: +SKIP
+    >>> letter.write("letter.pdf")  # doctest: +SKIP
     """
     if template not in TEMPLATES:
         raise UnknownNameError("template", template, TEMPLATES)
@@ -222,12 +220,19 @@ class _Writer:
             "flags": list(self.interview.flags),
             "from_bureau": self.facts.from_bureau or operator.bureau.used,
             "from_others": self.facts.from_others,
-            "receipt": {"id": receipt_id(self.receipt), "time": self.receipt.time, "signed": self.receipt.signed},
+            "receipt": {"id": receipt_id(self.receipt), "day": self._receipt_day(), "signed": self.receipt.signed},
             "advisor": self.interview.fitted.fingerprint,
         }
 
-    def _day(self, day: "date | None") -> str:
+    def _day(self, day: date | None) -> str:
         return "" if day is None else write_date(day, self.template, self.language)
+
+    def _receipt_day(self) -> str:
+        """The day of the receipt in words; a time that is none stands as it is."""
+        try:
+            return self._day(datetime.fromisoformat(self.receipt.time).date())
+        except ValueError:
+            return phrases.plain(self.receipt.time)
 
     def _label(self, name: str) -> str:
         return phrases.plain(self.interview.fitted.schema[name].said(self.language).label)
