@@ -21,6 +21,7 @@ from edfa.advice.letter_settings import read_operator
 from edfa.advice.receipt_letter import in_language, letter_of_receipt
 from edfa.errors import DataError, MismatchError, SettingError, UnavailableError, UnknownNameError, UnreadableError
 from edfa.explanation.principal_reasons import PrincipalReasons
+from edfa.text import narrate
 from edfa.text.letter_page import ECOA_NOTICE, visible_text
 from edfa.text.letter_words import forbidden_phrase, sentences, write_date, write_reason
 
@@ -413,7 +414,8 @@ def test_the_certificate_is_told_only_to_whom_it_speaks(tmp_path):
             if interview.decision.refused:
                 text = visible_text(write_letter(interview, operator).html)
                 may_act = interview.standing.may_act
-                assert ((interview.guarantee or "?") in text) == may_act
+                sentence = f"{narrate.standing(interview.standing)} {interview.guarantee}"
+                assert (sentence in text) == may_act
                 assert bool(re.search("you may act", text, re.IGNORECASE)) == may_act
                 seen.add(may_act)
     assert seen == {True, False}
@@ -425,7 +427,7 @@ def test_why_there_is_no_plan(tmp_path):
     letter = write_letter(interview, declare(tmp_path, BUREAU), "eu")
     assert letter.plans == ()
     assert "not a promise of credit" in visible_text(letter.html)
-    assert edfa.text.narrate.no_plan(interview.no_plan, small().schema, operator=small().fitted.rules) in visible_text(
+    assert narrate.no_plan(interview.no_plan, small().schema, operator=small().fitted.rules) in visible_text(
         letter.html
     )
 
