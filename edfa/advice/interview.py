@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,15 +11,23 @@ from edfa.advice.answer_log import AnswerLog, Event, Kind
 from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question, moments
 from edfa.advice.assessment import Assessment
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.receipt import Receipt, now, versions
+from edfa.advice.receipt import Receipt, check_key, now, versions
 from edfa.advice.rules import check_rules, read_overlay
 from edfa.advice.standing import find_standing
 from edfa.advice.wishes import Progress, certify_for, find_wishes
 from edfa.certification.certificate import Certificate
 from edfa.data.constraints import Constraints
-from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
+from edfa.errors import (
+    DataError,
+    EdfaError,
+    FactError,
+    MismatchError,
+    SettingError,
+    UnknownNameError,
+    UnreadableError,
+)
 from edfa.explanation.partition import Person
-from edfa.parsing import parse
+from edfa.parsing import parse, parse_object
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence
@@ -34,6 +42,19 @@ __all__ = ["Interview"]
 
 VERSION = 2
 K = 3  # plans that are offered
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """An interview as it is kept."""
+
+    version: int
+    advisor: str
+    language: str
+    costs: Mapping[str, float]
+    locks: tuple[str, ...]
+    constraints: Mapping[str, Any] | None
+    events: tuple[Mapping[str, Any], ...]
 
 
 class Interview:
@@ -97,11 +118,24 @@ class Interview:
         self._states: dict[bytes, Assessment] = {}  # of people without wishes, by their facts
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
-        """Tell what is known from the start; anything may be left out."""
-        return self._add("start", facts, asked=False)
+        """Tell what is known from the start; anything may be left out.
+
+        A feature whose value is None is declined, unless training people had gaps there: then that is its value.
+        """
+        if not isinstance(facts, Mapping):
+            raise FactError("an interview begins with names of features and their values: {'housing': 'own'}")
+        declined = [name for name, value in facts.items() if self.log.is_gap(name, value)]
+        return self._all_or_nothing(
+            [
+                Event("start", {name: value for name, value in facts.items() if name not in declined}),
+                *(Event("decline", {name: None}) for name in declined),
+            ]
+        )
 
     def answer(self, facts: Mapping[str, Any] | None = None, **values: Any) -> "Interview":
         """Tell one or more facts, asked for or not."""
+        if not isinstance(facts, Mapping | None):
+            raise FactError("an answer names a feature and its value: answer({'housing': 'own'})")
         answers = {**(facts or {}), **values}
         if not answers:
             raise FactError("an answer names a feature and its value: answer(housing='own')")
@@ -109,17 +143,17 @@ class Interview:
 
     def decline(self, name: str) -> "Interview":
         """Refuse to tell a feature: it is not asked again, and what comes next is planned without it."""
+        if not isinstance(name, str):
+            raise UnknownNameError("feature", name, self.fitted.schema.names)
         return self._add("decline", {name: None})
 
     def undo(self, name: str | None = None) -> "Interview":
-        """Take back the last answer or refusal, or the one about a feature."""
+        """Take back the last answer or refusal after the start; or the one about a feature, known from the start too."""
         position = self.log.undo_position(name)
-        later = self.log.events[position + 1 :]
-        self.log = replace(self.log, events=self.log.events[:position])
-        del self._history[position:]
-        for event in later:
-            self._add(event.kind, event.facts)
-        return self
+        event, later = self.log.events[position], self.log.events[position + 1 :]
+        kept = {n: v for n, v in event.facts.items() if n != name} if position == 0 else {}
+        again = [Event("start", kept)] if position == 0 else []
+        return self._all_or_nothing([*again, *later], self.log.events[:position])
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
         """Another interview in which these facts are, or turn out to be, so. This one stays as it is."""
@@ -230,8 +264,10 @@ class Interview:
         """What was told, decided and offered, to take home.
 
         ``k`` and ``constraints`` are those the plans were offered under, ``chosen`` the id of the plan that is
-        followed; it is signed with ``key`` if there is one; ``time`` replaces the present one.
+        followed; it is signed with ``key`` if there is one, of at least 16 bytes; ``time`` replaces the present one.
         """
+        if key is not None:
+            check_key(key)
         if self.supposed:
             raise DataError("a receipt is for what was told, not for what was supposed")
         plans, question = self.plans(k, constraints), self.question
@@ -261,51 +297,73 @@ class Interview:
             chosen=chosen,
             standing=asdict(self.standing),
             certificate=self.guarantee or "",
+            certificate_id=certificate_id(self.fitted),
         )
         receipt = Receipt.from_json(receipt.to_json())  # as it will be read again, so that equal ones are equal
-        return receipt.sign(key) if key else receipt
+        return receipt if key is None else receipt.sign(key)
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` goes on where it was."""
         if self.supposed:
             raise DataError("what was only supposed is not kept; keep the interview it came from")
-        content = {
-            "version": VERSION,
-            "advisor": self.fitted.fingerprint,
-            "language": self.language,
-            "costs": self.costs,
-            "locks": self.locks,
-            "constraints": self._overlay(),
-            "events": [asdict(event) for event in self.log.events],
-        }
-        return json.dumps(content, ensure_ascii=False)
+        kept = _Kept(
+            version=VERSION,
+            advisor=self.fitted.fingerprint,
+            language=self.language,
+            costs=self.costs,
+            locks=self.locks,
+            constraints=self._overlay(),
+            events=tuple(asdict(event) for event in self.log.events),
+        )
+        return json.dumps(asdict(kept), ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str, advisor: "Advisor") -> "Interview":
-        """Go on with an interview that ``to_json`` kept, with the advisor it was held with."""
+    def from_json(cls, text: str, advisor: "Advisor", *, language: str | None = None) -> "Interview":
+        """Go on with an interview that ``to_json`` kept, with the advisor it was held with; perhaps in a ``language``.
+
+        All that was told is heard again. UnreadableError for what ``to_json`` never wrote.
+        """
+        content = parse_object(text, "this interview")
+        written, mine = content.get("version"), advisor.fitted.fingerprint
+        if "version" not in content or "advisor" not in content:
+            raise UnreadableError("this is not an interview")
+        if type(written) is not int or written != VERSION:
+            raise UnreadableError(f"this interview is of version {written!r:.20}; version {VERSION} can be read")
+        kept = parse(_Kept, content, "interview", UnreadableError)
+        if kept.advisor != mine:
+            raise MismatchError(f"the interview was held with advisor {kept.advisor!r}, not {mine!r}; begin a new one")
+        if language is not None:
+            table(language)
         try:
-            content = json.loads(text)
-            written, theirs, mine = content["version"], content["advisor"], advisor.fitted.fingerprint
-        except (ValueError, KeyError, TypeError):
-            raise UnreadableError("this is not an interview") from None
-        if written != VERSION:
-            raise UnreadableError(f"this interview is of version {written}; version {VERSION} can be read")
-        if theirs != mine:
-            raise MismatchError(f"the interview was held with advisor {theirs!r}, not {mine!r}; begin a new one")
-        interview = cls(
-            advisor.fitted,
-            costs=content["costs"],
-            locks=tuple(content["locks"]),
-            constraints=read_overlay(content["constraints"]),
-            language=content["language"],
-        )
-        return interview.replay(parse(Event, event, "events") for event in content["events"])
+            own: dict[str, Any] = {"costs": kept.costs, "locks": kept.locks}
+            limits = read_overlay(kept.constraints)
+            interview = cls(advisor.fitted, **own, constraints=limits, language=language or kept.language)
+            return interview.replay(parse(Event, event, "events", UnreadableError) for event in kept.events)
+        except EdfaError as error:
+            raise UnreadableError(f"this interview is damaged: {error}") from None
 
     def replay(self, events: Iterable[Event]) -> "Interview":
-        """Add the events of a log."""
+        """Add the events of a log; UnreadableError for one that cannot have happened."""
         for event in events:
-            self._add(event.kind, event.facts, event.asked)
+            self._add(event.kind, event.facts)
+            if self.log.events[-1].asked != event.asked:
+                truth = "was the open question" if self.log.events[-1].asked else "was not asked"
+                raise UnreadableError(f"events.{len(self.log.events) - 1}: {', '.join(event.facts)} {truth}")
         return self
+
+    def __copy__(self) -> "Interview":
+        """An interview of its own, in which the same was told."""
+        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self.constraints}
+        other = Interview(self.fitted, **own, language=self.language, supposed=self.supposed, progress=self.progress)
+        other.log, other._history, other._states = self.log, [*self._history], dict(self._states)
+        return other
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Interview":
+        """The same as a copy: the advisor is not copied."""
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise DataError("an interview is kept with to_json() and read with Interview.from_json(text, advisor)")
 
     def __repr__(self) -> str:
         return f"<Interview: {len(self.log.facts)} facts known, {len(self.log.declined)} declined>"
@@ -313,23 +371,39 @@ class Interview:
     def _repr_html_(self) -> str:
         return html.fragment(interview_html(self))
 
-    def _add(self, kind: Kind, facts: Mapping[str, Any], asked: bool | None = None) -> "Interview":
-        if asked is None:
+    def _all_or_nothing(self, events: Iterable[Event], before: tuple[Event, ...] | None = None) -> "Interview":
+        """Add events, after those ``before``, or after all there are; if one is refused, nothing has changed."""
+        log, history = self.log, self._history
+        kept = log.events if before is None else before
+        self.log, self._history = replace(log, events=kept), history[: len(kept)]
+        try:
+            for event in events:
+                self._add(event.kind, event.facts)
+        except BaseException:
+            self.log, self._history = log, history
+            raise
+        return self
+
+    def _add(self, kind: Kind, facts: Mapping[str, Any]) -> "Interview":
+        """Add one event, and what follows from it; an event that is refused leaves no trace."""
+        asked = False
+        if kind != "start":
             question = int(self.assessment.next[0])
             asked = question >= 0 and list(facts) == [self.fitted.schema.names[question]]
-        self.log = self.log.add(kind, facts, asked)
-        relevant = np.where(self.fitted.relevant, self.log.row, np.float32(np.nan))
-        if self.log.declined or self.costs or self.locks or self._overlay():
+        log = self.log.add(kind, facts, asked)
+        relevant = np.where(self.fitted.relevant, log.row, np.float32(np.nan))
+        if log.declined or self.costs or self.locks or self._overlay():
             assessment = Assessment.of(
                 self.fitted,
                 relevant,
-                declined=self.log.declined_mask,
+                declined=log.declined_mask,
                 costs=self._prices,
                 locked=self.locks,
                 constraints=self.constraints,
             )
         else:
             assessment = self._assess(relevant)
+        self.log = log
         self._history.append(assessment)
         return self
 
@@ -343,6 +417,12 @@ class Interview:
         if key not in self._states:
             self._states[key] = Assessment.of(self.fitted, X)
         return self._states[key]
+
+
+def certificate_id(fitted: FittedAdvisor) -> str:
+    """The digest of the advisor's certificate, or of those of its groups; empty without any."""
+    held = fitted.certificate if fitted.groups is None else fitted.certificates
+    return "" if held is None else held.digest
 
 
 def _prices(fitted: FittedAdvisor, costs: Mapping[str, float]) -> Float64Array:
