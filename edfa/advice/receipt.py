@@ -9,12 +9,14 @@ import hashlib
 import hmac
 import json
 import platform
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from math import isinf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +25,7 @@ from edfa.parsing import parse, parse_object
 from edfa.reading import read_bytes
 from edfa.text import summaries
 
-__all__ = ["Difference", "Outcome", "Receipt", "Verification", "check_key", "now", "read_key", "versions"]
+__all__ = ["Difference", "Outcome", "Receipt", "Verification", "check_key", "in_words", "now", "read_key", "versions"]
 
 VERSION = 3
 SINCE_3 = ("version", "certificate_id")  # fields that receipts of version 2 have not, so that none is signed there
@@ -107,13 +109,15 @@ class Receipt:
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` reads it back, equal."""
-        content = {name: value for name, value in asdict(self).items() if self.version == VERSION or name not in SINCE_3}
-        return json.dumps({"version": self.version} | content, ensure_ascii=False)
+        if self.version < VERSION:
+            content = {name: value for name, value in asdict(self).items() if name not in SINCE_3}
+            return json.dumps({"version": self.version} | content, ensure_ascii=False)
+        return json.dumps({"version": self.version} | in_words(asdict(self)), ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Receipt":
         """Read what ``to_json`` wrote, now or in version 2; UnreadableError for any other text."""
-        content = parse_object(text, "this receipt")
+        content = _read(text)
         if "version" not in content:
             raise UnreadableError("this is not a receipt")
         written = content["version"]
@@ -122,6 +126,23 @@ class Receipt:
         if written == 2 and "certificate_id" in content:
             raise UnreadableError("receipt.certificate_id: no such key in a receipt of version 2")
         return parse(cls, content, "receipt", UnreadableError)
+
+
+def in_words(value: Any) -> Any:
+    """Plain data in which infinite thresholds, which JSON has not, are the words inf and -inf."""
+    if isinstance(value, Mapping):
+        return {name: in_words(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [in_words(part) for part in value]
+    return str(value) if isinstance(value, float) and isinf(value) else value
+
+
+def _read(text: str) -> dict[str, Any]:
+    """The object in the text of a receipt; in version 2, infinite thresholds were written as no JSON has them."""
+    if not isinstance(text, str) or "Infinity" not in text:
+        return parse_object(text, "this receipt")
+    finite = parse_object(re.sub(r"(?<=: )-?Infinity(?=[,}])", "0", text), "this receipt")
+    return json.loads(text) if finite.get("version") == 2 else parse_object(text, "this receipt")
 
 
 @dataclass(frozen=True)

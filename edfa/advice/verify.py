@@ -1,11 +1,12 @@
 """Whether a receipt holds: the interview is held again, and whatever comes out differently is named."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from edfa.advice.answer_log import Event
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
-from edfa.advice.receipt import Difference, Receipt, Verification, check_key
+from edfa.advice.receipt import Difference, Receipt, Verification, check_key, in_words
 from edfa.advice.rules import read_overlay
 from edfa.errors import EdfaError, UnreadableError
 from edfa.parsing import parse
@@ -61,11 +62,16 @@ def _replay(fitted: FittedAdvisor, receipt: Receipt) -> Receipt:
 
 
 def _part(receipt: Receipt, name: str) -> Any:
-    """A part of a receipt; plans of version 2 name the training row they took values from, which nobody is told now."""
+    """A part of a receipt as it is written today.
+
+    Plans of version 2 name the training row they took values from, which nobody is told any more.
+    """
     part = getattr(receipt, name)
-    if name != "plans" or receipt.version > 2:
+    if receipt.version > 2:
         return part
-    return tuple({key: value for key, value in plan.items() if key != "donor"} for plan in part)
+    if name == "plans":
+        return tuple({key: in_words(value) for key, value in plan.items() if key != "donor"} for plan in part)
+    return in_words(part) if isinstance(part, Mapping) else part
 
 
 def _signature(receipt: Receipt, key: bytes | None) -> str:
