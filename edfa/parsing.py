@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
-from math import isfinite
+from sys import float_info
 from typing import Any, TypeVar
 
 from edfa.errors import EdfaError, SchemaError, UnreadableError, did_you_mean, hint
@@ -42,17 +42,23 @@ def parse_object(text: str, name: str) -> dict[str, Any]:
     left: list[tuple[str, Any, int]] = [("", content, 0)]
     while left:
         where, value, depth = left.pop()
-        if depth > DEEPEST:
-            raise UnreadableError(f"{name} is nested too deeply")
-        if isinstance(value, float) and not isfinite(value):
-            raise UnreadableError(f"{name}: {where} is not a finite number")
-        if isinstance(value, str) and not is_unicode(value):
-            raise UnreadableError(f"{name}: {where} holds half a character")
+        if problem := _problem(value, depth):
+            raise UnreadableError(f"{name}: {_name(where)} {problem}")
         if isinstance(value, Mapping):
-            left += [(str(key), part, depth + 1) for pair in value.items() for key, part in (("a key", pair[0]), pair)]
+            left += [("a key", key, depth) for key in value]
+            left += [(str(key), part, depth + 1) for key, part in value.items()]
         elif isinstance(value, list):
             left += [(where, part, depth + 1) for part in value]
     return content
+
+
+def _problem(value: Any, depth: int) -> str:
+    """What is wrong with a part of an object from outside; its own parts are not looked at."""
+    if depth > DEEPEST:
+        return "is nested too deeply"
+    if isinstance(value, int | float) and not abs(value) <= float_info.max:
+        return "is not a finite number"
+    return "holds half a character" if isinstance(value, str) and not is_unicode(value) else ""
 
 
 def is_unicode(text: str) -> bool:
@@ -105,9 +111,15 @@ def _short(value: Any) -> str:
     return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
 
 
+def _name(key: Any) -> str:
+    """A key, or a position in a list, as an error message names it, in one line."""
+    name = str(key)
+    return name if name.isprintable() and len(name) <= SHOWN else _short(name)
+
+
 def _explain(problem: Any, cls: type[Any], where: str) -> str:
     """One of pydantic's problems in one line, with the nearest right key or value."""
-    key = ".".join([where, *(str(part) for part in problem["loc"])]).strip(".")
+    key = ".".join([where, *(_name(part) for part in problem["loc"])]).strip(".")
     kind, value = problem["type"], problem["input"]
     if kind == "value_error":
         return str(problem["ctx"]["error"])

@@ -20,6 +20,7 @@ __all__ = ["AnswerLog", "Event", "Kind"]
 
 Kind = Literal["start", "answer", "decline"]
 LONGEST = 10_000  # characters of one answer
+LONGEST_NAME = 60  # characters of an unknown name that are repeated
 LARGEST = 10**300  # nothing is counted that far, and a float still holds it
 
 
@@ -114,7 +115,7 @@ class AnswerLog:
         if not isinstance(facts, Mapping) or (kind != "start" and not facts):
             raise FactError("an answer names features and their values: {'housing': 'own'}")
         for name in facts:
-            self._check_name(name)
+            self.check_name(name)
             if name in self.facts:
                 raise FactError(f"{name} is known already ({self.facts[name]!r}); undo({name!r}) takes it back")
             if kind == "decline" and name in self.declined:
@@ -128,7 +129,7 @@ class AnswerLog:
     def undo_position(self, name: str | None = None) -> int:
         """The index of the entry to undo: the last one after the start; or the last one about a feature."""
         if name is not None:
-            self._check_name(name)
+            self.check_name(name)
         last = range(1, len(self.events)) if name is None else range(len(self.events))
         positions = [i for i in last if name is None or name in self.events[i].facts]
         if not positions:
@@ -137,13 +138,14 @@ class AnswerLog:
 
     def is_gap(self, name: str, value: Any) -> bool:
         """Whether nothing is told: a null where no training person had a gap, so that it stands for nothing."""
-        self._check_name(name)
+        self.check_name(name)
         return value is None and None not in self.encoder[name].states
 
-    def _check_name(self, name: Any) -> None:
-        if not isinstance(name, str):
-            raise UnknownNameError("feature", name, self.schema.names)
-        self.schema.index(name)
+    def check_name(self, name: Any) -> None:
+        """UnknownNameError unless it names a feature."""
+        if not isinstance(name, str) or name not in self.schema.names:
+            known = name[:LONGEST_NAME] if isinstance(name, str) else _kind(name)
+            raise UnknownNameError("feature", known, self.schema.names)
 
     def check_value(self, name: str, value: Any) -> Any:
         """A value that can be understood, or need not be, as plain data."""

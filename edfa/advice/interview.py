@@ -143,8 +143,7 @@ class Interview:
 
     def decline(self, name: str) -> "Interview":
         """Refuse to tell a feature: it is not asked again, and what comes next is planned without it."""
-        if not isinstance(name, str):
-            raise UnknownNameError("feature", name, self.fitted.schema.names)
+        self.log.check_name(name)
         return self._add("decline", {name: None})
 
     def undo(self, name: str | None = None) -> "Interview":

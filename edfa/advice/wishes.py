@@ -9,6 +9,7 @@ about. The certificate speaks of those who are told to act right there, so that 
 The calibration people are like everybody; that those who have such wishes are like them is taken for granted, and said.
 """
 
+import hashlib
 import json
 import threading
 from collections import OrderedDict
@@ -135,7 +136,8 @@ def certify_for(fitted: FittedAdvisor, wishes: Wishes, progress: Progress | None
     if (wishes.group is None) != (fitted.groups is None):
         raise SettingError(f"group: one of {fitted.groups or 'no groups'}, not {wishes.group!r}")
     memory = _memory(fitted)
-    return memory.certificate(wishes.to_json(), lambda: _certify(fitted, wishes, memory, progress))
+    key = hashlib.sha256(wishes.to_json().encode()).hexdigest()  # whose wishes they were, nobody can read there
+    return memory.certificate(key, lambda: _certify(fitted, wishes, memory, progress))
 
 
 def _certify(fitted: FittedAdvisor, wishes: Wishes, memory: "_Memory", progress: Progress | None) -> Certificate:

@@ -39,12 +39,12 @@ HOSTILE = st.one_of(
             object(),
             {"own"},
             10**400,
-            10**5000,
             3j,
             range(3),
-            lambda: 3,
+            len,
         ]
     ),
+    st.integers(4400, 5000).map(lambda digits: 10**digits),
 )
 
 
