@@ -96,7 +96,8 @@ did you mean 'continuous'?
     if not isinstance(values, Mapping):
         raise error(f"{where}: names and values are expected, not {_short(values)}")
     try:
-        result: T = _adapter(cls).validate_python({str(key): value for key, value in values.items()})
+        adapter = _adapter(cls)  # type: ignore[arg-type]
+        result: T = adapter.validate_python({str(key): value for key, value in values.items()})
     except ValidationError as problems:
         raise error(_explain(problems.errors()[0], cls, where)) from None
     return result

@@ -168,7 +168,9 @@ class AnswerLog:
                 raise FactError(f"{name}: an answer is text of at most {LONGEST:,} characters, all of them whole")
             return str.__str__(plain)
         if not isinstance(plain, int | float):
-            raise FactError(f"{name}: {'a word' if self.schema[name].words else 'a number'} is needed, not {_kind(plain)}")
+            raise FactError(
+                f"{name}: {'a word' if self.schema[name].words else 'a number'} is needed, not {_kind(plain)}"
+            )
         if isinstance(plain, int) and not -LARGEST < plain < LARGEST:
             raise FactError(f"{name}: a number is needed that is not as large")
         if isinstance(plain, float) and not isfinite(plain):

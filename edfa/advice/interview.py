@@ -147,7 +147,7 @@ class Interview:
         return self._add("decline", {name: None})
 
     def undo(self, name: str | None = None) -> "Interview":
-        """Take back the last answer or refusal after the start; or the one about a feature, known from the start too."""
+        """Take back the last answer or refusal after the start; or the one about a feature, be it of the start."""
         position = self.log.undo_position(name)
         event, later = self.log.events[position], self.log.events[position + 1 :]
         kept = {n: v for n, v in event.facts.items() if n != name} if position == 0 else {}

@@ -185,7 +185,7 @@ class Verification:
     def __str__(self) -> str:
         verdict = {
             "holds": "The receipt holds: replayed, the advisor says the same.",
-            "other_certificate": "All else in the receipt comes out the same; whether the person may act was not compared.",
+            "other_certificate": "All else in it comes out the same; whether the person may act was not compared.",
             "other_advisor": "The receipt is of another advisor.",
             "changed": "The receipt does not hold.",
         }[self.outcome]

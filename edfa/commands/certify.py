@@ -35,7 +35,8 @@ def certify(
     ] = None,
     keep: Annotated[bool, typer.Option(help="Save the advisor with its new certificate.")] = True,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Save it even if it promises nothing where the old one promises something.")
+        bool,
+        typer.Option("--replace", help="Save it even if it promises nothing where the old one promises something."),
     ] = False,
     scheduler: Scheduler = None,
     as_json: AsJson = False,

@@ -146,11 +146,13 @@ class _Dialogue:
 
         self.output.say(HELP, style="dim")
         interview, schema, language = self.interview, self.interview.fitted.schema, self.interview.language
-        while (name := self._open_start) is not None or (question := interview.question) is not None:
-            if name is not None:
+        while True:
+            if (name := self._open_start) is not None:
                 if not self._ask(name):
                     return
                 continue
+            if (question := interview.question) is None:
+                return
             decision = narrate.decision(interview.decision, schema, language)
             standing = [narrate.standing(interview.standing, language)] if interview.standing.may_act else []
             self.output.say("", decision, *standing, narrate.question(question, schema, language))
@@ -161,7 +163,7 @@ class _Dialogue:
 
     @property
     def _open_start(self) -> str | None:
-        """The first feature of the start set that is neither told nor declined; whatever is taken back is open again."""
+        """The first feature of the start set that is neither told nor declined; what is taken back is open again."""
         interview = self.interview
         never = {*interview.fitted.rules.never_ask, *interview.constraints.never_ask}
         settled = {*interview.log.facts, *interview.log.declined, *never}

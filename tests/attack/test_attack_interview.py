@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hostile.receipts import NUMBERS, VALUES, WORDS, damaged, nested, small, told
+from hostile.receipts import NUMBERS, VALUES, WORDS, attempt, damaged, nested, small, told
 from hostile.rules import overlays
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,19 +76,12 @@ class HostilePerson(RuleBasedStateMachine):
 
     @initialize(facts=st.dictionaries(NAMES | WORDS, HOSTILE, max_size=3), sane=st.booleans())
     def begin(self, facts, sane):
-        self.held = small().interview()
-        try:
-            self.held = small().interview(START if sane else facts)
-        except EdfaError as error:
-            assert "\n" not in str(error)
+        held, refused = attempt(lambda: small().interview(START if sane else facts), EdfaError)
+        self.held = small().interview() if refused else held
 
     def _try(self, act):
         before = self.held.to_json()
-        try:
-            act()
-        except EdfaError as error:
-            assert "\n" not in str(error)
-            assert len(str(error)) < 1000
+        if attempt(act, EdfaError)[1]:
             assert self.held.to_json() == before, "what is refused leaves no trace"
 
     @rule(name=NAMES | WORDS, value=HOSTILE)
@@ -156,10 +149,8 @@ test_a_hostile_person = HostilePerson.TestCase
 @settings(max_examples=150, deadline=None)
 @given(damaged(told().to_json()))
 def test_a_kept_interview_that_was_edited_is_refused_or_makes_sense(text):
-    try:
-        held = Interview.from_json(text, small())
-    except (UnreadableError, MismatchError) as error:
-        assert "\n" not in str(error)
+    held, refused = attempt(lambda: Interview.from_json(text, small()), UnreadableError, MismatchError)
+    if refused:
         return
     assert Interview.from_json(held.to_json(), small()).timeline == held.timeline
     assert held.receipt().advisor == small().fingerprint
@@ -169,12 +160,8 @@ def test_a_kept_interview_that_was_edited_is_refused_or_makes_sense(text):
 @given(overlays())
 def test_hostile_rules_of_a_kept_interview_are_refused_or_hold(rules):
     text = json.dumps(json.loads(told().to_json()) | {"constraints": rules})
-    try:
-        held = Interview.from_json(text, small())
-    except UnreadableError as error:
-        assert "\n" not in str(error)
-        return
-    assert isinstance(held.constraints, Constraints)
+    held, refused = attempt(lambda: Interview.from_json(text, small()), UnreadableError)
+    assert refused or isinstance(held.constraints, Constraints)
 
 
 KEPT = json.loads(told().to_json())
@@ -218,7 +205,9 @@ def test_a_kept_interview_without_one_of_its_keys_is_unreadable(missing):
         Interview.from_json(json.dumps({k: v for k, v in KEPT.items() if k != missing}), small())
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", nested(100_000), nested(100_000, "{"), nested(500, "{"), 3, None])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "null", nested(100_000), nested(100_000, "{"), nested(500, "{"), 3, None]
+)
 def test_what_is_no_interview_is_unreadable(text):
     with pytest.raises(UnreadableError):
         Interview.from_json(text, small())
@@ -285,9 +274,9 @@ def test_resuming_takes_another_language_and_refuses_other_wishes(folder, tmp_pa
     for option in (("--lock", "income"), ("--rules", tmp_path / "rules.toml")):
         done = run(*begin, *option)
         assert done.code == 2
-        assert done.err.strip() == f"error: {option[0]}: set when an interview begins; --resume goes on with those it has"
-    for given, language in (((), "en"), (("--language", "de"), "de")):
-        assert json.loads(run(*begin, *given, "--json").out)["language"] == language
+        assert f"{option[0]}: set when an interview begins; --resume goes on with those it has" in done.err
+    for option, language in (((), "en"), (("--language", "de"), "de")):
+        assert json.loads(run(*begin, *option, "--json").out)["language"] == language
     kept.write_text(small().interview(START, language="de").to_json())
     assert json.loads(run(*begin, "--json").out)["language"] == "de"
     assert run(*begin, "--language", "fr").code == 2

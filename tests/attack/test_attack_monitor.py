@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from hostile.receipts import damaged, loans, people, small
+from hostile.receipts import attempt, damaged, loans, people, small
 from hypothesis import given, settings
 
 import edfa
@@ -103,10 +103,8 @@ def test_a_damaged_monitor_is_no_new_one(text, folder, audits, run):
 @settings(max_examples=150, deadline=None)
 @given(damaged(Monitor.of(small().certificate).audit([0, 1, 0]).to_json()))
 def test_a_monitor_is_read_as_it_was_written_or_not_at_all(text):
-    try:
-        state = Monitor.from_json(text)
-    except UnreadableError as error:
-        assert "\n" not in str(error)
+    state, refused = attempt(lambda: Monitor.from_json(text), UnreadableError)
+    if refused:
         return
     assert 0 <= state.lost <= state.audits
     assert state.alarm == (state.p_value <= state.delta * (1 + 1e-6))

@@ -4,7 +4,7 @@ import json
 from dataclasses import fields, replace
 
 import pytest
-from hostile.receipts import KEY, damaged, loans, nested, people, small, told
+from hostile.receipts import KEY, attempt, damaged, loans, nested, people, small, told
 from hostile.rules import overlays
 from hypothesis import given, settings
 
@@ -62,7 +62,11 @@ def test_a_mutated_receipt_never_holds_with_the_key_and_without_it_only_in_what_
 
 @pytest.mark.parametrize("key", [b"", b"k", b"fifteen bytes..", "a text of many characters", 7, [1] * 20])
 def test_a_weak_key_neither_signs_nor_checks(key, tmp_path):
-    for use in (lambda: told().receipt(key=key), lambda: small().verify(TEXT, key), lambda: Receipt.from_json(TEXT).sign(key)):
+    for use in (
+        lambda: told().receipt(key=key),
+        lambda: small().verify(TEXT, key),
+        lambda: Receipt.from_json(TEXT).sign(key),
+    ):
         with pytest.raises(SettingError, match="the key"):
             use()
     if isinstance(key, bytes):
@@ -71,7 +75,9 @@ def test_a_weak_key_neither_signs_nor_checks(key, tmp_path):
             read_key(tmp_path / "key")
 
 
-@pytest.mark.parametrize("strip", [{"signature": ""}, {"signature": "", "key": ""}, {"signature": "é" * 64}, {"key": "0"}])
+@pytest.mark.parametrize(
+    "strip", [{"signature": ""}, {"signature": "", "key": ""}, {"signature": "é" * 64}, {"key": "0"}]
+)
 def test_a_receipt_without_its_signature_does_not_hold_with_the_key(strip):
     forged = json.dumps(json.loads(TEXT) | strip | {"time": "2031-01-01T00:00:00+00:00"})
     verified = small().verify(forged, KEY)
@@ -124,10 +130,8 @@ def test_what_is_no_receipt_is_unreadable(text):
 @settings(max_examples=150, deadline=None)
 @given(damaged(TEXT))
 def test_a_damaged_receipt_is_unreadable_or_is_judged(text):
-    try:
-        receipt = Receipt.from_json(text)
-    except UnreadableError as error:
-        assert "\n" not in str(error)
+    receipt, refused = attempt(lambda: Receipt.from_json(text), UnreadableError)
+    if refused:
         return
     assert Receipt.from_json(receipt.to_json()) == receipt
     assert repr(receipt)

@@ -1,7 +1,9 @@
 """A small advisor with a certificate and a start set, its people, and hostile receipts and kept interviews."""
 
 import json
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -67,7 +69,9 @@ def people(rows: int, seed: int) -> pd.DataFrame:
 def loans() -> edfa.Table:
     """People who pay back if their income carries their debt, mostly."""
     frame = people(1200, seed=0)
-    score = 0.2 * (frame["income"] - 30) - 0.5 * (frame["debt"] - 8) - 0.2 * (frame["sum"] - 10) + (frame["home"] == "own")
+    score = (
+        0.2 * (frame["income"] - 30) - 0.5 * (frame["debt"] - 8) - 0.2 * (frame["sum"] - 10) + (frame["home"] == "own")
+    )
     noise = np.random.default_rng(1).normal(0, 0.4, len(frame))
     frame["outcome"] = np.where(score + noise > 0.3, "yes", "no")
     return edfa.Table.from_frame(frame, edfa.Schema.from_toml(CARD), name="loans")
@@ -77,7 +81,9 @@ def loans() -> edfa.Table:
 def small() -> edfa.Advisor:
     """An advisor of ``loans``, with a certificate."""
     model = edfa.SubsetXGB("nan", n_estimators=15)
-    made = edfa.Advisor(predictor=model, searcher="nearest", reference="trajectory_end", target="all", alpha=0.4, committee=0)
+    made = edfa.Advisor(
+        predictor=model, searcher="nearest", reference="trajectory_end", target="all", alpha=0.4, committee=0
+    )
     return made.fit(loans())
 
 
@@ -87,6 +93,17 @@ def told() -> edfa.Interview:
     limits = edfa.Constraints(max_changes=2, locked=("shoe",))
     held = small().interview({"age": 40, "sum": 14.25}, costs={"debt": 2.5}, locks=["home"], constraints=limits)
     return held.answer(home="fré").answer(income=24.125).decline("shoe").answer(debt=12.0)
+
+
+def attempt(act: Callable[[], Any], *refusals: type[Exception]) -> tuple[Any, str]:
+    """What ``act()`` returns, and how it was refused: an empty text if it was not, else one line. Others are raised."""
+    try:
+        return act(), ""
+    except refusals as refusal:
+        message = str(refusal)
+    if not message or len(message) > 1000 or not message.isprintable():
+        raise ValueError(f"this is no message for a person: {message!r}")
+    return None, message
 
 
 def nested(depth: int, opening: str = "[") -> str:

@@ -1,13 +1,22 @@
 """Hostile rules: a person's own limits as plain data, from sensible to absurd."""
 
-from hypothesis import strategies as st
-
 from hostile.receipts import NUMBERS, VALUES, WORDS
+from hypothesis import strategies as st
 
 NAMES = st.one_of(st.sampled_from(["age", "sum", "home", "income", "debt", "shoe"]), WORDS)
 ENDS = st.one_of(st.sampled_from(["*", "own", "rent", "fré"]), NUMBERS, WORDS)
 FORMULAS = st.sampled_from(
-    ["income", "income / 2", "1 / 0", "income ** 9", "__import__('os')", "(" * 300 + "1" + ")" * 300, "", "`a b`", "x = 1"]
+    [
+        "income",
+        "income / 2",
+        "1 / 0",
+        "income ** 9",
+        "__import__('os')",
+        "(" * 300 + "1" + ")" * 300,
+        "",
+        "`a b`",
+        "x = 1",
+    ]
 )
 SENSIBLE = {
     "locked": st.lists(NAMES, max_size=3),
