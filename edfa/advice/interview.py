@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,50 +11,28 @@ from edfa.advice.answer_log import AnswerLog, Event, Kind
 from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question, moments
 from edfa.advice.assessment import Assessment
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.receipt import Receipt, check_key, now, versions
+from edfa.advice.kept import KeptInterview
+from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.rules import check_rules, read_overlay
-from edfa.advice.standing import find_standing
-from edfa.advice.wishes import Progress, certify_for, find_wishes
+from edfa.advice.standing import certificate_id, find_standing
+from edfa.advice.wishes import Progress, certify_for, find_prices, find_wishes
 from edfa.certification.certificate import Certificate
 from edfa.data.constraints import Constraints
-from edfa.errors import (
-    DataError,
-    EdfaError,
-    FactError,
-    MismatchError,
-    SettingError,
-    UnknownNameError,
-    UnreadableError,
-)
+from edfa.errors import DataError, EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
-from edfa.parsing import parse, parse_object
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence
 from edfa.text.interview_page import interview_html
 from edfa.text.phrases import table
-from edfa.typing import Float32Array, Float64Array, ObjectArray
+from edfa.typing import Float32Array, ObjectArray
 
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
 
 __all__ = ["Interview"]
 
-VERSION = 2
 K = 3  # plans that are offered
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """An interview as it is kept."""
-
-    version: int
-    advisor: str
-    language: str
-    costs: Mapping[str, float]
-    locks: tuple[str, ...]
-    constraints: Mapping[str, Any] | None
-    events: tuple[Mapping[str, Any], ...]
 
 
 class Interview:
@@ -113,7 +91,7 @@ class Interview:
         self.constraints = constraints or Constraints()
         check_rules(fitted.rules.for_person(self.constraints), fitted.schema, fitted.encoder)
         self.log = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant)
-        self._prices = _prices(fitted, self.costs)
+        self._prices = find_prices(fitted, self.costs)
         self._history: list[Assessment] = []  # one after every event of the log
         self._states: dict[bytes, Assessment] = {}  # of people without wishes, by their facts
 
@@ -125,18 +103,12 @@ class Interview:
         if not isinstance(facts, Mapping):
             raise FactError("an interview begins with names of features and their values: {'housing': 'own'}")
         declined = [name for name, value in facts.items() if self.log.is_gap(name, value)]
-        return self._all_or_nothing(
-            [
-                Event("start", {name: value for name, value in facts.items() if name not in declined}),
-                *(Event("decline", {name: None}) for name in declined),
-            ]
-        )
+        start = Event("start", {name: value for name, value in facts.items() if name not in declined})
+        return self._all_or_nothing([start, *(Event("decline", {name: None}) for name in declined)])
 
     def answer(self, facts: Mapping[str, Any] | None = None, **values: Any) -> "Interview":
         """Tell one or more facts, asked for or not."""
-        if not isinstance(facts, Mapping | None):
-            raise FactError("an answer names a feature and its value: answer({'housing': 'own'})")
-        answers = {**(facts or {}), **values}
+        answers = {**(facts or {}), **values} if isinstance(facts, Mapping | None) else {}
         if not answers:
             raise FactError("an answer names a feature and its value: answer(housing='own')")
         return self._add("answer", answers)
@@ -149,15 +121,13 @@ class Interview:
     def undo(self, name: str | None = None) -> "Interview":
         """Take back the last answer or refusal after the start; or the one about a feature, be it of the start."""
         position = self.log.undo_position(name)
-        event, later = self.log.events[position], self.log.events[position + 1 :]
-        kept = {n: v for n, v in event.facts.items() if n != name} if position == 0 else {}
-        again = [Event("start", kept)] if position == 0 else []
-        return self._all_or_nothing([*again, *later], self.log.events[:position])
+        before, event, later = (self.log.events[i] for i in (slice(position), position, slice(position + 1, None)))
+        start = [Event("start", {n: v for n, v in event.facts.items() if n != name})] if position == 0 else []
+        return self._all_or_nothing([*start, *later], before)
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
         """Another interview in which these facts are, or turn out to be, so. This one stays as it is."""
-        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self.constraints}
-        other = Interview(self.fitted, **own, language=self.language, supposed=True)
+        other = self._like(supposed=True)
         other.begin({**self.log.facts, **facts})
         for name in self.log.declined:
             if name not in facts:
@@ -265,8 +235,6 @@ class Interview:
         ``k`` and ``constraints`` are those the plans were offered under, ``chosen`` the id of the plan that is
         followed; it is signed with ``key`` if there is one, of at least 16 bytes; ``time`` replaces the present one.
         """
-        if key is not None:
-            check_key(key)
         if self.supposed:
             raise DataError("a receipt is for what was told, not for what was supposed")
         plans, question = self.plans(k, constraints), self.question
@@ -305,16 +273,9 @@ class Interview:
         """As JSON; ``from_json`` goes on where it was."""
         if self.supposed:
             raise DataError("what was only supposed is not kept; keep the interview it came from")
-        kept = _Kept(
-            version=VERSION,
-            advisor=self.fitted.fingerprint,
-            language=self.language,
-            costs=self.costs,
-            locks=self.locks,
-            constraints=self._overlay(),
-            events=tuple(asdict(event) for event in self.log.events),
-        )
-        return json.dumps(asdict(kept), ensure_ascii=False)
+        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self._overlay()}
+        events = tuple(asdict(event) for event in self.log.events)
+        return KeptInterview(self.fitted.fingerprint, self.language, **own, events=events).to_json()
 
     @classmethod
     def from_json(cls, text: str, advisor: "Advisor", *, language: str | None = None) -> "Interview":
@@ -322,22 +283,13 @@ class Interview:
 
         All that was told is heard again. UnreadableError for what ``to_json`` never wrote.
         """
-        content = parse_object(text, "this interview")
-        written, mine = content.get("version"), advisor.fitted.fingerprint
-        if "version" not in content or "advisor" not in content:
-            raise UnreadableError("this is not an interview")
-        if type(written) is not int or written != VERSION:
-            raise UnreadableError(f"this interview is of version {written!r:.20}; version {VERSION} can be read")
-        kept = parse(_Kept, content, "interview", UnreadableError)
-        if kept.advisor != mine:
-            raise MismatchError(f"the interview was held with advisor {kept.advisor!r}, not {mine!r}; begin a new one")
         if language is not None:
             table(language)
+        kept = KeptInterview.from_json(text, advisor.fitted.fingerprint)
         try:
             own: dict[str, Any] = {"costs": kept.costs, "locks": kept.locks}
-            limits = read_overlay(kept.constraints)
-            interview = cls(advisor.fitted, **own, constraints=limits, language=language or kept.language)
-            return interview.replay(parse(Event, event, "events", UnreadableError) for event in kept.events)
+            own |= {"constraints": read_overlay(kept.constraints), "language": language or kept.language}
+            return cls(advisor.fitted, **own).replay(kept.log())
         except EdfaError as error:
             raise UnreadableError(f"this interview is damaged: {error}") from None
 
@@ -346,16 +298,19 @@ class Interview:
         for event in events:
             self._add(event.kind, event.facts)
             if self.log.events[-1].asked != event.asked:
-                truth = "was the open question" if self.log.events[-1].asked else "was not asked"
-                raise UnreadableError(f"events.{len(self.log.events) - 1}: {', '.join(event.facts)} {truth}")
+                raise UnreadableError(f"events.{len(self.log.events) - 1}.asked: it is not as it was")
         return self
 
     def __copy__(self) -> "Interview":
         """An interview of its own, in which the same was told."""
-        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self.constraints}
-        other = Interview(self.fitted, **own, language=self.language, supposed=self.supposed, progress=self.progress)
+        other = self._like(supposed=self.supposed)
         other.log, other._history, other._states = self.log, [*self._history], dict(self._states)
         return other
+
+    def _like(self, supposed: bool) -> "Interview":
+        """Another interview with the same wishes, in which nothing was told."""
+        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self.constraints}
+        return Interview(self.fitted, **own, language=self.language, supposed=supposed)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Interview":
         """The same as a copy: the advisor is not copied."""
@@ -416,22 +371,3 @@ class Interview:
         if key not in self._states:
             self._states[key] = Assessment.of(self.fitted, X)
         return self._states[key]
-
-
-def certificate_id(fitted: FittedAdvisor) -> str:
-    """The digest of the advisor's certificate, or of those of its groups; empty without any."""
-    held = fitted.certificate if fitted.groups is None else fitted.certificates
-    return "" if held is None else held.digest
-
-
-def _prices(fitted: FittedAdvisor, costs: Mapping[str, float]) -> Float64Array:
-    """The card's prices, (1, features), with the person's own in their places."""
-    prices = fitted.card_costs[None].copy()
-    for name, price in costs.items():
-        position = fitted.schema.index(name)
-        if not isinstance(price, int | float) or not 0 <= price < float("inf"):
-            raise SettingError(f"costs.{name}: a price is a number, zero or more, not {price!r}")
-        if price == 0 and not fitted.background.start[position]:
-            raise SettingError(f"costs.{name}: what costs nothing is told at the start; give a price above zero")
-        prices[0, position] = price
-    return prices

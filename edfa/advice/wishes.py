@@ -36,7 +36,7 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
-__all__ = ["Progress", "Wishes", "certify_for", "find_wishes", "records_for"]
+__all__ = ["Progress", "Wishes", "certify_for", "find_prices", "find_wishes", "records_for"]
 
 ENOUGH, ENOUGH_TRAINING = 250, 80  # people who could act, on whom a promise is tested, and its anchor chosen
 MOST, MOST_TRAINING = 600, 200  # refused people among whom they are looked for at most
@@ -123,6 +123,19 @@ def find_wishes(
         for i in first
     ]
     return wishes, which.ravel()
+
+
+def find_prices(fitted: FittedAdvisor, costs: Mapping[str, float]) -> Float64Array:
+    """The card's prices, (1, features), with the person's own ``costs``, by feature name, in their places."""
+    prices = fitted.card_costs[None].copy()
+    for name, price in costs.items():
+        position = fitted.schema.index(name)
+        if not isinstance(price, int | float) or not 0 <= price < float("inf"):
+            raise SettingError(f"costs.{name}: a price is a number, zero or more, not {price!r}")
+        if price == 0 and not fitted.background.start[position]:
+            raise SettingError(f"costs.{name}: what costs nothing is told at the start; give a price above zero")
+        prices[0, position] = price
+    return prices
 
 
 def certify_for(fitted: FittedAdvisor, wishes: Wishes, progress: Progress | None = None) -> Certificate:
