@@ -121,9 +121,9 @@ class Interview:
     def undo(self, name: str | None = None) -> "Interview":
         """Take back the last answer or refusal after the start; or the one about a feature, be it of the start."""
         position = self.log.undo_position(name)
-        before, event, later = (self.log.events[i] for i in (slice(position), position, slice(position + 1, None)))
-        start = [Event("start", {n: v for n, v in event.facts.items() if n != name})] if position == 0 else []
-        return self._all_or_nothing([*start, *later], before)
+        events = self.log.events
+        start = [] if position else [Event("start", {n: v for n, v in events[0].facts.items() if n != name})]
+        return self._all_or_nothing([*start, *events[position + 1 :]], events[:position])
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
         """Another interview in which these facts are, or turn out to be, so. This one stays as it is."""
