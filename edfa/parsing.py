@@ -99,7 +99,9 @@ did you mean 'continuous'?
         adapter = _adapter(cls)  # type: ignore[arg-type]
         result: T = adapter.validate_python({str(key): value for key, value in values.items()})
     except ValidationError as problems:
-        raise error(_explain(problems.errors()[0], cls, where)) from None
+        message = _explain(problems.errors()[0], cls, where)
+        printable = (c if c.isprintable() else repr(c)[1:-1] for c in message)  # names in it may be anybody's
+        raise error("".join(printable)) from None
     return result
 
 

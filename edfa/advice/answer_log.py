@@ -149,7 +149,12 @@ class AnswerLog:
 
     def check_value(self, name: str, value: Any) -> Any:
         """A value that can be understood, or need not be, as plain data."""
-        plain = self._plain(name, value)
+        try:
+            plain = self._plain(name, value)
+        except FactError:
+            if self._is_relevant(name):
+                raise
+            return _as_text(value)
         try:
             self._check(name, plain)
         except FactError:
@@ -195,3 +200,12 @@ def _kind(value: Any) -> str:
     """What a value is, without saying what is in it."""
     name = type(value).__name__
     return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
+
+
+def _as_text(value: Any) -> str:
+    """Anything as text that can be written: what does not matter is recorded, and left out."""
+    try:
+        text = str(value)
+    except Exception:  # whatever somebody else's object does
+        text = _kind(value)
+    return text[:LONGEST].encode(errors="replace").decode()

@@ -149,6 +149,27 @@ def test_hostile_rules_in_a_receipt_are_judged(rules):
     assert (verified.holds, verified.signature) == (False, "wrong")
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"decision": {}},
+        {"decision": {"outcome": [1], "probability": "high"}},
+        {"standing": {"status": 3}},
+        {"no_plan": {"reason": {"a": 1}}},
+        {"plans": [{}]},
+        {"plans": [{"changes": 3}]},
+        {"plans": [{"changes": [3, None, {}], "probability_before": None}]},
+        {"events": [{}]},
+        {"facts": {"age": [1, {"b": 2}]}},
+    ],
+)
+def test_a_receipt_of_other_parts_is_shown_and_does_not_hold(part):
+    receipt = Receipt.from_json(json.dumps(json.loads(TEXT) | part))
+    assert repr(receipt)
+    assert receipt._repr_html_()
+    assert small().verify(receipt).outcome == "changed"
+
+
 def test_the_signed_bytes_are_the_same_for_the_same_content():
     receipt = Receipt.from_json(TEXT)
     other = json.dumps(json.loads(TEXT), indent=3, sort_keys=True, ensure_ascii=True)
