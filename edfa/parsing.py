@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 from edfa.errors import EdfaError, SchemaError, UnreadableError, did_you_mean, hint
 from edfa.reading import parse_json
 
-__all__ = ["is_unicode", "parse", "parse_object"]
+__all__ = ["is_unicode", "one_line", "parse", "parse_object"]
 
 T = TypeVar("T")
 DEEPEST = 40  # levels of nesting that an object from outside may have
+LONGEST = 600  # characters of an error message
 SHOWN = 60  # characters of a wrong value that an error message shows
 
 
@@ -61,6 +62,11 @@ def _problem(value: Any, depth: int) -> str:
     return "holds half a character" if isinstance(value, str) and not is_unicode(value) else ""
 
 
+def one_line(message: object) -> str:
+    """A message in one line that can be printed, whatever names from outside it repeats."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(message)[:LONGEST])
+
+
 def is_unicode(text: str) -> bool:
     """Whether a text can be written to a file: no half of a surrogate pair is in it."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
@@ -99,9 +105,7 @@ did you mean 'continuous'?
         adapter = _adapter(cls)  # type: ignore[arg-type]
         result: T = adapter.validate_python({str(key): value for key, value in values.items()})
     except ValidationError as problems:
-        message = _explain(problems.errors()[0], cls, where)
-        printable = (c if c.isprintable() else repr(c)[1:-1] for c in message)  # names in it may be anybody's
-        raise error("".join(printable)) from None
+        raise error(one_line(_explain(problems.errors()[0], cls, where))) from None
     return result
 
 

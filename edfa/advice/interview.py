@@ -20,6 +20,7 @@ from edfa.certification.certificate import Certificate
 from edfa.data.constraints import Constraints
 from edfa.errors import DataError, EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
+from edfa.parsing import one_line
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence
@@ -291,7 +292,7 @@ class Interview:
             own |= {"constraints": read_overlay(kept.constraints), "language": language or kept.language}
             return cls(advisor.fitted, **own).replay(kept.log())
         except EdfaError as error:
-            raise UnreadableError(f"this interview is damaged: {error}") from None
+            raise UnreadableError(f"this interview is damaged: {one_line(error)}") from None
 
     def replay(self, events: Iterable[Event]) -> "Interview":
         """Add the events of a log; UnreadableError for one that cannot have happened."""
