@@ -284,12 +284,14 @@ class Interview:
 
         All that was told is heard again. UnreadableError for what ``to_json`` never wrote.
         """
-        if language is not None:
-            table(language)
+        table("en" if language is None else language)
         kept = KeptInterview.from_json(text, advisor.fitted.fingerprint)
         try:
             own: dict[str, Any] = {"costs": kept.costs, "locks": kept.locks}
-            own |= {"constraints": read_overlay(kept.constraints), "language": language or kept.language}
+            own |= {
+                "constraints": read_overlay(kept.constraints),
+                "language": kept.language if language is None else language,
+            }
             return cls(advisor.fitted, **own).replay(kept.log())
         except EdfaError as error:
             raise UnreadableError(f"this interview is damaged: {one_line(error)}") from None
