@@ -288,10 +288,7 @@ class Interview:
         kept = KeptInterview.from_json(text, advisor.fitted.fingerprint)
         try:
             own: dict[str, Any] = {"costs": kept.costs, "locks": kept.locks}
-            own |= {
-                "constraints": read_overlay(kept.constraints),
-                "language": kept.language if language is None else language,
-            }
+            own |= {"constraints": read_overlay(kept.constraints), "language": language or kept.language}
             return cls(advisor.fitted, **own).replay(kept.log())
         except EdfaError as error:
             raise UnreadableError(f"this interview is damaged: {one_line(error)}") from None
