@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hostile.receipts import NUMBERS, VALUES, WORDS, attempt, damaged, nested, small, told
+from hostile.receipts import NUMBERS, VALUES, WORDS, attempt, damaged, nested, small, someone
 from hostile.rules import overlays
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -147,7 +147,7 @@ test_a_hostile_person = HostilePerson.TestCase
 
 
 @settings(max_examples=150, deadline=None)
-@given(damaged(told().to_json()))
+@given(damaged(someone().to_json()))
 def test_a_kept_interview_that_was_edited_is_refused_or_makes_sense(text):
     held, refused = attempt(lambda: Interview.from_json(text, small()), UnreadableError, MismatchError)
     if refused:
@@ -159,12 +159,12 @@ def test_a_kept_interview_that_was_edited_is_refused_or_makes_sense(text):
 @settings(max_examples=80, deadline=None)
 @given(overlays())
 def test_hostile_rules_of_a_kept_interview_are_refused_or_hold(rules):
-    text = json.dumps(json.loads(told().to_json()) | {"constraints": rules})
+    text = json.dumps(json.loads(someone().to_json()) | {"constraints": rules})
     held, refused = attempt(lambda: Interview.from_json(text, small()), UnreadableError)
     assert refused or isinstance(held.constraints, Constraints)
 
 
-KEPT = json.loads(told().to_json())
+KEPT = json.loads(someone().to_json())
 NONSENSE = [
     {"events": [{"kind": "start", "facts": {"age": 40}, "asked": True}]},
     {"events": [{"kind": "start", "facts": {}}, {"kind": "answer", "facts": {}}]},

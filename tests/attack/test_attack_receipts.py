@@ -4,7 +4,7 @@ import json
 from dataclasses import fields, replace
 
 import pytest
-from hostile.receipts import KEY, attempt, damaged, loans, nested, people, small, told
+from hostile.receipts import KEY, attempt, damaged, loans, nested, people, small, someone
 from hostile.rules import overlays
 from hypothesis import given, settings
 
@@ -15,7 +15,7 @@ from edfa.errors import SettingError, UnreadableError
 
 INPUTS = {"time", "versions", "language", "costs", "locks", "overlay", "k", "constraints", "chosen", "key", "signature"}
 """What follows from no answer: without the key, nothing shows that it was changed."""
-TEXT = told().receipt(time="2026-01-01T00:00:00+00:00", key=KEY).to_json()
+TEXT = someone().receipt(time="2026-01-01T00:00:00+00:00", key=KEY).to_json()
 
 
 def mutants(text, every=1):
@@ -63,7 +63,7 @@ def test_a_mutated_receipt_never_holds_with_the_key_and_without_it_only_in_what_
 @pytest.mark.parametrize("key", [b"", b"k", b"fifteen bytes..", "a text of many characters", 7, [1] * 20])
 def test_a_weak_key_neither_signs_nor_checks(key, tmp_path):
     for use in (
-        lambda: told().receipt(key=key),
+        lambda: someone().receipt(key=key),
         lambda: small().verify(TEXT, key),
         lambda: Receipt.from_json(TEXT).sign(key),
     ):
@@ -206,7 +206,7 @@ def test_a_receipt_says_under_which_certificate_it_was_made():
 
 def test_a_receipt_of_version_2_is_read_and_its_signature_checked():
     """As it was written before receipts named their certificate, with the training row of each plan."""
-    new = told().receipt(time="2026-01-01T00:00:00+00:00")
+    new = someone().receipt(time="2026-01-01T00:00:00+00:00")
     plans = tuple({**plan, "donor": 7} for plan in new.plans)
     assert plans
     old = replace(new, version=2, certificate_id="", plans=plans).sign(KEY)

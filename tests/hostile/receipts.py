@@ -88,7 +88,7 @@ def small() -> edfa.Advisor:
 
 
 @cache
-def told() -> edfa.Interview:
+def someone() -> edfa.Interview:
     """Somebody who is refused and has plans, whose words are not all ASCII, with wishes of every kind."""
     limits = edfa.Constraints(max_changes=2, locked=("shoe",))
     held = small().interview({"age": 40, "sum": 14.25}, costs={"debt": 2.5}, locks=["home"], constraints=limits)
