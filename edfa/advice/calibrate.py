@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from edfa.advice.complete import Complete, encode_complete
 from edfa.advice.evaluation import roll_out
 from edfa.advice.fitted import FittedAdvisor
@@ -14,8 +16,12 @@ from edfa.advice.rules import describe_rules
 from edfa.advice.twins import check_strangers
 from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.certification.records import Records
+from edfa.errors import DataError, EmptyTableError
+from edfa.typing import Float32Array
 
 __all__ = ["Calibration"]
+
+MORE_REPEATS = 0.1  # than among as many training people: the share of people who may repeat another one's facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +36,9 @@ class Calibration:
     def of(cls, people: Any, fitted: FittedAdvisor) -> "Calibration":
         """From a table, a frame or encoded rows; DataError for people that no certificate may be made on."""
         complete = encode_complete(people, fitted)
+        if not len(complete.X):
+            raise EmptyTableError("there is nobody to certify on")
+        _check_independent(complete.X, fitted.train.X)
         moved = [complete.warning] if complete.moved else []
         return cls(fitted, complete, (*moved, *check_strangers(people, complete.X, fitted)))
 
@@ -72,3 +81,25 @@ class Calibration:
             moved=int(theirs.sum()),
             warnings=(*certificate.warnings, *self.warnings),
         )
+
+
+def _check_independent(X: Float32Array, train: Float32Array) -> None:  # noqa: N803
+    """Refuse encoded rows (people, features) that are the same people again and again: a DataError.
+
+    A bound speaks of as many people as there are, so that copies of one person promise what nobody has looked at. Where
+    few facts are known, strangers have the same ones, too: training rows, just as many of them, show how often.
+    """
+    shown, size = ~np.isnan(X).any(axis=0), min(len(X), len(train))
+    repeated, usual = (_repeated(rows[:, shown], size) for rows in (X, train))
+    if repeated - usual > MORE_REPEATS + 1.5 / np.sqrt(size):  # which is three standard errors at most
+        people = len(X) - len(np.unique(X[:, shown], axis=0))
+        raise DataError(
+            f"{people} of {len(X)} people repeat the facts of another one, {usual:.0%} would be usual; certify on "
+            "different people, each of them once"
+        )
+
+
+def _repeated(rows: Float32Array, size: int) -> float:
+    """The share of ``size`` rows, drawn at random, that repeat another one of them."""
+    drawn = rows[np.random.default_rng(0).permutation(len(rows))[:size]]
+    return 1 - len(np.unique(drawn, axis=0)) / size

@@ -11,28 +11,28 @@ from edfa.advice.answer_log import AnswerLog, Event, Kind
 from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question, moments
 from edfa.advice.assessment import Assessment
 from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.kept import KeptInterview
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.rules import check_rules, read_overlay
-from edfa.advice.standing import find_standing
-from edfa.advice.wishes import Progress, certify_for, find_wishes
+from edfa.advice.standing import certificate_id, find_standing
+from edfa.advice.wishes import Progress, certify_for, find_prices, find_wishes
 from edfa.certification.certificate import Certificate
 from edfa.data.constraints import Constraints
-from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
-from edfa.parsing import parse
+from edfa.parsing import one_line
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence
 from edfa.text.interview_page import interview_html
 from edfa.text.phrases import table
-from edfa.typing import Float32Array, Float64Array, ObjectArray
+from edfa.typing import Float32Array, ObjectArray
 
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
 
 __all__ = ["Interview"]
 
-VERSION = 2
 K = 3  # plans that are offered
 
 
@@ -92,39 +92,43 @@ class Interview:
         self.constraints = constraints or Constraints()
         check_rules(fitted.rules.for_person(self.constraints), fitted.schema, fitted.encoder)
         self.log = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant)
-        self._prices = _prices(fitted, self.costs)
+        self._prices = find_prices(fitted, self.costs)
         self._history: list[Assessment] = []  # one after every event of the log
         self._states: dict[bytes, Assessment] = {}  # of people without wishes, by their facts
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
-        """Tell what is known from the start; anything may be left out."""
-        return self._add("start", facts, asked=False)
+        """Tell what is known from the start; anything may be left out.
+
+        A feature whose value is None is declined, unless training people had gaps there: then that is its value.
+        """
+        if not isinstance(facts, Mapping):
+            raise FactError("an interview begins with names of features and their values: {'housing': 'own'}")
+        declined = [name for name, value in facts.items() if self.log.is_gap(name, value)]
+        start = Event("start", {name: value for name, value in facts.items() if name not in declined})
+        return self._all_or_nothing([start, *(Event("decline", {name: None}) for name in declined)])
 
     def answer(self, facts: Mapping[str, Any] | None = None, **values: Any) -> "Interview":
         """Tell one or more facts, asked for or not."""
-        answers = {**(facts or {}), **values}
+        answers = {**(facts or {}), **values} if isinstance(facts, Mapping | None) else {}
         if not answers:
             raise FactError("an answer names a feature and its value: answer(housing='own')")
         return self._add("answer", answers)
 
     def decline(self, name: str) -> "Interview":
         """Refuse to tell a feature: it is not asked again, and what comes next is planned without it."""
+        self.log.check_name(name)
         return self._add("decline", {name: None})
 
     def undo(self, name: str | None = None) -> "Interview":
-        """Take back the last answer or refusal, or the one about a feature."""
+        """Take back the last answer or refusal after the start; or the one about a feature, be it of the start."""
         position = self.log.undo_position(name)
-        later = self.log.events[position + 1 :]
-        self.log = replace(self.log, events=self.log.events[:position])
-        del self._history[position:]
-        for event in later:
-            self._add(event.kind, event.facts)
-        return self
+        events = self.log.events
+        start = [] if position else [Event("start", {n: v for n, v in events[0].facts.items() if n != name})]
+        return self._all_or_nothing([*start, *events[position + 1 :]], events[:position])
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
         """Another interview in which these facts are, or turn out to be, so. This one stays as it is."""
-        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self.constraints}
-        other = Interview(self.fitted, **own, language=self.language, supposed=True)
+        other = self._like(supposed=True)
         other.begin({**self.log.facts, **facts})
         for name in self.log.declined:
             if name not in facts:
@@ -230,7 +234,7 @@ class Interview:
         """What was told, decided and offered, to take home.
 
         ``k`` and ``constraints`` are those the plans were offered under, ``chosen`` the id of the plan that is
-        followed; it is signed with ``key`` if there is one; ``time`` replaces the present one.
+        followed; it is signed with ``key`` if there is one, of at least 16 bytes; ``time`` replaces the present one.
         """
         if self.supposed:
             raise DataError("a receipt is for what was told, not for what was supposed")
@@ -261,51 +265,59 @@ class Interview:
             chosen=chosen,
             standing=asdict(self.standing),
             certificate=self.guarantee or "",
+            certificate_id=certificate_id(self.fitted),
         )
         receipt = Receipt.from_json(receipt.to_json())  # as it will be read again, so that equal ones are equal
-        return receipt.sign(key) if key else receipt
+        return receipt if key is None else receipt.sign(key)
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` goes on where it was."""
         if self.supposed:
             raise DataError("what was only supposed is not kept; keep the interview it came from")
-        content = {
-            "version": VERSION,
-            "advisor": self.fitted.fingerprint,
-            "language": self.language,
-            "costs": self.costs,
-            "locks": self.locks,
-            "constraints": self._overlay(),
-            "events": [asdict(event) for event in self.log.events],
-        }
-        return json.dumps(content, ensure_ascii=False)
+        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self._overlay()}
+        events = tuple(asdict(event) for event in self.log.events)
+        return KeptInterview(self.fitted.fingerprint, self.language, **own, events=events).to_json()
 
     @classmethod
-    def from_json(cls, text: str, advisor: "Advisor") -> "Interview":
-        """Go on with an interview that ``to_json`` kept, with the advisor it was held with."""
+    def from_json(cls, text: str, advisor: "Advisor", *, language: str | None = None) -> "Interview":
+        """Go on with an interview that ``to_json`` kept, with the advisor it was held with; perhaps in a ``language``.
+
+        All that was told is heard again. UnreadableError for what ``to_json`` never wrote.
+        """
+        table("en" if language is None else language)
+        kept = KeptInterview.from_json(text, advisor.fitted.fingerprint)
         try:
-            content = json.loads(text)
-            written, theirs, mine = content["version"], content["advisor"], advisor.fitted.fingerprint
-        except (ValueError, KeyError, TypeError):
-            raise UnreadableError("this is not an interview") from None
-        if written != VERSION:
-            raise UnreadableError(f"this interview is of version {written}; version {VERSION} can be read")
-        if theirs != mine:
-            raise MismatchError(f"the interview was held with advisor {theirs!r}, not {mine!r}; begin a new one")
-        interview = cls(
-            advisor.fitted,
-            costs=content["costs"],
-            locks=tuple(content["locks"]),
-            constraints=read_overlay(content["constraints"]),
-            language=content["language"],
-        )
-        return interview.replay(parse(Event, event, "events") for event in content["events"])
+            own: dict[str, Any] = {"costs": kept.costs, "locks": kept.locks}
+            own |= {"constraints": read_overlay(kept.constraints), "language": language or kept.language}
+            return cls(advisor.fitted, **own).replay(kept.log())
+        except EdfaError as error:
+            raise UnreadableError(f"this interview is damaged: {one_line(error)}") from None
 
     def replay(self, events: Iterable[Event]) -> "Interview":
-        """Add the events of a log."""
+        """Add the events of a log; UnreadableError for one that cannot have happened."""
         for event in events:
-            self._add(event.kind, event.facts, event.asked)
+            self._add(event.kind, event.facts)
+            if self.log.events[-1].asked != event.asked:
+                raise UnreadableError(f"events.{len(self.log.events) - 1}.asked: it is not as it was")
         return self
+
+    def __copy__(self) -> "Interview":
+        """An interview of its own, in which the same was told."""
+        other = self._like(supposed=self.supposed)
+        other.log, other._history, other._states = self.log, [*self._history], dict(self._states)
+        return other
+
+    def _like(self, supposed: bool) -> "Interview":
+        """Another interview with the same wishes, in which nothing was told."""
+        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self.constraints}
+        return Interview(self.fitted, **own, language=self.language, supposed=supposed)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Interview":
+        """The same as a copy: the advisor is not copied."""
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise DataError("an interview is kept with to_json() and read with Interview.from_json(text, advisor)")
 
     def __repr__(self) -> str:
         return f"<Interview: {len(self.log.facts)} facts known, {len(self.log.declined)} declined>"
@@ -313,23 +325,39 @@ class Interview:
     def _repr_html_(self) -> str:
         return html.fragment(interview_html(self))
 
-    def _add(self, kind: Kind, facts: Mapping[str, Any], asked: bool | None = None) -> "Interview":
-        if asked is None:
+    def _all_or_nothing(self, events: Iterable[Event], before: tuple[Event, ...] | None = None) -> "Interview":
+        """Add events, after those ``before``, or after all there are; if one is refused, nothing has changed."""
+        log, history = self.log, self._history
+        kept = log.events if before is None else before
+        self.log, self._history = replace(log, events=kept), history[: len(kept)]
+        try:
+            for event in events:
+                self._add(event.kind, event.facts)
+        except BaseException:
+            self.log, self._history = log, history
+            raise
+        return self
+
+    def _add(self, kind: Kind, facts: Mapping[str, Any]) -> "Interview":
+        """Add one event, and what follows from it; an event that is refused leaves no trace."""
+        asked = False
+        if kind != "start":
             question = int(self.assessment.next[0])
             asked = question >= 0 and list(facts) == [self.fitted.schema.names[question]]
-        self.log = self.log.add(kind, facts, asked)
-        relevant = np.where(self.fitted.relevant, self.log.row, np.float32(np.nan))
-        if self.log.declined or self.costs or self.locks or self._overlay():
+        log = self.log.add(kind, facts, asked)
+        relevant = np.where(self.fitted.relevant, log.row, np.float32(np.nan))
+        if log.declined or self.costs or self.locks or self._overlay():
             assessment = Assessment.of(
                 self.fitted,
                 relevant,
-                declined=self.log.declined_mask,
+                declined=log.declined_mask,
                 costs=self._prices,
                 locked=self.locks,
                 constraints=self.constraints,
             )
         else:
             assessment = self._assess(relevant)
+        self.log = log
         self._history.append(assessment)
         return self
 
@@ -343,16 +371,3 @@ class Interview:
         if key not in self._states:
             self._states[key] = Assessment.of(self.fitted, X)
         return self._states[key]
-
-
-def _prices(fitted: FittedAdvisor, costs: Mapping[str, float]) -> Float64Array:
-    """The card's prices, (1, features), with the person's own in their places."""
-    prices = fitted.card_costs[None].copy()
-    for name, price in costs.items():
-        position = fitted.schema.index(name)
-        if not isinstance(price, int | float) or not 0 <= price < float("inf"):
-            raise SettingError(f"costs.{name}: a price is a number, zero or more, not {price!r}")
-        if price == 0 and not fitted.background.start[position]:
-            raise SettingError(f"costs.{name}: what costs nothing is told at the start; give a price above zero")
-        prices[0, position] = price
-    return prices

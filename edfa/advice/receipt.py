@@ -1,29 +1,36 @@
 """A receipt: what was told, what was not known, what was decided and offered, by which advisor; signed or not.
 
 A signature is HMAC-SHA256 under a key of the operator: it shows whoever holds the key that nothing was changed since.
+Without the key, replaying shows changes of all that follows from the answers; the time and the versions follow from
+nothing, and only a signature protects them.
 """
 
 import hashlib
 import hmac
 import json
 import platform
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from math import isinf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from edfa.errors import SettingError, UnreadableError
-from edfa.parsing import parse
+from edfa.parsing import parse, parse_object
+from edfa.reading import read_bytes
 from edfa.text import summaries
 
-__all__ = ["Difference", "Receipt", "Verification", "now", "read_key", "versions"]
+__all__ = ["Difference", "Outcome", "Receipt", "Verification", "check_key", "in_words", "now", "read_key", "versions"]
 
-VERSION = 2
-LEAST_KEY = 16  # bytes
+VERSION = 3
+SINCE_3 = ("version", "certificate_id")  # fields that receipts of version 2 have not, so that none is signed there
+LEAST_KEY, LARGEST_KEY = 16, 1 << 16  # bytes
+Outcome = Literal["holds", "other_certificate", "other_advisor", "changed"]
 MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")
 
 
@@ -34,7 +41,8 @@ class Receipt:
     ``events`` are all that was told and declined, in order, and enough to replay the interview; ``flags`` says which
     facts were not taken as told. ``costs``, ``locks`` and ``overlay`` (limits on plans, see ``Constraints``) were the
     person's own; ``constraints`` were set for these plans alone. ``plans`` are the plans that were offered, as data,
-    ``chosen`` the id of the one the person follows. ``certificate`` is empty unless the person may act now.
+    ``chosen`` the id of the one the person follows. ``certificate`` is empty unless the person may act now;
+    ``certificate_id`` is the digest of the certificate that the advisor had, whether they may or not.
     """
 
     time: str
@@ -59,12 +67,14 @@ class Receipt:
     chosen: str | None
     standing: Mapping[str, Any]
     certificate: str
+    certificate_id: str = ""
     key: str = ""
     signature: str = ""
+    version: int = VERSION
 
     def __repr__(self) -> str:
         signed = "signed" if self.signed else "not signed"
-        return f"<Receipt of {self.time}: {self.decision['outcome']}, {len(self.plans)} plans, {signed}>"
+        return f"<Receipt of {self.time}: {self.decision.get('outcome')}, {len(self.plans)} plans, {signed}>"
 
     def _repr_html_(self) -> str:
         return summaries.receipt_html(self)
@@ -82,35 +92,57 @@ class Receipt:
         return f"Signed with HMAC-SHA256 under the key {self.key}."
 
     def payload(self) -> bytes:
-        """What a signature is of: everything but itself."""
-        content = {name: value for name, value in asdict(self).items() if name != "signature"}
-        return json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        """What a signature is of: everything but itself, the same bytes for the same content."""
+        old = self.version < VERSION
+        content = {n: v for n, v in asdict(self).items() if n != "signature" and not (old and n in SINCE_3)}
+        return json.dumps(content, ensure_ascii=not old, sort_keys=True, separators=(",", ":")).encode()
 
     def sign(self, key: bytes) -> "Receipt":
-        """The same, signed."""
-        named = replace(self, key=hashlib.sha256(key).hexdigest()[:8])
+        """The same, signed; a key of fewer than 16 bytes is a SettingError."""
+        named = replace(self, key=hashlib.sha256(check_key(key)).hexdigest()[:8])
         return replace(named, signature=hmac.new(key, named.payload(), hashlib.sha256).hexdigest())
 
     def right(self, key: bytes) -> bool:
         """Whether the signature is that of this key and this content."""
-        expected = hmac.new(key, self.payload(), hashlib.sha256).hexdigest()
-        return hmac.compare_digest(expected.encode(), self.signature.encode())
+        expected = hmac.new(check_key(key), self.payload(), hashlib.sha256).hexdigest()
+        return hmac.compare_digest(expected.encode(), self.signature.encode(errors="replace"))
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` reads it back, equal."""
-        return json.dumps({"version": VERSION} | asdict(self), ensure_ascii=False)
+        if self.version < VERSION:
+            content = {name: value for name, value in asdict(self).items() if name not in SINCE_3}
+            return json.dumps({"version": self.version} | content, ensure_ascii=False)
+        return json.dumps({"version": self.version} | in_words(asdict(self)), ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Receipt":
-        """Read what ``to_json`` wrote."""
-        try:
-            content = json.loads(text)
-            written = content.pop("version")
-        except (ValueError, KeyError, AttributeError, TypeError):
-            raise UnreadableError("this is not a receipt") from None
-        if written != VERSION:
-            raise UnreadableError(f"this receipt is of version {written}; version {VERSION} can be read")
-        return parse(cls, content, "receipt")
+        """Read what ``to_json`` wrote, now or in version 2; UnreadableError for any other text."""
+        content = _read(text)
+        if "version" not in content:
+            raise UnreadableError("this is not a receipt")
+        written = content["version"]
+        if type(written) is not int or written not in (2, VERSION):
+            raise UnreadableError(f"this receipt is of version {written!r:.20}; versions 2 and {VERSION} can be read")
+        if written == 2 and "certificate_id" in content:
+            raise UnreadableError("receipt.certificate_id: no such key in a receipt of version 2")
+        return parse(cls, content, "receipt", UnreadableError)
+
+
+def in_words(value: Any) -> Any:
+    """Plain data in which infinite thresholds, which JSON has not, are the words inf and -inf."""
+    if isinstance(value, Mapping):
+        return {name: in_words(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [in_words(part) for part in value]
+    return str(value) if isinstance(value, float) and isinf(value) else value
+
+
+def _read(text: str) -> dict[str, Any]:
+    """The object in the text of a receipt; in version 2, infinite thresholds were written as no JSON has them."""
+    if not isinstance(text, str) or "Infinity" not in text:
+        return parse_object(text, "this receipt")
+    finite = parse_object(re.sub(r"(?<=: )-?Infinity(?=[,}])", "0", text), "this receipt")
+    return json.loads(text) if finite.get("version") == 2 else parse_object(text, "this receipt")
 
 
 @dataclass(frozen=True)
@@ -127,40 +159,60 @@ class Verification:
     """What became of a receipt when its interview was replayed.
 
     ``signature`` is ``"right"``, ``"wrong"`` or ``"missing"`` (a key was given, and the receipt is not signed); without
-    a key ``"not_checked"``, or ``"none"`` if it is not signed.
+    a key ``"not_checked"``, or ``"none"`` if it is not signed. ``certificates`` are the digests of the certificate the
+    receipt was made under and of today's, if they are two: then it was not compared whether the person may act.
     """
 
     signature: str
     advisor: bool
     differences: tuple[Difference, ...]
+    certificates: tuple[str, str] | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """``"changed"``: something differs, or the signature is wrong or missing; else whether all was compared."""
+        if not self.advisor:
+            return "other_advisor"
+        if self.differences or self.signature in ("wrong", "missing"):
+            return "changed"
+        return "other_certificate" if self.certificates else "holds"
 
     @property
     def holds(self) -> bool:
         """Whether nothing differs and no signature is wrong; whoever has the key accepts no receipt without one."""
-        return self.advisor and not self.differences and self.signature not in ("wrong", "missing")
+        return self.outcome == "holds"
 
     def __str__(self) -> str:
-        if self.holds:
-            verdict = "The receipt holds: replayed, the advisor says the same."
-        elif not self.advisor:
-            verdict = "The receipt is of another advisor."
-        else:
-            verdict = "The receipt does not hold."
+        verdict = {
+            "holds": "The receipt holds: replayed, the advisor says the same.",
+            "other_certificate": "All else in it comes out the same; whether the person may act was not compared.",
+            "other_advisor": "The receipt is of another advisor.",
+            "changed": "The receipt does not hold.",
+        }[self.outcome]
+        made = [_under(*self.certificates)] if self.certificates else []
         changes = [f"{d.part}: {d.receipt!r} then, {d.today!r} today." for d in self.differences]
         words = {"none": "not there", "right": "right", "wrong": "wrong", "missing": "missing"}
         signature = words.get(self.signature, "not checked")
-        return " ".join([verdict, *changes, f"The signature is {signature}."])
+        return " ".join([*made, verdict, *changes, f"The signature is {signature}."])
+
+
+def _under(then: str, today: str) -> str:
+    names = [f"certificate {name}" if name else "no certificate" for name in (then, today)]
+    return f"The receipt was made under {names[0]}; the advisor now has {names[1]}."
+
+
+def check_key(key: bytes, whose: str = "the key") -> bytes:
+    """A key that can sign: SettingError for anything but bytes, and for fewer than 16 of them, which can be guessed."""
+    if not isinstance(key, bytes | bytearray):
+        raise SettingError(f"{whose} is bytes, not {type(key).__name__}")
+    if len(key) < LEAST_KEY:
+        raise SettingError(f"{whose} has {len(key)} bytes; at least {LEAST_KEY} are needed")
+    return bytes(key)
 
 
 def read_key(path: str | Path) -> bytes:
     """The operator's key from a file; its bytes, without white space at the ends."""
-    try:
-        key = Path(path).read_bytes().strip()
-    except OSError as error:
-        raise UnreadableError(f"cannot read the key file {path}: {error.strerror}") from None
-    if len(key) < LEAST_KEY:
-        raise SettingError(f"the key in {path} has {len(key)} bytes; at least {LEAST_KEY} are needed")
-    return key
+    return check_key(read_bytes(path, LARGEST_KEY).strip(), f"the key in {path}")
 
 
 @cache

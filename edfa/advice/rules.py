@@ -8,7 +8,7 @@ from typing import Any
 from edfa.data.constraints import ANY, Constraints
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
-from edfa.errors import FactError, SettingError
+from edfa.errors import EdfaError, FactError, SettingError, UnreadableError
 
 __all__ = ["check_operator_rules", "check_rules", "describe_rules", "read_overlay"]
 
@@ -26,6 +26,8 @@ def check_rules(rules: Constraints, schema: Schema, encoder: Encoder) -> None:
             encoder[name].encode_one(value)
         except FactError as error:
             raise SettingError(f"{where}: {str(error).removeprefix(f'{name}: ')}") from None
+        except OverflowError:  # an integer beyond all floats
+            raise SettingError(f"{where}: no number is as large") from None
 
 
 def check_operator_rules(rules: Constraints, schema: Schema, encoder: Encoder) -> None:
@@ -36,7 +38,14 @@ def check_operator_rules(rules: Constraints, schema: Schema, encoder: Encoder) -
 
 def read_overlay(content: Mapping[str, Any] | None) -> Constraints | None:
     """A person's own limits from the plain data of an interview or a receipt."""
-    return None if content is None else Constraints.from_json(json.dumps(content))
+    if content is None:
+        return None
+    try:
+        return Constraints.from_json(json.dumps(content))
+    except (RecursionError, MemoryError, OverflowError, ValueError) as error:  # a formula of a thousand brackets
+        if isinstance(error, EdfaError):
+            raise
+        raise UnreadableError(f"these limits cannot be read: {type(error).__name__}") from None
 
 
 def describe_rules(rules: Constraints) -> tuple[str, ...]:

@@ -13,10 +13,11 @@ import numpy as np
 
 from edfa.advice.answers import DEVIATIONS, Standing, Status
 from edfa.advice.assessment import Assess, Assessment
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.wishes import Progress, certify_for, find_wishes
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
-__all__ = ["PolicyPath", "Standings", "find_standing", "find_standings", "follow_policy"]
+__all__ = ["PolicyPath", "Standings", "certificate_id", "find_standing", "find_standings", "follow_policy"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,3 +215,9 @@ def find_standing(
         own = float(assessment.fitted.tau_for(assessment.fitted.group_of(assessment.X) if group is None else group)[0])
         since = next(i for i, state in enumerate(path.earlier(0)) if assess(state[None]).stops(own, k)[0])
     return Standing(status, signal, tau, since, deviations, for_wishes=True)
+
+
+def certificate_id(fitted: FittedAdvisor) -> str:
+    """The digest of the advisor's certificate, or of those of its groups; empty without any."""
+    held = fitted.certificate if fitted.groups is None else fitted.certificates
+    return "" if held is None else held.digest

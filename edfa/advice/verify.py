@@ -1,13 +1,14 @@
 """Whether a receipt holds: the interview is held again, and whatever comes out differently is named."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from edfa.advice.answer_log import Event
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
-from edfa.advice.receipt import Difference, Receipt, Verification
+from edfa.advice.receipt import Difference, Receipt, Verification, check_key, in_words
 from edfa.advice.rules import read_overlay
-from edfa.errors import EdfaError
+from edfa.errors import EdfaError, UnreadableError
 from edfa.parsing import parse
 
 __all__ = ["verify"]
@@ -22,35 +23,61 @@ REPLAYED = (
     "question",
     "plans",
     "no_plan",
-    "standing",
-    "certificate",
+    "events",
 )
+PROMISED = ("standing", "certificate")
+"""What depends on the certificate that the advisor has."""
 
 
 def verify(fitted: FittedAdvisor, receipt: Receipt | str, key: bytes | None = None) -> Verification:
-    """Replay the interview of a receipt, an object or its JSON; with ``key``, check the signature."""
+    """Replay the interview of a receipt, an object or its JSON; with ``key``, check the signature.
+
+    A receipt that was made under another certificate is compared in all that does not depend on it.
+    """
     receipt = Receipt.from_json(receipt) if isinstance(receipt, str) else receipt
     signature = _signature(receipt, key)
     if receipt.advisor != fitted.fingerprint:
         return Verification(signature, False, (Difference("advisor", receipt.advisor, fitted.fingerprint),))
     try:
-        constraints, overlay = read_overlay(receipt.constraints), read_overlay(receipt.overlay)
-        own: dict[str, Any] = {"costs": receipt.costs, "locks": receipt.locks, "constraints": overlay}
-        interview = Interview(fitted, **own, language=receipt.language)
-        interview.replay(parse(Event, event, "events") for event in receipt.events)
-        today = interview.receipt(k=receipt.k, constraints=constraints, time=receipt.time)
+        today = _replay(fitted, receipt)
     except (EdfaError, KeyError, TypeError) as error:
         return Verification(signature, True, (Difference("events", "as told", str(error)),))
-    parts = [(name, getattr(receipt, name), getattr(today, name)) for name in REPLAYED]
+    same = receipt.version == 2 or receipt.certificate_id == today.certificate_id
+    compared = (*REPLAYED, *PROMISED) if same else REPLAYED
+    parts = [(name, _part(receipt, name), _part(today, name)) for name in compared]
     differs = [Difference(*part) for part in parts if part[1] != part[2]]
     if receipt.chosen is not None and receipt.chosen not in [plan["id"] for plan in today.plans]:
         differs.append(Difference("chosen", receipt.chosen, None))
-    return Verification(signature, True, tuple(differs))
+    others = None if same else (receipt.certificate_id, today.certificate_id)
+    return Verification(signature, True, tuple(differs), others)
+
+
+def _replay(fitted: FittedAdvisor, receipt: Receipt) -> Receipt:
+    """The receipt that the same person would be handed today."""
+    constraints, overlay = read_overlay(receipt.constraints), read_overlay(receipt.overlay)
+    own: dict[str, Any] = {"costs": receipt.costs, "locks": receipt.locks, "constraints": overlay}
+    interview = Interview(fitted, **own, language=receipt.language)
+    interview.replay(parse(Event, event, "events", UnreadableError) for event in receipt.events)
+    return interview.receipt(k=receipt.k, constraints=constraints, time=receipt.time)
+
+
+def _part(receipt: Receipt, name: str) -> Any:
+    """A part of a receipt as it is written today.
+
+    Plans of version 2 name the training row they took values from, which nobody is told any more.
+    """
+    part = getattr(receipt, name)
+    if receipt.version > 2:
+        return part
+    if name == "plans":
+        return tuple({key: in_words(value) for key, value in plan.items() if key != "donor"} for plan in part)
+    return in_words(part) if isinstance(part, Mapping) else part
 
 
 def _signature(receipt: Receipt, key: bytes | None) -> str:
     if key is None:
         return "not_checked" if receipt.signed else "none"
+    check_key(key)
     if not receipt.signed:
         return "missing"
     return "right" if receipt.right(key) else "wrong"

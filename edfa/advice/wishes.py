@@ -9,6 +9,7 @@ about. The certificate speaks of those who are told to act right there, so that 
 The calibration people are like everybody; that those who have such wishes are like them is taken for granted, and said.
 """
 
+import hashlib
 import json
 import threading
 from collections import OrderedDict
@@ -35,7 +36,7 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
-__all__ = ["Progress", "Wishes", "certify_for", "find_wishes", "records_for"]
+__all__ = ["Progress", "Wishes", "certify_for", "find_prices", "find_wishes", "records_for"]
 
 ENOUGH, ENOUGH_TRAINING = 250, 80  # people who could act, on whom a promise is tested, and its anchor chosen
 MOST, MOST_TRAINING = 600, 200  # refused people among whom they are looked for at most
@@ -124,6 +125,19 @@ def find_wishes(
     return wishes, which.ravel()
 
 
+def find_prices(fitted: FittedAdvisor, costs: Mapping[str, float]) -> Float64Array:
+    """The card's prices, (1, features), with the person's own ``costs``, by feature name, in their places."""
+    prices = fitted.card_costs[None].copy()
+    for name, price in costs.items():
+        position = fitted.schema.index(name)
+        if not isinstance(price, int | float) or not 0 <= price < float("inf"):
+            raise SettingError(f"costs.{name}: a price is a number, zero or more, not {price!r}")
+        if price == 0 and not fitted.background.start[position]:
+            raise SettingError(f"costs.{name}: what costs nothing is told at the start; give a price above zero")
+        prices[0, position] = price
+    return prices
+
+
 def certify_for(fitted: FittedAdvisor, wishes: Wishes, progress: Progress | None = None) -> Certificate:
     """The certificate for people with these wishes who are told to act in this state; the same one for the same wishes.
 
@@ -135,7 +149,8 @@ def certify_for(fitted: FittedAdvisor, wishes: Wishes, progress: Progress | None
     if (wishes.group is None) != (fitted.groups is None):
         raise SettingError(f"group: one of {fitted.groups or 'no groups'}, not {wishes.group!r}")
     memory = _memory(fitted)
-    return memory.certificate(wishes.to_json(), lambda: _certify(fitted, wishes, memory, progress))
+    key = hashlib.sha256(wishes.to_json().encode()).hexdigest()  # whose wishes they were, nobody can read there
+    return memory.certificate(key, lambda: _certify(fitted, wishes, memory, progress))
 
 
 def _certify(fitted: FittedAdvisor, wishes: Wishes, memory: "_Memory", progress: Progress | None) -> Certificate:

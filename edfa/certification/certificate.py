@@ -1,9 +1,11 @@
 """Certificates: from which threshold on a person may act early, what that promises, and to whom."""
 
+import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,8 +18,8 @@ from edfa.certification.risk_curve import Target, Undefined
 from edfa.certification.sample_size import Required
 from edfa.certification.stopping import Rule, Stops, stop_at
 from edfa.certification.words import certificate_in_words
-from edfa.errors import DataError, MismatchError, UnknownNameError, UnreadableError
-from edfa.parsing import parse
+from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError, UnreadableError
+from edfa.parsing import parse, parse_object
 from edfa.recourse.plans import Plans
 from edfa.text import html
 
@@ -61,15 +63,27 @@ class Guarantee(ABC):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what ``to_json`` wrote."""
+        """Read what ``to_json`` wrote; UnreadableError for any other text."""
         try:
-            values = json.loads(text)
+            values = parse_object(text, f"the {cls.kind}")
             version = values.pop("version")
-        except (ValueError, AttributeError, KeyError, TypeError):
-            raise UnreadableError(f"this text is not a {cls.kind} as to_json writes it") from None
+        except (UnreadableError, KeyError) as error:
+            raise UnreadableError(f"this text is not a {cls.kind} as to_json writes it: {error}") from None
         if version != VERSION:
-            raise UnreadableError(f"this {cls.kind} has version {version!r}; this edfa reads version {VERSION}")
-        return parse(cls, values, cls.kind)
+            raise UnreadableError(f"this {cls.kind} has version {version!r:.20}; this edfa reads version {VERSION}")
+        try:
+            return parse(cls, values, cls.kind, UnreadableError)
+        except SettingError as error:  # what its constructor refuses
+            raise UnreadableError(f"this {cls.kind} is damaged: {error}") from None
+
+    @cached_property
+    def digest(self) -> str:
+        """A short name of everything it says: SHA-256 of its JSON, 16 hexadecimal digits; equal ones have equal names.
+
+        Receipts and monitors name the certificate that they belong to by it.
+        """
+        written = type(self).from_json(self.to_json()).to_json()  # 1 and 1.0 are written alike then
+        return hashlib.sha256(written.encode()).hexdigest()[:16]
 
     def _repr_html_(self) -> str:
         return html.fragment(html.paragraph(self.sentence))

@@ -21,6 +21,7 @@ __all__ = ["Monitor"]
 
 # A small stake detects a small excess late, a large one a large excess soon; the capital is spread over both.
 STAKES: Float64Array = np.geomspace(0.05, 0.6, 6)
+NEARLY = 1e-9  # difference of two logarithms that may be rounding
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Monitor(Guarantee):
         The risk that the certificate promises.
     delta
         Probability of a false alarm, ever.
-    advisor
-        Fingerprint of the advisor that is watched.
+    advisor, certificate
+        Fingerprint of the advisor that is watched, and digest of its certificate.
     audits, lost
         Number of audited people, and the sum of their losses.
     log_capital, peak
@@ -60,17 +61,27 @@ class Monitor(Guarantee):
     log_capital: tuple[float, ...] = (0.0,) * len(STAKES)
     peak: float = 0.0
     alarm_at: int | None = None
+    certificate: str = ""
 
     def __post_init__(self) -> None:
         check_level("alpha", self.alpha)
         check_level("delta", self.delta)
+        if self.audits < 0 or not 0 <= self.lost <= self.audits:
+            raise SettingError(f"{self.lost:g} of {self.audits} audits cannot be lost")
+        if len(self.log_capital) != len(STAKES):
+            raise SettingError(f"log_capital: {len(STAKES)} stakes are bet, not {len(self.log_capital)}")
+        if self.alarm_at is not None and not 0 < self.alarm_at <= self.audits:
+            raise SettingError(f"alarm_at: one of {self.audits} audits raises it, not number {self.alarm_at}")
+        reached = self.peak + np.log(self.delta)  # of the capital 1/delta
+        if reached > NEARLY if self.alarm_at is None else reached < -NEARLY:
+            raise SettingError("alarm_at: the alarm is raised where the capital reaches 1/delta, and only there")
 
     @classmethod
     def of(cls, certificate: Certificate, delta: float = 0.05) -> "Monitor":
         """Start to monitor a certificate; ``delta`` is the probability of a false alarm, ever."""
         if not certificate.certified:
             raise SettingError("there is nothing to monitor: the certificate promises nothing")
-        return cls(certificate.alpha, delta, certificate.advisor)
+        return cls(certificate.alpha, delta, certificate.advisor, certificate=certificate.digest)
 
     @property
     def alarm(self) -> bool:
@@ -81,6 +92,14 @@ class Monitor(Guarantee):
     def p_value(self) -> float:
         """P-value of "the risk is at most alpha": one over the largest capital so far."""
         return float(np.exp(-self.peak))
+
+    def check_watches(self, certificate: Certificate) -> None:
+        """MismatchError if this monitor is of another advisor or another certificate."""
+        if certificate.advisor != self.advisor:
+            raise MismatchError(f"the monitor watches advisor {self.advisor!r}, not {certificate.advisor!r}")
+        if certificate.digest != self.certificate:
+            watched = self.certificate or "an unnamed one"
+            raise MismatchError(f"the monitor watches certificate {watched}, not {certificate.digest}")
 
     def audit(self, losses: Any, *, advisor: str | None = None) -> "Monitor":
         """Return the state after more audited losses in [0, 1], (audits,), in the order in which they were drawn.
@@ -110,6 +129,7 @@ class Monitor(Guarantee):
             tuple(paths[:, -1].tolist()),
             max(self.peak, float(capital.max())),
             alarm_at,
+            self.certificate,
         )
 
     @property

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, Scheduler, load_advisor, show_progress
+from edfa.errors import MismatchError, SettingError
 
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
+    from edfa.certification.certificate import Certificate, GroupCertificates
     from edfa.certification.monitor import Monitor
 
 __all__ = ["certify", "monitor"]
@@ -32,28 +34,61 @@ def certify(
         float | None, typer.Option(help="Largest probability that the certificate is wrong; by default as fitted.")
     ] = None,
     keep: Annotated[bool, typer.Option(help="Save the advisor with its new certificate.")] = True,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Save it even if it promises nothing where the old one promises something."),
+    ] = False,
     scheduler: Scheduler = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Certify a saved advisor on new people; exit code 3 if nothing can be promised."""
-    from edfa.certification.certificate import Certificate
     from edfa.data.read import read_frame
 
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)
+    old = advisor.fitted.certificates or advisor.fitted.certificate
     people = read_frame(rows)
     advisor.alpha = advisor.alpha if alpha is None else alpha
     advisor.delta = advisor.delta if delta is None else delta
     with show_progress(output) as progress:
-        certificate = advisor.certify(people, progress=progress, scheduler=scheduler, folder=folder)
-        if keep:
-            advisor.save(folder)
-    parts = [certificate] if isinstance(certificate, Certificate) else list(certificate.values())
-    output.say(certificate.sentence, *dict.fromkeys(warning for part in parts for warning in part.warnings))
-    output.write_json(**json.loads(certificate.to_json()))
-    if not any(part.certified for part in parts):
+        made = advisor.certify(people, progress=progress, scheduler=scheduler, folder=folder)
+    lost = sorted(_promises(old) - _promises(made))
+    saved = keep and (replace or not lost)
+    audited = saved and _save(advisor, folder, old)
+    output.say(made.sentence, *dict.fromkeys(warning for part in _parts(made) for warning in part.warnings))
+    if audited:
+        output.say("The audits so far were of the old certificate, and are gone with it.", style="yellow")
+    if keep and not saved:
+        whom = f" to {', '.join(lost)}" if lost != [""] else ""
+        output.say(f"The old certificate stays, for it promises something{whom}; --replace takes the new one.")
+    output.write_json(**json.loads(made.to_json()), saved=saved)
+    if not _promises(made) or (keep and not saved):
         raise typer.Exit(EXIT_NO)
+
+
+def _parts(certificate: "Certificate | GroupCertificates | None") -> list["Certificate"]:
+    """The certificates of all groups, or the only one there is."""
+    from edfa.certification.certificate import Certificate
+
+    if certificate is None:
+        return []
+    return [certificate] if isinstance(certificate, Certificate) else list(certificate.values())
+
+
+def _promises(certificate: "Certificate | GroupCertificates | None") -> set[str]:
+    """The groups of people to whom something is promised; an empty name for everybody."""
+    return {part.group or "" for part in _parts(certificate) if part.certified}
+
+
+def _save(advisor: "Advisor", folder: Path, old: "Certificate | GroupCertificates | None") -> bool:
+    """Save the advisor, unless its certificate is the one that is there; whether the old one's audits went with it."""
+    made = advisor.fitted.certificates or advisor.fitted.certificate
+    if made is not None and old is not None and made.digest == old.digest:
+        return False
+    audited = (folder / MONITOR_FILE).is_file()
+    advisor.save(folder)
+    return audited
 
 
 def monitor(
@@ -65,34 +100,56 @@ def monitor(
         ),
     ] = None,
     delta: Annotated[
-        float, typer.Option(help="Probability of ever raising a false alarm; fixed at the first audit.")
-    ] = 0.05,
+        float | None,
+        typer.Option(help="Probability of ever raising a false alarm, 0.05 unless given; fixed at the first audit."),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Check a certificate by random audits; exit code 3 once it is refuted."""
-    from edfa.writing import write_text
-
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)
-    path = folder / MONITOR_FILE
-    state = _load_monitor(advisor, path, delta)
-    if audits is not None:
-        state = state.audit(_losses(advisor, audits), advisor=advisor.fingerprint)
-        write_text(path, state.to_json())
+    if audits is None:
+        state = _load_monitor(advisor, folder, delta)
+    else:
+        state = _add_audits(advisor, folder, delta, _losses(advisor, audits))
     output.say(str(state))
     output.write_json(**json.loads(state.to_json()), alarm=state.alarm, p_value=state.p_value, sentence=str(state))
     if state.alarm:
         raise typer.Exit(EXIT_NO)
 
 
-def _load_monitor(advisor: "Advisor", path: Path, delta: float) -> "Monitor":
-    """The monitor as the last audit left it, or a new one; saving the advisor again removes the old file."""
-    from edfa.certification.monitor import Monitor
+def _add_audits(advisor: "Advisor", folder: Path, delta: float | None, losses: Any) -> "Monitor":
+    """Add audits to those that are written down; nobody else adds any, or saves another advisor, meanwhile."""
+    from edfa.certification.certificate import Certificate
+    from edfa.reading import read_text
+    from edfa.writing import locked, write_text
 
-    if path.is_file():
-        return Monitor.from_json(path.read_text(encoding="utf-8"))
-    return Monitor.of(advisor.certificate, delta)
+    with locked(folder.resolve()):
+        if Certificate.from_json(read_text(folder / "certificate.json")) != advisor.certificate:
+            raise MismatchError(f"the certificate in {folder} has just been replaced; audit again")
+        state = _load_monitor(advisor, folder, delta).audit(losses, advisor=advisor.fingerprint)
+        write_text(folder / MONITOR_FILE, state.to_json())
+    return state
+
+
+def _load_monitor(advisor: "Advisor", folder: Path, delta: float | None) -> "Monitor":
+    """The monitor as the last audit left it, or a new one where there is none; another certificate's is refused."""
+    from edfa.certification.monitor import Monitor
+    from edfa.errors import UnreadableError
+    from edfa.reading import read_text
+
+    path, certificate = folder / MONITOR_FILE, advisor.certificate
+    if not path.is_symlink() and not path.exists():
+        return Monitor.of(certificate, 0.05 if delta is None else delta)
+    try:
+        state = Monitor.from_json(read_text(path))
+        state.check_watches(certificate)
+    except (UnreadableError, MismatchError) as error:
+        raise type(error)(f"{path}: {error}; move it away to begin anew") from None
+    if delta not in (None, state.delta):
+        raise SettingError(f"--delta is fixed at the first audit, which was held at {state.delta:g}, not {delta:g}")
+    return state
 
 
 def _losses(advisor: "Advisor", path: Path) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, load_advisor, show_progress
-from edfa.errors import FactError, SettingError, UnknownNameError, UnreadableError
+from edfa.errors import EdfaError, SettingError, UnreadableError
 
 if TYPE_CHECKING:
     from edfa.advice.interview import Interview
@@ -37,7 +37,9 @@ def interview(
         Path | None, typer.Option(help="The person's own limits, .toml or .json; they only tighten the operator's.")
     ] = None,
     plans: Annotated[int, typer.Option(help="Largest number of plans.")] = 3,
-    language: Annotated[str, typer.Option(help="en or de.")] = "en",
+    language: Annotated[
+        str | None, typer.Option(help="en or de; en unless given, a kept interview goes on in its own.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -45,11 +47,13 @@ def interview(
     from edfa.advice.interview import Interview
     from edfa.advice.receipt import read_key
     from edfa.data.constraints import Constraints
+    from edfa.reading import read_text
     from edfa.writing import write_text
 
     output = Output(as_json, quiet)
-    if resume is not None and rules is not None:
-        raise SettingError("--rules are set when an interview begins; --resume goes on with those it has")
+    for option, given in (("--rules", rules), ("--lock", lock)):
+        if resume is not None and given:
+            raise SettingError(f"{option}: set when an interview begins; --resume goes on with those it has")
     own = None if rules is None else Constraints.read(rules)
     secret = read_key(key) if key else None
     on_file = _read_answers(answers) if answers else None
@@ -57,10 +61,10 @@ def interview(
         raise SettingError("--json and --quiet ask nothing; give the answers in a file: --answers FILE")
     advisor = load_advisor(folder)
     if resume is not None:
-        current = Interview.from_json(_read_text(resume), advisor)
+        current = Interview.from_json(read_text(resume), advisor, language=language)
     else:
-        start = {n: on_file.pop(n) for n in advisor.schema.start if on_file.get(n) is not None} if on_file else {}
-        current = advisor.interview(start, locks=lock or (), constraints=own, language=language)
+        start = {n: on_file[n] for n in advisor.schema.start if on_file.get(n) is not None} if on_file else {}
+        current = advisor.interview(start, locks=lock or (), constraints=own, language=language or "en")
     if on_file is not None:
         _answer_from_file(current, on_file)
     else:
@@ -85,27 +89,24 @@ def verify(
 ) -> None:
     """Replay a receipt and report what differs; exit code 3 if it does not hold."""
     from edfa.advice.receipt import read_key
+    from edfa.reading import read_text
 
     output = Output(as_json, quiet)
-    verification = load_advisor(folder).verify(_read_text(receipt), read_key(key) if key else None)
+    verification = load_advisor(folder).verify(read_text(receipt), read_key(key) if key else None)
     output.say(str(verification))
-    output.write_json(holds=verification.holds, **asdict(verification))
+    output.write_json(holds=verification.holds, outcome=verification.outcome, **asdict(verification))
     if not verification.holds:
         raise typer.Exit(EXIT_NO)
 
 
-def _read_text(path: Path) -> str:
-    from edfa.reading import existing
-
-    return existing(path).read_text(encoding="utf-8")
-
-
 def _read_answers(path: Path) -> dict[str, Any]:
     """Answers by feature name from a JSON or TOML file; None declines."""
-    text = _read_text(path)
+    from edfa.reading import parse_json, read_text
+
+    text = read_text(path)
     try:
-        answers = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except ValueError as error:
+        answers = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text, path.name)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UnreadableError(f"{path.name} is neither JSON nor TOML: {error}") from None
     if not isinstance(answers, Mapping):
         kind = type(answers).__name__
@@ -114,15 +115,23 @@ def _read_answers(path: Path) -> dict[str, Any]:
 
 
 def _answer_from_file(interview: "Interview", answers: Mapping[str, Any]) -> None:
-    """Answer every question that the file has an answer to; answers that are never asked for are not used."""
+    """Tell the start set and answer every question that the file has an answer to; other answers are not used."""
+    schema = interview.fitted.schema
     for name in answers:
-        interview.fitted.schema.index(name)  # an unknown feature is an error before any question
+        schema.index(name)  # an unknown feature is an error before any question
+    for name in schema.start:
+        if name in answers and name not in {*interview.log.facts, *interview.log.declined}:
+            _tell(interview, name, answers[name])
     while (question := interview.question) is not None and question.feature in answers:
-        answer = answers[question.feature]
-        if answer is None:
-            interview.decline(question.feature)
-        else:
-            interview.answer({question.feature: answer})
+        _tell(interview, question.feature, answers[question.feature])
+
+
+def _tell(interview: "Interview", name: str, answer: Any) -> None:
+    """Answer, or decline with None."""
+    if answer is None:
+        interview.decline(name)
+    else:
+        interview.answer({name: answer})
 
 
 class _Dialogue:
@@ -137,11 +146,13 @@ class _Dialogue:
 
         self.output.say(HELP, style="dim")
         interview, schema, language = self.interview, self.interview.fitted.schema, self.interview.language
-        never = {*interview.fitted.rules.never_ask, *interview.constraints.never_ask}
-        for name in schema.start:
-            if name not in {*interview.log.facts, *never} and not self._ask(name):
+        while True:
+            if (name := self._open_start) is not None:
+                if not self._ask(name):
+                    return
+                continue
+            if (question := interview.question) is None:
                 return
-        while (question := interview.question) is not None:
             decision = narrate.decision(interview.decision, schema, language)
             standing = [narrate.standing(interview.standing, language)] if interview.standing.may_act else []
             self.output.say("", decision, *standing, narrate.question(question, schema, language))
@@ -149,6 +160,14 @@ class _Dialogue:
                 self.output.say(" | ".join(str(choice) for choice in question.choices), style="dim")
             if not self._ask(question.feature):
                 return
+
+    @property
+    def _open_start(self) -> str | None:
+        """The first feature of the start set that is neither told nor declined; what is taken back is open again."""
+        interview = self.interview
+        never = {*interview.fitted.rules.never_ask, *interview.constraints.never_ask}
+        settled = {*interview.log.facts, *interview.log.declined, *never}
+        return next((name for name in interview.fitted.schema.start if name not in settled), None)
 
     def _ask(self, name: str) -> bool:
         """Ask for one feature until it is answered, declined or taken back; False if the person stops."""
@@ -172,7 +191,7 @@ class _Dialogue:
                     self.interview.answer({name: reply})
                 else:
                     self.interview.decline(name)
-            except (FactError, UnknownNameError) as error:
+            except EdfaError as error:
                 self.output.say(str(error), style="red")
                 continue
             self.output.say(*(flag for flag in self.interview.flags if flag not in before), style="yellow")

@@ -71,8 +71,6 @@ class Plan:
     valid
         Whether the model, asked about the changed facts, decides as desired. False only from a searcher that breaks its
         promise.
-    donor
-        The training row whose values the plan takes; None if it is nobody's.
     inlier, inlier_base
         Whether training people are like the result, and the share of real people of whom that is true; None unless
         ``edfa.recourse.add_plausibility`` was asked.
@@ -105,7 +103,6 @@ class Plan:
     heom: float
     effort: float
     valid: bool
-    donor: int | None
     inlier: bool | None
     inlier_base: float | None
     invalidation: float | None

@@ -47,7 +47,7 @@ class Plans:
     valid
         Whether the model decides as desired after the changes, by its own answer.
     donor
-        The training row whose values are taken; -1 if it is nobody's.
+        The training row whose values are taken; -1 if it is nobody's. It stays here: no plan, frame or file names it.
     reasons
         A ``NoPlan`` for every row of ``people`` without a plan.
     inlier, inlier_base, invalidation, survival, survival_error, support, support_share, months
@@ -158,7 +158,6 @@ class Plans:
             heom=float(self.heom[i]),
             effort=float(self.effort[i]),
             valid=bool(self.valid[i]),
-            donor=int(self.donor[i]) if self.donor[i] >= 0 else None,
             inlier=None if self.inlier is None else bool(self.inlier[i]),
             inlier_base=None if self.inlier_base is None else float(self.inlier_base[i]),
             invalidation=None if self.invalidation is None else float(self.invalidation[i]),
@@ -212,7 +211,7 @@ class Plans:
             "reached": np.array(self.people.schema.classes, dtype=object)[self.reached[plan]],
             "id": np.array(self.ids, dtype=object)[plan],
         }
-        parts = ["probability_before", "probability_after", "l0", "l2", "heom", "effort", "valid", "donor"]
+        parts = ["probability_before", "probability_after", "l0", "l2", "heom", "effort", "valid"]
         optional = ("survival", "support", "support_share", "months")
         parts += [name for name in optional if getattr(self, name) is not None]
         return pd.DataFrame(columns | {name: np.asarray(getattr(self, name))[plan] for name in parts})

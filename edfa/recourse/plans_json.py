@@ -9,7 +9,7 @@ import numpy as np
 from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
-from edfa.errors import DataError, EdfaError, UnreadableError
+from edfa.errors import DataError, EdfaError, UnreadableError, hint
 from edfa.parsing import parse
 from edfa.people import Background, People
 from edfa.recourse.plan import NoPlan
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = ["dump", "load"]
 
-VERSION = 3
-INTEGERS = ("of", "reached", "l0", "donor")
+VERSION = 4
+DROPPED = ("donor",)  # columns of version 3: the training rows that values came from
+INTEGERS = ("of", "reached", "l0")
 REALS = ("probability_before", "probability_after", "l2", "heom", "effort")
 OPTIONAL = ("inlier", "inlier_base", "invalidation", "survival", "survival_error", "support", "support_share", "months")
 
 
 def dump(plans: "Plans") -> str:
-    """Everything but the model and the provenance, as JSON; ``load`` reads it back."""
+    """Everything but the model, the provenance and the training rows that values came from; ``load`` reads it back."""
     people = plans.people
     numbers = {name: np.asarray(getattr(people, name)).tolist() for name in ("person", "seed", "step", "spent")}
     content: dict[str, Any] = {
@@ -54,13 +55,14 @@ def load(text: str) -> dict[str, Any]:
         version = content["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UnreadableError("this text is not plans as to_json writes them") from None
-    if version != VERSION:
-        raise UnreadableError(f"these plans are of version {version}; version {VERSION} can be read")
+    if version not in (3, VERSION):
+        raise UnreadableError(f"these plans are of version {version}; versions 3 and {VERSION} can be read")
     try:
         people = _people(content)
         decision = _codes(content["people"], "people.decision", len(people), len(people.schema.classes))
         fields = {"people": people, "decision": decision, "reasons": _reasons(content["reasons"], len(people))}
-        return fields | _columns(content["plans"], people)
+        dropped = DROPPED if version == 3 else ()
+        return fields | _columns({n: column for n, column in content["plans"].items() if n not in dropped}, people)
     except KeyError as error:
         raise UnreadableError(f"these plans are damaged: {error} is missing") from None
     except (EdfaError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
@@ -85,6 +87,9 @@ def _people(content: dict[str, Any]) -> People:
 
 def _columns(entries: dict[str, Any], people: People) -> dict[str, Any]:
     """The columns of the plans, each checked to have one entry a plan."""
+    known = {*INTEGERS, *REALS, *OPTIONAL, "low", "high", "valid", "changes"}
+    if unknown := set(entries) - known:
+        raise DataError(f"plans.{min(unknown)}: no such column{hint(min(unknown), known)}")
     plans, width = len(entries["of"]), len(people.schema)
     columns: dict[str, Any] = {name: np.array(entries[name], dtype=np.int64) for name in INTEGERS}
     columns |= {name: np.array(entries[name], dtype=float) for name in REALS}
@@ -95,6 +100,7 @@ def _columns(entries: dict[str, Any], people: People) -> dict[str, Any]:
     for name, column in columns.items():
         if column.shape != (plans,):
             raise DataError(f"plans.{name} has the shape {column.shape}, not ({plans},)")
+    columns["donor"] = np.full(plans, -1, dtype=np.int64)
     columns["of"] = _codes(entries, "plans.of", plans, len(people))
     columns["reached"] = _codes(entries, "plans.reached", plans, len(people.schema.classes))
     columns["to"] = np.full((plans, width), np.nan, dtype=np.float32)

@@ -78,6 +78,7 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None) -> str:
         ("probability of the favourable class", _percent(decision.get("probability"))),
         ("may the person act", _words(standing.get("status"))),
         ("guarantee", receipt.certificate),
+        ("certificate", receipt.certificate_id),
         ("next question", receipt.question),
         ("spent", f"{receipt.spent:g}"),
         ("declined", ", ".join(receipt.declined)),
@@ -102,7 +103,9 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None) -> str:
 
 def _plan_row(plan: Mapping[str, Any], schema: "Schema | None") -> list[object]:
     """A receipt's plan, which is data and may come from a file: id, changes, decision, probability."""
-    changes = [f"{c.get('feature')}: {c.get('before')} → {c.get('after')}" for c in plan.get("changes", ())]
+    listed = plan.get("changes")
+    parts = [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list | tuple) else []
+    changes = [f"{c.get('feature')}: {c.get('before')} → {c.get('after')}" for c in parts]
     probability = _rise(plan.get("probability_before"), plan.get("probability_after"))
     return [plan.get("id"), "; ".join(changes), _outcome(plan.get("reached"), schema), probability]
 
@@ -143,6 +146,6 @@ def _percent(share: Any) -> str:
     return f"{share:.0%}" if isinstance(share, int | float) else "?"
 
 
-def _words(status: str | None) -> str:
+def _words(status: Any) -> str:
     """A status such as ``no_plan`` as words."""
-    return (status or "").replace("_", " ")
+    return str(status or "").replace("_", " ")

@@ -11,7 +11,7 @@ from worlds import without_plans
 
 from edfa.certification import Certificate, GroupCertificates, Records, RecourseCertifier, certify, n_required
 from edfa.certification.simulate import simulate_records
-from edfa.errors import DataError, SchemaError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, UnknownNameError, UnreadableError
 
 PROMISE = re.compile(r"at most|wrong with probability|guarantee", re.I)
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_read_is_said():
             Certificate.from_json(text)
     with pytest.raises(UnreadableError, match="has version 2; this edfa reads version 1"):
         Certificate.from_json(certify(simulate_records(9)).to_json().replace('"version": 1', '"version": 2'))
-    with pytest.raises(SchemaError, match=r"certificate.status: 'sure' is not one of"):
+    with pytest.raises(UnreadableError, match=r"certificate.status: 'sure' is not one of"):
         Certificate.from_json(certify(simulate_records(9)).to_json().replace("data_limited", "sure"))
 
 

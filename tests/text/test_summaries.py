@@ -27,7 +27,6 @@ PLAN = Plan(
     heom=1.0,
     effort=1.25,
     valid=True,
-    donor=None,
     inlier=None,
     inlier_base=None,
     invalidation=None,

@@ -1,0 +1,49 @@
+"""An interview as it is kept, to go on with later: the advisor it is held with, the person's wishes, all they said."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from edfa.advice.answer_log import Event
+from edfa.errors import MismatchError, UnreadableError
+from edfa.parsing import parse, parse_object
+
+__all__ = ["KeptInterview"]
+
+VERSION = 2
+
+
+@dataclass(frozen=True)
+class KeptInterview:
+    """Plain data; ``advisor`` is the fingerprint, ``constraints`` the person's own limits, None if there are none."""
+
+    advisor: str
+    language: str
+    costs: Mapping[str, float]
+    locks: tuple[str, ...]
+    constraints: Mapping[str, Any] | None
+    events: tuple[Mapping[str, Any], ...]
+
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back, equal."""
+        return json.dumps({"version": VERSION} | asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str, advisor: str) -> "KeptInterview":
+        """Read what ``to_json`` wrote; UnreadableError for other text, MismatchError for one of another advisor."""
+        content = parse_object(text, "this interview")
+        if "version" not in content or "advisor" not in content:
+            raise UnreadableError("this is not an interview")
+        written = content.pop("version")
+        if type(written) is not int or written != VERSION:
+            raise UnreadableError(f"this interview is of version {written!r:.20}; version {VERSION} can be read")
+        kept = parse(cls, content, "interview", UnreadableError)
+        if kept.advisor != advisor:
+            theirs = f"{kept.advisor!r:.40}"
+            raise MismatchError(f"the interview was held with advisor {theirs}, not {advisor!r}; begin a new one")
+        return kept
+
+    def log(self) -> list[Event]:
+        """What was said, in order."""
+        return [parse(Event, event, f"events.{i}", UnreadableError) for i, event in enumerate(self.events)]
