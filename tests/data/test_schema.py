@@ -66,7 +66,7 @@ def test_a_card_says_everything_about_a_feature():
         ("effort = 1.5", "effort = 0", "features.savings.effort: effort is a positive number"),
         ("range = [18, inf]", "range = [99, 18]", "features.age.range: the first number must be below the second"),
         ("range = [18, inf]", "range = [18]", "features.age.range"),
-        ('levels = ["none"', 'levels = ["some"', "features.savings.levels: a level is listed twice"),
+        ('levels = ["none"', 'levels = ["some"', "features.savings.levels: 'some' is listed twice"),
         ('levels = ["none", "some", "much"]', "range = [2, 1]", "features.savings.range"),
         ('kind = "continuous"', 'kind = "categorical"', "features.age.(range|change)"),
         ("[target]", "[traget]", r"target: the card has no \[target\] section; did you mean 'traget'"),
