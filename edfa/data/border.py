@@ -16,7 +16,10 @@ from edfa.data.numbers import parse_number
 from edfa.errors import ColumnError, DataError, FactError
 from edfa.typing import AnyArray, BoolArray
 
-__all__ = ["as_words", "check_names", "find_gaps", "find_missing", "read_numbers", "read_words", "to_pandas", "to_words"]
+__all__ = ["ROW_ERROR", "as_words", "check_names", "find_gaps", "find_missing", "read_numbers", "read_words", "to_pandas", "to_words"]
+
+ROW_ERROR = "\x00error of this row"
+"""The column in which a reader of files says why a row cannot be read, (rows,) of texts; null: it can."""
 
 PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2})?$"
 # Letters of other scripts that look like Latin ones, in lower case.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.data.border import check_names, find_gaps, find_missing, read_numbers, read_words, to_pandas
+from edfa.data.border import ROW_ERROR, check_names, find_gaps, find_missing, read_numbers, read_words, to_pandas
 from edfa.data.cells import shorten, unwrap, without_limit
 from edfa.data.edge import Flag, find_flag
 from edfa.data.encode import Encoder, Levels, Measure
@@ -16,10 +16,7 @@ from edfa.data.schema import Schema
 from edfa.errors import ColumnError, FactError, hint
 from edfa.typing import BoolArray, Float32Array, IntArray
 
-__all__ = ["ROW_ERROR", "Partial", "encode_partial"]
-
-ROW_ERROR = "\x00error of this row"
-"""The column in which a reader of files says why a row cannot be read, (rows,) of texts; null: it can."""
+__all__ = ["Partial", "encode_partial"]
 
 
 class Partial(NamedTuple):

@@ -4,6 +4,8 @@ A validated frame has the schema's columns: numbers are finite or null, words ar
 one of the classes in every row. Null means "not recorded"; "not acquired" does not exist at this stage.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -33,8 +35,10 @@ __all__ = [
 ]
 
 
-def validate_frame(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+def validate_frame(frame: Any, schema: Schema) -> pd.DataFrame:
     """A copy of the schema's columns, in its order, converted to the type of each kind; the outcome comes last.
+
+    Columns of ``frame`` that the schema does not name are left out, unless they look like one that it names.
 
     Raises
     ------
@@ -50,7 +54,7 @@ def validate_frame(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     return rows
 
 
-def validate_features(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+def validate_features(frame: Any, schema: Schema) -> pd.DataFrame:
     """Like ``validate_frame``, for a frame without the outcome's column."""
     frame = to_pandas(frame)
     check_columns(frame, list(schema.names))
