@@ -180,7 +180,9 @@ def _grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     cells = [[*row] for row in rows]
     grid = RichTable(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in columns:
-        grid.add_column(escape(column.removeprefix(">")), justify="right" if column.startswith(">") else "left", header_style="dim")
+        grid.add_column(
+            escape(column.removeprefix(">")), justify="right" if column.startswith(">") else "left", header_style="dim"
+        )
     widths = [max(len(row[i]) for row in [columns, *cells]) + 2 for i in range(len(columns) - 1)]
     room = max(12, console.width - sum(widths))
     for *row, last in cells:

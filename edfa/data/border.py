@@ -1,7 +1,7 @@
 """The border for columns: data frames of any make as numbers and words, by the rules of ``edfa.data.cells``.
 
-What a column means does not depend on its data type, nor on the rows that happen to stand beside each other: a column is
-read as if each of its cells were read alone.
+What a column means does not depend on its data type, nor on the rows that happen to stand beside each other: a column
+is read as if each of its cells were read alone.
 """
 
 import unicodedata
@@ -16,7 +16,17 @@ from edfa.data.numbers import parse_number
 from edfa.errors import ColumnError, DataError, FactError
 from edfa.typing import AnyArray, BoolArray
 
-__all__ = ["ROW_ERROR", "as_words", "check_names", "find_gaps", "find_missing", "read_numbers", "read_words", "to_pandas", "to_words"]
+__all__ = [
+    "ROW_ERROR",
+    "as_words",
+    "check_names",
+    "find_gaps",
+    "find_missing",
+    "read_numbers",
+    "read_words",
+    "to_pandas",
+    "to_words",
+]
 
 ROW_ERROR = "\x00error of this row"
 """The column in which a reader of files says why a row cannot be read, (rows,) of texts; null: it can."""
@@ -49,8 +59,7 @@ def _from_native(frame: Any) -> pd.DataFrame:
     import pyarrow as pa
 
     try:
-        native: pd.DataFrame = nw.from_native(frame, eager_only=True).to_pandas()
-        return native
+        return pd.DataFrame(nw.from_native(frame, eager_only=True).to_pandas())
     except TypeError:
         raise DataError(f"a data frame is needed (pandas, polars or pyarrow), not {type(frame).__name__}") from None
     except (pa.ArrowException, ValueError) as error:
@@ -60,7 +69,7 @@ def _from_native(frame: Any) -> pd.DataFrame:
 def _plain(values: pd.Series) -> pd.Series:
     """A column with a plain data type; the column itself if it has one."""
     dtype = values.dtype
-    if isinstance(dtype, np.dtype | pd.CategoricalDtype | pd.DatetimeTZDtype) or dtype == "str":
+    if isinstance(dtype, np.dtype | pd.CategoricalDtype | pd.DatetimeTZDtype) or str(dtype) == "str":
         return values.astype(object) if dtype.kind == "c" else values
     if isinstance(dtype, pd.StringDtype) or pd.api.types.is_string_dtype(dtype):
         return values.astype("str")
@@ -101,7 +110,9 @@ def check_names(columns: Iterable[Any], known: Sequence[str]) -> None:
     looks = {_look(name): name for name in known}
     for name in (name for name in names if name not in set(known)):
         if (right := looks.get(_look(name))) is not None:
-            raise ColumnError(f"column {name!r} is none of the card's, and looks like {right!r}; rename it, or leave it out")
+            raise ColumnError(
+                f"column {name!r} is none of the card's, and looks like {right!r}; rename it, or leave it out"
+            )
 
 
 def _look(name: str) -> str:
@@ -116,7 +127,9 @@ def find_gaps(values: pd.Series) -> BoolArray:
     if values.dtype == object:
         return np.fromiter((is_gap(value) for value in values), dtype=bool, count=len(values))
     empty = values.isna().to_numpy(dtype=bool)
-    return np.asarray(empty if values.dtype.kind in "iufbmM" else empty | (values == "").fillna(False).to_numpy(dtype=bool))
+    return np.asarray(
+        empty if values.dtype.kind in "iufbmM" else empty | (values == "").fillna(False).to_numpy(dtype=bool)
+    )
 
 
 def find_missing(values: pd.Series, missing: Sequence[str], words: bool) -> BoolArray:
@@ -193,8 +206,8 @@ def read_words(values: pd.Series) -> pd.Series:
         return _words(list(values), values) if not _all_texts(values) else read_words(values.astype("str"))
     if values.dtype.kind in "mM":
         return _words([None] * len(values), values)
-    codes, distinct = pd.factorize(values)  # numbers: each distinct one is written once
-    written = _words(distinct.tolist(), pd.Series(distinct))
+    codes, numbers = pd.factorize(values)  # each distinct one is written once
+    written = _words(numbers.tolist(), pd.Series(numbers))
     return _series(written.array.take(codes, allow_fill=True), values)
 
 
@@ -227,7 +240,9 @@ def _all_texts(values: pd.Series) -> bool:
     """Whether a column of objects holds nothing but whole texts and nulls."""
     if pd.api.types.infer_dtype(values, skipna=True) != "string":
         return False
-    return not values.map(lambda v: isinstance(v, str) and not v.isascii() and any("\ud800" <= c <= "\udfff" for c in v)).any()
+    return not values.map(
+        lambda v: isinstance(v, str) and not v.isascii() and any("\ud800" <= c <= "\udfff" for c in v)
+    ).any()
 
 
 def _categories(values: pd.Series) -> pd.Series:

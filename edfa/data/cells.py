@@ -1,13 +1,13 @@
 """The border for one value: what a cell of a file, or an answer of a person, means as a number or as a word.
 
-Every way in asks here: CSV, Parquet, JSON lines, data frames and interviews. ``edfa.data.border`` does the same to whole
-columns at once.
+Every way in asks here: CSV, Parquet, JSON lines, data frames and interviews. ``edfa.data.border`` does the same to
+whole columns at once.
 
 - A **gap** is null, NaN or an empty text.
 - A **number** is a number that is not a truth value, or a text as ``parse_number`` reads it. It is exact to the last
   digit, and at most ``LARGEST`` away from zero.
-- A **word** is a text as it stands. A whole number is written without a point (1.0 is ``"1"``), any other number with all
-  its digits, a truth value as ``"True"`` or ``"False"``.
+- A **word** is a text as it stands. A whole number is written without a point (1.0 is ``"1"``), any other number with
+  all its digits, a truth value as ``"True"`` or ``"False"``.
 """
 
 import math
@@ -15,6 +15,7 @@ import numbers
 import re
 from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def without_limit(value: Any) -> float | None:
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return -math.inf if value < Fraction(0) else math.inf
 
 
 def as_number(value: Any, name: str) -> float | None:

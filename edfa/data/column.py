@@ -282,7 +282,7 @@ class Levels:
         if number in self.levels or number in self.states:
             return None
         if _cannot_be(number, float(levels.min()), float(levels.max())):
-            raise self._no_level(value)
+            raise self._no_level(number)
         nearest = float(levels[np.abs(levels - number).argmin()])
         return int(nearest) if self.whole else nearest
 
@@ -291,9 +291,9 @@ class Levels:
         level = self.at_edge(value)
         return self.encode_one(value if level is None else level)
 
-    def _no_level(self, value: Any) -> FactError:
+    def _no_level(self, answer: str | float) -> FactError:
         shown = self._words if self.words else [exact(float(level)) for level in self.levels]
-        text = value if isinstance(value, str) else shorten(value)
+        text = answer if isinstance(answer, str) else exact(answer)
         return FactError(f"{self.name}: no level {shorten(text)}{hint(text[:SHOWN], shown)}")
 
     def encode_one(self, value: Any) -> float:
@@ -307,7 +307,7 @@ class Levels:
             return float(position)
         if answer in self.states:
             return float(self.slots[self.states.index(answer)])
-        raise self._no_level(value)
+        raise self._no_level(answer)
 
     def decode_one(self, code: float) -> Any:
         """The value of one code, as ``decode`` finds it; None for a truly missing one."""
@@ -337,4 +337,3 @@ class Levels:
 def _cannot_be(number: float, low: float, high: float) -> bool:
     """Whether a number outside a range is no mere surprise: negative where none is, or as far out as a typing error."""
     return number < 0 <= low or max(low - number, number - high) > high - low
-

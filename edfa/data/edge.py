@@ -17,7 +17,7 @@ class Flag:
 
     ``kind`` is ``"above"`` or ``"below"`` (of all that was seen), ``"between"`` (levels that were seen), or
     ``"left_out"`` (it cannot be understood, and does not matter to the decision). ``told`` is what the person said,
-    as a number however it was written; ``taken`` the value that stands for it, None if it was left out.
+    ``taken`` the value that stands for it; None if it was left out.
     """
 
     feature: str
@@ -38,4 +38,4 @@ def find_flag(column: Measure | Levels, value: Any) -> Flag | None:
         return None
     ends = (column.low, column.high) if isinstance(column, Measure) else (min(column.levels), max(column.levels))
     kind: FlagKind = "above" if number > float(ends[1]) else "below" if number < float(ends[0]) else "between"
-    return Flag(column.name, kind, int(number) if number.is_integer() else number, taken)
+    return Flag(column.name, kind, value, taken)

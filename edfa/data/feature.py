@@ -135,10 +135,9 @@ class Feature:
         """Raise unless the levels differ, as texts if they are words, and numbers among them are measurements."""
         if truth := [level for level in self.levels if isinstance(level, bool)]:
             raise SchemaError(f"{where}.levels: write {str(truth[0]).lower()} as a text, as it stands in the table")
-        same = [str(level) for level in self.levels] if self.words else [float(level) for level in self.levels]
-        if len(set(same)) != len(same):
-            twice = next(level for level in same if same.count(level) > 1)
-            raise SchemaError(f"{where}.levels: {str(twice)!r} is listed twice")
+        same = [str(level) if self.words else repr(float(level)) for level in self.levels]
+        if twice := [str(level) for i, level in enumerate(self.levels) if same[i] in same[:i]]:
+            raise SchemaError(f"{where}.levels: {twice[0]!r} is listed twice")
         if "" in same:
             raise SchemaError(f"{where}.levels: an empty text is no level, it means not recorded")
         if far := [level for level in self.levels if isinstance(level, int | float) and not abs(level) <= LARGEST]:

@@ -3,15 +3,17 @@
 The rules are those of ``Encoder.encode_person``, applied to a whole file one column at a time.
 """
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from edfa.data.border import ROW_ERROR, check_names, find_gaps, find_missing, read_numbers, read_words, to_pandas
-from edfa.data.cells import shorten, unwrap, without_limit
+from edfa.data.border import PLAIN, ROW_ERROR, check_names, find_gaps, find_missing, read_numbers, read_words, to_pandas
+from edfa.data.cells import WHOLE, as_word, shorten, unwrap
 from edfa.data.edge import Flag, find_flag
 from edfa.data.encode import Encoder, Levels, Measure
+from edfa.data.numbers import parse_number
 from edfa.data.schema import Schema
 from edfa.errors import ColumnError, FactError, hint
 from edfa.typing import BoolArray, Float32Array, IntArray
@@ -63,7 +65,7 @@ def encode_partial(frame: pd.DataFrame, encoder: Encoder, schema: Schema, releva
         counts = relevant is None or bool(relevant[position])
         for row, i in cells.noted():
             if not counts:
-                left_out = Flag(name, "left_out", _shown(cells.told[i]))
+                left_out = Flag(name, "left_out", _hashable(cells.told[i]))
                 flags[row] = (*flags.get(row, ()), *([left_out] if i in cells.wrong else []))
             elif i in cells.wrong:
                 errors.setdefault(row, cells.wrong[i])
@@ -102,7 +104,7 @@ def _column(values: pd.Series, column: Measure | Levels, schema: Schema) -> _Cel
     usual = known & ~missing & _usual(values, column, words)
     codes[usual] = column.encode(values[usual])
     rows = np.flatnonzero(known & ~usual)
-    told, which = _distinct([None if missing[row] else values.iat[row] for row in rows])
+    told, which = _distinct([None if missing[row] else values.iloc[int(row)] for row in rows], words)
     encoded = np.full(len(told), np.nan, dtype=np.float32)
     wrong: dict[int, str] = {}
     moved: dict[int, Flag] = {}
@@ -120,18 +122,19 @@ def _column(values: pd.Series, column: Measure | Levels, schema: Schema) -> _Cel
 def _usual(values: pd.Series, column: Measure | Levels, words: bool) -> BoolArray:
     """Which cells, (rows,), hold what training showed: a level as it is written, or a number inside the range."""
     if words:
-        return np.asarray(read_words(values).isin(column.levels), dtype=bool)  # type: ignore[union-attr]
+        return read_words(values).isin(column.levels).to_numpy(bool)  # type: ignore[union-attr]
     numbers = read_numbers(values)
     if isinstance(column, Measure):
-        return np.asarray(numbers.notna() & ~column.outside(numbers), dtype=bool)
-    return np.asarray(numbers.isin(column.levels), dtype=bool)
+        return numbers.notna().to_numpy(bool) & ~column.outside(numbers)
+    return numbers.isin(column.levels).to_numpy(bool)
 
 
-def _distinct(cells: list[Any]) -> tuple[list[Any], IntArray]:
-    """The different values among cells, and which of them stands in each; 1, 1.0 and True are three."""
+def _distinct(cells: list[Any], words: bool) -> tuple[list[Any], IntArray]:
+    """The different values among cells, and which of them stands in each; 1 and True are two."""
     told: dict[Any, tuple[int, Any]] = {}
     which = np.zeros(len(cells), dtype=np.intp)
-    for i, value in enumerate(map(unwrap, cells)):
+    for i, cell in enumerate(cells):
+        value = _as_told(cell, words)
         try:
             key = (type(value), value)
             hash(key)
@@ -141,7 +144,15 @@ def _distinct(cells: list[Any]) -> tuple[list[Any], IntArray]:
     return [value for _, value in told.values()], which
 
 
-def _shown(value: Any) -> Any:
-    """A value that cannot be understood, for a message: a number however it is written, a text, or what it looks like."""
-    number = without_limit(value)
-    return number if number is not None else value if isinstance(value, str) else shorten(value)
+def _as_told(cell: Any, words: bool) -> Any:
+    """A cell as a message shows it: the same whether a file's reader took it for a number or left it as text."""
+    value = unwrap(cell)
+    if words:
+        return as_word(value, "") if isinstance(value, float) else value
+    if isinstance(value, str) and re.match(PLAIN, value.strip()):
+        value = parse_number(value)
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE else value
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, str | int | float) else shorten(value)

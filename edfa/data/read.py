@@ -82,7 +82,8 @@ def read_csv(
     described = set() if card is None else {*card.names, card.target}
     names = tables[0].column_names
     columns = {name: _join([table.column(name) for table in tables], name not in described) for name in names}
-    return pa.table(columns).to_pandas()
+    frame: pd.DataFrame = pa.table(columns).to_pandas()
+    return frame
 
 
 def _join(chunks: list[Any], guess: bool) -> Any:

@@ -49,8 +49,8 @@ def read_blocks(
 ) -> Iterator[CsvBlock]:
     """The rows of a CSV file, which may be compressed, a block at a time.
 
-    Columns named in ``numbers`` may come as Arrow's int64 or float64 where every cell of a block is written plainly; all
-    others are texts. Lines that are empty are left out, but in a file of one column: there they are empty cells.
+    Columns named in ``numbers`` may come as Arrow's int64 or float64 where every cell of a block is written plainly;
+    all others are texts. Lines that are empty are left out, but in a file of one column: there they are empty cells.
 
     Raises
     ------
@@ -70,7 +70,15 @@ def read_blocks(
         raise UnreadableError(
             f"{path.name} is not UTF-8 (byte 0x{byte:02x}); save it as UTF-8 or pass encoding='latin-1'"
         ) from None
-    except (OSError, EOFError, zipfile.BadZipFile, lzma.LZMAError, NotImplementedError, RuntimeError, LookupError) as error:
+    except (
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        lzma.LZMAError,
+        NotImplementedError,
+        RuntimeError,
+        LookupError,
+    ) as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnreadableError(f"{path.name} cannot be read as CSV: {text}") from None
 
@@ -105,21 +113,26 @@ class _Reader:
     names: list[str] = field(default_factory=list)
 
     def blocks(self) -> Iterator[CsvBlock]:
-        if len(self.separator) != 1:
-            raise UnreadableError(f"a separator is one character, not {self.separator!r}")
-        plain = self.encoding in ("utf-8", "utf-8-sig") and self.separator.isascii() and self.separator not in '"\r\n'
-        raw = self._raw_blocks() if plain else iter([])
-        block = next(raw, b"").removeprefix(b"\xef\xbb\xbf")
-        head, rest = self._cut_header(block) if plain else (b"", b"")
-        if not plain or b'"' in head or not head:
-            yield from self._slow_blocks(chain([block], raw) if plain else None)
-        else:
-            self._read_header(head.decode("utf-8").split(self.separator))
-            yield from self._fast_blocks(chain([rest], raw))
+        if len(self.separator) != 1 or self.separator in '"\r\n\0':
+            raise UnreadableError(f"a separator is one character, such as ';', not {self.separator!r}")
+        yield from self._all()
         if self.rows == 0 and self.first_wrong:
             raise UnreadableError(f"{self.first_wrong}; no row fits the header")
         if self.rows == 0:
             yield CsvBlock(pa.table({name: pa.array([], pa.large_string()) for name in self.names}))
+
+    def _all(self) -> Iterator[CsvBlock]:
+        if self.encoding not in ("utf-8", "utf-8-sig") or not self.separator.isascii():
+            yield from self._slow_blocks(iter(lambda: self.file.read(BLOCK_BYTES), b""))
+            return
+        raw = self._raw_blocks()
+        block = next(raw, b"").removeprefix(b"\xef\xbb\xbf")
+        head, rest = self._cut_header(block)
+        if b'"' in head or not head:
+            yield from self._slow_blocks(chain([block], raw))
+        else:
+            self._read_header(head.decode("utf-8").split(self.separator))
+            yield from self._fast_blocks(chain([rest], raw))
 
     def _raw_blocks(self) -> Iterator[bytes]:
         """The file in blocks of whole lines."""
@@ -176,10 +189,17 @@ class _Reader:
     def _split(self, block: bytes) -> Any:
         """A block without quotes as an Arrow table; None if a row has too many fields or too few."""
         odd: list[Any] = []
+
+        def skip(row: Any) -> str:
+            odd.append(row)
+            return "skip"
+
         places = [str(i) for i in range(len(self.names))]
         hexadecimal = b"0x" in block or b"0X" in block  # which Arrow would read as a number
         numbers = frozenset() if hexadecimal else self.numbers
-        texts = {place: pa.large_string() for place, name in zip(places, self.names, strict=True) if name not in numbers}
+        texts = {
+            place: pa.large_string() for place, name in zip(places, self.names, strict=True) if name not in numbers
+        }
         while True:
             try:
                 table = arrow_csv.read_csv(
@@ -189,7 +209,7 @@ class _Reader:
                         delimiter=self.separator,
                         quote_char=False,
                         ignore_empty_lines=len(self.names) > 1,
-                        invalid_row_handler=lambda row: odd.append(row) or "skip",
+                        invalid_row_handler=skip,
                     ),
                     arrow_csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=[""]),
                 )
@@ -203,10 +223,9 @@ class _Reader:
                 return table.rename_columns(self.names)
             texts |= dict.fromkeys(strange, pa.large_string())
 
-    def _slow_blocks(self, blocks: Iterator[bytes] | None) -> Iterator[CsvBlock]:
+    def _slow_blocks(self, blocks: Iterator[bytes]) -> Iterator[CsvBlock]:
         """The rest of the file, split by Python."""
-        source: Any = self.file if blocks is None else io.BufferedReader(_Joined(blocks), MEGABYTE)
-        text = io.TextIOWrapper(source, encoding=self.encoding, newline="")
+        text = io.TextIOWrapper(io.BufferedReader(_Joined(blocks), MEGABYTE), encoding=self.encoding, newline="")
         base = self.line if self.names else 0
         reader = csv.reader(self._lines(text), delimiter=self.separator, strict=True)
         if not self.names:

@@ -1,7 +1,7 @@
 """Files of people, CSV, Parquet and JSON lines, some rows at a time.
 
-A row that cannot be read (too many fields, a line that is no JSON) stays in its place, empty, and ``ROW_ERROR`` says what
-is wrong with it: the others are advised. A file that cannot be read is an error.
+A row that cannot be read (too many fields, a line that is no JSON) stays in its place, empty, and ``ROW_ERROR`` says
+what is wrong with it: the others are advised. A file that cannot be read is an error.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -86,12 +86,14 @@ def _concat(frames: list[pd.DataFrame]) -> pd.DataFrame:
         return frames[0]
     names = list(dict.fromkeys(name for frame in frames for name in frame.columns))
     mixed = [name for name in names if len({frame[name].dtype for frame in frames if name in frame.columns}) > 1]
-    return pd.concat([frame.astype({n: object for n in mixed if n in frame.columns}) for frame in frames], ignore_index=True)
+    return pd.concat(
+        [frame.astype({n: object for n in mixed if n in frame.columns}) for frame in frames], ignore_index=True
+    )
 
 
 def _json(path: Path, size: int, schema: Schema | None) -> Iterator[pd.DataFrame]:
     names: dict[str, None] = dict.fromkeys(schema.names if schema is not None else ())
-    features, seen, any_row = frozenset(names), False, False
+    features, seen, fine, first_wrong = frozenset(names), False, False, ""
     for rows in _grouped(_records(path), size):
         for row in rows:
             if isinstance(row, dict):
@@ -99,11 +101,16 @@ def _json(path: Path, size: int, schema: Schema | None) -> Iterator[pd.DataFrame
                 seen = seen or not features.isdisjoint(row)
         if len(names) > MOST_KEYS + len(features):
             raise UnreadableError(f"{path.name} has more than {MOST_KEYS:,} different keys")
-        any_row = True
+        wrong = {i: row for i, row in enumerate(rows) if isinstance(row, str)}
+        fine, first_wrong = fine or len(wrong) < len(rows), first_wrong or next(iter(wrong.values()), "")
         cells = [row if isinstance(row, dict) else {} for row in rows]
-        frame = pd.DataFrame({name: _series([row.get(name) for row in cells]) for name in names}, index=range(len(rows)))
-        yield _with_errors(frame, {i: row for i, row in enumerate(rows) if isinstance(row, str)})
-    if features and any_row and not seen:
+        frame = pd.DataFrame(
+            {name: _series([row.get(name) for row in cells]) for name in names}, index=range(len(rows))
+        )
+        yield _with_errors(frame, wrong)
+    if first_wrong and not fine:
+        raise UnreadableError(f"{first_wrong}; no line can be read")
+    if features and fine and not seen:
         others = [name for name in names if name not in features]
         shown = ", ".join([*names][:5])
         raise ColumnError(f"{path.name}: no line has one of {shown}, …{hint('', others)}")
@@ -128,8 +135,12 @@ def _records(path: Path) -> Iterator[dict[str, Any] | str]:
             number += 1
             if len(line) >= LONGEST_LINE:
                 raise UnreadableError(f"{path.name} line {number} has more than {LONGEST_LINE:,} bytes")
-            if line.strip():
-                yield _record(line, f"{path.name} line {number}", first=number == 1)
+            if not line.strip():
+                continue
+            record = _record(line, f"{path.name} line {number}", first=number == 1)
+            if isinstance(record, str) and not line.endswith(b"\n"):
+                raise UnreadableError(f"{record}; the file is cut off there")
+            yield record
 
 
 def _record(line: bytes, name: str, first: bool) -> dict[str, Any] | str:

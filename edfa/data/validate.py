@@ -22,7 +22,7 @@ from edfa.data.cells import match_level, shorten
 from edfa.data.feature import Feature
 from edfa.data.numbers import LARGEST
 from edfa.data.schema import Schema
-from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, hint
+from edfa.errors import ColumnError, EmptyTableError, TargetError, hint
 
 __all__ = [
     "as_words",
