@@ -43,15 +43,12 @@ def to_pandas(frame: Any) -> pd.DataFrame:
     ``object``. Nothing is rounded: whole numbers with gaps become floats only if every one is exact as a float. Columns
     that are plain already are not copied.
     """
-    if not isinstance(frame, pd.DataFrame):
-        frame = _from_native(frame)
-    if not all(type(name) is str for name in frame.columns):
-        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    columns = [frame.iloc[:, i] for i in range(frame.shape[1])]
-    plain = [_plain(column) for column in columns]
-    if all(new is old for new, old in zip(plain, columns, strict=True)):
-        return frame
-    return pd.concat(plain, axis=1)
+    table: pd.DataFrame = frame if isinstance(frame, pd.DataFrame) else _from_native(frame)
+    if not all(type(name) is str for name in table.columns):
+        table = table.set_axis([str(name) for name in table.columns], axis=1)
+    if all(_is_plain(dtype) for dtype in table.dtypes):
+        return table
+    return pd.concat([_plain(table.iloc[:, i]) for i in range(table.shape[1])], axis=1)
 
 
 def _from_native(frame: Any) -> pd.DataFrame:
@@ -66,11 +63,17 @@ def _from_native(frame: Any) -> pd.DataFrame:
         raise DataError(f"the data frame cannot be read: {str(error).splitlines()[0]}") from None
 
 
+def _is_plain(dtype: Any) -> bool:
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "iufbOmM"
+    return isinstance(dtype, pd.CategoricalDtype | pd.DatetimeTZDtype) or str(dtype) == "str"
+
+
 def _plain(values: pd.Series) -> pd.Series:
     """A column with a plain data type; the column itself if it has one."""
     dtype = values.dtype
-    if isinstance(dtype, np.dtype | pd.CategoricalDtype | pd.DatetimeTZDtype) or str(dtype) == "str":
-        return values.astype(object) if dtype.kind == "c" else values
+    if _is_plain(dtype) or isinstance(dtype, np.dtype):
+        return values if _is_plain(dtype) else values.astype(object)
     if isinstance(dtype, pd.StringDtype) or pd.api.types.is_string_dtype(dtype):
         return values.astype("str")
     gaps = values.isna()

@@ -135,13 +135,14 @@ class Feature:
         """Raise unless the levels differ, as texts if they are words, and numbers among them are measurements."""
         if truth := [level for level in self.levels if isinstance(level, bool)]:
             raise SchemaError(f"{where}.levels: write {str(truth[0]).lower()} as a text, as it stands in the table")
+        if any(isinstance(level, int | float) and not abs(level) <= LARGEST for level in self.levels):
+            raise SchemaError(f"{where}.levels: a number is beyond {LARGEST:g}")
         same = [str(level) if self.words else repr(float(level)) for level in self.levels]
-        if twice := [str(level) for i, level in enumerate(self.levels) if same[i] in same[:i]]:
-            raise SchemaError(f"{where}.levels: {twice[0]!r} is listed twice")
+        if len(set(same)) < len(same):
+            twice = next(level for level in same if same.count(level) > 1)
+            raise SchemaError(f"{where}.levels: {twice!r} is listed twice")
         if "" in same:
             raise SchemaError(f"{where}.levels: an empty text is no level, it means not recorded")
-        if far := [level for level in self.levels if isinstance(level, int | float) and not abs(level) <= LARGEST]:
-            raise SchemaError(f"{where}.levels: {far[0]} is no measurement; numbers are within {LARGEST:g}")
 
     def _check_codes(self, where: str) -> None:
         """Raise unless every code is a number and the feature's values are numbers too."""

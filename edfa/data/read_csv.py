@@ -10,6 +10,7 @@ import gzip
 import io
 import lzma
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ BLOCK_BYTES = 8 * MEGABYTE
 LONGEST_LINE = 16 * MEGABYTE
 MOST_COLUMNS = 100_000
 ROWS = 20_000  # in a block that Python splits
+_UNPACKING_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, LookupError)
 _OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
@@ -70,15 +72,7 @@ def read_blocks(
         raise UnreadableError(
             f"{path.name} is not UTF-8 (byte 0x{byte:02x}); save it as UTF-8 or pass encoding='latin-1'"
         ) from None
-    except (
-        OSError,
-        EOFError,
-        zipfile.BadZipFile,
-        lzma.LZMAError,
-        NotImplementedError,
-        RuntimeError,
-        LookupError,
-    ) as error:
+    except _UNPACKING_ERRORS as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnreadableError(f"{path.name} cannot be read as CSV: {text}") from None
 
