@@ -1,5 +1,6 @@
 """``edfa schema``, ``edfa data`` and ``edfa blanket``: tables, their cards, and which of their features matter."""
 
+import csv
 import json
 import sys
 from collections.abc import Iterable, Sequence
@@ -165,9 +166,17 @@ def _write_rows(table: "Table", out: Path) -> None:
 
     if out.suffix not in (".csv", ".parquet"):
         raise SettingError(f"{out.name}: rows are written to a .csv or a .parquet file")
+    frame = table.frame
     with atomic_file(out) as partial:
-        save = table.frame.to_parquet if out.suffix == ".parquet" else table.frame.to_csv
-        save(partial, index=False)
+        if out.suffix == ".parquet":
+            frame.to_parquet(partial, index=False)
+        else:  # a carriage return ends a line for many readers, so that words with one are quoted
+            texts = [frame[name] for name in frame.columns if frame[name].dtype == "str"]
+            returns = any(text.str.contains("\r", regex=False).any() for text in texts) or "\r" in "".join(
+                frame.columns
+            )
+            quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+            frame.to_csv(partial, index=False, quoting=quoting, lineterminator="\n")
 
 
 def _grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "RichTable":

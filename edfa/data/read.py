@@ -148,6 +148,7 @@ def parquet_error(path: Path, error: Exception) -> Exception:
 
 def arrow_to_pandas(table: Any) -> pd.DataFrame:
     """An Arrow table as a pandas frame of plain data types; whole numbers with gaps stay exact."""
+    table.validate(full=True)  # what a damaged file holds is not looked at before
     gaps = any(pa.types.is_integer(column.type) and column.null_count for column in table.columns)
     exact = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()} if gaps else {}
     return to_pandas(table.to_pandas(types_mapper=exact.get, ignore_metadata=True))

@@ -200,6 +200,15 @@ def test_any_bytes_are_a_table_or_refused(name, data, tmp_path):
         assert "\n" not in refusal(work)
 
 
+def test_words_that_are_no_text_in_a_parquet_are_refused(tmp_path):
+    bad = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], dtype=np.int32)), pa.py_buffer(b"a\xff"))
+    pq.write_table(pa.table({"job": bad, "inc": [1, 2]}), tmp_path / "t.parquet")
+    with pytest.raises(UnreadableError, match="not a whole Parquet file"):
+        read_frame(tmp_path / "t.parquet")
+    with pytest.raises(UnreadableError, match="not a whole Parquet file"):
+        people(tmp_path / "t.parquet")
+
+
 @FAST
 @given(st.lists(names, min_size=2, max_size=4, unique=True), st.sampled_from(["categorical", "continuous"]))
 def test_any_name_survives_the_card(columns, kind):
@@ -279,6 +288,7 @@ def test_a_strange_outcome_is_described_and_written(target, good, tmp_path):
     numbers=st.lists(st.floats(-1e14, 1e14), min_size=6, max_size=6),
     words=st.lists(st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=5), min_size=6, max_size=6),
 )
+@example(numbers=[0.1, 1.0, 2.0, 3.0, 4.0, 5.0], words=["a\rb", "\r", "a\nb", '"', ",", " a "])
 def test_rows_that_are_written_are_read_back_the_same(numbers, words, tmp_path):
     from edfa.commands.tables import _write_rows
 
