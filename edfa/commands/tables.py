@@ -175,7 +175,7 @@ def _write_rows(table: "Table", out: Path) -> None:
             returns = any(text.str.contains("\r", regex=False).any() for text in texts) or "\r" in "".join(
                 frame.columns
             )
-            quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+            quoting: Any = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
             frame.to_csv(partial, index=False, quoting=quoting, lineterminator="\n")
 
 

@@ -33,7 +33,9 @@ __all__ = [
 MOST_CELLS = 500_000_000
 MOST_BYTES = 16 << 30
 PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError)
-INTEGERS = r"^-?(0|[1-9][0-9]{0,14})$"
+FEW = 1_000  # cells that are looked at first
+INTEGERS = r"^(-?[1-9][0-9]{0,14}|0)$"
+ALIKE = r"\.[0-9]*0$|[eE]|^-0"
 DECIMALS = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?$"
 
 
@@ -97,14 +99,21 @@ def _join(chunks: list[Any], guess: bool) -> Any:
 
 def _guess(column: Any) -> Any:
     """A column of texts as numbers, if that is plainly what they are."""
-    if column.null_count == len(column) or not _all_match(column, DECIMALS):
+    if column.null_count == len(column):
         return column
-    numbers = pc.cast(column, pa.int64() if _all_match(column, INTEGERS) else pa.float64())
-    return numbers if pc.count_distinct(numbers).as_py() == pc.count_distinct(column).as_py() else column
+    if _all_match(column, INTEGERS):
+        return pc.cast(column, pa.int64())
+    if not _all_match(column, DECIMALS):
+        return column
+    numbers = pc.cast(column, pa.float64())
+    alike = pc.any(pc.match_substring_regex(column, ALIKE)).as_py()  # only these mean what another text means too
+    return column if alike and pc.count_distinct(numbers).as_py() < pc.count_distinct(column).as_py() else numbers
 
 
 def _all_match(column: Any, pattern: str) -> bool:
-    return pc.all(pc.match_substring_regex(column, pattern)).as_py() is not False
+    """Whether every text matches; the first few say no at once for most columns that do not."""
+    parts = (column[:FEW], column[FEW:])
+    return all(pc.all(pc.match_substring_regex(part, pattern)).as_py() is not False for part in parts)
 
 
 def _check_size(name: str, cells: int, size: int) -> None:

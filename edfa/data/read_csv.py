@@ -12,7 +12,7 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -94,7 +94,10 @@ def _open(path: Path) -> IO[bytes]:
 
 @dataclass(eq=False)
 class _Reader:
-    """Where reading has come to: ``line`` lines are done, ``first_wrong`` says what is wrong with the first bad row."""
+    """Where reading has come to: ``line`` lines and ``rows`` whole rows are done.
+
+    ``first_wrong`` says what is wrong with the first bad row, ``types`` are those of the last block's columns.
+    """
 
     name: str
     file: IO[bytes]
@@ -105,6 +108,7 @@ class _Reader:
     rows: int = 0
     first_wrong: str = ""
     names: list[str] = field(default_factory=list)
+    types: dict[str, Any] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[CsvBlock]:
         if len(self.separator) != 1 or self.separator in '"\r\n\0':
@@ -178,44 +182,54 @@ class _Reader:
             else:
                 self.rows += table.num_rows
                 yield CsvBlock(table)
-            self.line += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
+            self.line += block.count(b"\n")
+            if b"\r" in block:
+                self.line += block.count(b"\r") - block.count(b"\r\n")
 
     def _split(self, block: bytes) -> Any:
-        """A block without quotes as an Arrow table; None if a row has too many fields or too few."""
+        """A block without quotes as an Arrow table; None if a row has too many fields or too few.
+
+        Columns of numbers are taken to be as in the block before; else Arrow finds out; what it takes for anything but
+        a number as ``edfa.data.cells`` reads it stays text.
+        """
+        places = [str(i) for i in range(len(self.names))]
+        numbers = [] if b"0x" in block or b"0X" in block else self.numbers  # Arrow would read 0x10 as a number
+        texts = {p: pa.large_string() for p, name in zip(places, self.names, strict=True) if name not in numbers}
+        for types in ({**self.types, **texts}, texts):
+            with suppress(pa.ArrowInvalid):
+                table = self._convert(block, places, types)
+                break
+        else:
+            block.decode("utf-8")  # names the byte that is wrong, if that is it
+            table = self._convert(block, places, dict.fromkeys(places, pa.large_string()))
+        if table is None:
+            return None
+        strange = [place for place in places if place not in texts and not _is_plain(table.column(place))]
+        if strange:
+            table = self._convert(block, places, texts | dict.fromkeys(strange, pa.large_string()))
+        self.types = {place: table.column(place).type for place in places if table.column(place).type != pa.null()}
+        return table.rename_columns(self.names)
+
+    def _convert(self, block: bytes, places: list[str], types: dict[str, Any]) -> Any:
+        """A block as an Arrow table of columns of these types, found out where none is given; None if a row is odd."""
         odd: list[Any] = []
 
         def skip(row: Any) -> str:
             odd.append(row)
             return "skip"
 
-        places = [str(i) for i in range(len(self.names))]
-        hexadecimal = b"0x" in block or b"0X" in block  # which Arrow would read as a number
-        numbers = frozenset() if hexadecimal else self.numbers
-        texts = {
-            place: pa.large_string() for place, name in zip(places, self.names, strict=True) if name not in numbers
-        }
-        while True:
-            try:
-                table = arrow_csv.read_csv(
-                    io.BytesIO(block),
-                    arrow_csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=places),
-                    arrow_csv.ParseOptions(
-                        delimiter=self.separator,
-                        quote_char=False,
-                        ignore_empty_lines=len(self.names) > 1,
-                        invalid_row_handler=skip,
-                    ),
-                    arrow_csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=[""]),
-                )
-            except pa.ArrowInvalid as error:
-                block.decode("utf-8")  # names the byte that is wrong, if that is it
-                raise UnreadableError(f"{self.name} cannot be read as CSV: {str(error).splitlines()[0]}") from None
-            if odd:
-                return None
-            strange = [place for place in places if place not in texts and not _is_plain(table.column(place))]
-            if not strange:
-                return table.rename_columns(self.names)
-            texts |= dict.fromkeys(strange, pa.large_string())
+        table = arrow_csv.read_csv(
+            pa.BufferReader(block),
+            arrow_csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=places),
+            arrow_csv.ParseOptions(
+                delimiter=self.separator,
+                quote_char=False,
+                ignore_empty_lines=len(self.names) > 1,
+                invalid_row_handler=skip,
+            ),
+            arrow_csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
+        )
+        return None if odd else table
 
     def _slow_blocks(self, blocks: Iterator[bytes]) -> Iterator[CsvBlock]:
         """The rest of the file, split by Python."""

@@ -44,7 +44,7 @@ TRAIN = pd.DataFrame(
     }
 )
 ENCODER = Encoder.fit(TRAIN, SCHEMA)
-FAST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FAST = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def outcome(frame, row=0):

@@ -31,7 +31,7 @@ from edfa.errors import ColumnError, EdfaError, UnreadableError
 SCHEMA = Schema((Feature("inc", "continuous"), Feature("job", "categorical")), "y", "good")
 TRAIN = pd.DataFrame({"inc": range(40), "job": ["01", "02", "A3", "1"] * 10, "y": ["good", "bad"] * 20})
 ENCODER = Encoder.fit(TRAIN, SCHEMA)
-FAST = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FAST = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def write(folder, name, content):
