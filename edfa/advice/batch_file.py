@@ -152,7 +152,7 @@ class _Run:
     def parts(self) -> Iterator[_Part]:
         """Everybody who is in no finished part, a part at a time; each is as large as is right by now."""
         for source in self.sources:
-            for frame in chunks(source, BLOCK):
+            for frame in chunks(source, BLOCK, self.fitted.schema):
                 first = self.counts["people"]
                 self.counts["people"] += len(frame)
                 cells = self.own.cells(frame, first)

@@ -1,7 +1,7 @@
 """Files of people and of advice: CSV, Parquet and JSON lines, a block of rows at a time."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from pyarrow import compute
 
 from edfa.advice.batch import COLUMNS
-from edfa.errors import DataError, EmptyTableError, UnreadableError
+from edfa.data.read_people import chunks
+from edfa.errors import UnreadableError
 from edfa.reading import existing
 from edfa.text.spreadsheet import UNSAFE, safe
 from edfa.writing import atomic_file
@@ -39,39 +40,6 @@ def check_format(path: Path) -> str:
     if suffix not in FORMATS:
         raise UnreadableError(f"{path.name}: a file of people is a {', '.join(FORMATS)} file")
     return suffix
-
-
-def chunks(path: Path, size: int) -> Iterator[pd.DataFrame]:
-    """The rows of a file, ``size`` at a time."""
-    try:
-        yield from _READERS[check_format(path)](path, size)
-    except pd.errors.EmptyDataError:
-        raise EmptyTableError(f"{path.name} is empty") from None
-    except (pd.errors.ParserError, pa.ArrowException, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise UnreadableError(f"{path.name} cannot be read: {str(error).splitlines()[0]}") from None
-
-
-def _csv(path: Path, size: int) -> Iterator[pd.DataFrame]:
-    yield from pd.read_csv(path, chunksize=size, encoding="utf-8-sig", keep_default_na=False, na_values=[""])
-
-
-def _json(path: Path, size: int) -> Iterator[pd.DataFrame]:
-    yield from pd.read_json(path, lines=True, chunksize=size, dtype=False)
-
-
-def _parquet(path: Path, size: int) -> Iterator[pd.DataFrame]:
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=size):
-            yield batch.to_pandas()
-
-
-_READERS: dict[str, Callable[[Path, int], Iterator[pd.DataFrame]]] = {
-    ".csv": _csv,
-    ".jsonl": _json,
-    ".parquet": _parquet,
-}
 
 
 def _schema() -> Any:

@@ -1,5 +1,6 @@
 """``edfa schema``, ``edfa data`` and ``edfa blanket``: tables, their cards, and which of their features matter."""
 
+import csv
 import json
 import sys
 from collections.abc import Iterable, Sequence
@@ -38,12 +39,13 @@ def schema(
     """Draft the card of a table: what it guesses says so, for you to check."""
     from edfa.data.infer_schema import infer_card
     from edfa.data.read import read_frame
+    from edfa.writing import write_text
 
     if out is not None and out.exists() and not force:
         raise typer.BadParameter(f"{out} is there already; --force writes over it", param_hint="--out")
     text = infer_card(read_frame(table), target, favourable, title=table.stem)
     if out is not None:
-        out.write_text(text, encoding="utf-8")
+        write_text(out, text)
     if as_json:
         Output(as_json, quiet).write_json(out=None if out is None else str(out), card=text)
     elif out is None:
@@ -69,8 +71,7 @@ def data(
         return
     table = _table(name, card)
     if out is not None:
-        save = table.frame.to_parquet if out.suffix == ".parquet" else table.frame.to_csv
-        save(out, index=False)
+        _write_rows(table, out)
         output.say(f"wrote {len(table):,} rows to {out}")
         output.write_json(out=str(out), rows=len(table))
         return
@@ -156,7 +157,26 @@ def _table(name: str, card: Path | None) -> "Table":
 
     if card is None:
         return load(name)
-    return Table.from_frame(read_frame(name), card, name=Path(name).stem)
+    return Table.from_frame(read_frame(name, card), card, name=Path(name).stem)
+
+
+def _write_rows(table: "Table", out: Path) -> None:
+    """Write a table's rows to a file, which is whole or as it was; read with the same card they are the same table."""
+    from edfa.writing import atomic_file
+
+    if out.suffix not in (".csv", ".parquet"):
+        raise SettingError(f"{out.name}: rows are written to a .csv or a .parquet file")
+    frame = table.frame
+    with atomic_file(out) as partial:
+        if out.suffix == ".parquet":
+            frame.to_parquet(partial, index=False)
+        else:  # a carriage return ends a line for many readers, so that words with one are quoted
+            texts = [frame[name] for name in frame.columns if frame[name].dtype == "str"]
+            returns = any(text.str.contains("\r", regex=False).any() for text in texts) or "\r" in "".join(
+                frame.columns
+            )
+            quoting: Any = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+            frame.to_csv(partial, index=False, quoting=quoting, lineterminator="\n")
 
 
 def _grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "RichTable":
@@ -169,7 +189,9 @@ def _grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     cells = [[*row] for row in rows]
     grid = RichTable(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in columns:
-        grid.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left", header_style="dim")
+        grid.add_column(
+            escape(column.removeprefix(">")), justify="right" if column.startswith(">") else "left", header_style="dim"
+        )
     widths = [max(len(row[i]) for row in [columns, *cells]) + 2 for i in range(len(columns) - 1)]
     room = max(12, console.width - sum(widths))
     for *row, last in cells:

@@ -8,12 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from edfa.data.border import read_numbers, to_words
+from edfa.data.cells import SHOWN, as_number, as_word, exact, match_level, shorten
 from edfa.data.feature import Feature
-from edfa.data.numbers import parse_number
-from edfa.errors import DataError, FactError, hint
+from edfa.data.numbers import LARGEST
+from edfa.errors import ColumnError, DataError, FactError, hint
 from edfa.typing import BoolArray, Float32Array
 
-__all__ = ["Levels", "Measure", "as_number"]
+__all__ = ["Levels", "Measure"]
+
+FINEST = 1e6  # a range is at most so many steps of the scale wide: float32 tells a state from the value above it
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,17 @@ class Measure:
         gaps = values.isna()
         known = values[~gaps & ~values.isin(codes)].to_numpy(float) if codes or gaps.any() else values.to_numpy(float)
         known = known if len(known) else np.zeros(1)
-        low, high = feature.range or (math.inf, -math.inf)
+        if not (np.abs(known) <= LARGEST).all():
+            raise ColumnError(f"column {feature.name!r} is infinite, or beyond {LARGEST:g}, in some row")
+        first, last = feature.range or (math.inf, -math.inf)
+        low = float(min(known.min(), first if math.isfinite(first) else math.inf))
+        high = float(max(known.max(), last if math.isfinite(last) else -math.inf))
         return cls(
             name=feature.name,
             mean=float(known.mean()),
-            scale=float(known.std()) or 1.0,
-            low=float(min(known.min(), low if math.isfinite(low) else math.inf)),
-            high=float(max(known.max(), high if math.isfinite(high) else -math.inf)),
+            scale=max(float(known.std()) or 1.0, (high - low) / FINEST),
+            low=low,
+            high=high,
             typical=float(np.quantile(known, 0.5, method="lower")),
             whole=values.dtype.kind == "i",
             states=(*([None] if gaps.any() else []), *codes),
@@ -76,7 +84,7 @@ class Measure:
 
     def encode(self, values: pd.Series) -> Float32Array:
         """The codes of numbers or nulls, (rows,), without NaN; values outside the range move to its edge."""
-        numbers = values.to_numpy(float)
+        numbers = read_numbers(values).to_numpy(float)
         gaps = np.isnan(numbers)
         codes = self._standardise(np.clip(np.where(gaps, self.typical, numbers), self.low, self.high))
         for state, slot in zip(self.states, self.slots, strict=True):
@@ -85,7 +93,7 @@ class Measure:
 
     def outside(self, values: pd.Series) -> BoolArray:
         """Which numbers, (rows,), ``encode`` moves to an edge of the range."""
-        numbers = values.to_numpy(float)
+        numbers = read_numbers(values).to_numpy(float)
         beyond = (numbers < self.low) | (numbers > self.high)
         return np.asarray(beyond & ~np.isin(numbers, [state for state in self.states if state is not None]))
 
@@ -94,7 +102,7 @@ class Measure:
 
         FactError for a number that cannot be: far outside, or negative where no number is.
         """
-        number = as_number(value, self.name)
+        number = self._number(value)
         if number is None or number in self.states or self.low <= number <= self.high:
             return None
         if _cannot_be(number, self.low, self.high):
@@ -107,12 +115,20 @@ class Measure:
         edge = self.at_edge(value)
         return self.encode_one(value if edge is None else edge)
 
+    def _number(self, value: Any) -> float | None:
+        """An answer as a number; one that reads like an end of the range, in six digits, is that end."""
+        number = as_number(value, self.name)
+        if number is None or self.whole or number in self.states or self.low <= number <= self.high:
+            return number
+        return next((end for end in (self.low, self.high) if f"{end:g}" == f"{number:g}"), number)
+
     def _outside(self, number: float) -> FactError:
-        return FactError(f"{self.name}: {number:g} is outside {self.low:g} to {self.high:g}, the values learnt from")
+        ends = f"{exact(self.low)} to {exact(self.high)}"
+        return FactError(f"{self.name}: {exact(number)} is outside {ends}, the values learnt from")
 
     def encode_one(self, value: Any) -> float:
         """The code of one value; FactError if it is no number, outside the range, or an unknown gap."""
-        number = as_number(value, self.name)
+        number = self._number(value)
         if number is None or number in self.states:
             if number not in self.states:
                 raise FactError(f"{self.name}: a value is needed, none was given")
@@ -220,6 +236,7 @@ class Levels:
 
     def encode(self, values: pd.Series) -> Float32Array:
         """The codes of levels or nulls, (rows,), without NaN; an unknown level becomes the nearest or typical one."""
+        values = to_words(values) if self.words else read_numbers(values)
         codes = pd.Index(self.levels).get_indexer(pd.Index(values)).astype(np.float32)
         unknown = codes < 0
         codes[unknown] = self._nearest(values[unknown])
@@ -230,11 +247,24 @@ class Levels:
     def _nearest(self, values: pd.Series) -> Float32Array | float:
         """The codes of values that are no levels: the nearest of ordinal numbers, else the typical level."""
         typical = float(self.levels.index(self.typical))
-        if self.words or not self.ordered:
+        if self.words:
+            which, distinct = pd.factorize(values)
+            same = [self._position(word) for word in distinct.tolist()]
+            return np.array([*(typical if i is None else i for i in same), typical], dtype=np.float32)[which]
+        if not self.ordered:
             return typical
         gaps = values.isna().to_numpy()
         distance = np.abs(np.asarray(self.levels, float)[None] - np.where(gaps, 0.0, values.to_numpy(float))[:, None])
         return np.where(gaps, typical, distance.argmin(axis=1)).astype(np.float32)
+
+    def _position(self, answer: str | float) -> int | None:
+        """The position of a level; of a word also the one that it means. None: it is no level."""
+        level = match_level(answer, self._words) if isinstance(answer, str) else answer
+        return self.levels.index(level) if level is not None and level in self.levels else None
+
+    @property
+    def _words(self) -> tuple[str, ...]:
+        return tuple(level for level in self.levels if isinstance(level, str))
 
     def outside(self, values: pd.Series) -> BoolArray:
         """Which ordinal numbers, (rows,), ``encode`` moves to the nearest level; words never move."""
@@ -252,7 +282,7 @@ class Levels:
         if number in self.levels or number in self.states:
             return None
         if _cannot_be(number, float(levels.min()), float(levels.max())):
-            raise self._no_level(value)
+            raise self._no_level(number)
         nearest = float(levels[np.abs(levels - number).argmin()])
         return int(nearest) if self.whole else nearest
 
@@ -261,22 +291,23 @@ class Levels:
         level = self.at_edge(value)
         return self.encode_one(value if level is None else level)
 
-    def _no_level(self, value: Any) -> FactError:
-        shown = self.levels if self.words else [f"{level:g}" for level in self.levels]
-        return FactError(f"{self.name}: no level {str(value)!r}{hint(value, shown)}")
+    def _no_level(self, answer: str | float) -> FactError:
+        shown = self._words if self.words else [exact(float(level)) for level in self.levels]
+        text = answer if isinstance(answer, str) else exact(answer)
+        return FactError(f"{self.name}: no level {shorten(text)}{hint(text[:SHOWN], shown)}")
 
     def encode_one(self, value: Any) -> float:
         """The code of one value; FactError if it is no level, or a gap where training had none."""
-        if _is_gap(value):
+        answer = as_word(value, self.name) if self.words else as_number(value, self.name)
+        if answer is None:
             if None not in self.states:
                 raise FactError(f"{self.name}: a value is needed, none was given")
             return float(self.slots[self.states.index(None)])
-        answer = _as_word(value) if self.words else as_number(value, self.name)
-        if answer in self.levels:
-            return float(self.levels.index(answer))
+        if (position := self._position(answer)) is not None:
+            return float(position)
         if answer in self.states:
             return float(self.slots[self.states.index(answer)])
-        raise self._no_level(value)
+        raise self._no_level(answer)
 
     def decode_one(self, code: float) -> Any:
         """The value of one code, as ``decode`` finds it; None for a truly missing one."""
@@ -306,29 +337,3 @@ class Levels:
 def _cannot_be(number: float, low: float, high: float) -> bool:
     """Whether a number outside a range is no mere surprise: negative where none is, or as far out as a typing error."""
     return number < 0 <= low or max(low - number, number - high) > high - low
-
-
-def _is_gap(value: Any) -> bool:
-    """Whether an answer is null or empty."""
-    return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(value))) or value == ""
-
-
-def _as_word(value: Any) -> str:
-    """An answer as a string: 1.0 is ``"1"``."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def as_number(value: Any, name: str) -> float | None:
-    """An answer as a number, None for a gap; FactError naming the feature if it is neither."""
-    if _is_gap(value):
-        return None
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        written = parse_number(value) if isinstance(value, str) else None  # as in a table: €1,430
-        if written is None:
-            raise FactError(f"{name}: a number is needed, not {value!r}") from None
-        number = written
-    if not math.isfinite(number):
-        raise FactError(f"{name}: a finite number is needed, not {value!r}")
-    return number

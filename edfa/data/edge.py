@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from edfa.data.column import Levels, Measure, as_number
+from edfa.data.cells import as_number
+from edfa.data.column import Levels, Measure
 
 __all__ = ["Flag", "FlagKind", "find_flag"]
 

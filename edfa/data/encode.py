@@ -28,9 +28,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from edfa.data.border import to_pandas
 from edfa.data.column import Levels, Measure
 from edfa.data.schema import Schema
-from edfa.errors import DataError, UnknownNameError
+from edfa.errors import ColumnError, DataError, UnknownNameError, hint
 from edfa.typing import Float32Array
 
 __all__ = ["Encoder", "Levels", "Measure"]
@@ -75,6 +76,9 @@ class Encoder:
 
     def encode(self, frame: pd.DataFrame) -> Float32Array:
         """The rows of ``frame`` as a matrix without NaN, (rows, features), by the batch policy above."""
+        frame = to_pandas(frame)
+        if absent := [name for name in self.names if name not in frame.columns]:
+            raise ColumnError(f"the table has no column {absent[0]!r}{hint(absent[0], frame.columns)}")
         matrix = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for i, column in enumerate(self.columns):
             matrix[:, i] = column.encode(frame[column.name])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from edfa.data.numbers import LARGEST
 from edfa.errors import SchemaError, hint
 
 __all__ = ["Change", "Direction", "Feature", "FeatureWords", "Kind", "months_of"]
@@ -103,7 +104,7 @@ class Feature:
     effort: float | None = None
     label: str = ""
     unit: str = ""
-    levels: tuple[str | int | float, ...] = ()
+    levels: tuple[str | bool | int | float, ...] = ()
     codes: Mapping[str, str] = field(default_factory=dict)
     monotone: Direction | None = None
     per_year: float = 0.0
@@ -127,8 +128,7 @@ class Feature:
             raise SchemaError(f"{where}.effort: effort is a positive number, not {self.effort}")
         if self.range is not None:
             self._check_range(where, *self.range)
-        if len(set(self.levels)) != len(self.levels):
-            raise SchemaError(f"{where}.levels: a level is listed twice")
+        self._check_levels(where)
         if self.kind == "categorical" and self.change in ("up", "down"):
             raise SchemaError(f"{where}.change: {self.change!r} needs an order; make it ordinal, or say free or frozen")
         self._check_codes(where)
@@ -173,6 +173,21 @@ class Feature:
             raise SchemaError(f"{where}.range: its levels are words; list the levels a plan may use instead")
         if not low < high:
             raise SchemaError(f"{where}.range: the first number must be below the second, not [{low}, {high}]")
+        if far := [end for end in (low, high) if math.isfinite(end) and abs(end) > LARGEST]:
+            raise SchemaError(f"{where}.range: {far[0]:g} is no measurement; write inf for an open end")
+
+    def _check_levels(self, where: str) -> None:
+        """Raise unless the levels differ, as texts if they are words, and numbers among them are measurements."""
+        if truth := [level for level in self.levels if isinstance(level, bool)]:
+            raise SchemaError(f"{where}.levels: write {str(truth[0]).lower()} as a text, as it stands in the table")
+        if any(isinstance(level, int | float) and not abs(level) <= LARGEST for level in self.levels):
+            raise SchemaError(f"{where}.levels: a number is beyond {LARGEST:g}")
+        same = [str(level) if self.words else repr(float(level)) for level in self.levels]
+        if len(set(same)) < len(same):
+            twice = next(level for level in same if same.count(level) > 1)
+            raise SchemaError(f"{where}.levels: {twice!r} is listed twice")
+        if "" in same:
+            raise SchemaError(f"{where}.levels: an empty text is no level, it means not recorded")
 
     def _check_codes(self, where: str) -> None:
         """Raise unless every code is a number and the feature's values are numbers too."""
@@ -180,9 +195,11 @@ class Feature:
             raise SchemaError(f"{where}.codes: only numbers can be codes; here every value is a level of its own")
         for code in self.codes:
             try:
-                float(code)
+                number = float(code)
             except ValueError:
                 raise SchemaError(f"{where}.codes: {code!r} is not a number") from None
+            if not abs(number) <= LARGEST:
+                raise SchemaError(f"{where}.codes: {code!r} is not a number within {LARGEST:g}")
 
     @property
     def words(self) -> bool:

@@ -222,7 +222,7 @@ def _with_directions(table: pd.DataFrame, schema: Schema) -> tuple[Schema, dict[
     outcome = to_words(table[schema.target].mask(table[schema.target].isin(schema.missing)))
     if outcome.isna().any() or outcome.value_counts().min() < 3:  # such a table cannot be split yet
         return schema, {}
-    train = Table.from_frame(table, schema).train
+    train = Table.from_frame(table[[*schema.names, schema.target]], schema).train
     good = train.y == train.schema.classes.index(schema.favourable)
     features, remarks = [], {}
     for feature in schema:

@@ -4,12 +4,10 @@ A point is the decimal point and a comma parts thousands. What could mean two th
 a guess that is wrong by a factor of a thousand must not be made in silence.
 """
 
+import math
 import re
 
-import numpy as np
-import pandas as pd
-
-__all__ = ["LARGEST", "parse_number", "read_numbers", "unit_of"]
+__all__ = ["LARGEST", "parse_number", "unit_of"]
 
 LARGEST = 1e15  # numbers beyond it measure nothing about a person, and are no longer whole in floating point
 
@@ -26,7 +24,7 @@ _NUMBER = re.compile(
 
 
 def parse_number(text: str) -> float | None:
-    """The number that a text means; None if it is no number, or could be two.
+    """The number that a text means; None if it is no number, could be two, or is too large for a float.
 
     A per cent sign is left out: ``"45%"`` is 45. ``k`` are thousands, and after money ``m`` are millions.
 
@@ -51,21 +49,9 @@ def parse_number(text: str) -> float | None:
     digits = re.sub(r"\D", "", match["whole"] or "0") + (match["decimals"] or "") + (match["power"] or "")
     negative = bool(match["open"]) or "-" in (sign := match["sign"] + match["inner"]) or "\u2212" in sign
     number = float(digits) * {"": 1.0, "k": 1e3, "m": 1e6}[scale]
+    if not math.isfinite(number):
+        return None
     return -number if negative else number
-
-
-def read_numbers(values: pd.Series) -> pd.Series:
-    """A column of numbers or texts, (rows,), as numbers: NaN where there is none; whole ones are integers."""
-    numbers = pd.to_numeric(values, errors="coerce")
-    unread = numbers.isna() & values.notna()
-    if not unread.any():
-        return numbers
-    codes, distinct = pd.factorize(values[unread])  # each distinct text is parsed once
-    parsed = [parse_number(text) if isinstance(text, str) else None for text in distinct.tolist()]
-    numbers = numbers.astype("float64")
-    numbers[unread] = np.array(parsed, dtype=float)[codes]
-    whole = bool(np.isfinite(numbers).all() and (numbers == np.floor(numbers)).all() and (numbers.abs() < 2**53).all())
-    return numbers.astype("int64") if whole else numbers
 
 
 def unit_of(texts: list[str]) -> tuple[str, ...]:

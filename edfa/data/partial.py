@@ -3,15 +3,18 @@
 The rules are those of ``Encoder.encode_person``, applied to a whole file one column at a time.
 """
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from edfa.data.border import PLAIN, ROW_ERROR, check_names, find_gaps, find_missing, read_numbers, read_words, to_pandas
+from edfa.data.cells import WHOLE, as_word, shorten, unwrap
 from edfa.data.edge import Flag, find_flag
 from edfa.data.encode import Encoder, Levels, Measure
+from edfa.data.numbers import parse_number
 from edfa.data.schema import Schema
-from edfa.data.validate import to_pandas
 from edfa.errors import ColumnError, FactError, hint
 from edfa.typing import BoolArray, Float32Array, IntArray
 
@@ -29,6 +32,8 @@ class Partial(NamedTuple):
 def encode_partial(frame: pd.DataFrame, encoder: Encoder, schema: Schema, relevant: BoolArray | None = None) -> Partial:
     """Encode the columns of ``frame`` that the schema has; other columns are ignored, absent ones are not known.
 
+    A column that is none of the schema's and looks like one of them is an error: it would be ignored without a word.
+
     A row with a value that cannot be understood is all NaN and has an error, the one ``encode_person`` would raise. A
     number slightly outside what was seen is taken at the edge and flagged. A string that the card lists as ``missing``
     is a known fact, "not recorded", if training rows had gaps. Of features that are not ``relevant`` (features,), a
@@ -44,30 +49,30 @@ def encode_partial(frame: pd.DataFrame, encoder: Encoder, schema: Schema, releva
     ([[0.0, nan], [nan, 0.0], [nan, nan]], {2: 'age: 200 is outside 20 to 60, the values learnt from'})
     """
     rows = to_pandas(frame).reset_index(drop=True)
+    check_names(rows.columns, schema.names)
     present = [name for name in schema.names if name in rows.columns]
     if not present:
         raise ColumnError(f"the rows have none of the columns {', '.join(schema.names[:5])}, …{hint('', rows.columns)}")
     matrix = np.full((len(rows), len(schema)), np.nan, dtype=np.float32)
     errors: dict[int, str] = {}
+    if ROW_ERROR in rows.columns:
+        errors |= {int(row): str(rows[ROW_ERROR].iloc[row]) for row in np.flatnonzero(rows[ROW_ERROR].notna())}
     flags: dict[int, tuple[Flag, ...]] = {}
     for name in present:
         position = schema.index(name)
-        try:
-            cells = _column(rows[name], encoder[name], schema)
-        except TypeError:  # a cell holds a list or a mapping, which cannot be counted among distinct values
-            cells = _column(rows[name].map(_hashable), encoder[name], schema)
+        cells = _column(rows[name], encoder[name], schema)
         matrix[:, position] = cells.codes
         counts = relevant is None or bool(relevant[position])
         for row, i in cells.noted():
             if not counts:
-                left_out = Flag(name, "left_out", cells.told[i])
+                left_out = Flag(name, "left_out", _hashable(cells.told[i]))
                 flags[row] = (*flags.get(row, ()), *([left_out] if i in cells.wrong else []))
             elif i in cells.wrong:
                 errors.setdefault(row, cells.wrong[i])
             else:
                 flags[row] = (*flags.get(row, ()), cells.moved[i])
     matrix[list(errors)] = np.nan
-    return Partial(matrix, errors, {row: found for row, found in flags.items() if found and row not in errors})
+    return Partial(matrix, errors, {row: some for row, some in flags.items() if some and row not in errors})
 
 
 class _Cells(NamedTuple):
@@ -91,29 +96,63 @@ class _Cells(NamedTuple):
 
 
 def _column(values: pd.Series, column: Measure | Levels, schema: Schema) -> _Cells:
-    """Encode one column; each distinct value goes once through ``encode_fact``, numbers inside the range together."""
-    missing = values.isin(schema.missing) if schema.missing else pd.Series(False, index=values.index)
-    known = (values.notna() & (values != "")).to_numpy() | missing.to_numpy()
+    """Encode one column: what training showed all together, every other distinct value by ``encode_fact``."""
+    words = isinstance(column, Levels) and column.words
+    missing = find_missing(values, schema.missing, words)
+    known = ~find_gaps(values) | missing
     codes = np.full(len(values), np.nan, dtype=np.float32)
-    if isinstance(column, Measure) and values.dtype.kind in "iuf":
-        valid = known & ~column.outside(values)
-        codes[valid] = column.encode(values[valid])
-        known &= ~valid
-    which, distinct = pd.factorize(values.where(~missing, None)[known], use_na_sentinel=False)
-    encoded = np.full(len(distinct), np.nan, dtype=np.float32)
+    usual = known & ~missing & _usual(values, column, words)
+    codes[usual] = column.encode(values[usual])
+    rows = np.flatnonzero(known & ~usual)
+    told, which = _distinct([None if missing[row] else values.iloc[int(row)] for row in rows], words)
+    encoded = np.full(len(told), np.nan, dtype=np.float32)
     wrong: dict[int, str] = {}
     moved: dict[int, Flag] = {}
-    for i, value in enumerate(distinct.tolist()):
+    for i, value in enumerate(told):
         try:
             encoded[i] = column.encode_fact(value)
             if (flag := find_flag(column, value)) is not None:
                 moved[i] = flag
         except FactError as error:
             wrong[i] = str(error)
-    rows = np.flatnonzero(known)
     codes[rows] = encoded[which]
-    return _Cells(codes, distinct.tolist(), rows, which, wrong, moved)
+    return _Cells(codes, told, rows, which, wrong, moved)
+
+
+def _usual(values: pd.Series, column: Measure | Levels, words: bool) -> BoolArray:
+    """Which cells, (rows,), hold what training showed: a level as it is written, or a number inside the range."""
+    if words:
+        return read_words(values).isin(column.levels).to_numpy(bool)  # type: ignore[union-attr]
+    numbers = read_numbers(values)
+    if isinstance(column, Measure):
+        return numbers.notna().to_numpy(bool) & ~column.outside(numbers)
+    return numbers.isin(column.levels).to_numpy(bool)
+
+
+def _distinct(cells: list[Any], words: bool) -> tuple[list[Any], IntArray]:
+    """The different values among cells, and which of them stands in each; 1 and True are two."""
+    told: dict[Any, tuple[int, Any]] = {}
+    which = np.zeros(len(cells), dtype=np.intp)
+    for i, cell in enumerate(cells):
+        value = _as_told(cell, words)
+        try:
+            key = (type(value), value)
+            hash(key)
+        except TypeError:  # a list or a mapping
+            key = (type(value), shorten(value))
+        which[i] = told.setdefault(key, (len(told), value))[0]
+    return [value for _, value in told.values()], which
+
+
+def _as_told(cell: Any, words: bool) -> Any:
+    """A cell as a message shows it: the same whether a file's reader took it for a number or left it as text."""
+    value = unwrap(cell)
+    if words:
+        return as_word(value, "") if isinstance(value, float) else value
+    if isinstance(value, str) and re.match(PLAIN, value.strip()):
+        value = parse_number(value)
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE else value
 
 
 def _hashable(value: Any) -> Any:
-    return str(value) if isinstance(value, list | dict | np.ndarray) else value
+    return value if isinstance(value, str | int | float) else shorten(value)

@@ -12,7 +12,7 @@ from edfa.data.encode import Encoder
 from edfa.data.feature import Feature
 from edfa.data.read import read_csv, read_parquet
 from edfa.data.schema import Schema
-from edfa.data.validate import find_classes, to_pandas, validate_frame
+from edfa.data.validate import find_classes, validate_frame
 from edfa.errors import DataError, EmptyTableError, SettingError
 from edfa.typing import Float32Array, Float64Array, Int64Array, IntArray
 
@@ -103,7 +103,7 @@ class Table:
             If the shares are not three parts of 1, or the cap is too small for three rows of each class.
         """
         schema = schema if isinstance(schema, Schema) else Schema.read(schema)
-        rows = validate_frame(to_pandas(frame), schema)
+        rows = validate_frame(frame, schema)
         schema = schema.with_classes(find_classes(rows[schema.target], schema))
         table = cls(rows, schema, name, seed, shares)
         return table if cap is None or cap >= len(rows) else table._capped(cap)
@@ -122,7 +122,8 @@ class Table:
         cap: int | None = None,
     ) -> Self:
         """Make a table from a CSV file; the name is the file's unless given, the rest is as in ``from_frame``."""
-        frame = read_csv(path, encoding, separator)
+        schema = schema if isinstance(schema, Schema) else Schema.read(schema)
+        frame = read_csv(path, encoding, separator, schema)
         name = Path(path).stem if name is None else name
         return cls.from_frame(frame, schema, name=name, seed=seed, shares=shares, cap=cap)
 

@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from edfa.data.border import (
+    as_words,
+    check_names,
+    find_gaps,
+    find_missing,
+    read_numbers,
+    to_pandas,
+    to_words,
+)
+from edfa.data.cells import match_level, shorten
 from edfa.data.feature import Feature
-from edfa.data.numbers import LARGEST, read_numbers
+from edfa.data.numbers import LARGEST
 from edfa.data.schema import Schema
-from edfa.errors import ColumnError, DataError, EmptyTableError, TargetError, hint
+from edfa.errors import ColumnError, EmptyTableError, TargetError, hint
 
 __all__ = [
     "as_words",
@@ -25,36 +35,35 @@ __all__ = [
 ]
 
 
-def to_pandas(frame: Any) -> pd.DataFrame:
-    """A pandas, polars or pyarrow frame as a pandas frame (a pandas frame is not copied)."""
-    if isinstance(frame, pd.DataFrame):
-        return frame
-    import narwhals as nw
-
-    try:
-        native: pd.DataFrame = nw.from_native(frame, eager_only=True).to_pandas()
-        return native
-    except TypeError:
-        raise DataError(f"a data frame is needed (pandas, polars or pyarrow), not {type(frame).__name__}") from None
-
-
-def validate_frame(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+def validate_frame(frame: Any, schema: Schema) -> pd.DataFrame:
     """A copy of the schema's columns, in its order, converted to the type of each kind; the outcome comes last.
+
+    Columns of ``frame`` that the schema does not name are left out, unless they look like one that it names.
 
     Raises
     ------
     DataError
         If a column is missing, doubled or holds something its kind does not allow, or there are no rows.
     """
-    check_columns(frame, [*schema.names, schema.target])
-    outcome = _validate_target(_mask_missing(frame[schema.target], schema), schema)
-    return validate_features(frame, schema).assign(**{schema.target: outcome.to_numpy()})
+    frame = to_pandas(frame)
+    required = [*schema.names, schema.target]
+    check_columns(frame, required)
+    check_names(frame.columns, required)
+    rows = _validate_features(frame, schema)
+    rows[schema.target] = _validate_target(frame[schema.target], schema).to_numpy()
+    return rows
 
 
-def validate_features(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+def validate_features(frame: Any, schema: Schema) -> pd.DataFrame:
     """Like ``validate_frame``, for a frame without the outcome's column."""
+    frame = to_pandas(frame)
     check_columns(frame, list(schema.names))
-    columns = {f.name: _validate_feature(_mask_missing(frame[f.name], schema), f) for f in schema.features}
+    check_names(frame.columns, schema.names)
+    return _validate_features(frame, schema)
+
+
+def _validate_features(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    columns = {feature.name: _validate_feature(frame[feature.name], feature, schema) for feature in schema.features}
     return pd.DataFrame(columns).reset_index(drop=True)
 
 
@@ -102,38 +111,17 @@ def find_classes(outcome: pd.Series, schema: Schema) -> tuple[str, ...]:
     return tuple(classes)
 
 
-def to_words(values: pd.Series) -> pd.Series:
-    """A column's values as strings, (rows,): 1.0 and 1 are both ``"1"``; nulls stay null."""
-    if isinstance(values.dtype, pd.StringDtype):
-        return values.astype("str")
-    codes, distinct = pd.factorize(values)  # convert each distinct value once
-    words = pd.array(as_words(distinct), dtype="str").take(codes, allow_fill=True)
-    return pd.Series(words, index=values.index, name=values.name)
-
-
-def as_words(values: Any) -> list[str]:
-    """An array of values without nulls as strings; floats that are all whole are written without a point."""
-    if values.dtype.kind == "f" and (values == np.floor(values)).all() and (np.abs(values) < 2**53).all():
-        values = values.astype(np.int64)
-    return [str(value) for value in values.tolist()]
-
-
-def _mask_missing(values: pd.Series, schema: Schema) -> pd.Series:
-    """A column with the strings that the card lists as missing replaced by nulls."""
-    if not schema.missing or pd.api.types.is_numeric_dtype(values.dtype):
-        return values
-    return values.mask(values.isin(schema.missing))
-
-
 def _validate_target(values: pd.Series, schema: Schema) -> pd.Series:
-    """The outcome as strings, merged as the card says; TargetError for gaps and labels the card does not merge."""
+    """The outcome as words, merged as the card says; TargetError for gaps and labels the card does not merge."""
+    _check_scalars(values, schema.target)
+    values = values.mask(find_missing(values, schema.missing, words=True) | find_gaps(values))
     if gaps := int(values.isna().sum()):
         raise TargetError(
             f"target {schema.target!r} is missing in {gaps} of {len(values)} rows; drop them or find their outcome"
         )
     words = to_words(values)
     if schema.merge:
-        merged = words.map(dict(schema.merge))
+        merged = words.map({name: name for name in schema.merge.values()} | dict(schema.merge))  # merged once: it stays
         if merged.isna().any():
             raw = words[merged.isna()].iloc[0]
             raise TargetError(f"target {schema.target!r}: the card merges no label {raw!r}{hint(raw, schema.merge)}")
@@ -141,15 +129,15 @@ def _validate_target(values: pd.Series, schema: Schema) -> pd.Series:
     return words
 
 
-def _validate_feature(values: pd.Series, feature: Feature) -> pd.Series:
-    """A feature's column as strings or numbers, its levels checked."""
+def _validate_feature(values: pd.Series, feature: Feature, schema: Schema) -> pd.Series:
+    """A feature's column as words or numbers, its levels checked."""
     _check_scalars(values, feature.name)
-    if values.isna().all():
+    gaps = find_missing(values, schema.missing, feature.words) | find_gaps(values)
+    if gaps.all():
         raise ColumnError(f"column {feature.name!r} has no value in any row; leave it out of the card")
+    values = values.mask(gaps) if gaps.any() else values
     converted = to_words(values) if feature.words else _to_numbers(values, feature)
-    if feature.levels:
-        _check_levels(converted, feature)
-    return converted
+    return _known_levels(converted, feature) if feature.levels else converted
 
 
 def _check_scalars(values: pd.Series, name: str) -> None:
@@ -157,7 +145,7 @@ def _check_scalars(values: pd.Series, name: str) -> None:
     if isinstance(values.dtype, pd.DatetimeTZDtype) or values.dtype.kind in "mM":
         raise ColumnError(f"column {name!r} holds dates; turn them into a number, such as days until today")
     if values.dtype == object:
-        odd = ~values.map(pd.api.types.is_scalar)
+        odd = ~values.map(lambda value: pd.api.types.is_scalar(value) or getattr(value, "ndim", 1) == 0)
         if odd.any():
             row = int(np.flatnonzero(odd)[0])
             raise ColumnError(
@@ -167,26 +155,35 @@ def _check_scalars(values: pd.Series, name: str) -> None:
 
 def _to_numbers(values: pd.Series, feature: Feature) -> pd.Series:
     """A column as int64 or float64, ``€1,430`` as 1430; ColumnError for a cell that is no number, or infinite."""
-    numbers = values if values.dtype.kind in "iuf" else read_numbers(values)
-    if numbers is not values:
-        bad = np.flatnonzero(numbers.isna() & values.notna())
-        if len(bad):
-            raise ColumnError(
-                f"column {feature.name!r} is {feature.kind}, but row {bad[0]} says {values.iloc[bad[0]]!r}; "
-                "list it under `missing` in the card if it means not recorded"
-            )
+    numbers = read_numbers(values)
+    bad = np.flatnonzero(numbers.isna() & values.notna())
+    if len(bad):
+        raise ColumnError(
+            f"column {feature.name!r} is {feature.kind}, but row {bad[0]} says {shorten(values.iloc[bad[0]])}; "
+            "list it under `missing` in the card if it means not recorded"
+        )
     far = np.flatnonzero(np.abs(numbers.to_numpy(float)) > LARGEST)
     if len(far):
-        what = "infinite" if np.isinf(numbers.iloc[far[0]]) else f"beyond {LARGEST:g}, no measurement,"
+        number = float(numbers.iloc[far[0]])
+        what = "infinite" if np.isinf(number) else f"{number:g}, beyond {LARGEST:g} and no measurement,"
         raise ColumnError(f"column {feature.name!r} is {what} in row {far[0]}")
     return numbers.astype("int64") if numbers.dtype.kind in "iu" else numbers.astype("float64")
 
 
-def _check_levels(values: pd.Series, feature: Feature) -> None:
-    """Raise ColumnError for a value that is not among the card's levels or codes."""
+def _known_levels(values: pd.Series, feature: Feature) -> pd.Series:
+    """The column with every word as the card writes its level; ColumnError for a value that is no level or code."""
     known = [str(v) for v in feature.levels] if feature.words else [*feature.levels, *map(float, feature.codes)]
     stray = ~values.isin(known) & values.notna()
+    if not stray.any():
+        return values
+    if feature.words:
+        names = [str(level) for level in known]
+        meant = {word: match_level(word, names) for word in values[stray].unique().tolist()}
+        values = values.replace({word: level for word, level in meant.items() if level is not None})
+        stray = ~values.isin(known) & values.notna()
     if stray.any():
         row = int(np.flatnonzero(stray)[0])
         level = values.iloc[row]
-        raise ColumnError(f"column {feature.name!r}: the card knows no level {level!r} (row {row}){hint(level, known)}")
+        near = hint(level, known)
+        raise ColumnError(f"column {feature.name!r}: the card knows no level {shorten(level)} (row {row}){near}")
+    return values
