@@ -96,7 +96,8 @@ def check_replaceable(folder: str | Path, kind: str) -> None:
 def _check_replaceable(place: Path, kind: str, error: type[EdfaError] = UnwritableError) -> None:
     if not place.exists() or kind_of(place) == kind or (place.is_dir() and not any(place.iterdir())):
         return
-    raise error(f"{place} is there already and holds no {kind}; choose another folder")
+    name = "advisor" if kind == "Advisor" else kind
+    raise error(f"{place} is there already and holds no {name}; choose another folder")
 
 
 def kind_of(folder: Path) -> str | None:
