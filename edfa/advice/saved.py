@@ -104,9 +104,10 @@ def people_from_parquet(content: bytes, name: str, limit: int = LIMIT) -> pd.Dat
             _bound(max(sum(group.total_byte_size for group in groups), rows * len(columns) * 8), name, limit)
             if any(pa.types.is_nested(field.type) for field in columns):
                 raise UnreadableError(f"{name} is damaged: its columns hold more than one value a row")
-            words = [f.name for f in columns if pa.types.is_large_string(f.type) or pa.types.is_string(f.type)]
-            coded = pq.read_table(pa.BufferReader(content), columns=words, read_dictionary=words, use_threads=False)
-            _bound(sum(_expanded(coded[word]) for word in words), name, limit)
+            if sum(group.total_byte_size * group.num_rows for group in groups) > limit:  # if one word fills them all
+                words = [f.name for f in columns if pa.types.is_large_string(f.type) or pa.types.is_string(f.type)]
+                coded = pq.read_table(pa.BufferReader(content), columns=words, read_dictionary=words)
+                _bound(sum(_expanded(coded[word]) for word in words), name, limit)
             return pd.read_parquet(io.BytesIO(content))
         except (pa.ArrowException, OSError, MemoryError) as error:
             first = (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -17,7 +17,7 @@ from edfa.predictors.forest import class_probabilities
 from edfa.reading import MEGABYTE, read_bytes
 from edfa.writing import atomic_file
 
-__all__ = ["booster_bytes", "load_boosters", "read_cached", "train_booster", "write_cached"]
+__all__ = ["booster_bytes", "booster_hash", "load_boosters", "read_cached", "train_booster", "write_cached"]
 
 FIXED = {"tree_method": "hist", "subsample": 0.9, "nthread": 1, "verbosity": 0}  # parameters of every booster
 PATIENCE = 20  # trees that may follow the best one
@@ -76,6 +76,7 @@ def load_boosters(files: Sequence[BoosterFile]) -> list[xgb.Booster]:
         booster = xgb.Booster({"nthread": 1})
         with readable(file.name):
             booster.load_model(bytearray(file.content))
+        _HASHES[booster] = hashlib.sha256(file.content).hexdigest()
         if ".".join(map(str, version)) != xgb.__version__:
             _WRITTEN[booster] = file.content
         boosters.append(booster)
@@ -87,7 +88,15 @@ def booster_bytes(booster: xgb.Booster) -> bytes:
     return _WRITTEN.get(booster) or bytes(booster.save_raw("ubj"))
 
 
+def booster_hash(booster: xgb.Booster) -> str:
+    """The SHA-256 of ``booster_bytes``; a booster is never changed once it is trained."""
+    if (known := _HASHES.get(booster)) is None:
+        known = _HASHES[booster] = hashlib.sha256(booster_bytes(booster)).hexdigest()
+    return known
+
+
 _WRITTEN: WeakKeyDictionary[xgb.Booster, bytes] = WeakKeyDictionary()
+_HASHES: WeakKeyDictionary[xgb.Booster, str] = WeakKeyDictionary()
 
 
 def read_cached(path: Path, key: bytes, features: int, classes: int) -> xgb.Booster | None:

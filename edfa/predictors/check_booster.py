@@ -262,7 +262,7 @@ class _Reader:
                 spans[name] = _Span(begin + 1 - start, NUMBERS[self.file.content[begin : begin + 1]], 1)
         parameters = entries["tree_param"]
         nodes = _count(parameters["num_nodes"])
-        _require(nodes > 0, "a tree is empty")
+        _require(nodes > 0 and "id" in spans, "a tree is empty")
         for name, dtype in NODES.items():
             _require(spans[name][1:] == (dtype, nodes), f"a tree has not {nodes} of {name}")
         _require(not any(spans[name].count for name in CATEGORIES if name in spans), "a tree has categories")

@@ -18,7 +18,7 @@ from safetensors.numpy import save
 from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
 from edfa.errors import SettingError, UnreadableError
 from edfa.predictors.base import ClassWeight, Predictor, sample_weights
-from edfa.predictors.boosting import booster_bytes, load_boosters, train_booster
+from edfa.predictors.boosting import booster_bytes, booster_hash, load_boosters, train_booster
 from edfa.predictors.check_booster import BoosterFile
 from edfa.predictors.forest import class_probabilities
 from edfa.typing import AnyArray, BoolArray, Float32Array, Int64Array, IntArray
@@ -134,8 +134,8 @@ class Committee:
         return self.decider.decide(class_probabilities(self.boosters[member].inplace_predict(rows)))
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """The members as bytes, and what they are shown; how they decide is a fact about the model."""
-        members = {str(i): booster_bytes(booster) for i, booster in enumerate(self.boosters)}
+        """The members' SHA-256, and what they are shown; how they decide is a fact about the model."""
+        members = {str(i): booster_hash(booster) for i, booster in enumerate(self.boosters)}
         return {"members": members, "columns": self.columns}
 
     def to_folder(self, folder: str | Path) -> None:

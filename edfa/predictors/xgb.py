@@ -22,7 +22,7 @@ from safetensors.numpy import save
 from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
 from edfa.errors import SettingError, UnknownNameError, UnreadableError
 from edfa.predictors.base import ClassWeight, Predictor, Progress, inner_split, masked_copies, sample_weights, soften
-from edfa.predictors.boosting import booster_bytes, load_boosters, read_cached, train_booster, write_cached
+from edfa.predictors.boosting import booster_bytes, booster_hash, load_boosters, read_cached, train_booster, write_cached
 from edfa.predictors.check_booster import BoosterFile
 from edfa.predictors.forest import Forest, class_probabilities
 from edfa.predictors.monotone import check_signs
@@ -218,8 +218,7 @@ class SubsetXGB(Predictor):
         if not state:
             return state
         named = {} if self.kept_ is None else {"kept_": self.kept_}
-        definite = {name: booster_bytes(self._booster(mask)) for name, mask in self._definite().items()}
-        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in definite.items()}
+        hashes = {name: booster_hash(self._booster(mask)) for name, mask in self._definite().items()}
         return {**state, **named, "boosters_": hashes}
 
     def _definite(self) -> dict[str, BoolArray | None]:
