@@ -6,11 +6,14 @@
 import hashlib
 import json
 import os
+from functools import cache
 from pathlib import Path
 
 from hypothesis import strategies as st
 
+import edfa
 from edfa.advice.saved import SEAL, finish_manifest
+from edfa.data.synthetic import credit_story
 from edfa.writing import list_files
 
 MANIFEST = "manifest.json"
@@ -141,3 +144,23 @@ class Damage:
 
     def __repr__(self):
         return f"{self.kind.__name__.strip('_')} {self.name} ({self.other}, {self.share:.3f})"
+
+
+@cache
+def tiny():
+    """A small advisor that has every kind of part: mixed models, a committee, judges, a learnt order, a certificate."""
+    table = credit_story().table(500)
+    model = edfa.SubsetXGB("mixed", n_estimators=4, max_depth=2)
+    return edfa.Advisor(predictor=model, committee=2, threshold="balanced").fit(table, n_jobs=1)
+
+
+def ask_people(advisor, count=4):
+    """What an advisor asks, decides and plans for some of its training people, as plain values."""
+    said = []
+    for person in advisor.fitted.train.frame.drop(columns=advisor.schema.target).head(count).to_dict("records"):
+        interview = advisor.interview({name: person[name] for name in advisor.schema.start})
+        while (asked := interview.question) is not None:
+            said.append((asked.feature, interview.decision.outcome, interview.decision.probability))
+            interview.answer({asked.feature: person[asked.feature]})
+        said.append((interview.decision.outcome, [str(plan) for plan in interview.plans(k=2)]))
+    return said
