@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from edfa.errors import EdfaError, MissingExtraError, UnreadableError, UnwritableError
+from edfa.errors import MissingExtraError, UnreadableError, UnwritableError
 from edfa.reading import MEGABYTE, parse_json, read_bytes
 from edfa.typing import AnyArray
 from edfa.writing import read_settled, replace_folder
@@ -79,25 +79,26 @@ def write_parts(folder: str | Path, kind: str, settings: Mapping[str, Any], part
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
     manifest = {"format": FORMAT, "kind": kind, "settings": dict(settings), "sha256": hashes}
     with replace_folder(Path(folder)) as partial:
-        _check_replaceable(Path(folder), kind)  # again: nobody else writes there now
+        check_replaceable(folder, kind, locked=True)
         for name, content in parts.items():
             (partial / name).write_bytes(content)
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
-def check_replaceable(folder: str | Path, kind: str) -> None:
-    """Raise UnwritableError if writing to ``folder`` would delete anything but a saved thing of this ``kind``."""
-    try:
-        read_settled(folder, lambda: _check_replaceable(Path(folder), kind, UnreadableError))
-    except UnreadableError as error:
-        raise UnwritableError(str(error)) from None
+def check_replaceable(folder: str | Path, kind: str, *, locked: bool = False) -> None:
+    """Raise UnwritableError if writing to ``folder`` would delete anything but a saved thing of this ``kind``.
+
+    Whoever holds the folder's lock, as within ``replace_folder``, says so: nobody else writes there then.
+    """
+    place = Path(folder)
+    replaceable = _is_replaceable(place, kind) if locked else read_settled(place, lambda: _is_replaceable(place, kind))
+    if not replaceable:
+        name = "advisor" if kind == "Advisor" else kind
+        raise UnwritableError(f"{place} is there already and holds no {name}; choose another folder")
 
 
-def _check_replaceable(place: Path, kind: str, error: type[EdfaError] = UnwritableError) -> None:
-    if not place.exists() or kind_of(place) == kind or (place.is_dir() and not any(place.iterdir())):
-        return
-    name = "advisor" if kind == "Advisor" else kind
-    raise error(f"{place} is there already and holds no {name}; choose another folder")
+def _is_replaceable(place: Path, kind: str) -> bool:
+    return not place.exists() or kind_of(place) == kind or (place.is_dir() and not any(place.iterdir()))
 
 
 def kind_of(folder: Path) -> str | None:

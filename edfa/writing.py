@@ -157,14 +157,13 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with locked(folder):
             _restore(folder)
-            for leftover in _leftovers(folder.parent, folder.name):
+            for leftover in (aside, *_leftovers(folder.parent, folder.name)):
                 shutil.rmtree(leftover, ignore_errors=True)
             partial.mkdir()
             try:
                 yield partial
                 for path in (*(partial / name for name in list_files(partial)), *_folders(partial)):
                     _flush(path)
-                shutil.rmtree(aside, ignore_errors=True)
                 if folder.exists():
                     folder.rename(aside)
                 partial.rename(folder)

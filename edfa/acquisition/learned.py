@@ -187,6 +187,10 @@ class LearnedPolicy(Policy):
         with readable(name):
             arrays = load_arrays(parts[POLICY_FILE], POLICY_FILE)
             check_arrays(arrays, {"prior": ("f", None)}, POLICY_FILE)
+            others = [name for name in arrays if name.split(".")[0] not in (*cls.networks, "k", "prior")]
+            check_arrays(arrays, {name: ("f", None) for name in others}, POLICY_FILE)
+            if len(arrays["prior"]) < 2:
+                raise UnreadableError(f"{POLICY_FILE} is damaged: there are two classes or more")
             policy = cls(**settings)
             policy.knots_, policy.prior_ = read_knots(arrays, POLICY_FILE), arrays["prior"]
             for network in cls.networks:

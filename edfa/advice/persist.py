@@ -18,7 +18,15 @@ from edfa.advice.evaluation import AdvisorEvaluation
 from edfa.advice.fitted import FittedAdvisor, identify_advisor
 from edfa.advice.promise import REFERENCES
 from edfa.advice.receipt import versions
-from edfa.advice.saved import FORMAT, IDENTIFIED, KIND, finish_manifest, people_from_parquet, people_to_parquet, read_saved
+from edfa.advice.saved import (
+    FORMAT,
+    IDENTIFIED,
+    KIND,
+    finish_manifest,
+    people_from_parquet,
+    people_to_parquet,
+    read_saved,
+)
 from edfa.artifacts import MANIFEST, Folder, check_arrays, check_replaceable, load_arrays, readable
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
@@ -95,7 +103,7 @@ def save(
         "searcher": _describe(fitted.searcher),
     }
     with replace_folder(root) as partial:
-        check_target_folder(root)  # again: nobody else writes there now
+        check_replaceable(root, KIND, locked=True)
         _write_parts(fitted, evaluation, partial)
         parts = {part: (partial / part).read_bytes() for part in list_files(partial)}
         (partial / MANIFEST).write_text(finish_manifest(manifest, parts), encoding="utf-8")
@@ -134,7 +142,9 @@ def _check_identity(fitted: FittedAdvisor) -> None:
         hint = f"; it was made with {changed}, which may be why" if changed else ""
         raise UnreadableError(f"it is not the advisor it says it is, {fitted.fingerprint}{hint}")
     if fitted.certificate if fitted.groups is not None else fitted.certificates:
-        raise UnreadableError("it has a certificate for all people and groups, or certificates of groups without groups")
+        raise UnreadableError(
+            "it has a certificate for all people and groups, or certificates of groups without groups"
+        )
     parts = dict(fitted.certificates or {}) | ({} if fitted.certificate is None else {None: fitted.certificate})
     for label, certificate in parts.items():
         if not fitted.is_own(certificate) or certificate.group != label:

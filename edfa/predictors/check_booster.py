@@ -269,7 +269,9 @@ class _Reader:
         _require(_count(parameters["num_deleted"]) == 0, "a tree has nodes that are deleted")
         _require(_count(parameters["size_leaf_vector"]) <= 1, "a leaf has several values")
         content, digits = self.file.content[start : self.place], len(parameters["num_feature"])
-        spans["num_feature"] = _Span(content.rindex(b"num_feature") + len("num_featureSL") + 8, np.dtype(f"S{digits}"), 1)
+        spans["num_feature"] = _Span(
+            content.rindex(b"num_feature") + len("num_featureSL") + 8, np.dtype(f"S{digits}"), 1
+        )
         return _Layout(content, spans)
 
 
@@ -301,7 +303,9 @@ def _check_learner(learner: dict[str, Any], file: BoosterFile, outputs: int) -> 
     _require(learner["feature_names"] == [] == learner["feature_types"], "its columns have names")
     parameters = learner["learner_model_param"]
     _require(_count(parameters["num_feature"]) == file.features, f"it is not of {file.features} features")
-    _require(_count(parameters["num_class"]) == (0 if outputs == 1 else outputs), f"it is not of {file.classes} classes")
+    _require(
+        _count(parameters["num_class"]) == (0 if outputs == 1 else outputs), f"it is not of {file.classes} classes"
+    )
     _require(_count(parameters["num_target"]) == 1, "it has several outcomes")
     base = [float(score) for score in parameters["base_score"].strip("[]").split(",")]
     _require(len(base) in (1, outputs) and all(map(isfinite, base)), "its base score is no number")

@@ -250,6 +250,8 @@ class Neural(Predictor):
             model.n_features_in_ = sum(name.startswith("k.") for name in arrays)
             expected = {"classes": ("iufb", None), "prior": ("f", len(arrays["classes"])), "temperature": ("f", 1)}
             check_arrays(arrays, expected, MODEL_FILE)
+            if len(arrays["classes"]) < 2:
+                raise UnreadableError(f"{MODEL_FILE} is damaged: there are two classes or more")
             model.classes_, model.prior_ = arrays["classes"], arrays["prior"]
             model.temperature_ = float(arrays["temperature"][0])
             model.knots_ = read_knots(arrays, MODEL_FILE)

@@ -22,7 +22,14 @@ from safetensors.numpy import save
 from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
 from edfa.errors import SettingError, UnknownNameError, UnreadableError
 from edfa.predictors.base import ClassWeight, Predictor, Progress, inner_split, masked_copies, sample_weights, soften
-from edfa.predictors.boosting import booster_bytes, booster_hash, load_boosters, read_cached, train_booster, write_cached
+from edfa.predictors.boosting import (
+    booster_bytes,
+    booster_hash,
+    load_boosters,
+    read_cached,
+    train_booster,
+    write_cached,
+)
 from edfa.predictors.check_booster import BoosterFile
 from edfa.predictors.forest import Forest, class_probabilities
 from edfa.predictors.monotone import check_signs

@@ -33,7 +33,10 @@ def read(folder: Path, train: Table, predictor: Predictor, policy: Policy) -> Tr
         columns = load_arrays(parts[FILE], FILE)
         if set(columns) | {"necessity"} != {*PEOPLE, *STEPS}:
             raise UnreadableError(f"{FILE} is damaged: it has other columns")
-        if len({len(columns[name]) for name in PEOPLE}) != 1 or len({len(columns[n]) for n in STEPS if n in columns}) != 1:
+        if (
+            len({len(columns[name]) for name in PEOPLE}) != 1
+            or len({len(columns[n]) for n in STEPS if n in columns}) != 1
+        ):
             raise UnreadableError(f"{FILE} is damaged: its columns are not of one length")
         return Trajectory(
             background=Background.of(train, predictor, policy.blanket, aligned=policy.aligned),

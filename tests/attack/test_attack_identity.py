@@ -172,7 +172,9 @@ def test_a_certificate_of_another_advisor_tells_nobody_to_act():
     for certificate in (foreign, replace(foreign, advisor=""), replace(tiny().certificate, signal="uncertainty")):
         assert replace(fitted, certificate=certificate).certificate_for(None) is None
         assert np.isnan(replace(fitted, certificate=certificate).tau_for(nobody)).all()
-    groups = edfa.certification.GroupCertificates({"yes": replace(foreign, group="yes"), "no": replace(foreign, group="no")})
+    groups = edfa.certification.GroupCertificates(
+        {"yes": replace(foreign, group="yes"), "no": replace(foreign, group="no")}
+    )
     grouped = replace(fitted, certificate=None, groups="telephone", certificates=groups)
     assert [grouped.certificate_for(group) for group in ("yes", "no", None)] == [None] * 3
 
@@ -232,7 +234,6 @@ def test_settings_that_json_writes_in_another_way_are_the_same_advisor(settings,
 
 def test_an_advisor_of_a_bayesian_network_by_name(tmp_path):
     """A card with directions asks for a model that obeys them, and says so; without them it is fitted and read."""
-
 
     def fit(*options):
         with pytest.raises(SystemExit) as ended:

@@ -24,11 +24,11 @@ def rehash(folder, **changes):
 
     Files that are gone are no longer named.
     """
-    for path in sorted(folder.rglob(MANIFEST), key=lambda path: -len(path.parts)):
+    for path in sorted((path for path in folder.rglob(MANIFEST) if path.is_file()), key=lambda path: -len(path.parts)):
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
             named = [name for name in manifest["sha256"] if (path.parent / name).is_file()]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
         parts = {name: (path.parent / name).read_bytes() for name in named}
         if path.parent == folder:
