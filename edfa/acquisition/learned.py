@@ -188,7 +188,7 @@ class LearnedPolicy(Policy):
             arrays = load_arrays(parts[POLICY_FILE], POLICY_FILE)
             check_arrays(arrays, {"prior": ("f", None)}, POLICY_FILE)
             others = [name for name in arrays if name.split(".")[0] not in (*cls.networks, "k", "prior")]
-            check_arrays(arrays, {name: ("f", None) for name in others}, POLICY_FILE)
+            check_arrays(arrays, dict.fromkeys(others, ("f", None)), POLICY_FILE)
             if len(arrays["prior"]) < 2:
                 raise UnreadableError(f"{POLICY_FILE} is damaged: there are two classes or more")
             policy = cls(**settings)

@@ -7,7 +7,9 @@ parent. Trees of one size are written alike, so that one of them is decoded and 
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -21,6 +23,7 @@ __all__ = ["BoosterFile", "check_boosters"]
 
 MAX_DEPTH = 16  # of objects within objects
 NO_PARENT = 2**31 - 1
+MOST_KNOWN = 500  # layouts of trees that are remembered
 PREFIX = 35  # the first bytes of a tree: an object whose first entry, base_weights, says its number of nodes
 MARKERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 NUMBERS: dict[bytes, np.dtype[Any]] = {marker: np.dtype(name) for marker, name in MARKERS.items()}
@@ -59,18 +62,28 @@ def check_boosters(files: Sequence[BoosterFile]) -> list[tuple[int, ...]]:
         ...
     edfa.errors.UnreadableError: model.ubj is no booster as XGBoost writes it: it is cut off
     """
-    layouts: dict[Any, _Layout] = {}
+    with suppress(UnreadableError):
+        return _check_all(files, _KNOWN)
+    return _check_all(files, {})  # a layout that is known from another file may not be that of these
+
+
+def _check_all(files: Sequence[BoosterFile], known: "dict[Any, _Layout]") -> list[tuple[int, ...]]:
+    """As ``check_boosters``; ``known`` are layouts of trees that were checked before, and takes up those of these."""
+    layouts = {key: _Layout(layout.first, layout.spans) for key, layout in list(known.items())}
     versions = []
     for number, file in enumerate(files):
         try:
             versions.append(_check_file(file, number, layouts))
-        except _DamageError as damage:
-            raise _unreadable(file, damage) from None
+        except _DamageError as error:
+            raise _unreadable(file, error) from None
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, struct.error):
             raise _unreadable(file, "it is damaged") from None
-    for layout in layouts.values():
-        for number, damage in layout.damages(files):
-            raise _unreadable(files[number], damage)
+    used = {key: layout for key, layout in layouts.items() if layout.trees}
+    for layout in used.values():
+        for number, what in layout.damages(files):
+            raise _unreadable(files[number], what)
+    if len(known) < MOST_KNOWN:
+        known |= {key: _Layout(layout.first, layout.spans) for key, layout in used.items()}
     return versions
 
 
@@ -88,18 +101,18 @@ def _require(holds: bool, damage: str) -> None:
 
 
 class _Span(NamedTuple):
-    """An array of one type: where it begins, its type, and its number of entries."""
+    """An array of one type: where it begins, its type, and how many entries it has."""
 
     start: int
     dtype: np.dtype[Any]
-    count: int
+    entries: int
 
 
 @dataclass
 class _Layout:
     """How trees of one size are written: the bytes of one, where its arrays are, and all trees that look like it.
 
-    ``fixed`` marks the bytes that are the same in all of them. ``trees`` are the file, the place in it, and the number
+    ``trees`` are the file, the place in it, and the number
     of each tree.
     """
 
@@ -107,11 +120,12 @@ class _Layout:
     spans: dict[str, _Span]
     trees: list[tuple[int, int, int]] = field(default_factory=list)
 
-    @property
+    @cached_property
     def fixed(self) -> BoolArray:
+        """Which bytes are the same in all of them."""
         mask = np.ones(len(self.first), dtype=bool)
         for span in self.spans.values():
-            mask[span.start : span.start + span.count * span.dtype.itemsize] = False
+            mask[span.start : span.start + span.entries * span.dtype.itemsize] = False
         return mask
 
     def damages(self, files: Sequence[BoosterFile]) -> Iterator[tuple[int, str]]:
@@ -139,9 +153,12 @@ class _Layout:
     @staticmethod
     def _array(rows: npt.NDArray[np.uint8], span: _Span) -> AnyArray:
         """One array of all trees, (trees, entries)."""
-        columns = rows[:, span.start : span.start + span.count * span.dtype.itemsize]
-        array = np.ascontiguousarray(columns).view(span.dtype).reshape(len(rows), span.count)
+        columns = rows[:, span.start : span.start + span.entries * span.dtype.itemsize]
+        array = np.ascontiguousarray(columns).view(span.dtype).reshape(len(rows), span.entries)
         return array.astype(span.dtype.newbyteorder("="))
+
+
+_KNOWN: dict[Any, _Layout] = {}
 
 
 def _is_tree(nodes: dict[str, AnyArray]) -> BoolArray:
@@ -265,7 +282,7 @@ class _Reader:
         _require(nodes > 0 and "id" in spans, "a tree is empty")
         for name, dtype in NODES.items():
             _require(spans[name][1:] == (dtype, nodes), f"a tree has not {nodes} of {name}")
-        _require(not any(spans[name].count for name in CATEGORIES if name in spans), "a tree has categories")
+        _require(not any(spans[name].entries for name in CATEGORIES if name in spans), "a tree has categories")
         _require(_count(parameters["num_deleted"]) == 0, "a tree has nodes that are deleted")
         _require(_count(parameters["size_leaf_vector"]) <= 1, "a leaf has several values")
         content, digits = self.file.content[start : self.place], len(parameters["num_feature"])
@@ -292,7 +309,7 @@ def _check_file(file: BoosterFile, number: int, layouts: dict[Any, _Layout]) -> 
     _require(model["tree_info"] == list(range(outputs)) * (trees // outputs), "its trees are of other classes")
     _require(model["iteration_indptr"] == list(range(0, trees + 1, outputs)), "its rounds are not those of its trees")
     for value in model.get("cats", {}).values():
-        _require(not (value.count if isinstance(value, _Span) else value), "it has categories")
+        _require(not (value.entries if isinstance(value, _Span) else value), "it has categories")
     version = tuple(whole["version"])
     _require(len(version) == 3 and all(isinstance(part, int) for part in version), "it names no version")
     return version

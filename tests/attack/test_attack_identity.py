@@ -115,7 +115,7 @@ def test_parts_of_another_advisor_are_refused(part, folders, copy, tmp_path):
         shutil.copytree(theirs, copy / part)
     else:
         shutil.copy(theirs, copy / part)
-    with pytest.raises(UnreadableError, match="has been changed|is missing"):
+    with pytest.raises(UnreadableError, match=r"has been changed|is missing"):
         Advisor.load(copy)
     rehash(copy)
     with pytest.raises(UnreadableError, match=NOT_IT):
