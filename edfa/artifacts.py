@@ -1,25 +1,72 @@
 """A folder of parts with a manifest: what kind of thing it is, its settings, and the hash of every part.
 
-``write_parts`` writes a fitted model, ``read_parts`` reads it and checks every hash. Reading runs no code from what is
-read, and takes no more memory than ``LIMIT``.
+``write_parts`` writes a fitted model, ``read_parts`` reads it and checks every hash. Every file is read once, no more
+of it than ``LIMIT``, and what was checked is what is parsed: a ``Folder`` holds it in memory. Reading runs no code from
+what is read, and whatever is damaged is one error (``readable``).
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from edfa.errors import UnreadableError, UnwritableError
-from edfa.reading import MEGABYTE, parse_json, read_bytes, read_json
+import numpy as np
+
+from edfa.errors import MissingExtraError, UnreadableError, UnwritableError
+from edfa.reading import MEGABYTE, parse_json, read_bytes
+from edfa.typing import AnyArray
 from edfa.writing import read_settled, replace_folder
 
-__all__ = ["LIMIT", "check_replaceable", "kind_of", "read_parts", "write_parts"]
+__all__ = [
+    "LIMIT",
+    "MANIFEST",
+    "Folder",
+    "check_arrays",
+    "check_replaceable",
+    "folder_name",
+    "kind_of",
+    "load_arrays",
+    "read_files",
+    "read_parts",
+    "readable",
+    "write_parts",
+]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 LIMIT = 4096 * MEGABYTE
 """The largest size of all parts of a folder together, in bytes."""
+MANIFEST_LIMIT = 64 * MEGABYTE
+MOST_PARTS = 100_000
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder that was read into memory: the content of its files by their path in it, and what to call it.
+
+    Examples
+    --------
+    >>> folder = Folder("advisor", {"model/manifest.json": b"{}"})
+    >>> folder.under("model").files
+    {'manifest.json': b'{}'}
+    """
+
+    name: str
+    files: Mapping[str, bytes]
+
+    def under(self, name: str) -> "Folder":
+        """A folder in this one; one without files if there is none of this name."""
+        start = f"{name}/"
+        files = {path.removeprefix(start): content for path, content in self.files.items() if path.startswith(start)}
+        return Folder(f"{self.name}/{name}", files)
+
+
+def folder_name(folder: str | Path | Folder) -> str:
+    """What messages call a folder."""
+    return folder.name if isinstance(folder, Folder) else str(folder)
 
 
 def write_parts(folder: str | Path, kind: str, settings: Mapping[str, Any], parts: Mapping[str, bytes]) -> None:
@@ -32,54 +79,165 @@ def write_parts(folder: str | Path, kind: str, settings: Mapping[str, Any], part
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
     manifest = {"format": FORMAT, "kind": kind, "settings": dict(settings), "sha256": hashes}
     with replace_folder(Path(folder)) as partial:
+        check_replaceable(folder, kind, locked=True)
         for name, content in parts.items():
             (partial / name).write_bytes(content)
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
-def check_replaceable(folder: str | Path, kind: str) -> None:
-    """Raise UnwritableError if writing to ``folder`` would delete anything but a saved thing of this ``kind``."""
+def check_replaceable(folder: str | Path, kind: str, *, locked: bool = False) -> None:
+    """Raise UnwritableError if writing to ``folder`` would delete anything but a saved thing of this ``kind``.
+
+    Whoever holds the folder's lock, as within ``replace_folder``, says so: nobody else writes there then.
+    """
     place = Path(folder)
-    if not place.exists() or kind_of(place) == kind or (place.is_dir() and not any(place.iterdir())):
-        return
-    raise UnwritableError(f"{place} is there already and holds no {kind}; choose another folder")
+    replaceable = _is_replaceable(place, kind) if locked else read_settled(place, lambda: _is_replaceable(place, kind))
+    if not replaceable:
+        name = "advisor" if kind == "Advisor" else kind
+        raise UnwritableError(f"{place} is there already and holds no {name}; choose another folder")
+
+
+def _is_replaceable(place: Path, kind: str) -> bool:
+    return not place.exists() or kind_of(place) == kind or (place.is_dir() and not any(place.iterdir()))
 
 
 def kind_of(folder: Path) -> str | None:
     """The kind of thing that a folder holds, by its manifest; None if it has none."""
     try:
-        manifest = parse_json(read_bytes(folder / MANIFEST, LIMIT).decode("utf-8"), MANIFEST)
-    except (UnreadableError, UnicodeDecodeError):
+        kind = _manifest(read_bytes(folder / MANIFEST, MANIFEST_LIMIT)).get("kind")
+    except UnreadableError:
         return None
-    kind = manifest.get("kind") if isinstance(manifest, dict) else None
     return kind if isinstance(kind, str) else None
 
 
-def read_parts(folder: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+def read_parts(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Read what ``write_parts`` wrote: the settings, and the parts by file name, each checked against its hash."""
-    return read_settled(folder, lambda: _read_parts(Path(folder), kind))
-
-
-def _read_parts(folder: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    try:
-        manifest = read_json(folder / MANIFEST)
-        written, written_kind = manifest["format"], manifest["kind"]
-        settings, hashes = dict(manifest["settings"]), dict(manifest["sha256"])
-    except (UnreadableError, ValueError, KeyError, TypeError):
-        raise UnreadableError(f"{folder} is not a saved model: its {MANIFEST} is missing or damaged") from None
-    if not isinstance(written, int) or written > FORMAT:
-        raise UnreadableError(f"{folder} was written by a newer edfa (format {written}, this one reads {FORMAT})")
-    if written_kind != kind:
-        raise UnreadableError(f"{folder} holds a {written_kind}, not a {kind}")
-    parts, left = {}, LIMIT
+    if isinstance(folder, Folder):
+        settings, hashes = _head(folder.name, folder.files.get(MANIFEST, b""), kind)
+        files = folder.files
+    else:
+        place = Path(folder)
+        settings, hashes, files = read_settled(place, lambda: _read_folder(place, kind))
     for name, expected in hashes.items():
-        if PurePosixPath(name).name != name:  # a part lies in the folder itself, whatever the manifest says
-            raise UnreadableError(f"{folder}: {name!r} is no name of a part")
+        if name not in files or hashlib.sha256(files[name]).hexdigest() != expected:
+            raise UnreadableError(f"{folder_name(folder)}: the part {name} is missing or has been changed")
+    return settings, {name: files[name] for name in hashes}
+
+
+def _read_folder(place: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, bytes]]:
+    """The settings, the hashes, and the parts that the manifest names; other files are left alone."""
+    try:
+        content = read_bytes(place / MANIFEST, MANIFEST_LIMIT)
+    except UnreadableError:
+        content = b""
+    settings, hashes = _head(str(place), content, kind)
+    return settings, hashes, read_files(place, list(hashes))
+
+
+def _head(name: str, manifest: bytes, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings and the hashes of a manifest, if it is one of this kind."""
+    try:
+        entries = _manifest(manifest)
+        written, written_kind, settings, hashes = (entries[n] for n in ("format", "kind", "settings", "sha256"))
+    except (UnreadableError, KeyError):
+        settings = hashes = None
+    if not isinstance(settings, dict) or not isinstance(hashes, dict):
+        raise UnreadableError(f"{name} is not a saved model: its {MANIFEST} is missing or damaged")
+    if type(written) is not int or written > FORMAT:
+        raise UnreadableError(f"{name} was written by a newer edfa (format {written}, this one reads {FORMAT})")
+    if written_kind != kind:
+        raise UnreadableError(f"{name} holds a {written_kind}, not a {kind}")
+    for part in hashes:
+        if PurePosixPath(part).name != part:
+            raise UnreadableError(f"{name}: {part!r} is no name of a part")
+    return settings, hashes
+
+
+def read_files(place: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """The content of these files of a folder, each read once, ``LIMIT`` bytes together at most."""
+    files: dict[str, bytes] = {}
+    left = LIMIT
+    if len(names) > MOST_PARTS:
+        raise UnreadableError(f"{place}: {len(names):,} parts are too many")
+    for name in names:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or str(path) != name or "\\" in name:
+            raise UnreadableError(f"{place}: {name!r} is no name of a part")  # it lies in the folder, whatever is said
         try:
-            content = read_bytes(folder / name, left)
+            files[name] = read_bytes(place / name, left)
         except UnreadableError as error:
-            raise UnreadableError(f"{folder}: the part {name} is missing or has been changed ({error})") from None
-        if hashlib.sha256(content).hexdigest() != expected:
-            raise UnreadableError(f"{folder}: the part {name} is missing or has been changed")
-        parts[name], left = content, left - len(content)
-    return settings, parts
+            raise UnreadableError(f"{place}: the part {name} is missing or has been changed ({error})") from None
+        left -= len(files[name])
+    return files
+
+
+def _manifest(content: bytes) -> dict[str, Any]:
+    try:
+        manifest = parse_json(content.decode("utf-8"), MANIFEST)
+    except UnicodeDecodeError:
+        raise UnreadableError(f"{MANIFEST} is not UTF-8") from None
+    if not isinstance(manifest, dict):
+        raise UnreadableError(f"{MANIFEST} is no JSON object")
+    return manifest
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Whatever a block stumbles over in what it reads, as UnreadableError: ``name`` is damaged.
+
+    Examples
+    --------
+    >>> with readable("model"):
+    ...     {}["weights"]
+    Traceback (most recent call last):
+        ...
+    edfa.errors.UnreadableError: model is damaged: 'weights' is missing
+    """
+    try:
+        yield
+    except (UnreadableError, MissingExtraError):
+        raise
+    except KeyError as error:
+        raise UnreadableError(f"{name} is damaged: {error} is missing") from None
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, EOFError) as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UnreadableError(f"{name} is damaged: {first}") from None
+
+
+def load_arrays(content: bytes, name: str) -> dict[str, AnyArray]:
+    """The arrays of a safetensors file; UnreadableError that begins with ``name`` if it is none."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    with readable(name):
+        try:
+            arrays: dict[str, AnyArray] = load(content)
+        except (SafetensorError, OSError) as error:
+            raise UnreadableError(f"{name} is damaged: {error}") from None
+    return arrays
+
+
+def check_arrays(arrays: Mapping[str, AnyArray], expected: Mapping[str, tuple[Any, ...]], name: str) -> None:
+    """Raise UnreadableError unless each of these arrays is there, of its shape, and without NaN and infinities.
+
+    ``expected`` has the kinds of numbers (numpy's letters, such as "f" or "iu") and then the shape, None where any size
+    will do.
+
+    Examples
+    --------
+    >>> check_arrays({"prior": np.zeros(3)}, {"prior": ("f", 2)}, "model")
+    Traceback (most recent call last):
+        ...
+    edfa.errors.UnreadableError: model is damaged: 'prior' is float64 of shape (3,), not f of (2,)
+    """
+    for array_name, (kinds, *shape) in expected.items():
+        if array_name not in arrays:
+            raise UnreadableError(f"{name} is damaged: {array_name!r} is missing")
+        array = arrays[array_name]
+        same = len(array.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
+        if array.dtype.kind not in kinds or not same:
+            wanted = f"{kinds} of {tuple(shape)}"
+            what = f"{array_name!r} is {array.dtype} of shape {array.shape}, not {wanted}"
+            raise UnreadableError(f"{name} is damaged: {what}")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise UnreadableError(f"{name} is damaged: {array_name!r} has values that are no numbers")

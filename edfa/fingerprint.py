@@ -64,9 +64,14 @@ def digest(part: Any) -> str:
 
 
 def _pieces(part: Any) -> Iterator[bytes]:
-    """The part as a sequence of bytes, its type first; a mapping is its entries in the order of their names."""
-    yield type(part).__name__.encode()
-    if part is None or isinstance(part, str | int | float | np.generic):
+    """The part as a sequence of bytes, its type first; a mapping is its entries in the order of their names.
+
+    What JSON does not tell apart is the same here: a number of numpy's and a plain one, a list and a tuple. An advisor
+    that was saved and read has the fingerprint that it had.
+    """
+    part = part.item() if isinstance(part, np.generic) else part
+    yield b"sequence" if isinstance(part, list | tuple) else type(part).__name__.encode()
+    if part is None or isinstance(part, str | int | float):
         yield str(part).encode()
     elif isinstance(part, bytes):
         yield part
@@ -74,10 +79,12 @@ def _pieces(part: Any) -> Iterator[bytes]:
         yield f"{part.dtype} {part.shape}".encode()
         yield repr(part.tolist()).encode() if part.dtype == object else np.ascontiguousarray(part).tobytes()
     elif isinstance(part, Mapping):
+        yield str(len(part)).encode()  # what is inside ends somewhere: {a: {b: 1}, c: 2} is not {a: {b: 1, c: 2}}
         for name in sorted(part, key=str):
             yield str(name).encode()
             yield from _pieces(part[name])
     elif isinstance(part, list | tuple):
+        yield str(len(part)).encode()
         for inner in part:
             yield from _pieces(inner)
     elif isinstance(part, Blanket):  # how it was found does not matter

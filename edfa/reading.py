@@ -41,12 +41,14 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
                 raise UnreadableError(f"{path} is not a plain file")
-            content = b"" if status.st_size > limit else file.read(limit + 1)
+            content = b"" if status.st_size > limit else file.read(status.st_size + 1)
     except OSError as error:
         raise UnreadableError(f"cannot read {path}: {error.strerror}") from None
-    if status.st_size > limit or len(content) > limit:
-        size = max(status.st_size, len(content))
+    size = max(status.st_size, len(content))
+    if size > limit:
         raise UnreadableError(f"{path} has {size:,} bytes; at most {limit:,} are read")
+    if len(content) > status.st_size:
+        raise UnreadableError(f"{path} was written to while it was read")
     return content
 
 

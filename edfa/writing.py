@@ -157,14 +157,13 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with locked(folder):
             _restore(folder)
-            for leftover in _leftovers(folder.parent, folder.name):
+            for leftover in (aside, *_leftovers(folder.parent, folder.name)):
                 shutil.rmtree(leftover, ignore_errors=True)
             partial.mkdir()
             try:
                 yield partial
                 for path in (*(partial / name for name in list_files(partial)), *_folders(partial)):
                     _flush(path)
-                shutil.rmtree(aside, ignore_errors=True)
                 if folder.exists():
                     folder.rename(aside)
                 partial.rename(folder)
@@ -178,7 +177,7 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
 def restore_interrupted(folder: str | Path) -> None:
     """Put the old folder back if a ``replace_folder`` died between its two renames; otherwise do nothing."""
     folder = Path(folder).resolve()
-    if not folder.exists() and _aside(folder).is_dir():
+    if _is_interrupted(folder):
         with locked(folder):  # a writer that lives is waited for
             _restore(folder)
 
@@ -219,9 +218,20 @@ def _typed(place: Path) -> Iterator[None]:
 
 
 def _restore(folder: Path) -> None:
+    if _is_interrupted(folder):
+        _aside(folder).rename(folder)
+
+
+def _is_interrupted(folder: Path) -> bool:
+    """Whether a ``replace_folder`` died between its two renames: then the new folder waits beside the old one.
+
+    An old folder alone is what is left of a replacement that was done, or was put there by somebody else. It does not
+    come back.
+    """
     aside = _aside(folder)
-    if not folder.exists() and aside.is_dir() and not aside.is_symlink():
-        aside.rename(folder)
+    if folder.exists() or aside.is_symlink() or not aside.is_dir():
+        return False
+    return bool(_leftovers(folder.parent, folder.name))
 
 
 def _aside(folder: Path) -> Path:

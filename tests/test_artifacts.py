@@ -164,6 +164,9 @@ def test_a_block_that_fails_leaves_the_old_folder(folder):
 
 def test_a_folder_set_aside_is_put_back_by_its_reader(folder):
     folder.rename(folder.with_name(".model.old"))
+    with pytest.raises(UnreadableError, match="not a saved model"):  # it was replaced and then deleted: it stays so
+        read_parts(folder, "Thing")
+    folder.with_name(f".model.{'0' * 32}.new").mkdir()  # as it is where a writer was killed between its two renames
     assert check_old_or_new(folder) == "old"
     restore_interrupted(folder)
     assert check_old_or_new(folder) == "old"

@@ -78,7 +78,10 @@ def test_plain_things():
             return self.text
 
     assert digest(Noun("a")) != digest(Noun("b"))
-    assert digest([1, 2]) != digest((1, 2))
+    assert digest([1, 2]) == digest((1, 2)), "JSON does not tell them apart, and an advisor is saved as JSON"
+    assert digest(np.float64(0.5)) == digest(0.5) != digest(np.float64(0.25))
+    assert len({digest(nested) for nested in ([[1], 2], [[1, 2]], [1, [2]], [1, 2])}) == 4
+    assert digest({"a": {"b": 1}, "c": 2}) != digest({"a": {"b": 1, "c": 2}})
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     assert digest(np.arange(3)) != digest(np.arange(3, dtype=np.int32))
     assert digest(b"ab") != digest("ab")

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from edfa.artifacts import Folder
 from edfa.blanket.units import Blanket
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
@@ -89,8 +90,11 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
     def save_state(self, folder: Path) -> None:
         """Write what was learnt into a folder; a policy that learns nothing writes nothing."""
 
-    def load_state(self, folder: Path, train: Table) -> Self:
-        """Read what ``save_state`` wrote; ``train`` are the training people it was learnt from."""
+    def load_state(self, folder: Path | Folder, train: Table) -> Self:
+        """Read what ``save_state`` wrote; ``train`` are the training people it was learnt from.
+
+        The folder of a saved advisor is in memory when this is called: its files are read once, and checked.
+        """
         return self
 
     def set_params(self, **params: Any) -> Self:

@@ -4,26 +4,29 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 from torch import Tensor, nn
 
 from edfa.acquisition.base import Policy
-from edfa.artifacts import read_parts, write_parts
+from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnreadableError
 from edfa.people import People
 from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings
-from edfa.predictors.neural import weights_of
+from edfa.predictors.neural import check_weights, read_knots, restore_weights, weights_of
 from edfa.predictors.tokens import find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, Float32Array, Int64Array
 
 __all__ = ["LearnedPolicy", "TrainingData", "acquire_one", "entropy"]
+
+POLICY_FILE = "policy.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,26 +174,38 @@ class LearnedPolicy(Policy):
         for name, network in self._networks().items():
             arrays |= {f"{name}.{key}": weights for key, weights in weights_of(network).items()}
         contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        parts = {"policy.safetensors": save(contiguous)}
+        parts = {POLICY_FILE: save(contiguous)}
         write_parts(folder, type(self).__name__, json.loads(json.dumps(self.get_params(deep=False))), parts)
 
     @classmethod
-    def from_folder(cls, folder: str | Path) -> Self:
+    def from_folder(cls, folder: str | Path | Folder) -> Self:
         """Read what ``to_folder`` wrote; the part is checked against its hash."""
         settings, parts = read_parts(folder, cls.__name__)
+        name = folder_name(folder)
         if unknown := sorted(set(settings) - set(cls._get_param_names())):
-            raise UnreadableError(f"{folder} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}")
-        arrays = load(parts["policy.safetensors"])
-        policy = cls(**settings)
-        policy.knots_ = [arrays[f"k.{i}"] for i in range(sum(name.startswith("k.") for name in arrays))]
-        policy.prior_ = arrays["prior"]
-        policy._restore(arrays)
-        policy._build(torch.device("cpu"))
-        for name, network in policy._networks().items():
-            weights = {key.removeprefix(f"{name}."): a for key, a in arrays.items() if key.startswith(f"{name}.")}
-            network.load_state_dict({key: torch.from_numpy(array) for key, array in weights.items()})
-            network.eval()
+            raise UnreadableError(f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}")
+        with readable(name):
+            arrays = load_arrays(parts[POLICY_FILE], POLICY_FILE)
+            check_arrays(arrays, {"prior": ("f", None)}, POLICY_FILE)
+            others = [name for name in arrays if name.split(".")[0] not in (*cls.networks, "k", "prior")]
+            check_arrays(arrays, dict.fromkeys(others, ("f", None)), POLICY_FILE)
+            if len(arrays["prior"]) < 2:
+                raise UnreadableError(f"{POLICY_FILE} is damaged: there are two classes or more")
+            policy = cls(**settings)
+            policy.knots_, policy.prior_ = read_knots(arrays, POLICY_FILE), arrays["prior"]
+            for network in cls.networks:
+                check_weights(partial(policy._fresh, arrays, network), _weights_in(arrays, network), POLICY_FILE)
+            policy._restore(arrays)
+            policy._build(torch.device("cpu"))
+            for network, module in policy._networks().items():
+                restore_weights(module, _weights_in(arrays, network))
         return policy
+
+    def _fresh(self, arrays: Mapping[str, AnyArray], network: str) -> nn.Module:
+        """One of the networks with fresh weights, on the device that torch makes tensors on."""
+        self._restore(arrays)
+        self._build(torch.get_default_device())
+        return self._networks()[network]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "knots_"):
@@ -200,13 +215,19 @@ class LearnedPolicy(Policy):
         """Write what ``to_folder`` writes."""
         self.to_folder(folder)
 
-    def load_state(self, folder: Path, train: Table) -> Self:
+    def load_state(self, folder: Path | Folder, train: Table) -> Self:
         """The policy that ``save_state`` wrote, with its settings; ``train`` is not needed."""
         return type(self).from_folder(folder)
 
     def _check_settings(self, **above_zero: float) -> None:
         if bad := [name for name, value in above_zero.items() if not value > 0]:
             raise SettingError(f"{bad[0]} must be above zero, not {above_zero[bad[0]]}")
+
+
+def _weights_in(arrays: Mapping[str, AnyArray], network: str) -> dict[str, AnyArray]:
+    """The saved weights of one network, by name."""
+    start = f"{network}."
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
 
 
 def acquire_one(mask: Tensor, feature: Tensor) -> Tensor:

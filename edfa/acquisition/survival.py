@@ -15,15 +15,17 @@ import numpy as np
 from sklearn.base import clone
 
 from edfa.acquisition.base import Policy, Progress, never_asked
+from edfa.artifacts import Folder, folder_name, read_parts, readable, write_parts
 from edfa.blanket.units import Blanket
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, SettingError
+from edfa.errors import SettingError, UnreadableError
 from edfa.explanation.partition import members
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
+from edfa.reading import parse_json
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
@@ -245,14 +247,21 @@ class SurvivalPolicy(Policy):
         """Write the order learnt, as JSON."""
         self._check_fitted()
         text = json.dumps([step._asdict() for step in self.steps_], ensure_ascii=False)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ORDER).write_text(text, encoding="utf-8")
+        write_parts(folder, type(self).__name__, {}, {ORDER: text.encode()})
 
-    def load_state(self, folder: Path, train: Table) -> Self:
+    def load_state(self, folder: Path | Folder, train: Table) -> Self:
         """Read the order learnt, and fit the searcher on ``train`` again."""
-        steps = tuple(Step(**entry) for entry in json.loads((folder / ORDER).read_text(encoding="utf-8")))
+        if isinstance(folder, Folder) and list(folder.files) == [ORDER]:  # as advisors of format 4 have it
+            content = folder.files[ORDER]
+        else:
+            content = read_parts(folder, type(self).__name__)[1].get(ORDER, b"")
+        with readable(folder_name(folder)):
+            steps = tuple(Step(**entry) for entry in parse_json(content.decode("utf-8"), ORDER))
+            numbers = np.array([[step.cost, step.before, step.after] for step in steps], dtype=float)
+        if not np.isfinite(numbers).all() or (len(numbers) and (numbers[:, 0] <= 0).any()):
+            raise UnreadableError(f"{folder_name(folder)} is damaged: an order has costs above 0, and survivals")
         if unknown := [step.feature for step in steps if step.feature not in self.blanket]:
-            raise DataError(f"the order asks for {unknown[0]!r}, which is not in the blanket")
+            raise UnreadableError(f"the order asks for {unknown[0]!r}, which is not in the blanket")
         self.steps_, self.searcher_ = steps, clone(self.searcher).fit(train)
         return self
 

@@ -1,5 +1,6 @@
 """What an advisor has learnt: everything that interviews, files and certificates read and nothing changes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,6 +49,9 @@ class FittedAdvisor:
 
     With ``groups``, the name of a feature, there are ``certificates`` by group and no ``certificate`` of all people
     together, which nobody could rely on; ``certificate_for`` and ``tau_for`` say which one is about a person.
+
+    ``made_with`` are the versions of libraries that it was fitted with; None: those of this process. ``of_old`` says
+    that it was saved in a format whose fingerprints cannot be worked out again.
     """
 
     train: Table
@@ -68,6 +72,8 @@ class FittedAdvisor:
     calibration: Float32Array | None = None
     groups: str | None = None
     certificates: GroupCertificates | None = None
+    made_with: Mapping[str, str] | None = None
+    of_old: bool = False
 
     @classmethod
     def of(
@@ -110,18 +116,28 @@ class FittedAdvisor:
         alone. Of whom the group is not known (None), the strictest threshold holds, if every group is certified there.
         """
         if self.groups is None:
-            return self.certificate if self.certificate is not None and self.certificate.certified else None
+            return self._valid(self.certificate)
         if self.certificates is None:
             return None
         if group is None:
             return self._of_unknown_group
-        certificate = self.certificates.certificates.get(group)
-        return certificate if certificate is not None and certificate.certified else None
+        return self._valid(self.certificates.certificates.get(group))
+
+    def is_own(self, certificate: Certificate) -> bool:
+        """Whether a certificate is about this advisor, what it watches, and what its plans are held against."""
+        about = (certificate.advisor, certificate.signal, certificate.reference)
+        return about == (self.fingerprint, self.signal, self.reference)
+
+    def _valid(self, certificate: Certificate | None) -> Certificate | None:
+        """A certificate that promises something of this advisor; else None."""
+        return certificate if certificate is not None and certificate.certified and self.is_own(certificate) else None
 
     @cached_property
     def _of_unknown_group(self) -> Certificate | None:
         seen = set(self.group_of(self.train).tolist())
-        return None if self.certificates is None else certificate_of_unknown(self.certificates, seen)
+        if self.certificates is None or not all(map(self.is_own, self.certificates.values())):
+            return None
+        return certificate_of_unknown(self.certificates, seen)
 
     def tau_for(self, groups: ObjectArray) -> Float64Array:
         """The threshold of each person's certificate, (people,), from labels of ``group_of``; NaN: no promise is made.
@@ -239,14 +255,23 @@ def sweep_directions(fitted: FittedAdvisor) -> DirectionCheck | None:
 
 
 def identify_advisor(fitted: FittedAdvisor) -> str:
-    """Any change of model, card, rules, blanket, policy, searcher, signal, budget or library version changes it."""
+    """One word for all that an advisor's answers depend on, worked out from its content.
+
+    Any change of the model and its trees or weights, the training people and how they are encoded, the card, the rules,
+    the blanket, the policy, the searcher, the signal, the budget, the threshold, the reference and its judges, the
+    floors, or a library's version changes it. The certificate is no part of it: it names the advisor that it is about.
+    """
     learnt = {"model": fitted.model, "blanket": fitted.blanket, "policy": fitted.policy, "searcher": fitted.searcher}
+    people = {"X": fitted.train.X, "y": fitted.train.y, "calibration": fitted.calibration}
     return fingerprint(
         **{name: digest(part) for name, part in learnt.items()},
+        people=digest(people),
+        encoder=fitted.encoder.to_json(),
         card=fitted.schema.to_json(),
         rules=fitted.constraints.to_json(),
-        watched=f"{fitted.signal} {fitted.budget} {fitted.model.threshold}",
+        watched=f"{fitted.signal} {fitted.budget} {fitted.model.threshold} {fitted.model.favourable}",
         promise=f"{fitted.reference} {digest(fitted.judges)} {fitted.groups or ''}",
         floors=f"{fitted.min_survival} {fitted.min_need}",
-        versions=str(versions()),
+        directions="" if fitted.directions is None else fitted.directions.to_json(),
+        versions=str(sorted((fitted.made_with or versions()).items())),
     )

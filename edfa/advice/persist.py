@@ -1,44 +1,56 @@
 """A fitted advisor as a folder: JSON, safetensors, UBJSON and Parquet, each part with its hash. No pickle, ever.
 
-Writing is all or nothing: killed at any moment, a save leaves the advisor that was there before, or the new one.
+Writing is all or nothing: killed at any moment, a save leaves the advisor that was there before, or the new one. What
+is read must be the advisor that it says it is: its fingerprint is worked out again from all that it was made of.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-import pandas as pd
 import safetensors.numpy as safetensors
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
 from edfa.advice.evaluation import AdvisorEvaluation
-from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.fitted import FittedAdvisor, identify_advisor
+from edfa.advice.promise import REFERENCES
 from edfa.advice.receipt import versions
+from edfa.advice.saved import (
+    FORMAT,
+    IDENTIFIED,
+    KIND,
+    finish_manifest,
+    people_from_parquet,
+    people_to_parquet,
+    read_saved,
+)
+from edfa.artifacts import MANIFEST, Folder, check_arrays, check_replaceable, load_arrays, readable
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
+from edfa.certification.rcps import RecourseCertifier
+from edfa.certification.records import Reference
 from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, SettingError, UnreadableError, did_you_mean
+from edfa.errors import MismatchError, SettingError, UnreadableError
 from edfa.people import Background
 from edfa.predictors import PREDICTORS
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck
-from edfa.reading import sha256_of
+from edfa.reading import parse_json
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.writing import list_files, replace_folder, restore_interrupted
+from edfa.writing import list_files, replace_folder
 
 __all__ = ["FORMAT", "SETTINGS", "check_target_folder", "load", "save"]
 
-FORMAT = 4
-MANIFEST = "manifest.json"
-KIND = "Advisor"
+BEFORE_IDENTIFIED = 4  # the newest format of advisors whose fingerprint cannot be worked out again
+ROWS = "calibration.safetensors"
 SETTINGS = (
     "signal",
     "budget",
@@ -62,13 +74,21 @@ BEFORE_4: dict[str, Any] = {"reference": "trajectory_end", "committee": 0, "min_
 def save(
     fitted: FittedAdvisor, settings: Mapping[str, Any], evaluation: AdvisorEvaluation | None, folder: str | Path
 ) -> None:
-    """Write a fitted advisor; one that is there is replaced when the new one is whole."""
+    """Write a fitted advisor; one that is there is replaced when the new one is whole.
+
+    Raises
+    ------
+    MismatchError
+        If something was changed since it was fitted, so that it is not the advisor that its fingerprint names.
+    """
     root = Path(folder)
     check_target_folder(root)
+    if not fitted.of_old and fitted.fingerprint != identify_advisor(fitted):
+        raise MismatchError("this advisor is not the one that was fitted: one of its parts was changed; fit it again")
     manifest: dict[str, Any] = {
-        "format": FORMAT,
+        "format": BEFORE_IDENTIFIED if fitted.of_old else FORMAT,
         "kind": KIND,
-        "made_with": versions(),
+        "made_with": dict(fitted.made_with or versions()),
         "fingerprint": fitted.fingerprint,
         "table": {"name": fitted.train.name, "seed": fitted.train.seed, "shares": fitted.train.shares},
         "settings": dict(settings),
@@ -83,102 +103,164 @@ def save(
         "searcher": _describe(fitted.searcher),
     }
     with replace_folder(root) as partial:
+        check_replaceable(root, KIND, locked=True)
         _write_parts(fitted, evaluation, partial)
-        manifest["sha256"] = {part: sha256_of(partial / part) for part in list_files(partial)}
-        (partial / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
+        parts = {part: (partial / part).read_bytes() for part in list_files(partial)}
+        (partial / MANIFEST).write_text(finish_manifest(manifest, parts), encoding="utf-8")
 
 
 def load(folder: str | Path) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEvaluation | None]:
-    """Read what ``save`` wrote; a part that was changed, is missing or is too new is an error."""
+    """Read what ``save`` wrote; a part that was changed, is missing, too new or another advisor's is an error.
+
+    The fingerprint is worked out again from what was read, and must be the one that the manifest names. That of an
+    advisor of format 4 or older cannot be: it was not made from everything. Of such a folder the hashes of all parts
+    are checked, and whose certificates and evaluation it holds.
+    """
     root = Path(folder)
-    restore_interrupted(root)
-    manifest = _manifest(root)
-    for part, expected in manifest["sha256"].items():
-        path = root / part
-        if not path.resolve().is_relative_to(root.resolve()) or not path.is_file():
-            raise UnreadableError(f"{root}: the part {part} is missing")
-        if sha256_of(path) != expected:
-            raise UnreadableError(f"{root}: the part {part} has been changed since it was written")
+    manifest, saved = read_saved(root)
     try:
-        manifest["settings"] = (BEFORE_4 if manifest["format"] < 4 else {}) | manifest["settings"]
-        fitted = _assemble(root, manifest)
-        return fitted, dict(manifest["settings"]), _read(root, "evaluation", AdvisorEvaluation)
-    except (LookupError, TypeError, AttributeError) as error:
-        raise UnreadableError(f"{root}: its {MANIFEST} does not describe an advisor ({error})") from None
+        with readable(f"what its {MANIFEST} describes"):
+            manifest["settings"] = (BEFORE_4 if manifest["format"] < 4 else {}) | manifest["settings"]
+            _check_settings(manifest["settings"])
+            fitted = _assemble(saved, manifest)
+            fitted = replace(fitted, made_with=_made_with(manifest), of_old=manifest["format"] < IDENTIFIED)
+            _check_identity(fitted)
+            return fitted, dict(manifest["settings"]), _read_evaluation(saved, fitted.fingerprint)
+    except UnreadableError as error:
+        raise UnreadableError(f"{root} holds no whole advisor: {error}") from None
 
 
 def check_target_folder(root: Path) -> None:
     """Nothing but an advisor is ever replaced."""
-    if root.exists() and not (root / MANIFEST).is_file() and (not root.is_dir() or any(root.iterdir())):
-        raise DataError(f"{root} is there already and holds no advisor; choose another folder")
+    check_replaceable(root, KIND)
+
+
+def _check_identity(fitted: FittedAdvisor) -> None:
+    """Raise UnreadableError unless an advisor is what its fingerprint says, and its promises are its own."""
+    if not fitted.of_old and identify_advisor(fitted) != fitted.fingerprint:
+        changed = {k: v for k, v in (fitted.made_with or {}).items() if versions().get(k) != v}
+        hint = f"; it was made with {changed}, which may be why" if changed else ""
+        raise UnreadableError(f"it is not the advisor it says it is, {fitted.fingerprint}{hint}")
+    if fitted.certificate if fitted.groups is not None else fitted.certificates:
+        raise UnreadableError(
+            "it has a certificate for all people and groups, or certificates of groups without groups"
+        )
+    parts = dict(fitted.certificates or {}) | ({} if fitted.certificate is None else {None: fitted.certificate})
+    for label, certificate in parts.items():
+        if not fitted.is_own(certificate) or certificate.group != label:
+            about = f"{certificate.advisor!r}, {certificate.signal}, {certificate.reference}, {certificate.group}"
+            raise UnreadableError(f"its certificate is of another advisor or group: {about}")
+
+
+def _made_with(manifest: Mapping[str, Any]) -> dict[str, str]:
+    made_with = dict(manifest["made_with"])
+    if not all(isinstance(version, str) for version in made_with.values()):
+        raise UnreadableError("made_with has versions as text")
+    return made_with
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise an error for settings that no advisor has; ``Advisor`` itself checks names."""
+    if unknown := sorted(set(settings) - set(SETTINGS)):
+        raise UnreadableError(f"there is no setting {unknown[0]!r}")
+    kinds = {"seed": int, "committee": int, "obey_directions": bool}
+    if wrong := [name for name, kind in kinds.items() if name in settings and type(settings[name]) is not kind]:
+        raise UnreadableError(f"{wrong[0]} is {settings[wrong[0]]!r}")
+    levels = {name: settings[name] for name in ("alpha", "delta", "min_survival", "min_need", "threshold")}
+    for name, value in levels.items():
+        plain = type(value) in (int, float) or (name == "threshold" and value in (None, "balanced"))
+        if not plain or (not isinstance(value, str | None) and not 0 <= value <= 1):
+            raise UnreadableError(f"{name} is {value!r}")
+    anchor = 0.0 if settings["target"] in ("early", "act") else None
+    RecourseCertifier(settings["alpha"], settings["delta"], target=settings["target"], anchor=anchor)
+    if settings["reference"] not in ("auto", *REFERENCES) or settings["committee"] in (1, -1):
+        raise UnreadableError(f"reference is {settings['reference']!r}")
 
 
 def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path) -> None:
     nouns: dict[str, Any] = {"schema": fitted.schema, "encoder": fitted.encoder, "blanket": fitted.blanket}
-    nouns |= {"constraints": fitted.constraints, "certificate": fitted.certificate, "evaluation": evaluation}
+    nouns |= {"constraints": fitted.constraints, "certificate": fitted.certificate}
     nouns |= {"directions": fitted.directions, "certificates": fitted.certificates}
     for name, noun in nouns.items():
         if noun is not None:
             (partial / f"{name}.json").write_text(noun.to_json(), encoding="utf-8")
-    fitted.train.frame.to_parquet(partial / "train.parquet", index=False)
+    if evaluation is not None:
+        record = {"advisor": fitted.fingerprint} | json.loads(evaluation.to_json())
+        (partial / "evaluation.json").write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
+    (partial / "train.parquet").write_bytes(people_to_parquet(fitted.train.frame))
     fitted.model.to_folder(partial / "model")
     fitted.policy.save_state(partial / "policy")
     for name, committee in (("committee", _committee(fitted.searcher)), ("judges", fitted.judges)):
         if committee is not None:
             committee.to_folder(partial / name)
     if fitted.calibration is not None:
-        (partial / "calibration.safetensors").write_bytes(safetensors.save({"X": fitted.calibration}))
+        (partial / ROWS).write_bytes(safetensors.save({"X": fitted.calibration}))
 
 
-def _manifest(root: Path) -> dict[str, Any]:
-    if not root.is_dir():
-        beside = [p.name for p in root.absolute().parent.iterdir()] if root.absolute().parent.is_dir() else []
-        raise UnreadableError(f"there is no folder {root}{did_you_mean(root.name, beside)}")
-    try:
-        manifest: dict[str, Any] = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
-        written, kind = manifest["format"], manifest["kind"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UnreadableError(f"{root} is not a saved advisor: its {MANIFEST} is missing or damaged") from None
-    if kind != KIND:
-        raise UnreadableError(f"{root} holds a {kind}, not an {KIND.lower()}")
-    if not isinstance(written, int) or written > FORMAT:
-        raise UnreadableError(f"{root} was written by a newer edfa (format {written}, this one reads {FORMAT})")
-    return manifest
-
-
-def _assemble(root: Path, manifest: dict[str, Any]) -> FittedAdvisor:
+def _assemble(saved: Folder, manifest: dict[str, Any]) -> FittedAdvisor:
     nouns: tuple[tuple[str, Any], ...] = (("schema", Schema), ("encoder", Encoder), ("blanket", Blanket))
-    schema, encoder, blanket = (_read(root, name, noun) for name, noun in nouns)
-    origin = manifest["table"]
-    frame = pd.read_parquet(root / "train.parquet")
+    schema, encoder, blanket = (_read(saved, name, noun) for name, noun in nouns)
+    origin, settings = manifest["table"], manifest["settings"]
+    frame = people_from_parquet(saved.files["train.parquet"], "train.parquet")
+    if list(frame.columns) != [*schema.names, schema.target] or encoder.names != schema.names:
+        raise UnreadableError("train.parquet has other columns than the card")
     train = Table(frame, schema, origin["name"], origin["seed"], tuple(origin["shares"]), "train", encoder)
     kind: Any = PREDICTORS[manifest["predictor"]["name"]]
-    model = kind.from_folder(root / "model")
+    model = kind.from_folder(saved.under("model"))
     model.threshold = manifest["predictor"]["threshold"]
     model.favourable = manifest["predictor"].get("favourable")
+    if model.n_features_in_ != len(schema) or len(model.classes_) != len(schema.classes):
+        raise UnreadableError("the model is of other features or classes than the card")
     searcher: Searcher = _make(manifest["searcher"])
     policy: Policy = _make(manifest["policy"])
-    _share_committee(root, searcher, policy, Background.of(train, model, policy.blanket, aligned=policy.aligned))
+    _share_committee(saved, searcher, policy, Background.of(train, model, policy.blanket, aligned=policy.aligned))
     searcher.fit(train)
-    policy = policy.load_state(root / "policy", train)
+    policy = policy.load_state(saved.under("policy"), train)
     fitted = FittedAdvisor.of(train, model, blanket, policy, searcher)
-    rows = root / "calibration.safetensors"
+    reference = manifest.get("reference", "trajectory_end")
+    if reference not in get_args(Reference):
+        raise UnreadableError(f"the reference is {reference!r}")
+    if not isinstance(manifest["fingerprint"], str):
+        raise UnreadableError(f"the fingerprint is {manifest['fingerprint']!r}")
+    judges = saved.under("judges")
     return replace(
         fitted,
         fingerprint=manifest["fingerprint"],
-        reference=manifest.get("reference", "trajectory_end"),
-        min_survival=manifest["settings"]["min_survival"],
-        min_need=manifest["settings"]["min_need"],
-        judges=Committee.from_folder(root / "judges", fitted.predictor) if (root / "judges").is_dir() else None,
-        calibration=safetensors.load(rows.read_bytes())["X"] if rows.is_file() else None,
+        reference=reference,
+        min_survival=settings["min_survival"],
+        min_need=settings["min_need"],
+        judges=Committee.from_folder(judges, fitted.predictor) if judges.files else None,
+        calibration=_read_rows(saved, len(schema)),
         signal=manifest["signal"],
-        budget=manifest["settings"]["budget"],
-        constraints=_read(root, "constraints", Constraints) or Constraints(),
-        certificate=_read(root, "certificate", Certificate),
-        groups=manifest["settings"].get("groups"),
-        certificates=_read(root, "certificates", GroupCertificates),
-        directions=_read(root, "directions", DirectionCheck),
+        budget=settings["budget"],
+        constraints=_read(saved, "constraints", Constraints),
+        certificate=_read(saved, "certificate", Certificate),
+        groups=settings.get("groups"),
+        certificates=_read(saved, "certificates", GroupCertificates),
+        directions=_read(saved, "directions", DirectionCheck),
     )
+
+
+def _read_rows(saved: Folder, width: int) -> Any:
+    """The encoded calibration people (people, features); None if there are none."""
+    if ROWS not in saved.files:
+        return None
+    arrays = load_arrays(saved.files[ROWS], ROWS)
+    check_arrays(arrays, {"X": ("f", None, width)}, ROWS)
+    return arrays["X"]
+
+
+def _read_evaluation(saved: Folder, fingerprint: str) -> AdvisorEvaluation | None:
+    """The evaluation, which must be of the advisor of this fingerprint; in folders of old it does not say so."""
+    if "evaluation.json" not in saved.files:
+        return None
+    with readable("evaluation.json"):
+        record = parse_json(saved.files["evaluation.json"].decode("utf-8"), "evaluation.json")
+        advisor = record.pop("advisor", fingerprint)
+        evaluation = AdvisorEvaluation.from_json(json.dumps(record))
+    if advisor != fingerprint:
+        raise UnreadableError(f"its evaluation is of another advisor: {advisor!r}")
+    return evaluation
 
 
 def _committee(part: Any) -> Committee | None:
@@ -186,20 +268,24 @@ def _committee(part: Any) -> Committee | None:
     return part.committee if isinstance(part, SurvivalSearch) else None
 
 
-def _share_committee(root: Path, searcher: Searcher, policy: Policy, background: Background) -> None:
+def _share_committee(saved: Folder, searcher: Searcher, policy: Policy, background: Background) -> None:
     """Give the searcher, and that of the policy, the committee that was written with them."""
-    if not (root / "committee").is_dir() or not isinstance(searcher, SurvivalSearch):
+    folder = saved.under("committee")
+    if not folder.files or not isinstance(searcher, SurvivalSearch):
         return
     shown = background.unaligned if searcher.all_features else background
-    committee = Committee.from_folder(root / "committee", shown.predictor)
+    committee = Committee.from_folder(folder, shown.predictor)
     own = [part for part in policy.get_params(deep=False).values() if isinstance(part, SurvivalSearch)]
     for part in (searcher, *own):
         part.set_params(committee=committee)
 
 
-def _read(root: Path, name: str, noun: Any) -> Any:
-    path = root / f"{name}.json"
-    return noun.from_json(path.read_text(encoding="utf-8")) if path.is_file() else None
+def _read(saved: Folder, name: str, noun: Any) -> Any:
+    """A noun from its JSON; None if there is no such file."""
+    if (content := saved.files.get(f"{name}.json")) is None:
+        return None
+    with readable(f"{name}.json"):
+        return noun.from_json(content.decode("utf-8"))
 
 
 def _describe(part: Policy | Searcher) -> dict[str, Any]:

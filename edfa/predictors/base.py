@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from edfa.artifacts import Folder, folder_name
 from edfa.errors import DataError, EdfaError, EmptyTableError, SettingError, TargetError, UnreadableError
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
@@ -218,10 +219,11 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return {name: list(v.items()) if isinstance(v, Mapping) else v for name, v in params.items()}
 
     @classmethod
-    def _from_settings(cls, settings: Mapping[str, Any], folder: str | Path) -> Self:
+    def _from_settings(cls, settings: Mapping[str, Any], folder: str | Path | Folder) -> Self:
         """An unfitted model with the settings that ``_settings`` gave and ``folder`` holds."""
         if unknown := sorted(set(settings) - set(cls._get_param_names())):
-            raise UnreadableError(f"{folder} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}")
+            name = folder_name(folder)
+            raise UnreadableError(f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}")
         params = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
         if isinstance(params.get("class_weight"), tuple):
             params["class_weight"] = dict(params["class_weight"])

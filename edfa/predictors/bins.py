@@ -51,6 +51,10 @@ class Bins:
     typical: tuple[Float32Array, ...]
     network: nn.Module
 
+    def __post_init__(self) -> None:
+        if any(len(c) != len(t) - 1 or (np.diff(c) <= 0).any() for c, t in zip(self.cuts, self.typical, strict=True)):
+            raise DataError("each bin has a typical value, and between two bins is a cut, in ascending order")
+
     def learnt_state(self) -> dict[str, Any]:
         """What decides its draws, for fingerprints."""
         weights = {name: values.cpu().numpy() for name, values in self.network.state_dict().items()}

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 from sklearn.tree import DecisionTreeClassifier
 
-from edfa.artifacts import read_parts, write_parts
+from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
 from edfa.data.graph import Graph
 from edfa.data.synthetic import Network
-from edfa.errors import MissingExtraError, SettingError
+from edfa.errors import MissingExtraError, SettingError, UnreadableError
 from edfa.predictors.base import (
     ClassWeight,
     Predictor,
@@ -35,6 +35,7 @@ __all__ = ["BayesNet"]
 
 MAX_LEVELS = 16  # a column of at most this many values keeps them; one of more is cut into bins
 TARGET = "y"
+NETWORK_FILE = "network.safetensors"
 
 
 class BayesNet(Predictor):
@@ -214,23 +215,49 @@ class BayesNet(Predictor):
         arrays |= {"columns": self.columns_, "classes": np.asarray(self.classes_), "prior": self.prior_}
         parents = {name: list(above) for name, above in self.network_.graph.parents.items()}
         settings = {"params": self._settings(), "parents": parents, "width": self.n_features_in_}
-        write_parts(folder, "BayesNet", settings, {"network.safetensors": save(arrays)})
+        write_parts(folder, "BayesNet", settings, {NETWORK_FILE: save(arrays)})
 
     @classmethod
-    def from_folder(cls, folder: str | Path) -> Self:
+    def from_folder(cls, folder: str | Path | Folder) -> Self:
         """Read what ``to_folder`` wrote; the part is checked against its hash."""
         settings, parts = read_parts(folder, "BayesNet")
-        arrays = load(parts["network.safetensors"])
-        model = cls._from_settings(settings["params"], folder)
-        model.classes_, model.prior_, model.n_features_in_ = arrays["classes"], arrays["prior"], settings["width"]
-        model.varies_ = arrays["varies"].astype(bool)
-        model.temperature_ = float(arrays["temperature"][0])
-        model.columns_ = arrays["columns"]
-        model.edges_ = [arrays[f"e.{i}"] for i in range(len(model.columns_))]
-        model.typical_ = [arrays[f"v.{i}"] for i in range(len(model.columns_))]
-        parents = {name: tuple(above) for name, above in settings["parents"].items()}
-        model._assemble(parents, {name: arrays[f"t.{name}"] for name in parents})
+        with readable(folder_name(folder)):
+            arrays, width = load_arrays(parts[NETWORK_FILE], NETWORK_FILE), settings["width"]
+            model = cls._from_settings(settings["params"], folder)
+            expected: dict[str, tuple[Any, ...]] = {"columns": ("iu", None), "temperature": ("f", 1)}
+            expected |= {"varies": ("u", width), "classes": ("iufb", None), "prior": ("f", len(arrays["classes"]))}
+            check_arrays(arrays, expected, NETWORK_FILE)
+            model.classes_, model.prior_, model.n_features_in_ = arrays["classes"], arrays["prior"], width
+            model.varies_ = arrays["varies"].astype(bool)
+            model.temperature_ = float(arrays["temperature"][0])
+            model.columns_ = arrays["columns"]
+            model.edges_, model.typical_ = _read_bins(arrays, width)
+            parents = {name: tuple(above) for name, above in settings["parents"].items()}
+            tables = {f"t.{name}": ("f", *[None] * (len(above) + 1)) for name, above in parents.items()}
+            check_arrays(arrays, tables, NETWORK_FILE)
+            model._assemble(parents, {name: arrays[f"t.{name}"] for name in parents})
+            model._check_network()
         return model
+
+    def _check_network(self) -> None:
+        """Raise UnreadableError unless there is a node with the right levels for each column, and for the outcome."""
+        sizes = {f"x{j}": len(edges) + 1 for j, edges in zip(self.columns_, self.edges_, strict=True)}
+        levels = {name: len(values) for name, values in self.network_.levels.items()}
+        if levels != sizes | {TARGET: len(self.classes_)} or any((t < 0).any() for t in self.network_.tables.values()):
+            raise UnreadableError(f"{NETWORK_FILE} is damaged: its nodes are not those of its columns")
+
+
+def _read_bins(arrays: Mapping[str, AnyArray], width: int) -> tuple[list[Float32Array], list[Float32Array]]:
+    """The edges of each column of a saved network, and the values that stand for its bins."""
+    columns = arrays["columns"]
+    count = len(columns)
+    check_arrays(arrays, {f"e.{i}": ("f", None) for i in range(count)}, NETWORK_FILE)
+    edges = [arrays[f"e.{i}"] for i in range(count)]
+    check_arrays(arrays, {f"v.{i}": ("f", len(e) + 1) for i, e in enumerate(edges)}, NETWORK_FILE)
+    ascending = (np.diff(columns) > 0).all() and all((np.diff(e) > 0).all() for e in edges)
+    if not (count and ascending and columns[0] >= 0 and columns[-1] < width):
+        raise UnreadableError(f"{NETWORK_FILE} is damaged: columns and edges are in ascending order")
+    return edges, [arrays[f"v.{i}"] for i in range(count)]
 
 
 def _pyagrum() -> Any:

@@ -1,20 +1,28 @@
 """One booster: trained with early stopping, read from a file and written to one."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import xgboost as xgb
 
+from edfa.artifacts import readable
+from edfa.errors import UnreadableError
 from edfa.predictors.base import fit_temperature
+from edfa.predictors.check_booster import BoosterFile, check_boosters
 from edfa.predictors.forest import class_probabilities
+from edfa.reading import MEGABYTE, read_bytes
 from edfa.writing import atomic_file
 
-__all__ = ["load_booster", "read_booster", "train_booster", "write_booster"]
+__all__ = ["booster_bytes", "booster_hash", "load_boosters", "read_cached", "train_booster", "write_cached"]
 
 FIXED = {"tree_method": "hist", "subsample": 0.9, "nthread": 1, "verbosity": 0}  # parameters of every booster
 PATIENCE = 20  # trees that may follow the best one
+CACHED_LIMIT = 1024 * MEGABYTE
+HASH_SIZE = 32  # bytes of a SHA-256
 UNCHECKED = 50  # trees at most, where no row is held out to stop by
 
 
@@ -61,23 +69,60 @@ def train_booster(
     return best
 
 
-def load_booster(model: Path | bytearray) -> xgb.Booster:
-    """The booster that XGBoost wrote, with one thread."""
-    booster = xgb.Booster({"nthread": 1})
-    booster.load_model(model)
-    return booster
+def load_boosters(files: Sequence[BoosterFile]) -> list[xgb.Booster]:
+    """The boosters that XGBoost wrote, with one thread; UnreadableError for one that it cannot have written."""
+    boosters = []
+    for file, version in zip(files, check_boosters(files), strict=True):
+        booster = xgb.Booster({"nthread": 1})
+        with readable(file.name):
+            booster.load_model(bytearray(file.content))
+        _HASHES[booster] = hashlib.sha256(file.content).hexdigest()
+        if ".".join(map(str, version)) != xgb.__version__:
+            _WRITTEN[booster] = file.content
+        boosters.append(booster)
+    return boosters
 
 
-def read_booster(path: Path) -> xgb.Booster | None:
-    """The booster in a file; None if there is none, or one that is cut off or of another version."""
+def booster_bytes(booster: xgb.Booster) -> bytes:
+    """A booster as UBJSON: what it was read from, if another XGBoost wrote that, else what this XGBoost writes."""
+    return _WRITTEN.get(booster) or bytes(booster.save_raw("ubj"))
+
+
+def booster_hash(booster: xgb.Booster) -> str:
+    """The SHA-256 of ``booster_bytes``; a booster is never changed once it is trained."""
+    if (known := _HASHES.get(booster)) is None:
+        known = _HASHES[booster] = hashlib.sha256(booster_bytes(booster)).hexdigest()
+    return known
+
+
+_WRITTEN: WeakKeyDictionary[xgb.Booster, bytes] = WeakKeyDictionary()
+_HASHES: WeakKeyDictionary[xgb.Booster, str] = WeakKeyDictionary()
+
+
+def read_cached(path: Path, key: bytes, features: int, classes: int) -> xgb.Booster | None:
+    """The booster that ``write_cached`` wrote for this key; None if there is none that is whole."""
     try:
-        return load_booster(path) if path.is_file() else None
-    except xgb.core.XGBoostError:
+        content = read_bytes(path, CACHED_LIMIT)
+        booster = content[HASH_SIZE:]
+        if content[:HASH_SIZE] != _seal(key, booster):
+            return None
+        return load_boosters([BoosterFile(path.name, booster, features, classes)])[0]
+    except UnreadableError:
         return None  # it is trained anew and written over
 
 
-def write_booster(path: Path, booster: xgb.Booster) -> None:
-    """Write a booster to a file that is whole or not there."""
+def write_cached(path: Path, key: bytes, booster: xgb.Booster) -> None:
+    """Write a booster to a file that is whole or not there, after the hash of the key and of what follows.
+
+    Where something that is no file has the name, nothing is written: a cache is only there to save time.
+    """
+    content = booster_bytes(booster)
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        return
     with atomic_file(path) as partial:
-        booster.save_model(partial)
+        partial.write_bytes(_seal(key, content) + content)
+
+
+def _seal(key: bytes, content: bytes) -> bytes:
+    return hashlib.sha256(hashlib.sha256(key).digest() + content).digest()

@@ -13,12 +13,13 @@ from typing import Any, Self
 
 import numpy as np
 import xgboost as xgb
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
-from edfa.artifacts import read_parts, write_parts
-from edfa.errors import SettingError
+from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
+from edfa.errors import SettingError, UnreadableError
 from edfa.predictors.base import ClassWeight, Predictor, sample_weights
-from edfa.predictors.boosting import load_booster, train_booster
+from edfa.predictors.boosting import booster_bytes, booster_hash, load_boosters, train_booster
+from edfa.predictors.check_booster import BoosterFile
 from edfa.predictors.forest import class_probabilities
 from edfa.typing import AnyArray, BoolArray, Float32Array, Int64Array, IntArray
 
@@ -27,6 +28,7 @@ __all__ = ["Committee", "fold_of"]
 SHARE = 0.5  # of the number of training people, drawn with replacement for each member
 TREES, DEPTH, RATE = 300, 4, 0.1  # as ``SubsetXGB`` has them unless it is told otherwise
 COLUMNS = 0.8  # share of the columns that each tree may use
+COLUMNS_FILE = "columns.safetensors"
 FOLDS = 4  # parts of other people, of which each member leaves one out
 _People = tuple[Float32Array, Int64Array]
 
@@ -132,23 +134,29 @@ class Committee:
         return self.decider.decide(class_probabilities(self.boosters[member].inplace_predict(rows)))
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """The members as bytes, and what they are shown; how they decide is a fact about the model."""
-        members = {str(i): bytes(booster.save_raw("ubj")) for i, booster in enumerate(self.boosters)}
+        """The members' SHA-256, and what they are shown; how they decide is a fact about the model."""
+        members = {str(i): booster_hash(booster) for i, booster in enumerate(self.boosters)}
         return {"members": members, "columns": self.columns}
 
     def to_folder(self, folder: str | Path) -> None:
         """Write the members as UBJSON; no pickle."""
-        parts = {f"{i:03d}.ubj": bytes(booster.save_raw("ubj")) for i, booster in enumerate(self.boosters)}
+        parts = {f"{i:03d}.ubj": booster_bytes(booster) for i, booster in enumerate(self.boosters)}
         columns = save({"columns": self.columns.astype(np.uint8)})
-        write_parts(folder, "Committee", {}, {"columns.safetensors": columns} | parts)
+        write_parts(folder, "Committee", {}, {COLUMNS_FILE: columns} | parts)
 
     @classmethod
-    def from_folder(cls, folder: str | Path, model: Predictor) -> Self:
+    def from_folder(cls, folder: str | Path | Folder, model: Predictor) -> Self:
         """Read what ``to_folder`` wrote, each part checked against its hash; they decide by ``model``'s threshold."""
         _, parts = read_parts(folder, "Committee")
-        columns = load(parts.pop("columns.safetensors"))["columns"].astype(bool)
-        boosters = tuple(load_booster(bytearray(parts[name])) for name in sorted(parts))
-        return cls(boosters, columns, model)
+        with readable(folder_name(folder)):
+            arrays = load_arrays(parts.pop(COLUMNS_FILE), COLUMNS_FILE)
+            check_arrays(arrays, {"columns": ("u", len(model.varies_))}, COLUMNS_FILE)
+            columns = arrays["columns"].astype(bool)
+            if not (len(parts) > 1 and columns.any()):
+                raise UnreadableError(f"a committee has at least 2 models of some columns, not {len(parts)}")
+            shown, classes = int(columns.sum()), len(model.classes_)
+            boosters = load_boosters([BoosterFile(name, parts[name], shown, classes) for name in sorted(parts)])
+        return cls(tuple(boosters), columns, model)
 
 
 def fold_of(number: Any) -> Any:

@@ -9,24 +9,26 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 from torch import Tensor, nn
 
-from edfa.artifacts import read_parts, write_parts
-from edfa.errors import SettingError
+from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
+from edfa.errors import SettingError, UnreadableError
 from edfa.predictors.base import ClassWeight, Predictor, Progress, fit_temperature, inner_split, sample_weights, soften
 from edfa.predictors.monotone import check_signs
 from edfa.predictors.penalty import Penalty
 from edfa.predictors.tokens import Tokens, find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Neural", "Tokens", "one_thread", "weights_of"]
+__all__ = ["Neural", "Tokens", "check_weights", "one_thread", "read_knots", "restore_weights", "weights_of"]
 
+MODEL_FILE = "model.safetensors"
 CHECK_MASKS = 4  # fixed masks under which each held-out row is checked
 
 
@@ -235,25 +237,59 @@ class Neural(Predictor):
         arrays |= {"temperature": np.array([self.temperature_])}
         arrays |= {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
         contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        parts = {"model.safetensors": save(contiguous)}
+        parts = {MODEL_FILE: save(contiguous)}
         write_parts(folder, type(self).__name__, json.loads(json.dumps(self._settings())), parts)
 
     @classmethod
-    def from_folder(cls, folder: str | Path) -> Self:
+    def from_folder(cls, folder: str | Path | Folder) -> Self:
         """Read what ``to_folder`` wrote; the part is checked against its hash."""
         settings, parts = read_parts(folder, cls.__name__)
-        arrays = load(parts["model.safetensors"])
-        model = cls._from_settings(settings, folder)
-        model.classes_, model.prior_ = arrays["classes"], arrays["prior"]
-        model.temperature_ = float(arrays["temperature"][0])
-        model.n_features_in_ = sum(name.startswith("k.") for name in arrays)
-        model.knots_ = [arrays[f"k.{i}"] for i in range(model.n_features_in_)]
-        model.varies_ = np.array([len(knots) > 1 for knots in model.knots_])
-        model.network_ = model._new_network([len(k) for k in model.knots_], len(model.classes_))
-        weights = {name[2:]: torch.from_numpy(array) for name, array in arrays.items() if name.startswith("w.")}
-        model.network_.load_state_dict(weights)
-        model.network_.eval()
+        with readable(folder_name(folder)):
+            arrays = load_arrays(parts[MODEL_FILE], MODEL_FILE)
+            model = cls._from_settings(settings, folder)
+            model.n_features_in_ = sum(name.startswith("k.") for name in arrays)
+            expected = {"classes": ("iufb", None), "prior": ("f", len(arrays["classes"])), "temperature": ("f", 1)}
+            check_arrays(arrays, expected, MODEL_FILE)
+            if len(arrays["classes"]) < 2:
+                raise UnreadableError(f"{MODEL_FILE} is damaged: there are two classes or more")
+            model.classes_, model.prior_ = arrays["classes"], arrays["prior"]
+            model.temperature_ = float(arrays["temperature"][0])
+            model.knots_ = read_knots(arrays, MODEL_FILE)
+            model.varies_ = np.array([len(knots) > 1 for knots in model.knots_])
+            sizes = [len(knots) for knots in model.knots_]
+            weights = {name[2:]: array for name, array in arrays.items() if name.startswith("w.")}
+            build = partial(model._new_network, sizes, len(model.classes_))
+            check_weights(build, weights, MODEL_FILE)
+            model.network_ = restore_weights(build(), weights)
         return model
+
+
+def read_knots(arrays: Mapping[str, AnyArray], name: str) -> list[Float32Array]:
+    """The knots of each column, arrays k.0, k.1 and so on; UnreadableError unless each are some ascending numbers."""
+    count = sum(array_name.startswith("k.") for array_name in arrays)
+    check_arrays(arrays, {f"k.{i}": ("f", None) for i in range(count)}, name)
+    knots = [arrays[f"k.{i}"] for i in range(count)]
+    if not knots or any(not len(k) or (np.diff(k) <= 0).any() for k in knots):
+        raise UnreadableError(f"{name} is damaged: knots are numbers in ascending order")
+    return knots
+
+
+def check_weights(build: Callable[[], nn.Module], weights: Mapping[str, AnyArray], name: str) -> None:
+    """Raise UnreadableError unless a network that ``build`` makes has weights of just these names and shapes.
+
+    It is made without memory for its weights: settings from outside may ask for any size.
+    """
+    with torch.device("meta"):
+        shapes = {key: tuple(tensor.shape) for key, tensor in build().state_dict().items()}
+    check_arrays(weights, {key: ("f", *shape) for key, shape in shapes.items()}, name)
+    if unknown := sorted(set(weights) - set(shapes)):
+        raise UnreadableError(f"{name} is damaged: there is no weight {unknown[0]!r}")
+
+
+def restore_weights(network: nn.Module, weights: Mapping[str, AnyArray]) -> nn.Module:
+    """The network with these weights, ready to predict."""
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    return network.eval()
 
 
 def weights_of(network: nn.Module) -> dict[str, AnyArray]:

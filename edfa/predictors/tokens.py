@@ -68,7 +68,7 @@ class Tokens(nn.Module):
         self.register_buffer("last", torch.tensor(knots) - 1, persistent=False)
         scale = width**-0.5
         rank = torch.cat([torch.linspace(-1.7, 1.7, size) if size > 1 else torch.zeros(1) for size in knots])
-        column = torch.repeat_interleave(torch.arange(len(knots)), torch.tensor(knots))
+        column = torch.tensor(np.repeat(np.arange(len(knots)), knots))
         direction, bias = (torch.empty(len(knots), width).uniform_(-scale, scale) for _ in range(2))
         own = torch.empty(sum(knots), width).uniform_(-scale, scale) / 2
         self.vectors = nn.Parameter(rank[:, None] * direction[column] + bias[column] + own)

@@ -17,12 +17,20 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import xgboost as xgb
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
-from edfa.artifacts import read_parts, write_parts
-from edfa.errors import SettingError, UnknownNameError
+from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
+from edfa.errors import SettingError, UnknownNameError, UnreadableError
 from edfa.predictors.base import ClassWeight, Predictor, Progress, inner_split, masked_copies, sample_weights, soften
-from edfa.predictors.boosting import load_booster, read_booster, train_booster, write_booster
+from edfa.predictors.boosting import (
+    booster_bytes,
+    booster_hash,
+    load_boosters,
+    read_cached,
+    train_booster,
+    write_cached,
+)
+from edfa.predictors.check_booster import BoosterFile
 from edfa.predictors.forest import Forest, class_probabilities
 from edfa.predictors.monotone import check_signs
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
@@ -33,6 +41,8 @@ Mode = Literal["per_subset", "nan", "mixed"]
 MODES = ("per_subset", "nan", "mixed")
 NOT_PICKLED = ("_lock", "_training_locks", "_forests", "_forest_agrees", "_own_keys")
 DECIDING = ("threshold", "favourable", "monotone")  # settings that no tree depends on, but by the directions' signs
+TRAIN_FILE = "train.safetensors"
+VERSION = "xgboost_version"  # of the models in a folder; folders of old have none
 MAX_MODELS = 512  # models held in memory
 CHECKED_ROWS = 64  # training rows on which a forest is compared with its booster before it is relied on
 
@@ -75,7 +85,7 @@ class SubsetXGB(Predictor):
     training_hash_
         SHA-256 of ``rows_`` and ``codes_``.
     xgboost_version_
-        The XGBoost that trains the models.
+        The XGBoost that trains the models, or has trained those that are part of what was learnt.
 
     Examples
     --------
@@ -126,7 +136,8 @@ class SubsetXGB(Predictor):
             Where models are also written, for other processes and later runs; None: in memory alone. Models of other
             rows, settings and versions of XGBoost may share the folder.
         max_models
-            Number of models held in memory; the one that was not used for the longest time is dropped first.
+            Number of models held in memory; the one that was not used for the longest time is dropped first. Models
+            that are part of what was learnt (see ``learnt_state``) are all held.
 
         Examples
         --------
@@ -204,9 +215,28 @@ class SubsetXGB(Predictor):
         return model
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """Everything learnt that decides the answers; the subsets that were named are part of it."""
+        """Everything learnt that decides the answers; the subsets that were named are part of it.
+
+        Where there is a definite set of models (mode ``"nan"``, or ``"mixed"`` once subsets are named) it has the
+        SHA-256 of each, and those that are missing are trained now. Other models are trained from the rows, the
+        settings and the version that are part of it, whenever they are needed.
+        """
         state = super().learnt_state()
-        return state if getattr(self, "kept_", None) is None else {**state, "kept_": self.kept_}
+        if not state:
+            return state
+        named = {} if self.kept_ is None else {"kept_": self.kept_}
+        hashes = {name: booster_hash(self._booster(mask)) for name, mask in self._definite().items()}
+        return {**state, **named, "boosters_": hashes}
+
+    def _definite(self) -> dict[str, BoolArray | None]:
+        """The subsets whose models are part of what was learnt, by name; None: the masked model.
+
+        Empty if every model is trained when it is needed.
+        """
+        if self.mode == "per_subset" or (self.mode == "mixed" and self.kept_ is None) or not self.varies_.any():
+            return {}
+        kept = self.kept_ if self.kept_ is not None and self.mode == "mixed" else ()
+        return {f"own_{number}": mask for number, mask in enumerate(kept)} | {"masked": None}
 
     def _has_own(self, mask: BoolArray) -> bool:
         """Whether the features ``mask`` (features,), which all vary, have a model of their own."""
@@ -231,7 +261,11 @@ class SubsetXGB(Predictor):
         """The model for the known features ``mask`` (features,): from memory, from disk, or trained now."""
         self._check_fitted()
         mask = mask & self.varies_
-        key = _key(mask) if self._has_own(mask) else self._masked_key
+        return self._booster(mask if self._has_own(mask) else None)
+
+    def _booster(self, mask: BoolArray | None) -> xgb.Booster:
+        """The model of its own of a subset, or with None the masked one."""
+        key = self._masked_key if mask is None else _key(mask)
         with self._lock:
             if key in self._boosters:
                 self._boosters.move_to_end(key)
@@ -241,7 +275,7 @@ class SubsetXGB(Predictor):
             with self._lock:
                 if (booster := self._boosters.get(key)) is not None:
                     return booster
-            booster = self._read(key) or self._write(key, self._train(mask))
+            booster = self._read(key, mask) or self._write(key, self._train(mask))
             with self._lock:
                 self._boosters[key] = booster
                 self._drop_oldest()
@@ -249,7 +283,8 @@ class SubsetXGB(Predictor):
             return booster
 
     def _drop_oldest(self) -> None:
-        while len(self._boosters) > self._max_models:
+        """Drop models that can be trained again; those that are part of what was learnt stay."""
+        while len(self._boosters) > self._max_models and not self._definite():
             self._boosters.popitem(last=False)
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array:
@@ -305,27 +340,60 @@ class SubsetXGB(Predictor):
         return agrees
 
     def to_folder(self, folder: str | Path) -> None:
-        """Write the training rows and every model trained so far, as safetensors and UBJSON; no pickle."""
+        """Write the training rows and the models that are part of what was learnt, as safetensors and UBJSON.
+
+        Models that are trained when they are needed are trained again: nothing in the folder decides an answer that
+        ``learnt_state`` does not speak of.
+        """
         self._check_savable()
         arrays: dict[str, AnyArray] = {"rows": self.rows_, "codes": self.codes_, "classes": np.asarray(self.classes_)}
         if self.kept_ is not None:
             arrays["kept"] = self.kept_.astype(np.uint8)
-        with self._lock:
-            used = None if self._own_keys is None else {*self._own_keys, self._masked_key}
-            boosters = [(key, booster) for key, booster in self._boosters.items() if used is None or key in used]
-        parts = {f"{key.hex()}.ubj": bytes(booster.save_raw("ubj")) for key, booster in boosters}
-        write_parts(folder, "SubsetXGB", self._settings(), {"train.safetensors": save(arrays)} | parts)
+        parts = {f"{name}.ubj": booster_bytes(self._booster(mask)) for name, mask in self._definite().items()}
+        settings = {**self._settings(), VERSION: self.xgboost_version_}
+        write_parts(folder, "SubsetXGB", settings, {TRAIN_FILE: save(arrays)} | parts)
 
     @classmethod
-    def from_folder(cls, folder: str | Path) -> Self:
-        """Read what ``to_folder`` wrote; every part is checked against its hash."""
+    def from_folder(cls, folder: str | Path | Folder) -> Self:
+        """Read what ``to_folder`` wrote; every part is checked against its hash, every model before XGBoost sees it."""
         settings, parts = read_parts(folder, "SubsetXGB")
-        arrays = load(parts.pop("train.safetensors"))
-        model = cls._from_settings(settings, folder).fit(arrays["rows"], arrays["classes"][arrays["codes"]])
-        model = model.keeping(arrays["kept"]) if "kept" in arrays else model
-        for name, content in parts.items():
-            model._boosters[bytes.fromhex(Path(name).stem)] = load_booster(bytearray(content))
+        with readable(folder_name(folder)):
+            version = settings.pop(VERSION, None)
+            arrays = load_arrays(parts.pop(TRAIN_FILE), TRAIN_FILE)
+            rows, width = arrays["rows"].shape
+            check_arrays(arrays, {"codes": ("i", rows), "classes": ("iufb", None)}, TRAIN_FILE)
+            model = cls._from_settings(settings, folder).fit(arrays["rows"], arrays["classes"][arrays["codes"]])
+            if "kept" in arrays:
+                check_arrays(arrays, {"kept": ("u", None, width)}, TRAIN_FILE)
+                model = model.keeping(arrays["kept"])
+            model._take(parts, version)
         return model
+
+    def _take(self, parts: Mapping[str, bytes], version: str | None) -> None:
+        """Take over the saved models; ``version`` is the XGBoost that trained them, None in folders of old.
+
+        Those were named by their subsets, and not all of them were there.
+        """
+        definite = self._definite()
+        names = {f"{name}.ubj": name for name in definite}
+        if version is None:
+            keys = {name: self._masked_key if mask is None else _key(mask) for name, mask in definite.items()}
+            names = {f"{key.hex()}.ubj": name for name, key in keys.items() if f"{key.hex()}.ubj" in parts}
+        elif set(parts) != set(names):
+            raise UnreadableError(f"the models are {len(parts)} others than the {len(names)} that are named")
+        masks = [definite[name] for name in names.values()]
+        files = [
+            BoosterFile(name, parts[name], self._width(mask), len(self.classes_))
+            for name, mask in zip(names, masks, strict=True)
+        ]
+        for mask, booster in zip(masks, load_boosters(files), strict=True):
+            self._boosters[self._masked_key if mask is None else _key(mask)] = booster
+        if definite and version is not None:
+            self.xgboost_version_ = str(version)
+
+    def _width(self, mask: BoolArray | None) -> int:
+        """The number of columns that the model of a subset is shown; None: the masked one."""
+        return self.n_features_in_ if mask is None else int(mask.sum())
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle: everything but locks and what is derived from boosters."""
@@ -335,10 +403,10 @@ class SubsetXGB(Predictor):
         super().__setstate__(state)
         self._reset_derived()
 
-    def _train(self, mask: BoolArray) -> xgb.Booster:
+    def _train(self, mask: BoolArray | None) -> xgb.Booster:
+        """The model of its own of a subset, or with None the masked one."""
         train, held_out = self.inner_split_
-        own = self._has_own(mask)
-        shown = [sign for sign, known in zip(self.directions(), mask, strict=True) if known or not own]
+        signs = np.array(self.directions())
         return train_booster(
             self._data(train, mask),
             self._data(held_out, mask) if len(held_out) else None,
@@ -347,35 +415,36 @@ class SubsetXGB(Predictor):
             depth=self.max_depth,
             rate=self.learning_rate,
             seed=self.seed,
-            signs=shown if any(self.directions()) else None,
+            signs=(signs if mask is None else signs[mask]).tolist() if signs.any() else None,
             calibrate=self.calibrate,
         )
 
-    def _data(self, rows: IntArray, mask: BoolArray) -> xgb.DMatrix:
+    def _data(self, rows: IntArray, mask: BoolArray | None) -> xgb.DMatrix:
         """Training rows at these positions: the columns in ``mask``, or masked copies with all columns."""
         matrix, codes = self.rows_[rows], self.codes_[rows]
-        if self._has_own(mask):
+        if mask is not None:
             matrix = matrix[:, mask]
         else:
             matrix, codes = masked_copies(matrix, codes, self.seed)
         weights = sample_weights(self.class_weight, self.classes_[codes])
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
 
-    def _path(self, key: bytes) -> Path | None:
-        """Where the model of a subset is cached on disk: in a folder named after all that it is trained from."""
+    def _cached(self, key: bytes) -> tuple[Path, bytes] | None:
+        """The file in which the model of a subset is cached, and all that it is trained from; None: no cache."""
         if self._cache_folder is None:
             return None
         settings = {name: value for name, value in self._settings().items() if name not in DECIDING}
-        source = json.dumps([settings, self.directions(), self.training_hash_, self.xgboost_version_])
-        return self._cache_folder / hashlib.sha256(source.encode()).hexdigest()[:16] / f"{key.hex()}.ubj"
+        source = json.dumps([settings, self.directions(), self.training_hash_, xgb.__version__]).encode()
+        folder, name = (hashlib.sha256(part).hexdigest() for part in (source, key))
+        return self._cache_folder / folder[:16] / f"{name[:32]}.ubj", source + key
 
-    def _read(self, key: bytes) -> xgb.Booster | None:
-        path = self._path(key)
-        return None if path is None else read_booster(path)
+    def _read(self, key: bytes, mask: BoolArray | None) -> xgb.Booster | None:
+        cached = self._cached(key)
+        return None if cached is None else read_cached(*cached, self._width(mask), len(self.classes_))
 
     def _write(self, key: bytes, booster: xgb.Booster) -> xgb.Booster:
-        if path := self._path(key):
-            write_booster(path, booster)
+        if cached := self._cached(key):
+            write_cached(*cached, booster)
         return booster
 
 

@@ -1,6 +1,7 @@
 """Shared work on disk, under the digest of everything that it was made from: made once, for any number of processes.
 
-An entry is a folder that is whole or not there. Nothing in the cache is a result: whoever deletes it loses time alone.
+An entry is a folder that is whole or not there; what is in it is written with hashes, and made anew where they do not
+fit. Nothing in the cache is a result: whoever deletes it loses time alone.
 """
 
 import shutil
@@ -60,5 +61,11 @@ class Cache:
             shutil.rmtree(partial, ignore_errors=True)
 
     def drop(self, kind: str, key: str) -> None:
-        """Remove an entry, as one that turned out to be damaged."""
-        shutil.rmtree(self.folder(kind, key), ignore_errors=True)
+        """Remove an entry, as one that turned out to be damaged; nobody sees half of it."""
+        gone = self.root / UNFINISHED / uuid.uuid4().hex
+        gone.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder(kind, key).rename(gone)
+        except FileNotFoundError:  # somebody else has found out, too
+            return
+        shutil.rmtree(gone, ignore_errors=True)

@@ -18,7 +18,7 @@ from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import acquire
 from edfa.acquisition.trajectory import Trajectory
 from edfa.advice.factory import new_predictor
-from edfa.artifacts import read_parts, write_parts
+from edfa.artifacts import read_parts, readable, write_parts
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.data import catalog
@@ -214,7 +214,8 @@ class Materials:
             return blanket
 
         def read(folder: Path) -> Blanket:
-            return Blanket.from_json(read_parts(folder / "blanket", "Blanket")[1]["blanket.json"].decode())
+            with readable(str(folder)):
+                return Blanket.from_json(read_parts(folder / "blanket", "Blanket")[1]["blanket.json"].decode())
 
         return self._get("blanket", self.keys.blanket, find, read)
 

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from edfa.acquisition.base import Policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.artifacts import read_parts, write_parts
+from edfa.artifacts import load_arrays, read_parts, readable, write_parts
 from edfa.data.table import Table
+from edfa.errors import UnreadableError
 from edfa.people import Background, Provenance
 from edfa.predictors.base import Predictor
 
@@ -28,10 +29,18 @@ def write(trajectory: Trajectory, folder: Path) -> None:
 def read(folder: Path, train: Table, predictor: Predictor, policy: Policy) -> Trajectory:
     """Read what ``write`` wrote; ``train``, ``predictor`` and ``policy`` are those of the run."""
     settings, parts = read_parts(folder / "trajectory", "Trajectory")
-    columns = load(parts[FILE])
-    return Trajectory(
-        background=Background.of(train, predictor, policy.blanket, aligned=policy.aligned),
-        seed=int(settings["seed"]),
-        provenance=Provenance(policy=policy),
-        **{"necessity": None, **columns},  # type: ignore[arg-type]
-    )
+    with readable(str(folder)):
+        columns = load_arrays(parts[FILE], FILE)
+        if set(columns) | {"necessity"} != {*PEOPLE, *STEPS}:
+            raise UnreadableError(f"{FILE} is damaged: it has other columns")
+        if (
+            len({len(columns[name]) for name in PEOPLE}) != 1
+            or len({len(columns[n]) for n in STEPS if n in columns}) != 1
+        ):
+            raise UnreadableError(f"{FILE} is damaged: its columns are not of one length")
+        return Trajectory(
+            background=Background.of(train, predictor, policy.blanket, aligned=policy.aligned),
+            seed=int(settings["seed"]),
+            provenance=Provenance(policy=policy),
+            **{"necessity": None, **columns},  # type: ignore[arg-type]
+        )

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from advisors import begin, german, words
+from hostile.folders import rehash
 
 import edfa
 from edfa import Advisor
@@ -88,16 +89,35 @@ def test_every_missing_part_is_noticed(copy):
         ({"format": FORMAT + 1}, f"newer edfa \\(format {FORMAT + 1}, this one reads {FORMAT}\\)"),
         ({"format": "one"}, "newer edfa"),
         ({"kind": "SubsetXGB"}, "holds a SubsetXGB, not an advisor"),
-        ({"policy": None}, "does not describe an advisor"),
-        ({"predictor": {"name": "os.system", "threshold": None}}, "does not describe an advisor"),
-        ({"sha256": {"../outside": "0"}}, "is missing"),
+        ({"policy": None}, "what its manifest.json describes is damaged"),
+        ({"predictor": {"name": "os.system", "threshold": None}}, "no predictor named 'os.system'"),
+        ({"fingerprint": 7}, "the fingerprint is 7"),
+        ({"made_with": {"numpy": 2}}, "versions as text"),
     ],
 )
 def test_a_manifest_that_is_not_ours_is_refused(change, message, copy):
-    manifest = json.loads((copy / "manifest.json").read_text())
-    (copy / "manifest.json").write_text(json.dumps(manifest | change))
+    rehash(copy, **change)
     with pytest.raises(UnreadableError, match=message):
         Advisor.load(copy)
+
+
+@pytest.mark.parametrize(
+    ("hashes", "message"), [({}, "schema.json is missing"), (None, "no hashes"), ({"schema.json": 3}, "no hashes")]
+)
+def test_a_manifest_without_hashes_is_refused(hashes, message, copy):
+    manifest = json.loads((copy / "manifest.json").read_text()) | {"format": 4, "sha256": hashes}
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UnreadableError, match=message):
+        Advisor.load(copy)
+
+
+def test_parts_lie_in_the_folder(copy):
+    manifest = json.loads((copy / "manifest.json").read_text()) | {"format": 4}
+    for name in ("../outside", "/etc/hostname", "model/../../outside", "./schema.json"):
+        more = {"sha256": manifest["sha256"] | {name: "0"}}
+        (copy / "manifest.json").write_text(json.dumps(manifest | more))
+        with pytest.raises(UnreadableError, match="is no name of a part"):
+            Advisor.load(copy)
 
 
 def test_what_is_no_advisor_is_neither_loaded_nor_replaced(tmp_path):
