@@ -67,7 +67,8 @@ class Dialogue:
         """Tell the decision, what counts, the plans, and whether the person may act; and what was promised before."""
         sentences = interview_sentences(self.interview, self.plans)
         self._lines("strong", "", *sentences["decision"])
-        self._lines("plain", *(f"{i}. {text}" for i, text in enumerate(sentences["plans"], 1)))
+        several = len(sentences["plans"]) > 1
+        self._lines("plain", *(f"{i}. {text}" if several else text for i, text in enumerate(sentences["plans"], 1)))
         self._lines("strong", *sentences["standing"])
         self._lines("dim", *sentences["partition"])
         if self.printed:
