@@ -1,4 +1,4 @@
-"""Answers as people type them, by language: ``12,000`` or ``12.000``, a level by its words, its number or its beginning.
+"""Answers as people type them: ``12,000`` or ``12.000`` by language; levels by their words, number or beginning.
 
 A number that could mean two things in the language is an error that says how to write it: a guess that is wrong by a
 factor of a thousand must not be made in silence.

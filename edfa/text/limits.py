@@ -7,7 +7,7 @@ from typing import Any
 
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
-from edfa.text.phrases import duration, label, listed, number, in_hundred, quoted, say
+from edfa.text.phrases import duration, in_hundred, label, listed, number, quoted, say
 
 __all__ = ["in_words", "is_among", "loosened"]
 

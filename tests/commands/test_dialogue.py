@@ -54,7 +54,9 @@ def test_numbers_words_and_keys_are_understood_in_the_language(language):
     assert ASKED[language] in lines
     text = "\n".join(lines)
     assert ("Why we ask: " if language == "en" else "Warum wir fragen: ") in text
-    assert ("Noted: amount of the loan: 2400 DM." if language == "en" else "Notiert: Höhe des Kredits: 2400 DM.") in text
+    assert (
+        "Noted: amount of the loan: 2400 DM." if language == "en" else "Notiert: Höhe des Kredits: 2400 DM."
+    ) in text
 
 
 @pytest.mark.parametrize("language", phrases.LANGUAGES)

@@ -46,7 +46,11 @@ def test_no_sentence_says_what_must_not_be_said(language):
 @pytest.mark.parametrize("language", phrases.LANGUAGES)
 def test_the_patterns_find_what_they_are_for(language):
     bad = {
-        "en": ["These never matter for the decision, whatever they are.", "Your score is too low.", "It is incomplete."],
+        "en": [
+            "These never matter for the decision, whatever they are.",
+            "Your score is too low.",
+            "It is incomplete.",
+        ],
         "de": ["Diese spielen für die Entscheidung nie eine Rolle.", "Das ist eine Kreditzusage.", "garantiert"],
     }
     for text in bad[language]:

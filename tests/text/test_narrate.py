@@ -569,7 +569,10 @@ def test_the_promise_to_those_who_act_says_whom_by_whom_and_what_was_for_nothing
         "people; the chance that it misled us is at most 5 of 100."
     )
     assert "at most 15 will do" in narrate.certificate(replace(promise, alpha=0.15))
-    assert "Von 100 Menschen in der Gruppe „men“, denen an dieser Stelle geraten wird zu handeln, tun höchstens 10," in narrate.certificate(replace(promise, alpha=0.1), "de")
+    assert (
+        "Von 100 Menschen in der Gruppe „men“, denen an dieser Stelle geraten wird zu handeln, tun höchstens 10,"
+        in narrate.certificate(replace(promise, alpha=0.1), "de")
+    )
     assert "without doing" not in narrate.certificate(replace(promise, wasted=None))
     said = {
         narrate.certificate(replace(promise, target=target, reference=reference), language)

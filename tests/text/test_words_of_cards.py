@@ -1,4 +1,4 @@
-"""The seven cards in both languages: every fact has a question, every level words, and a German page nothing English."""
+"""The seven cards in both languages: each fact has a question, each level words, a German page nothing English."""
 
 import re
 from functools import cache
