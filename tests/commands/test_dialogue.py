@@ -46,7 +46,7 @@ def early():
 @pytest.mark.parametrize("language", phrases.LANGUAGES)
 def test_numbers_words_and_keys_are_understood_in_the_language(language):
     purpose, amount = {"en": ("radio", "2,400 DM"), "de": ("Radio", "2.400 DM")}[language]
-    dialogue, lines = hold(surviving().interview({}, language=language), purpose, amount, "35", "36", "1")
+    dialogue, lines = hold(surviving().interview({}, language=language), purpose, amount, "35", "36", "y", "1")
     facts = dict(dialogue.interview.log.facts)
     assert facts["purpose"] == "radio/tv"
     assert (facts["credit_amount"], facts["age"], facts["duration"]) == (2400, 35, 36)
