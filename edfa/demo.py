@@ -180,7 +180,8 @@ def report(demo: Demo) -> str:
     """The demo as one HTML page that loads nothing: first the applicant, then how the advice came about."""
     advisor, interview = demo.advisor, demo.interview
     turns = [[turn.question, turn.answer, turn.probability] for turn in demo.turns]
-    asked = html.table(["asked", "answered", f">{_estimate(demo)}"], turns)
+    columns = [phrases.say(f"page.{name}", interview.language) for name in ("asked", "answer")]
+    asked = html.table([*columns, f">{_estimate(demo)}"], turns)
     parts = [
         html.paragraph(
             f"One applicant for a loan, from the first question to a plan; then how the advisor learnt that from "

@@ -148,7 +148,7 @@ def everything(language):
     yield from a_dialogue(language)
     burden = Feature("x", "ordinal", levels=(0, 1, 2), codes={"1": "some"}, monotone="down")
     yield phrases.at_most(burden, 1, language) + "."
-    yield phrases.say("page.needed", language) + "."
+    yield from (phrases.say(f"page.{name}", language) + "." for name in ("needed", "asked"))
     for shares in ((0.2,), (0.002,)):
         yield phrases.cases(language, *shares)[0] + "."
     yield from (phrases.percent(p, language) + "." for p in (1e-9, 1 - 1e-9))
