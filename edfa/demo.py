@@ -158,44 +158,51 @@ def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> D
 
 
 def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
-    """Draw each plan as an arrow from today's probability of the favourable class to the one it leads to."""
+    """Draw each plan as an arrow from today's estimate for the favourable class to the one it leads to, out of 100."""
     plans, threshold = demo.interview.plans(), demo.interview.decision.threshold
     blanket, language = demo.advisor.fitted.blanket, demo.interview.language
     for i, plan in enumerate(plans):
-        before, after = plan.probability_before, plan.probability_after
+        before, after = 100 * plan.probability_before, 100 * plan.probability_after
         ax.annotate("", (after, i), (before, i), arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0})
         ax.plot([before], [i], "o", color="black", mfc="white", ms=4)
         told = "; ".join(steps(plan, demo.table.schema, language, operator=RULES, blanket=blanket))
         ax.text(0, i - 0.14, fill(f"{i + 1}. {told}", LINE_LENGTH), va="bottom")
     if threshold is not None:
-        ax.axvline(threshold, color="black", ls=":", lw=1)
-        ax.text(threshold, len(plans) - 0.55, " needed")
-    ax.set(xlim=(0, 1), ylim=(len(plans) - 0.5, -0.8), yticks=[])
-    ax.set(xlabel=f"chance of {demo.table.schema.outcome(demo.table.schema.favourable)!r}")
+        ax.axvline(100 * threshold, color="black", ls=":", lw=1)
+        ax.text(100 * threshold, len(plans) - 0.55, f" {phrases.say('page.needed', language)}")
+    ax.set(xlim=(0, 100), ylim=(len(plans) - 0.5, -0.8), yticks=[])
+    ax.set(xlabel=_estimate(demo))
     ax.spines["left"].set_visible(False)
     return ax
 
 
 def report(demo: Demo) -> str:
-    """The demo as one HTML page that loads nothing."""
+    """The demo as one HTML page that loads nothing: first the applicant, then how the advice came about."""
     advisor, interview = demo.advisor, demo.interview
     turns = [[turn.question, turn.answer, turn.probability] for turn in demo.turns]
+    columns = [phrases.say(f"page.{name}", interview.language) for name in ("asked", "answer")]
+    asked = html.table([*columns, f">{_estimate(demo)}"], turns)
     parts = [
         html.paragraph(
-            f"{len(demo.table):,} loan applications, {len(demo.table.schema)} facts about each, one question: is it a "
-            "good risk? An advisor was fitted on six tenths of the people, certified on two, and measured on the last "
-            "two."
+            f"One applicant for a loan, from the first question to a plan; then how the advisor learnt that from "
+            f"{len(demo.table):,} applications with {len(demo.table.schema)} facts about each."
         ),
-        _heading("Which facts matter"),
-        _repr_html(advisor.fitted.blanket),
-        _heading("When a person may act"),
-        _repr_html(advisor.certificate),
-        html.paragraph("On the test part:", str(advisor.evaluation_), _early_text(demo)),
-        _heading("One applicant, asked until they may act"),
-        html.table(["asked", "answered", ">chance then"], turns),
-        _heading("What the applicant is given"),
-        Markup('<section lang="{}">{}</section>').format(interview.language, interview_html(interview)),
+        _heading("The applicant is told"),
+        _in_language(demo, interview_html(interview)),
         *_plans_html(demo),
+        _heading("How it came to this"),
+        html.paragraph(f"Known from the start: {_start(demo)}."),
+        _in_language(demo, asked),
+        html.paragraph(_afterwards(demo)),
+        _heading("Which facts count"),
+        html.paragraph("Given these, no other fact tells more about the outcome: its Markov blanket."),
+        html.table(["fact", "read together with"], _units(demo)),
+        _heading("When a person may act"),
+        html.paragraph(advisor.certificate.sentence),
+        html.figure(lambda ax: _draw_risk(demo, ax), "Let-downs against the cost of asking"),
+        html.definition_table(_test_of_promise(demo)),
+        _heading("On people it had never met"),
+        html.paragraph(str(advisor.evaluation_), _early_text(demo)),
         _heading("The receipt"),
         Markup("<details><summary>as JSON</summary><pre>{}</pre></details>").format(interview.receipt().to_json()),
     ]
@@ -203,42 +210,85 @@ def report(demo: Demo) -> str:
 
 
 def story(demo: Demo) -> list[tuple[str, list[str]]]:
-    """The demo as lines of text under headings, for the terminal."""
-    language, schema = demo.interview.language, demo.table.schema
-    start = ", ".join(
-        f"{schema[name].title} {phrases.value(schema[name], demo.facts[name], language)}" for name in schema.start
-    )
+    """The demo as lines of text under headings, for the terminal: first the applicant, then the machinery."""
     sentences = interview_sentences(demo.interview)
     turns = [line for turn in demo.turns for line in (f"? {turn.question}", f"> {turn.answer}", f"  {turn.decision}")]
     plans = [f"{i}. {text}" for i, text in enumerate(sentences["plans"], 1)]
+    units = [f"{fact}{f', together with {others}' if others else ''}" for fact, others in _units(demo)]
+    evaluation = f"On the test part: {demo.advisor.evaluation_} {_early_text(demo)}"
     return [
-        ("Which facts matter, in units", str(demo.advisor.fitted.blanket).splitlines()),
-        (
-            "When a person may act",
-            [demo.advisor.certificate.sentence, f"On the test part: {demo.advisor.evaluation_} {_early_text(demo)}"],
-        ),
-        ("One applicant, asked until they may act", [f"Known from the start: {start}.", *turns]),
+        ("One applicant, asked until they may act", [f"Known from the start: {_start(demo)}.", *turns]),
         ("What the applicant is told", [*sentences["decision"], *plans, *sentences["standing"]]),
         ("And the rest", [_afterwards(demo)]),
+        ("Which facts count", units),
+        ("When a person may act", [demo.advisor.certificate.sentence, evaluation]),
     ]
+
+
+def _estimate(demo: Demo) -> str:
+    """What the numbers out of 100 are an estimate of, in the applicant's language."""
+    schema, language = demo.table.schema, demo.interview.language
+    return phrases.say("page.chance", language, wanted=schema.outcome(schema.favourable, language))
+
+
+def _start(demo: Demo) -> str:
+    """What is known from the start, in the applicant's language."""
+    schema, language = demo.table.schema, demo.interview.language
+    return ", ".join(
+        f"{schema[name].said(language).label} {phrases.value(schema[name], demo.facts[name], language)}"
+        for name in schema.start
+    )
+
+
+def _units(demo: Demo) -> list[tuple[str, str]]:
+    """The label of each parent or child of the outcome, and the labels of the facts that count only with it."""
+    blanket, schema = demo.advisor.fitted.blanket, demo.table.schema
+    units = {**blanket.units, **dict.fromkeys(blanket.unattached, ())}
+    return [(schema[head].title, ", ".join(schema[name].title for name in behind)) for head, behind in units.items()]
+
+
+def _draw_risk(demo: Demo, ax: "Axes") -> "Axes":
+    """Draw how many of those who act are let down against the cost of asking, for stricter and less strict rules."""
+    ax = demo.advisor.certificate.draw(ax)
+    names = {"bound": "at most, as far as the test can tell", "risk": "seen in the test"}
+    handles, labels = ax.get_legend_handles_labels()
+    said = [names.get(label, "promised" if label.startswith("alpha") else "the rule in use") for label in labels]
+    ax.legend(handles, said, frameon=False)
+    ax.set(xlabel="cost of asking a person, on average", ylabel="share of those who act and are let down")
+    return ax
+
+
+def _test_of_promise(demo: Demo) -> list[tuple[str, str]]:
+    """What the promise rests on, in words."""
+    c = demo.advisor.certificate
+    rows = [
+        ("people it was tested on", f"{c.people:,}"),
+        ("of them with a plan", f"{c.n:,}"),
+        ("let down in the test", "" if c.risk is None else f"{100 * c.risk:.1f} of 100"),
+        ("at most, as far as the test can tell", "" if c.bound is None else f"{100 * c.bound:.1f} of 100"),
+        ("promised", f"{100 * c.alpha:g} of 100"),
+        ("a plan may be acted on if it holds in", "" if c.tau is None else f"{100 * (1 - c.tau):.0f} of 100 cases"),
+        ("cost of asking, on average", "" if c.cost is None else f"{c.cost:.1f}"),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _in_language(demo: Demo, part: Markup) -> Markup:
+    """A part of the page in the applicant's language."""
+    return Markup('<section lang="{}">{}</section>').format(demo.interview.language, part)
 
 
 def _heading(text: str) -> Markup:
     return html.heading(text, 2)
 
 
-def _repr_html(shown: Any) -> Markup:
-    """What an object of the library shows in a notebook."""
-    return Markup(shown._repr_html_())  # noqa: S704 - escaped where it was made
-
-
 def _plans_html(demo: Demo) -> list[Markup]:
-    """The plans side by side, and whether the first would have lasted; nothing if there is no plan."""
+    """The plans side by side; nothing if there is no plan."""
     count = len(demo.interview.plans())
     if not count:
         return []
     figure = html.figure(lambda ax: draw_plans(demo, ax), "The plans", (6.4, 0.9 + 0.75 * count))
-    return [_heading("The plans side by side"), figure, html.paragraph(_afterwards(demo))]
+    return [_heading("The plans side by side"), figure]
 
 
 def _early_text(demo: Demo) -> str:

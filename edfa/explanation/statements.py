@@ -11,7 +11,7 @@ from edfa.data.feature import Feature
 from edfa.data.schema import Schema
 from edfa.explanation.necessity import DOWN, UP, Reach, Sweep, SweepGroup
 from edfa.explanation.partition import Partition
-from edfa.text.phrases import label, listed, plain, say, value
+from edfa.text.phrases import label, listed, named, plain, say, value
 
 __all__ = ["Statement", "statements"]
 
@@ -94,7 +94,7 @@ class _StatementWriter:
         if not feature.actionable or (feature.change, way) in AGAINST:
             return "weighs"
         own = self._own_value(feature)
-        measured = isinstance(own, int | float) and own not in map(float, feature.codes)
+        measured = isinstance(own, int | float) and named(feature, own, self.language) is None
         return MOVES[way] if measured and way is not None else "is"
 
     def _sentence(self, key: str, feature: Feature, values: list[Any], outcome: str) -> str:
@@ -134,7 +134,7 @@ class _StatementWriter:
 
     def _class(self, code: Any) -> str:
         """What people are told that a class means."""
-        return plain(self.schema.outcome(self.schema.classes[int(code)]))
+        return plain(self.schema.outcome(self.schema.classes[int(code)], self.language))
 
 
 def _children(partition: Partition, name: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from edfa.text.phrases import number, plain, quoted, say
+from edfa.text.phrases import named, number, plain, quoted, say
 
 if TYPE_CHECKING:
     from edfa.data.edge import Flag
@@ -13,8 +13,11 @@ __all__ = ["flag_sentence"]
 
 def flag_sentence(flag: "Flag", schema: "Schema", language: str = "en") -> str:
     """One line about one flag: ``age: 80 is above 75, the highest seen; taken as 75``."""
-    name = plain(schema[flag.feature].title)
+    feature = schema[flag.feature]
+    name = plain(feature.said(language).label)
     if flag.kind == "left_out":
         return say("flag.left_out", language, name=name, told=quoted(flag.told, language))
-    told = plain(flag.told) if isinstance(flag.told, str) else number(float(flag.told), language)
-    return say(f"flag.{flag.kind}", language, name=name, told=told, taken=number(float(flag.taken), language))
+    answer = plain(flag.told) if isinstance(flag.told, str) else number(float(flag.told), language)
+    words = named(feature, flag.taken, language)
+    taken = number(float(flag.taken), language) if words is None else quoted(words, language)
+    return say(f"flag.{flag.kind}", language, name=name, told=answer, taken=taken)

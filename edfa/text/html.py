@@ -35,15 +35,19 @@ STYLE = Markup(
     ".edfa{font:14px/1.45 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:60rem}"
     ".edfa table{border-collapse:collapse;margin:.4em 0;font-size:inherit;color:inherit}"
     ".edfa caption{text-align:left;font-weight:600;padding:.2em 0}"
-    ".edfa th,.edfa td{text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border-bottom:1px solid #ccc}"
+    ".edfa th,.edfa td{text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border-bottom:1px solid #ccc;"
+    "overflow-wrap:break-word;hyphens:auto}"
+    "@media(max-width:480px){.edfa table{font-size:12px}.edfa th,.edfa td{padding-right:.4em}}"
+    "@media(max-width:400px){.edfa th,.edfa td{overflow-wrap:anywhere}}"
     ".edfa th{font-weight:600;color:#444}"
-    ".edfa td.n,.edfa th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
+    ".edfa td.n,.edfa th.n{text-align:right;font-variant-numeric:tabular-nums}.edfa td.n{white-space:nowrap}"
     ".edfa p{margin:.4em 0}.edfa svg{max-width:100%;height:auto}"
 )
 PAGE_STYLE = Markup(
     "body{margin:2rem auto;padding:0 1rem;max-width:60rem;background:#fff}"
     "h1{font:600 1.6rem/1.2 system-ui,sans-serif}h2{font:600 1.15rem/1.3 system-ui,sans-serif;margin-top:2rem}"
-    "pre{font:13px/1.4 ui-monospace,monospace;background:#f5f5f5;padding:.8em;overflow-x:auto}"
+    "pre{font:13px/1.4 ui-monospace,monospace;background:#f5f5f5;padding:.8em;white-space:pre-wrap;"
+    "overflow-wrap:anywhere}"
 )
 SECURITY_POLICY = Markup("default-src 'none'; style-src 'unsafe-inline'")
 NUMERIC = Markup(' class="n"')  # right-aligned column

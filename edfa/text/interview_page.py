@@ -103,7 +103,7 @@ def _timeline_table(interview: "Interview") -> Markup:
 def _answer_text(moment: "Moment", schema: "Schema", language: str) -> str:
     """The answers of one step: titles and values, or that the person declined."""
     answers = [
-        f"{phrases.plain(schema[name].title)}: "
+        f"{phrases.plain(schema[name].said(language).label)}: "
         + (
             say("page.declined", language)
             if moment.kind == "decline"
@@ -120,17 +120,18 @@ def draw_timeline(interview: "Interview", ax: "Axes") -> "Axes":
     moments = [moment for moment in interview.timeline if moment.kind != "decline"]
     axis_labels = (say("page.spent", language), _probability_label(schema, language))
     names = [_step_name(moment, schema, language) for moment in moments]
-    return draw_steps(ax, [m.spent for m in moments], [m.decision.probability for m in moments], names, axis_labels)
+    draw_steps(ax, [m.spent for m in moments], [m.decision.probability for m in moments], names, axis_labels)
+    ax.set_yticks(ax.get_yticks(), [phrases.in_hundred(tick, language) for tick in ax.get_yticks()])
+    return ax
 
 
 def _probability_label(schema: "Schema", language: str) -> str:
-    return say("page.chance", language, wanted=phrases.plain(schema.outcome(schema.favourable)))
+    return say("page.chance", language, wanted=phrases.plain(schema.outcome(schema.favourable, language)))
 
 
 def _step_name(moment: "Moment", schema: "Schema", language: str) -> str:
     """What was told at a step, short enough for the drawing."""
     if moment.kind == "start":
         return say("page.start", language)
-    return shorten(
-        ", ".join(phrases.plain(schema[name].title) for name in moment.facts), STEP_LETTERS, placeholder=" …"
-    )
+    labels = ", ".join(phrases.plain(schema[name].said(language).label) for name in moment.facts)
+    return shorten(labels, STEP_LETTERS, placeholder=" …")

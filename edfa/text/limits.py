@@ -7,7 +7,7 @@ from typing import Any
 
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
-from edfa.text.phrases import duration, label, listed, number, percent, quoted, say
+from edfa.text.phrases import duration, in_hundred, label, listed, number, quoted, say
 
 __all__ = ["in_words", "is_among", "loosened"]
 
@@ -45,7 +45,7 @@ def in_words(rule: str, schema: Schema, language: str) -> str:
     if name in NUMBERS and isinstance(value, int | float):
         if name == "max_changes":
             return say("limits.max_changes", language, int(value))
-        tell = percent if name == "min_probability" else duration if name == "max_months" else number
+        tell = in_hundred if name == "min_probability" else duration if name == "max_months" else number
         return say(f"limits.{name}", language, amount=tell(value, language))
     named = [key] if name in KEYED else value if isinstance(value, list) else [value]
     named = named[:1] if name == "forbidden" else named  # the others are the values it moves between

@@ -21,7 +21,19 @@ if TYPE_CHECKING:
     from edfa.explanation.partition import Person
     from edfa.recourse.plan import NoPlan, Plan
 
-__all__ = ["answers", "certificate", "chance", "decision", "no_plan", "partition", "plan", "question", "standing"]
+__all__ = [
+    "answers",
+    "ask",
+    "certificate",
+    "chance",
+    "decision",
+    "no_plan",
+    "partition",
+    "plan",
+    "question",
+    "standing",
+    "why",
+]
 
 
 def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
@@ -31,34 +43,46 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     >>> from edfa.advice.answers import Decision
     >>> schema = Schema((Feature("age", "continuous"),), "class", "good", ("bad", "good"))
     >>> decision(Decision(0.31, "bad", favourable=False), schema)
-    'From what is known so far, the decision is “bad”. The probability of “good” is 31%.'
+    'From what is known so far, the decision is “bad”. Our estimate for “good” is 31 of 100.'
     """
     key = "decision.favourable" if decision.favourable else "decision.refused"
-    outcome, wanted = (phrases.plain(schema.outcome(name)) for name in (decision.outcome, schema.favourable))
+    outcome, wanted = (phrases.plain(schema.outcome(name, language)) for name in (decision.outcome, schema.favourable))
     classes = {"outcome": outcome, "wanted": wanted}
-    told = say(key, language, chance=chance(decision, language), **classes)
     if decision.threshold is None:
-        return told
-    _, needed = phrases.percents(decision.probability, decision.threshold, language)
-    return f"{told} {say('decision.threshold', language, needed=needed)}"
+        estimate = say("decision.estimate", language, chance=chance(decision, language), **classes)
+    else:
+        chances = phrases.hundredths(decision.probability, decision.threshold, language)
+        estimate = say("decision.threshold", language, chance=chances[0], needed=chances[1], **classes)
+    return f"{say(key, language, **classes)} {estimate}"
 
 
 def chance(decision: "Decision", language: str = "en") -> str:
-    """The probability of the favourable class; what is refused is not rounded up to what is needed.
+    """The probability of the favourable class out of 100; what is refused is not rounded up to what is needed.
 
     >>> from edfa.advice.answers import Decision
     >>> chance(Decision(0.695, "bad", favourable=False, threshold=0.7))
-    '69.5%'
+    '69.5'
     """
     if decision.threshold is None:
-        return phrases.percent(decision.probability, language)
-    return phrases.percents(decision.probability, decision.threshold, language)[0]
+        return phrases.in_hundred(decision.probability, language)
+    return phrases.hundredths(decision.probability, decision.threshold, language)[0]
 
 
 def question(question: "Question", schema: Schema, language: str = "en") -> str:
     """What is asked next, why, what the answer may unlock, and what it costs."""
+    return f"{ask(question.feature, schema, language)} {why(question, schema, language)}"
+
+
+def ask(name: str, schema: Schema, language: str = "en") -> str:
+    """The question for a feature as its card puts it; where it does not, a request for the label."""
+    feature = schema[name]
+    return phrases.plain(feature.said(language).ask) or say("question.ask", language, label=label(feature, language))
+
+
+def why(question: "Question", schema: Schema, language: str = "en") -> str:
+    """Why a question is asked, what the answer may unlock, what it costs, and how many questions are left."""
     feature = schema[question.feature]
-    sentences = [say("question.ask", language, label=label(feature, language)), _why(question, schema, language)]
+    sentences = [_reason(question, schema, language)]
     if question.unlocks:
         sentences.append(say("question.unlocks", language, labels=_labels(question.unlocks, schema, language)))
     if feature.sensitive:
@@ -71,14 +95,15 @@ def question(question: "Question", schema: Schema, language: str = "en") -> str:
     return " ".join([*sentences, say("question.left", language, question.left)])
 
 
-def _why(question: "Question", schema: Schema, language: str) -> str:
+def _reason(question: "Question", schema: Schema, language: str) -> str:
     """Why this question is asked, as one sentence."""
     if question.why == "survival":
         now, then = question.survival_now, question.survival_then
-        cases = phrases.cases(language, now, then) if now is not None and then is not None and then > now else None
-        if cases is None:
+        counted = phrases.counts(now, then) if now is not None and then is not None and then > now else None
+        if counted is None:
             return say("question.lasting", language)
-        return say("question.survival", language, now=cases[0], then=cases[1])
+        total, (few, many) = counted
+        return say("question.survival", language, now=few, then=say(phrases.CASES[total], language, n=many))
     if question.why == "spouse" and question.unit is not None:
         return say("question.spouse", language, unit=label(schema[question.unit], language))
     return say("question.unattached" if question.why == "spouse" else f"question.{question.why}", language)
@@ -114,14 +139,14 @@ def plan(
     ``operator``'s rules (by default the card's) say what grows by itself: that is waited for.
     """
     fixed = [c.feature for c in plan.changes if c.feature in locked or not schema[c.feature].actionable]
-    reached = phrases.plain(schema.outcome(plan.reached))
+    reached = phrases.plain(schema.outcome(plan.reached, language))
     if fixed:
         changes = [what_if(change, schema, language) for change in plan.changes]
         labels = _labels(fixed, schema, language)
         return say("plan.hypothetical", language, reached=reached, labels=labels, changes=_list_all(changes, language))
     changes = steps(plan, schema, language, operator=operator, blanket=blanket)
     acts = not all(waits(change, plan, schema, operator) for change in plan.changes)
-    before, after = phrases.percents(plan.probability_before, plan.probability_after, language)
+    before, after = phrases.hundredths(plan.probability_before, plan.probability_after, language)
     lead = "plan.lead"
     if plan.survival is not None:  # a plan chosen to last need not be minimal
         lead = "plan.lasting" if not_known(plan, blanket) else "plan.together"
@@ -140,8 +165,8 @@ def _support(plan: "Plan", language: str) -> list[str]:
         return []
     if not plan.support or plan.support_share is None:
         return [say("plan.nobody", language)]
-    share = phrases.percent(plan.support_share, language)
-    return [say("plan.support", language, plan.support, share=share)]
+    well = phrases.number(round(plan.support * plan.support_share), language)
+    return [say("plan.support", language, plan.support, well=well)]
 
 
 def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> list[str]:
@@ -186,7 +211,7 @@ def partition(
     locked: Collection[str] = (),
     planned: Collection[str] = (),
 ) -> list[str]:
-    """What can turn the decision, what cannot yet and why, and what never matters; features in the card's order.
+    """What can turn the decision, what cannot yet and why, and what made no difference; features in the card's order.
 
     Only what a plan of the person's changes alone (``planned``) is said to be in their hands: rules may forbid all
     that would turn the decision. Who has the ``favourable`` decision is not told how to turn it.
@@ -198,7 +223,7 @@ def partition(
             can_change = feature.actionable and name not in locked
             turns = "partition.turns" if name in planned else "partition.could_turn"
             key = "partition.weighs" if not can_change else "partition.against" if favourable else turns
-            share = phrases.percent(person.counterfactual[name], language)
+            share = phrases.in_hundred(person.counterfactual[name], language)
             sentences.append(say(key, language, share=share, label=quoted))
         elif name in person.violations:
             sentences.append(say("partition.violation", language, label=quoted))
@@ -242,18 +267,17 @@ def _promise(certificate: "Certificate", language: str) -> str:
     group = "" if c.group is None else say("certificate.within", language, group=phrases.quoted(c.group, language))
     if c.loss == "let_down":
         return _told_to_act(c, group, language)
-    alpha, delta = (_exact_percent(level, language) for level in (c.alpha, c.delta))
     parts = {
         "whom": say(f"certificate.{c.target}", language),
         "later": say(f"certificate.{c.reference}", language),
-        "share": alpha,
+        **_of_people(c.alpha, language),
     }
     key = f"certificate.{c.undefined if c.undefined in ('zero', 'one') else 'drop'}"
     promise = say(key, language, within=group, **parts)
     # A promise to all can be kept although many who act early are let down; they must not take it for their own.
     limits = [] if c.target == "early" else [say("certificate.everybody", language)]
     limits += [say("certificate.rules", language)] if c.rules else []
-    return " ".join([promise, *limits, say("certificate.sure", language, n=phrases.number(c.n, language), delta=delta)])
+    return " ".join([promise, *limits, _sure(c.n, c.delta, language)])
 
 
 def _told_to_act(certificate: "Certificate", group: str, language: str) -> str:
@@ -264,27 +288,27 @@ def _told_to_act(certificate: "Certificate", group: str, language: str) -> str:
         language,
         whom=say(f"certificate.told.{c.target}", language),
         later=say(f"certificate.judged.{c.reference}", language),
-        share=_one_in(c.alpha, language),
         within=group,
+        **_of_people(c.alpha, language),
     )
     wasted = None if not c.wasted else phrases.cases(language, c.wasted)
     beside = [say("certificate.wasted", language, cases=wasted[0])] if wasted else []
     beside += [say("certificate.rules", language)] if c.rules else []
     acted = c.n if c.triggered is None or c.target in ("all", "refused") else round(c.triggered * c.n)
-    sure = say("certificate.sure", language, n=phrases.number(acted, language), delta=_exact_percent(c.delta, language))
-    return " ".join([promise, *beside, sure])
+    beside += [say("certificate.no_credit", language)] if c.target in ("early", "act") else []
+    return " ".join([promise, *beside, _sure(acted, c.delta, language)])
 
 
-def _one_in(share: float, language: str) -> str:
-    """A share as "1 in 5" if it is one, else as a percentage."""
-    times = round(1 / share, 9)
-    if times.is_integer():
-        return say("certificate.one_in", language, n=phrases.number(times, language))
-    return _exact_percent(share, language)
+def _sure(people: int, delta: float, language: str) -> str:
+    """On how many people the test rests, and how likely it is to be wrong."""
+    risk = _of_people(delta, language)
+    return say("certificate.sure", language, people=phrases.number(people, language), **risk)
 
 
-def _exact_percent(share: float, language: str) -> str:
-    return say("percent", language, number=phrases.number(round(100 * share, 10), language))
+def _of_people(share: float, language: str) -> dict[str, str]:
+    """A share exactly, as ``n`` of ``total``: 20 of 100, or 125 of 1000."""
+    total = next((total for total in (100, 1000, 10_000) if round(share * total, 9).is_integer()), 100)
+    return {"n": phrases.number(round(share * total, 9), language), "total": phrases.number(total, language)}
 
 
 def standing(standing: "Standing", language: str = "en") -> str:

@@ -16,18 +16,24 @@ from edfa.data.feature import Feature
 from edfa.errors import UnknownNameError
 
 __all__ = [
+    "CASES",
     "LANGUAGES",
     "MAX_LISTED",
+    "ONE_BOUND",
+    "TWO_BOUNDS",
     "Conjunction",
     "at_least",
     "at_most",
     "cases",
+    "counts",
     "duration",
+    "hundredths",
+    "in_hundred",
     "label",
     "listed",
+    "named",
     "number",
     "percent",
-    "percents",
     "plain",
     "quoted",
     "say",
@@ -42,7 +48,7 @@ MAX_LISTED = 5  # longer lists end with "and 3 others"
 SIGNIFICANT = 3  # digits of a number that may be rounded
 GROUPED_FROM = 10_000  # smaller numbers have no thousands separator, so that years stay as they are
 DAYS_A_MONTH = 365.25 / 12
-CASES = {10: "in_ten", 100: "in_hundred", 1000: "in_thousand"}
+CASES = {100: "in_hundred", 1000: "in_thousand"}
 JOINERS = "\u200c\u200d"  # invisible, and part of how some words are written
 BOUNDS = {"<": "below", "<=": "at_most", ">": "above", ">=": "at_least"}
 ONE_BOUND = re.compile(r"(<=|>=|<|>)\s*(-?\d+(?:\.\d+)?)")
@@ -90,8 +96,8 @@ def quoted(text: object, language: str) -> str:
 
 
 def label(feature: Feature, language: str) -> str:
-    """A feature's title from its card, in quotation marks."""
-    return quoted(feature.title, language)
+    """A feature's label in a language, in quotation marks."""
+    return quoted(feature.said(language).label, language)
 
 
 def number(value: float, language: str) -> str:
@@ -127,36 +133,58 @@ def percent(share: float, language: str, digits: int = 0) -> str:
     >>> percent(0.431, "en"), percent(0.9999, "en"), percent(0.0001, "de")
     ('43%', 'more than 99%', 'weniger als 1\\xa0%')
     """
+    amount, bound = _hundredths(share, digits)
+    text = say("percent", language, number=number(amount, language))
+    return say(bound, language, amount=text) if bound else text
+
+
+def in_hundred(share: float, language: str, digits: int = 0) -> str:
+    """A share as a number out of 100; never 0 or 100 unless it is exactly that.
+
+    >>> in_hundred(0.431, "en"), in_hundred(0.9999, "en"), in_hundred(0.4996, "de", 2)
+    ('43', 'more than 99', '49,96')
+    """
+    amount, bound = _hundredths(share, digits)
+    return say(bound, language, amount=number(amount, language)) if bound else number(amount, language)
+
+
+def hundredths(first: float, second: float, language: str) -> tuple[str, str]:
+    """Two shares as numbers out of 100, with as many digits as it takes to tell them apart (at most three)."""
+    for digits in range(4):
+        pair = in_hundred(first, language, digits), in_hundred(second, language, digits)
+        if pair[0] != pair[1]:
+            return pair
+    return in_hundred(first, language), in_hundred(second, language)
+
+
+def _hundredths(share: float, digits: int) -> tuple[float, str]:
+    """A share times 100, rounded; and ``"under"`` or ``"over"`` where the number is only a bound, else nothing."""
     smallest = Decimal(1).scaleb(-digits)
     rounded = round(Decimal(repr(float(share))) * 100, digits)
     if 0 < share < 1 and (rounded <= 0 or rounded >= 100):
-        limit, key = (smallest, "under") if rounded <= 0 else (100 - smallest, "over")
-        return say(key, language, percent=say("percent", language, number=number(float(limit), language)))
-    return say("percent", language, number=number(float(rounded), language))
-
-
-def percents(first: float, second: float, language: str) -> tuple[str, str]:
-    """Two shares as percentages, with as many digits as it takes to tell them apart (at most three)."""
-    for digits in range(4):
-        pair = percent(first, language, digits), percent(second, language, digits)
-        if pair[0] != pair[1]:
-            return pair
-    return percent(first, language), percent(second, language)
+        return (float(smallest), "under") if rounded <= 0 else (float(100 - smallest), "over")
+    return float(rounded), ""
 
 
 def cases(language: str, *shares: float) -> tuple[str, ...] | None:
-    """Shares as counts out of 10, 100 or 1000: the coarsest that tells them apart and rounds none to 0 or all.
+    """Shares as counts out of 100 or, if these cannot tell them apart or round one to 0 or all, out of 1000.
 
     None if not even counts out of 1000 do.
 
-    >>> cases("en", 0.58, 0.31), cases("de", 0.33, 0.34)
-    (('6 of 10', '3 of 10'), ('33 von 100', '34 von 100'))
+    >>> cases("en", 0.58, 0.31), cases("de", 0.333, 0.334)
+    (('58 of 100', '31 of 100'), ('333 von 1000', '334 von 1000'))
     """
-    for total, key in CASES.items():
-        counts = [round(share * total) for share in shares]
-        honest = all(0 < n < total or share in (0, 1) for n, share in zip(counts, shares, strict=True))
-        if honest and len(set(counts)) == len(counts):
-            return tuple(say(key, language, n=n) for n in counts)
+    counted = counts(*shares)
+    return None if counted is None else tuple(say(CASES[counted[0]], language, n=n) for n in counted[1])
+
+
+def counts(*shares: float) -> tuple[int, tuple[int, ...]] | None:
+    """The total, 100 or 1000, that ``cases`` counts out of, and the count of each share; None if neither will do."""
+    for total in CASES:
+        numbers = tuple(round(share * total) for share in shares)
+        honest = all(0 < n < total or share in (0, 1) for n, share in zip(numbers, shares, strict=True))
+        if honest and len(set(numbers)) == len(numbers):
+            return total, numbers
     return None
 
 
@@ -175,7 +203,7 @@ def listed(words: Sequence[str], language: str, conjunction: Conjunction = "and"
 
 
 def value(feature: Feature, raw: Any, language: str) -> str:
-    """A feature's value in words: a number with its unit, a special code's meaning, an interval, or a quoted level.
+    """A feature's value in words: a number with its unit, an interval, or a level or code as the card says it, quoted.
 
     >>> years = Feature("job", "ordinal", levels=("none", "<1", "1<=X<4"), unit="years")
     >>> [value(years, level, "en") for level in years.levels]
@@ -185,12 +213,33 @@ def value(feature: Feature, raw: Any, language: str) -> str:
     """
     if raw is None or raw != raw:  # NaN
         return say("gap", language)
+    if (words := named(feature, raw, language)) is not None:
+        return quoted(words, language)
     if isinstance(raw, bool) or not isinstance(raw, Real):
         return _level(feature, plain(raw), language)
-    for code, meaning in feature.codes.items():
-        if float(code) == raw:
-            return quoted(meaning, language)
     return _measurement(feature, float(raw), language)
+
+
+def named(feature: Feature, raw: Any, language: str) -> str | None:
+    """The card's words for a level or a code in a language; None if it has none.
+
+    >>> from edfa.data.feature import FeatureWords
+    >>> delay = Feature("delay", "ordinal", levels=(0, 1), translations={"de": FeatureWords(levels={"0": "pünktlich"})})
+    >>> named(delay, 0.0, "de"), named(delay, 1, "de"), named(delay, 0, "en")
+    ('pünktlich', None, None)
+    """
+    said = feature.said(language)
+    if isinstance(raw, bool) or not isinstance(raw, Real):
+        return said.levels.get(str(raw))
+    names = {**said.codes, **said.levels}
+    return next((words for name, words in names.items() if _number_of(name) == raw), None)
+
+
+def _number_of(name: str) -> float | None:
+    try:
+        return float(name)
+    except ValueError:
+        return None
 
 
 def at_most(feature: Feature, raw: Any, language: str) -> str:
@@ -201,9 +250,11 @@ def at_most(feature: Feature, raw: Any, language: str) -> str:
     ('36 months or fewer', '30.5 % or less')
     """
     words, unit = value(feature, raw, language), plain(feature.unit)
-    if not isinstance(raw, Real):
+    has_name = named(feature, raw, language) is not None
+    if has_name or not isinstance(raw, Real):
         ends = raw in feature.levels[:1] or plain(raw).startswith("<")  # nothing is below it, or it says so itself
-        return words if ends else say("bounds.or_lower", language, value=words)
+        key = "or_better" if has_name and feature.monotone == "down" else "or_lower"
+        return words if ends else say(f"bounds.{key}", language, value=words)
     counted = float(raw).is_integer() and (not unit or f"units.{unit}.other" in table(language))
     return say("bounds.or_fewer" if counted else "bounds.or_less", language, value=words)
 
@@ -216,7 +267,7 @@ def at_least(feature: Feature, raw: Any, language: str) -> str:
     ('1 to below 4 years or higher', '4 years or more', 'mindestens 12')
     """
     words = value(feature, raw, language)
-    if not isinstance(raw, Real):
+    if named(feature, raw, language) is not None or not isinstance(raw, Real):
         ends = raw in feature.levels[-1:] or plain(raw).startswith(">")
         return words if ends else say("bounds.or_higher", language, value=words)
     return say("bounds.at_least", language, value=words)
@@ -238,8 +289,8 @@ def duration(months: float, language: str) -> str:
 
 
 def _measurement(feature: Feature, amount: float, language: str) -> str:
-    """A number and its unit; common units are translated and inflected, others stay as the card writes them."""
-    unit, form = plain(feature.unit), "one" if amount == 1 else "other"
+    """A number and its unit; common units are translated and inflected, others are as the card says them."""
+    unit, form = plain(feature.said(language).unit), "one" if amount == 1 else "other"
     unit = table(language).get(f"units.{unit}.{form}", unit)
     return f"{number(amount, language)} {unit}".strip()
 

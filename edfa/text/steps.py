@@ -74,7 +74,8 @@ def _change(change: "Change", feature: Feature, language: str, *, reserve: bool,
     words = {"label": label(feature, language), "before": _told(feature, change.before, 0, language)}
     if low is not None and high is not None and low != high:
         start, end = _inside(feature, low, high)
-        is_number = isinstance(low, Real)  # "8 to 14 months": the unit follows the upper end alone
+        # "8 to 14 months": the unit follows the upper end alone
+        is_number = isinstance(low, Real) and phrases.named(feature, start, language) is None
         first = phrases.number(start, language) if is_number else phrases.value(feature, start, language)
         goal = _between(_short(feature, after, _way(change) or 0), start, end)
         goal, last = (phrases.value(feature, value, language) for value in (goal, end))

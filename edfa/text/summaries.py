@@ -68,7 +68,7 @@ def _change_row(change: "Change", schema: "Schema | None") -> list[object]:
 def receipt_html(receipt: "Receipt", schema: "Schema | None" = None) -> str:
     """A receipt: whether it is signed, what was decided and by whom, what was known, and the plans offered.
 
-    With a ``schema``, decisions are shown in the card's words.
+    With a ``schema``, decisions, facts and their values are shown in the card's words.
     """
     decision, standing, no_plan = receipt.decision, receipt.standing, receipt.no_plan or {}
     facts: list[tuple[str, object]] = [
@@ -79,15 +79,16 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None) -> str:
         ("may the person act", _words(standing.get("status"))),
         ("guarantee", receipt.certificate),
         ("certificate", receipt.certificate_id),
-        ("next question", receipt.question),
+        ("next question", _title(receipt.question, schema)),
         ("spent", f"{receipt.spent:g}"),
-        ("declined", ", ".join(receipt.declined)),
-        ("must not change", ", ".join(receipt.locks)),
+        ("declined", ", ".join(str(_title(name, schema)) for name in receipt.declined)),
+        ("must not change", ", ".join(str(_title(name, schema)) for name in receipt.locks)),
         ("not taken as told", "; ".join(receipt.flags)),
         ("why there is no plan", _words(no_plan.get("reason"))),
         ("plan the person follows", receipt.chosen),
     ]
-    known = html.table(["feature", "answer"], receipt.facts.items(), "What was known")
+    answers = [_answer_row(name, answer, schema) for name, answer in receipt.facts.items()]
+    known = html.table(["feature", "answer"], answers, "What was known")
     plans = html.table(
         ["plan", "changes", "decision then", ">probability"],
         [_plan_row(plan, schema) for plan in receipt.plans],
@@ -101,11 +102,26 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None) -> str:
     )
 
 
+def _title(name: Any, schema: "Schema | None") -> Any:
+    """A feature's name for people; a name that the schema does not know stays as it is."""
+    return schema[name].title if schema is not None and name in schema.names else name
+
+
+def _answer_row(name: Any, answer: Any, schema: "Schema | None") -> list[object]:
+    """A fact of a receipt and its value; in the card's words, where the schema knows it."""
+    is_known = schema is not None and name in schema.names
+    return [_title(name, schema), phrases.value(schema[name], answer, "en") if schema and is_known else answer]
+
+
 def _plan_row(plan: Mapping[str, Any], schema: "Schema | None") -> list[object]:
     """A receipt's plan, which is data and may come from a file: id, changes, decision, probability."""
     listed = plan.get("changes")
     parts = [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list | tuple) else []
-    changes = [f"{c.get('feature')}: {c.get('before')} → {c.get('after')}" for c in parts]
+    rows = [
+        [_answer_row(change.get("feature"), change.get(end), schema) for end in ("before", "after")]
+        for change in parts
+    ]
+    changes = [f"{before[0]}: {before[1]} → {after[1]}" for before, after in rows]
     probability = _rise(plan.get("probability_before"), plan.get("probability_after"))
     return [plan.get("id"), "; ".join(changes), _outcome(plan.get("reached"), schema), probability]
 

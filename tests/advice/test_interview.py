@@ -63,7 +63,7 @@ def test_on_the_path_the_certificate_is_the_advisors_up_to_the_first_time_it_say
                 assert (standing.for_wishes, standing.deviations) == (False, ())
                 assert standing.status == ("act" if low else "ask" if held.question else "unsure")
                 assert held.certificate is (advisor.certificate if low else None)
-                assert (held.guarantee or "at most 1 in 5").count("at most 1 in 5") == 1
+                assert (held.guarantee or "at most 20 will").count("at most 20 will") == 1
                 first = step if low else None
             seen[standing.status, standing.for_wishes] += 1
     assert min(seen["act", False], seen["act", True]) > 5

@@ -65,9 +65,9 @@ def test_the_report_is_whole_and_says_what_was_found(result, tmp_path):
     path = demo.write_report(result, tmp_path / "deep" / "folder")
     page = path.read_text(encoding="utf-8")
     text = checked(page.partition(">")[2])
-    assert page.count("<svg") == 4, "units, risk, timeline, plans"
+    assert page.count("<svg") == 3, "timeline, plans, risk"
     for name in result.advisor.fitted.blanket.features:
-        assert name in text
+        assert result.table.schema[name].title in text
     assert result.advisor.certificate.sentence in text
     for turn in result.turns:
         assert turn.question in text
@@ -81,8 +81,31 @@ def test_the_report_is_whole_and_says_what_was_found(result, tmp_path):
 
 def test_the_demo_speaks_german():
     story = str(demo.story(demo.run_demo("de")))
-    assert "Bitte nennen Sie uns als Nächstes" in story
-    assert "Please tell us" not in story
+    assert "Nach allem, was bisher bekannt ist" in story
+    assert "Wie hoch ist der Stand Ihres Girokontos?" in story
+    assert "What is the balance" not in story
+
+
+def test_the_report_begins_with_the_applicant_and_speaks_no_dialect(result):
+    page = demo.report(result)
+    told = checked(re.sub(r"<details.*?</details>|<style.*?</style>", "", page.partition(">")[2], flags=re.S))
+    order = ["The applicant is told", "May I act now?", "What would change the decision", "Which facts count"]
+    places = [told.index(heading) for heading in order]
+    assert places == sorted(places)
+    for word in ("tau", "cp", "zone", "alpha", "hb", "data_limited"):
+        assert not re.search(rf"\b{word}\b", told), word
+    shown_as_themselves = {name for name in result.table.schema.names if result.table.schema[name].title == name}
+    for name in {*result.table.schema.names} - shown_as_themselves - {"duration", "purpose", "employment", "job"}:
+        assert not re.search(rf"\b{name}\b", told), f"{name} is a column, not a label"
+
+
+@pytest.mark.parametrize("width", [420, 360])
+def test_a_phone_needs_no_sideways_scrolling(result, chromium, width):
+    page = chromium.new_page(viewport={"width": width, "height": 800})
+    page.set_content(demo.report(result))
+    page.click("summary")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
 
 
 def run(folder, *arguments):
@@ -98,8 +121,8 @@ def test_the_command_tells_the_story(tmp_path, result):
     assert "1,000 people" in text
     for feature in edfa.load("german").schema:
         assert feature.name in text
-    assert "└── duration" in text
     assert text.count("\n? ") == len(result.turns)
+    assert text.index("One applicant") < text.index("Which facts count"), "first the applicant"
     assert "You may act on the first plan now" in text
 
 

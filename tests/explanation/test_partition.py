@@ -123,11 +123,11 @@ def test_statements_about_the_story():
     sentences = statements(sweep(rows, model, Support.of(table.train.X)), partition, table.schema, table.encoder)[0]
     texts = {s.feature: s.text for s in sentences}
     assert texts == {
-        "employment": "Whatever the value of “employment”, the decision is the same: “yes”.",
+        "employment": "“employment” made no difference here: the decision is “yes”.",
         "savings": "If “savings” were “no”, the decision would be “no”.",
         "wage_came_late": "Whatever the value of “wage came late”, the decision is still “yes”, "
         "as long as “late payment” is not known.",
-        "telephone": "Whatever the value of “telephone”, the decision is the same: “yes”.",
+        "telephone": "“telephone” made no difference here: the decision is “yes”.",
     }
 
 

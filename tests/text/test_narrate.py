@@ -19,8 +19,9 @@ from edfa.advice.answers import DEVIATIONS, Decision, Question, QuestionReason, 
 from edfa.certification.certificate import Certificate
 from edfa.certification.records import Reference
 from edfa.certification.risk_curve import Target, Undefined
+from edfa.commands.dialogue import Dialogue
 from edfa.data.edge import Flag, FlagKind
-from edfa.errors import UnknownNameError
+from edfa.errors import FactError, UnknownNameError
 from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import Person, explain
 from edfa.explanation.statements import statements
@@ -28,6 +29,7 @@ from edfa.explanation.support import Support
 from edfa.recourse.plan import Change, NoPlan, Plan
 from edfa.recourse.plan import Reason as NoPlanReason
 from edfa.text import narrate, phrases
+from edfa.text.answers_in_words import parse_answer
 from edfa.text.flags import flag_sentence
 from edfa.text.interview_page import interview_html, interview_sentences
 from edfa.text.limits import in_words, is_among
@@ -137,16 +139,49 @@ def everything(language):
     yield from narrate.partition(
         Person({"duration": 0.3}, {"job": "not_decisive"}, (), {}), SCHEMA, language, favourable=True
     )
-    for unit, amount in product(("years", "months", "weeks", "days", "hours", "people"), (1, 2)):
+    for unit, amount in product(("years", "months", "weeks", "days", "hours", "hours a week", "people"), (1, 2)):
         yield phrases.value(Feature("x", "continuous", unit=unit), amount, language) + "."
     for level in ("<1", "<=1", ">1", ">=1", "1<=X<2"):
         yield phrases.value(Feature("x", "categorical"), level, language) + "."
-    for shares in ((0.2,), (0.02,), (0.002,)):
+    yield narrate.ask("x", Schema((Feature("x", "continuous"),), "y", "good"), language)
+    yield from typed_in_vain(language)
+    yield from a_dialogue(language)
+    burden = Feature("x", "ordinal", levels=(0, 1, 2), codes={"1": "some"}, monotone="down")
+    yield phrases.at_most(burden, 1, language) + "."
+    yield from (phrases.say(f"page.{name}", language) + "." for name in ("needed", "asked"))
+    for shares in ((0.2,), (0.002,)):
         yield phrases.cases(language, *shares)[0] + "."
     yield from (phrases.percent(p, language) + "." for p in (1e-9, 1 - 1e-9))
     yield phrases.listed(list("abcdef"), language) + "." + phrases.listed(list("abcdefg"), language, "or", 7) + "."
     yield phrases.listed(list("abcdef"), language, max_listed=6) + "."
     yield from german_statements(language)
+
+
+def typed_in_vain(language):
+    """Whatever an answer that is not understood is told."""
+    amount, home = Feature("x", "continuous", unit="EUR"), Feature("y", "categorical", levels=("aa", "ab"))
+    grouped = {"en": "12.000", "de": "12,000"}[language]
+    for feature, text in ((amount, "many"), (amount, grouped), (amount, "1e99"), (home, "a"), (home, "c")):
+        with pytest.raises(FactError) as caught:
+            parse_answer(text, feature, language)
+        yield str(caught.value)
+    with pytest.raises(FactError) as caught:
+        parse_answer("45 %", replace(amount, unit=""), language)
+    yield str(caught.value)
+
+
+def a_dialogue(language):
+    """The dialogue's sentences: asked for help, taken back, answered wrongly, gone on although one may act."""
+    typed = [":undo", "?", "7", ":undo", "7", "-5", "2400", "35", ":plans", "36", "y", "", ":stop"]
+    lines, replies = [], iter(typed)
+    held = small_advisor().interview({}, language=language)
+    dialogue = Dialogue(held, lambda prompt: next(replies), lambda line, style: lines.append(line))
+    dialogue.run()
+    dialogue.printed = ("So.",)
+    dialogue.summarise()
+    dialogue._ask = lambda prompt: "n"
+    assert not dialogue._goes_on()
+    yield from (re.sub(r"[?:]$", ".", line) for line in lines if line and not line.startswith("  "))
 
 
 def every_plan(language):
@@ -292,22 +327,25 @@ def test_the_same_objects_give_the_same_sentences(language):
 
 def test_a_decision():
     text = narrate.decision(Decision(0.4996, "bad", False, 0.5), SCHEMA)
-    assert "the decision is “refused”. The probability of “granted” is" in text, "the card's words, not its classes"
+    assert "the decision is “refused”. Our estimate for “granted” is" in text, "the card's words, not its classes"
     assert "bad" not in text
-    assert "49.96%" in text, "rounded it would be the 50% that are needed"
-    assert "At least 50% is needed" in text
+    assert text.endswith("49.96 of 100; 50 are needed."), "rounded it would be the 50 that are needed"
     assert narrate.decision(Decision(0.8, "good", True), SCHEMA).startswith("Good news")
-    assert "80\u00a0%" in narrate.decision(Decision(0.8, "good", True), SCHEMA, "de")
+    german = narrate.decision(Decision(0.8, "good", True), SCHEMA, "de")
+    assert "„bewilligt“ liegt bei 80 von 100." in german
+    assert "granted" not in german
 
 
 def test_a_question_with_its_reason_and_price():
     text = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.31, survival_then=0.58), SCHEMA)
-    assert "“duration of the loan”" in text
-    assert "hold in 6 of 10 cases instead of 3 of 10." in text
+    assert text.startswith("How many months should the loan run? ")
+    assert "holds in 58 of 100 cases, not in 31." in text
     assert "This question costs 2; 4 has been spent so far." in text
     assert "last question" in text
     worse = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.6, survival_then=0.5), SCHEMA)
-    assert "instead of" not in worse
+    assert "not in" not in worse
+    nameless = Schema((Feature("duration", "continuous", label="length"),), "class", "good")
+    assert narrate.ask("duration", nameless) == "Please tell us next: “length”."
     spouse = Question("savings_status", 2.0, 0.0, "spouse", "checking_status", ("employment",), left=3)
     assert "Together with “balance of the checking account”" in narrate.question(spouse, SCHEMA)
     assert "“years in the present job” may begin to count" in narrate.question(spouse, SCHEMA)
@@ -326,7 +364,7 @@ def test_a_plan_with_intervals_and_units():
     assert narrate.plan(plan, SCHEMA) == (
         "These 2 steps together would be enough, and each of them is needed: “duration of the loan” at 12.5 months "
         "(now 24 months; any value from 8 to 14 months will do) and “years in the present job” at 1 to below 4 years "
-        "(now below 1 year). The decision would then be “granted”; its probability would be 61% instead of 43%. 2 "
+        "(now below 1 year). The decision would then be “granted”; our estimate for it would be 61 of 100, not 43. 2 "
         "facts about you are not known yet; they could still overturn this."
     )
     german = narrate.plan(plan, SCHEMA, "de")
@@ -379,7 +417,7 @@ def test_what_grows_by_itself_is_waited_for():
         assert "wait until “years at the present address” is 3 years (now 1 year; about 2 years)." in text
         assert "takes" not in text, "the time is told once"
         german = narrate.plan(plan_of(change, months=24), SCHEMA, "de")
-        assert "warten, bis für „years at the present address“ gilt: 3 Jahre (bisher 1 Jahr; etwa 2 Jahre)" in german
+        assert "warten, bis für „Jahre an der jetzigen Adresse“ gilt: 3 Jahre (bisher 1 Jahr; etwa 2 Jahre)" in german
     both = narrate.plan(plan_of(WAITING[0], Change("duration", 24, 12), months=24), SCHEMA)
     assert "wait until" in both
     assert "This takes about 2 years." in both, "of the whole plan"
@@ -432,8 +470,8 @@ def test_a_short_number_is_near_and_on_the_right_side(number, way):
 def test_a_plan_says_who_is_where_it_leads():
     plan = plan_of(Change("duration", 24, 12), support=1234, support_share=0.853)
     text = narrate.plan(plan, SCHEMA)
-    assert "In our records 1234 people are where this leads; it turned out well for 85% of them." in text
-    assert "bei 85\u00a0% von ihnen ging es gut aus" in narrate.plan(plan, SCHEMA, "de")
+    assert "In our records 1234 people are where this leads; it turned out well for 1053 of them." in text
+    assert "bei 1053 von ihnen ging es gut aus" in narrate.plan(plan, SCHEMA, "de")
     assert "Nobody in our records" in narrate.plan(replace(plan, support=0, support_share=None), SCHEMA)
     assert "records" not in narrate.plan(replace(plan, support=None, support_share=None), SCHEMA), "nobody counted"
 
@@ -492,8 +530,8 @@ LASTING = plan_of(Change("duration", 24, 12), survival=0.58, survival_error=0.02
 
 
 def test_what_a_plan_says_of_its_survival():
-    assert "will hold in 6 of 10 cases" in narrate.plan(LASTING, SCHEMA)
-    assert "hält er in 6 von 10 Fällen" in narrate.plan(LASTING, SCHEMA, "de")
+    assert "will hold in 58 of 100 cases" in narrate.plan(LASTING, SCHEMA)
+    assert "hält der Plan in 58 von 100 Fällen" in narrate.plan(LASTING, SCHEMA, "de")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -506,15 +544,16 @@ def test_nothing_is_promised_where_nothing_is_certified(status, language):
 
 def test_a_certificate_promises_alpha_and_delta_and_says_to_whom():
     assert narrate.certificate(CERTIFICATE) == (
-        "This rule has been tested: of the people it guides who have a plan at all, at most 20% will find that "
+        "This rule has been tested: of 100 people it guides who have a plan at all, at most 20 will find that "
         "the decision or their plan does not hold once the rest that we may ask is known. It counts everybody, "
         "also those who are asked to the end; of those who act before, a larger share may find so. The test rests on "
-        "200 people; the chance that it misled us is at most 5%."
+        "200 people; the chance that it misled us is at most 5 of 100."
     )
     assert "It counts everybody" not in narrate.certificate(replace(CERTIFICATE, target="early"))
     german = narrate.certificate(replace(CERTIFICATE, alpha=0.125, delta=0.001), "de")
-    assert "höchstens 12,5\u00a0%" in german
-    assert "beträgt höchstens 0,1\u00a0%" in german
+    assert "Von 1000 Menschen" in german
+    assert "höchstens 125, dass" in german
+    assert "höchstens 1 von 1000 Fällen" in german
     assert len({narrate.certificate(c) for c in certificates()}) == 4 * 3 * 3 * 2, "drop and alpha say the same"
 
 
@@ -523,14 +562,18 @@ def test_the_promise_to_those_who_act_says_whom_by_whom_and_what_was_for_nothing
         CERTIFICATE, target="early", loss="let_down", reference="retrained", group="men", wasted=0.31, rules=("x",)
     )
     assert narrate.certificate(promise) == (
-        "This has been tested: of people in the group “men” who are told to act at this point, at most 1 in 5 do what "
-        "the plan says and are still refused by a model that was learnt again from other people. About 3 of 10 of them "
-        "would be granted without doing it. It is about plans that keep to the operator's rules. The test rests on "
-        "200 people; the chance that it misled us is at most 5%."
+        "This has been tested: of 100 people in the group “men” who are told to act at this point, at most 20 will do "
+        "what the plan says and still be refused by a model that was learnt again from other people. About 31 of 100 "
+        "of them would be granted without doing anything. It is about plans that keep to the operator's rules. It says "
+        "nothing about you alone, and it does not promise the decision that you wish for. The test rests on 200 "
+        "people; the chance that it misled us is at most 5 of 100."
     )
-    assert "at most 15% do" in narrate.certificate(replace(promise, alpha=0.15))
-    assert "1 von 10" in narrate.certificate(replace(promise, alpha=0.1), "de")
-    assert "without doing it" not in narrate.certificate(replace(promise, wasted=None))
+    assert "at most 15 will do" in narrate.certificate(replace(promise, alpha=0.15))
+    assert (
+        "Von 100 Menschen in der Gruppe „men“, denen an dieser Stelle geraten wird zu handeln, tun höchstens 10,"
+        in narrate.certificate(replace(promise, alpha=0.1), "de")
+    )
+    assert "without doing" not in narrate.certificate(replace(promise, wasted=None))
     said = {
         narrate.certificate(replace(promise, target=target, reference=reference), language)
         for target, reference, language in product(get_args(Target), get_args(Reference), LANGUAGES)
@@ -543,7 +586,8 @@ def test_the_promise_to_those_who_act_says_whom_by_whom_and_what_was_for_nothing
 def test_each_reason_for_no_plan_has_a_sentence_of_its_own(reason, language):
     texts = {r: narrate.no_plan(NoPlan(0, 0, 0, r, ("housing",)), SCHEMA, language) for r in get_args(NoPlanReason)}
     assert len(set(texts.values())) == len(texts)
-    assert ("housing" in texts[reason]) == (reason == "more_information_needed")
+    label = SCHEMA["housing"].said(language).label
+    assert (label in texts[reason]) == (reason == "more_information_needed")
 
 
 def test_a_partition_by_what_a_person_can_do():
@@ -552,14 +596,14 @@ def test_a_partition_by_what_a_person_can_do():
     blanket = Blanket("class", {"duration": (), "housing": ("job",)})
     sentences = narrate.partition(person, SCHEMA, blanket=blanket, planned=("duration",))
     assert sentences == [
-        "“duration of the loan” can turn the decision by itself, and it is in your hands, as the plans say: 30% of the "
+        "“duration of the loan” can turn the decision by itself, and it is in your hands, as the plans say: 30 of 100 "
         "people we learnt from have a value that would.",
         "“purpose of the loan” turns the decision although it should not matter; the model leans on it.",
         "“age” bears on the decision by itself, but it is never part of a plan.",
         "“qualification of the job” makes no difference as long as “housing” is not known.",
         "This does not turn the decision by itself, whatever its value: “years in the present job”.",
         "Not known yet, and it may matter: “housing”.",
-        "This never matters for the decision, whatever it is: “telephone in the own name”.",
+        "This made no difference here: “telephone in the own name”.",
     ]
 
 
@@ -594,7 +638,7 @@ def test_what_cannot_be_changed_is_never_told_as_a_step(name, language):
     texts = [narrate.plan(plan_of(change, Change("duration", 24, 12, 8, 14)), SCHEMA, language, locked=locked)]
     texts += narrate.partition(Person({name: 0.5}, {}, (), {}), SCHEMA, language, locked=locked)
     for text in texts:
-        assert SCHEMA[name].title in text
+        assert SCHEMA[name].said(language).label in text
         assert not ACTION[language].search(text), text
     if name == "other_parties":
         assert ACTION[language].search(narrate.plan(plan_of(change), SCHEMA, language)), "not locked, it is a step"
@@ -636,7 +680,7 @@ def test_a_page_says_what_the_interview_says():
     assert [text for plan in complete.plans() for text in [narrate.plan(plan, SCHEMA)] if "not known yet" in text]
     page = interview_html(declined)
     assert "years in the present job: kept to yourself" in page
-    assert "housing: “own”" in page
+    assert "housing: “own home”" in page
     assert "<svg" in page
     assert "<svg" not in interview_html(first), "one moment is no line"
     locked = small_advisor().interview(complete.log.facts, locks=[f.name for f in SCHEMA if f.actionable])

@@ -106,11 +106,20 @@ def test_a_plan_shows_open_ends_time_and_people():
 
 
 def test_a_receipt_with_its_schema_has_the_card_s_words(receipt):
-    told = replace(receipt, decision={"outcome": "bad", "probability": 0.31}, plans=({"reached": "good"},))
+    change = {"feature": "housing", "before": "rent", "after": "own"}
+    told = replace(
+        receipt,
+        decision={"outcome": "bad", "probability": 0.31},
+        facts={"duration": 48, "housing": "rent"},
+        declined=("own_telephone",),
+        plans=({"reached": "good", "changes": [change]},),
+    )
     text = checked(receipt_html(told, edfa.load("german").schema))
     assert "refused" in text
     assert "granted" in text
     assert "bad" not in text
+    for part in ("duration of the loan", "48 months", "housing: “rented” → “own home”", "telephone in the own name"):
+        assert part in text
 
 
 def test_a_plan_is_escaped():

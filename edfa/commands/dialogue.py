@@ -1,0 +1,212 @@
+"""The interview in a terminal: questions with their reasons, plans, and what is promised when the person may act."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from edfa.advice.answers import Question
+from edfa.data.encode import Levels
+from edfa.errors import DataError, FactError
+from edfa.text import narrate, phrases
+from edfa.text.answers_in_words import choice_keys, parse_answer, words_of
+from edfa.text.interview_page import PLANS_SHOWN, interview_sentences
+from edfa.text.phrases import say
+
+if TYPE_CHECKING:
+    from edfa.advice.interview import Interview
+
+__all__ = ["Dialogue", "Style"]
+
+Style = Literal["plain", "strong", "dim", "warning", "error"]
+CHOICES_SHOWN = 40  # of a longer list the rest is only counted
+
+
+class Dialogue:
+    """A conversation about one interview, over two functions, so that it needs no terminal.
+
+    Parameters
+    ----------
+    interview
+        The interview that is held; what it knows already is not asked for.
+    ask
+        Called with a prompt, returns what the person types; EOFError ends the questions.
+    tell
+        Called with a line for the person, and with what kind of line it is.
+    plans
+        Largest number of plans that are shown.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(edfa.load("german"))
+    >>> typed, lines = iter(["radio", "2,400 DM", "35", ":stop"]), []
+    >>> dialogue = Dialogue(advisor.interview({}), lambda prompt: next(typed), lambda line, style: lines.append(line))
+    >>> dict(dialogue.run().log.facts)
+    {'purpose': 'radio/tv', 'credit_amount': 2400, 'age': 35}
+    """
+
+    def __init__(
+        self,
+        interview: "Interview",
+        ask: Callable[[str], str],
+        tell: Callable[[str, Style], object],
+        plans: int = PLANS_SHOWN,
+    ) -> None:
+        self.interview, self.plans = interview, plans
+        self.printed: tuple[str, ...] = ()  # plan and promise, as they stood when the person could act and went on
+        self._ask, self._tell = ask, tell
+
+    def run(self) -> "Interview":
+        """Ask until nothing is left, the person stops, or may act and is content; then say where they stand."""
+        self._say("dialogue.welcome", "dim")
+        if self._ask_start():
+            self._ask_on()
+        self.summarise()
+        return self.interview
+
+    def summarise(self) -> None:
+        """Tell the decision, what counts, the plans, and whether the person may act; and what was promised before."""
+        sentences = interview_sentences(self.interview, self.plans)
+        self._lines("strong", "", *sentences["decision"])
+        several = len(sentences["plans"]) > 1
+        self._lines("plain", *(f"{i}. {text}" if several else text for i, text in enumerate(sentences["plans"], 1)))
+        self._lines("strong", *sentences["standing"])
+        self._lines("dim", *sentences["partition"])
+        if self.printed:
+            self._say("dialogue.kept", "strong")
+            self._lines("plain", *self.printed)
+
+    def _ask_start(self) -> bool:
+        """Ask for what is usually known from the start; False if the person stops."""
+        interview, introduced = self.interview, False
+        never = {*interview.fitted.rules.never_ask, *interview.constraints.never_ask}
+        while True:
+            known = {*interview.log.facts, *interview.log.declined, *never}
+            name = next((name for name in interview.fitted.schema.start if name not in known), None)
+            if name is None:
+                return True
+            if not introduced:
+                self._say("dialogue.start", "dim")
+                introduced = True
+            if not self._answer(self._start_question(name), ""):
+                return False
+
+    def _start_question(self, name: str) -> Question:
+        """A question of the start set, with the answers it may have."""
+        column = self.interview.fitted.encoder[name]
+        cost = self.interview.fitted.schema[name].cost
+        if isinstance(column, Levels):
+            return Question(name, cost, 0.0, "policy", choices=column.levels)
+        return Question(name, cost, 0.0, "policy", low=column.low, high=column.high)
+
+    def _ask_on(self) -> None:
+        """Put the questions of the policy; who may act is shown the plan and asked whether to go on, once."""
+        interview, schema, language = self.interview, self.interview.fitted.schema, self.interview.language
+        while (question := interview.question) is not None:
+            if interview.standing.may_act and not self.printed and not self._goes_on():
+                return
+            self._lines("plain", "", narrate.decision(interview.decision, schema, language))
+            if not self._answer(question, narrate.why(question, schema, language)):
+                return
+
+    def _goes_on(self) -> bool:
+        """Show the plan that may be acted on, and what is promised; whether the person goes on all the same."""
+        sentences = interview_sentences(self.interview, self.plans)
+        shown = (*sentences["plans"][:1], *sentences["standing"])
+        self._lines("strong", "", *sentences["decision"])
+        self._lines("plain", *shown)
+        reply = self._read(say("dialogue.go_on", self.interview.language) + " ")
+        yes = reply is not None and reply.casefold()[:1] in {say("dialogue.yes", self.interview.language), "y"}
+        self.printed = shown if yes else ()
+        return yes
+
+    def _answer(self, question: Question, why: str) -> bool:
+        """Ask one question until it is answered, declined or something is taken back; False if the person stops."""
+        interview, name, language = self.interview, question.feature, self.interview.language
+        self._show(question, why)
+        while True:
+            reply = self._read("> ")
+            if reply is None or reply == ":stop":
+                return False
+            if reply in ("?", ":help"):
+                self._help(question, why)
+            elif reply == ":plans":
+                self.summarise()
+            elif reply == ":undo":
+                if self._undo():
+                    return True
+            elif not reply:
+                interview.decline(name)
+                self._say("dialogue.declined", "dim")
+                return True
+            elif self._take(question, reply):
+                value = phrases.value(interview.fitted.schema[name], interview.log.facts[name], language)
+                label = phrases.plain(interview.fitted.schema[name].said(language).label)
+                self._lines("dim", say("dialogue.taken", language, label=label, value=value))
+                return True
+
+    def _take(self, question: Question, reply: str) -> bool:
+        """Tell the interview what was typed; whether it could be understood."""
+        interview, schema, language = self.interview, self.interview.fitted.schema, self.interview.language
+        before = interview.flags
+        try:
+            value = parse_answer(reply, schema[question.feature], language, question.choices)
+        except FactError as error:
+            self._lines("error", str(error))
+            return False
+        try:
+            interview.answer({question.feature: value})
+        except FactError:
+            answers = narrate.answers(question, schema, language)
+            self._lines("error", say("dialogue.unusable", language, answers=answers).strip())
+            return False
+        self._lines("warning", *(f"{flag}." for flag in interview.flags if flag not in before))
+        return True
+
+    def _undo(self) -> bool:
+        """Take the last answer back; whether there was one."""
+        try:
+            self.interview.undo()
+        except DataError:
+            self._say("dialogue.nothing_to_undo", "error")
+            return False
+        self._say("dialogue.undone", "dim")
+        return True
+
+    def _show(self, question: Question, why: str) -> None:
+        """The question, a hint, the answers it may have, and why it is asked, in one block."""
+        schema, language = self.interview.fitted.schema, self.interview.language
+        feature = schema[question.feature]
+        self._lines("strong", "", narrate.ask(question.feature, schema, language))
+        self._lines("plain", phrases.plain(feature.said(language).hint))
+        choices = question.choices[:CHOICES_SHOWN]
+        for key, choice in zip(choice_keys(question.choices), choices, strict=False):
+            self._lines("plain", f"  {key}) {words_of(feature, choice, language)}")
+        if len(question.choices) > len(choices):
+            self._lines("plain", "  … " + say("others", language, n=len(question.choices) - len(choices)))
+        if not choices:
+            self._lines("plain", narrate.answers(question, schema, language))
+        if why:
+            self._lines("dim", say("dialogue.why", language, why=why))
+
+    def _help(self, question: Question, why: str) -> None:
+        """What may be typed, why this is asked, and what follows from not answering."""
+        self._say("dialogue.help", "plain")
+        if why:
+            self._lines("plain", say("dialogue.why", self.interview.language, why=why))
+        self._say("question.declining", "plain")
+
+    def _read(self, prompt: str) -> str | None:
+        """What the person types; None at the end of the input."""
+        try:
+            return self._ask(prompt).strip()
+        except EOFError:
+            return None
+
+    def _say(self, key: str, style: Style) -> None:
+        self._lines(style, say(key, self.interview.language))
+
+    def _lines(self, style: Style, *lines: str) -> None:
+        """Tell lines; an empty one that comes first parts blocks, others are left out."""
+        for i, line in enumerate(lines):
+            if line or (i == 0 and len(lines) > 1):
+                self._tell(line, style)

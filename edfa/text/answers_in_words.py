@@ -1,0 +1,190 @@
+"""Answers as people type them: ``12,000`` or ``12.000`` by language; levels by their words, number or beginning.
+
+A number that could mean two things in the language is an error that says how to write it: a guess that is wrong by a
+factor of a thousand must not be made in silence.
+"""
+
+import re
+from collections.abc import Sequence
+from numbers import Real
+
+from edfa.data.feature import Feature
+from edfa.data.numbers import CURRENCIES, LARGEST
+from edfa.errors import FactError
+from edfa.text import phrases
+from edfa.text.phrases import say
+
+__all__ = ["Answer", "choice_keys", "parse_answer", "words_of"]
+
+Answer = str | int | float
+MONEY = (*CURRENCIES, "DM", "NT$")
+SPACES = " '\u2019\u00a0\u202f"  # beside the language's own mark these part thousands
+EXPONENT = re.compile(r"[-+]?\d+(?:\.\d+)?[eE][-+]?\d+")
+
+
+def parse_answer(text: str, feature: Feature, language: str, choices: Sequence[Answer] = ()) -> Answer:
+    """What a person means by what they have typed: a number, or one of the levels.
+
+    A level may be given by its name in the card, its words in the language, the key that ``choice_keys`` prints before
+    it, or the beginning of name or words if no other level begins so; capitals do not matter. Where levels are
+    intervals, a number that is no such key is the level that holds it. A number may have its unit and a sign of money
+    beside it; amounts in other money are not converted.
+
+    Parameters
+    ----------
+    text
+        What was typed; not empty.
+    choices
+        The levels in the order in which they are printed; by default the card's.
+
+    Raises
+    ------
+    FactError
+        If the text means nothing, or two things; the message is in the language.
+
+    Examples
+    --------
+    >>> amount = Feature("amount", "continuous", unit="EUR")
+    >>> parse_answer("€12,000", amount, "en"), parse_answer("12.000,50 €", amount, "de")
+    (12000, 12000.5)
+    >>> housing = Feature("housing", "categorical", levels=("own", "rent"))
+    >>> parse_answer("R", housing, "en"), parse_answer("1", housing, "en")
+    ('rent', 'own')
+    """
+    text = phrases.plain(text)
+    levels = tuple(choices) or feature.levels
+    if not levels and (code := _code(text, feature, language)) is not None:
+        return code
+    if levels:
+        return _level(text, feature, levels, language)
+    return text if feature.words else _number(text, feature, language)
+
+
+def choice_keys(choices: Sequence[Answer]) -> list[str]:
+    """What is printed before each level, and may be typed instead: 1, 2, …; where all levels are numbers, themselves.
+
+    >>> choice_keys(["own", "rent"]), choice_keys([-1, 0, 1])
+    (['1', '2'], ['-1', '0', '1'])
+    """
+    if all(_as_number(choice) is not None for choice in choices):
+        return [_name(choice) for choice in choices]
+    return [str(i) for i in range(1, len(choices) + 1)]
+
+
+def words_of(feature: Feature, level: Answer, language: str) -> str:
+    """A level as it is printed in a list of choices: its words without quotation marks.
+
+    >>> words_of(Feature("job", "ordinal", levels=("none", "<1"), unit="years"), "<1", "en")
+    'below 1 year'
+    """
+    left, right = phrases.table(language)["quotes"]
+    return phrases.value(feature, level, language).removeprefix(left).removesuffix(right)
+
+
+def _level(text: str, feature: Feature, levels: Sequence[Answer], language: str) -> Answer:
+    """The level that a text names."""
+    typed, keys = text.casefold(), choice_keys(levels)
+    names = [{_name(level).casefold(), words_of(feature, level, language).casefold()} for level in levels]
+    exact = [level for level in levels if _name(level) == text]
+    by_name = [level for level, known in zip(levels, names, strict=True) if typed in known]
+    by_key = [level for level, key in zip(levels, keys, strict=True) if text == key]
+    if _as_number(text) is None:
+        rest = [level for level, known in zip(levels, names, strict=True) if any(n.startswith(typed) for n in known)]
+    else:  # 20 is no beginning of "200 or more"
+        rest = [level for level in levels if _holds(str(level), float(text))]
+    matches = exact or by_name or by_key or rest
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        several = phrases.listed([phrases.value(feature, m, language) for m in matches], language, "or")
+        raise FactError(say("answer.several", language, text=phrases.quoted(text, language), values=several))
+    shown = [f"{key}) {words_of(feature, level, language)}" for key, level in zip(keys, levels, strict=True)]
+    values = phrases.listed(shown, language, "or", max_listed=8)
+    raise FactError(say("answer.level", language, text=phrases.quoted(text, language), values=values))
+
+
+def _holds(level: str, number: float) -> bool:
+    """Whether a level that is written as an interval, such as ``1<=X<4``, holds a number."""
+    if match := phrases.ONE_BOUND.fullmatch(level):
+        end = float(match[2])
+        return bool({"<": number < end, "<=": number <= end, ">": number > end, ">=": number >= end}[match[1]])
+    match = phrases.TWO_BOUNDS.fullmatch(level)
+    return match is not None and float(match[1]) <= number < float(match[2])
+
+
+def _code(text: str, feature: Feature, language: str) -> Answer | None:
+    """The code whose meaning a text is, in this language or in the card's words; None if it is none."""
+    for code, meaning in (*feature.codes.items(), *feature.said(language).codes.items()):
+        if text.casefold() == meaning.casefold():
+            return _whole(float(code))
+    return None
+
+
+def _number(text: str, feature: Feature, language: str) -> Answer:
+    """The number that a text means in a language."""
+    money = feature.unit in MONEY or any(sign in text for sign in MONEY)
+    bare = _without_unit(text, feature, language)
+    if EXPONENT.fullmatch(bare):
+        return _bounded(float(bare), text, language)
+    entries = phrases.table(language)
+    decimal, thousands = re.escape(entries["decimal"]), re.escape(entries["thousands"] + SPACES)
+    whole = rf"(?P<whole>[1-9]\d{{0,2}}(?P<mark>[{thousands}])\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)"
+    match = re.fullmatch(rf"(?P<sign>[-+\u2212]?)\s*(?:{whole})?(?:{decimal}(?P<rest>\d+))?(?P<k>\s?[kK])?", bare)
+    if match is None or not (match["whole"] or match["rest"]):
+        if bare.endswith("%") and re.search(r"\d", bare):
+            raise _error("percent", text, language)
+        raise _error("number", text, language)
+    parts = match["whole"] or "0", match["rest"] or ""
+    if len(parts[1]) == 3 and not match["mark"] and _is_group(parts[0]) and (money or parts[1] == "000"):
+        raise _error("group", text, language)  # 12.000: twelve, or twelve thousand in the other way of writing?
+    number = float(f"{re.sub(r'[^0-9]', '', parts[0])}.{parts[1] or 0}") * (1000 if match["k"] else 1)
+    return _bounded(-number if match["sign"] in ("-", "\u2212") else number, text, language)
+
+
+def _is_group(whole: str) -> bool:
+    """Whether digits could stand before the first mark of thousands."""
+    return len(whole) <= 3 and not whole.startswith("0")
+
+
+def _bounded(number: float, text: str, language: str) -> Answer:
+    """A number that can be meant."""
+    if abs(number) > LARGEST:
+        raise _error("too_large", text, language)
+    return _whole(number)
+
+
+def _without_unit(text: str, feature: Feature, language: str) -> str:
+    """The text without a sign of money, where the feature may be money, and without the feature's unit."""
+    entries, unit = phrases.table(language), phrases.plain(feature.unit)
+    forms = {entries.get(f"units.{unit}.{form}", "") for form in ("one", "other")}
+    signs = MONEY if unit in MONEY or not unit else ()
+    units = {unit, phrases.plain(feature.said(language).unit), *forms, *signs} - {""}
+    for sign in sorted(units, key=len, reverse=True):
+        if after := re.fullmatch(rf"(.*\d.*?)\s*{re.escape(sign)}\.?", text, re.IGNORECASE):
+            return after[1]
+        if before := re.fullmatch(rf"([-+\u2212]?)\s*{re.escape(sign)}\s*(.*\d.*)", text, re.IGNORECASE):
+            return before[1] + before[2]
+    return text
+
+
+def _error(key: str, text: str, language: str) -> FactError:
+    example = f"{phrases.number(1500, language)} / {phrases.number(12500.5, language)}"
+    if key == "percent":
+        example = phrases.number(0.45, language)
+    return FactError(say(f"answer.{key}", language, text=phrases.quoted(text, language), example=example))
+
+
+def _name(level: Answer) -> str:
+    """The name of a level in the card: ``2.0`` is ``2``."""
+    return f"{level:g}" if isinstance(level, Real) and not isinstance(level, bool) else str(level)
+
+
+def _as_number(level: Answer) -> float | None:
+    try:
+        return float(level)
+    except ValueError:
+        return None
+
+
+def _whole(number: float) -> int | float:
+    return int(number) if float(number).is_integer() else number
