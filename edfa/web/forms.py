@@ -42,8 +42,8 @@ class Choice:
 class Field:
     """One fact to ask for.
 
-    ``name`` is its name in the form and ``id`` in the page. A ``"number"`` has a ``unit``, an allowed range in words and
-    the ``text`` that was entered; its ``choices``, if any, stand in place of a number (under the name ``name`` and
+    ``name`` is its name in the form and ``id`` in the page. A ``"number"`` has a ``unit``, an allowed range in words,
+    and the ``text`` that was entered; its ``choices``, if any, stand in place of a number (under the name ``name`` and
     ``~``). ``error`` says what is wrong with what was entered.
     """
 
@@ -156,7 +156,9 @@ def _states(wording: Wording, column: Measure | Levels, name: str, chosen: str) 
     return [*states, *gap]
 
 
-def read_fact(wording: Wording, encoder: Encoder, name: str, given: Given, *, optional: bool = False) -> tuple[Any, ...]:
+def read_fact(
+    wording: Wording, encoder: Encoder, name: str, given: Given, *, optional: bool = False
+) -> tuple[Any, ...]:
     """What was entered for a feature, as one value; nothing if an ``optional`` one was left out.
 
     Raises
@@ -205,8 +207,8 @@ def read_number(text: str, wording: Wording, label: str, example: float = 12) ->
     """A number as the language writes it: ``12.000,50`` in German, ``12,000.50`` in English, with or without money.
 
     >>> import edfa
-    >>> schema = edfa.load("german").schema
-    >>> read_number("12.000,50 €", Wording.of(schema, "de"), "amount"), read_number("€12,000.50", Wording.of(schema, "en"), "")
+    >>> german, english = (Wording.of(edfa.load("german").schema, language) for language in ("de", "en"))
+    >>> read_number("12.000,50 €", german, "amount"), read_number("€12,000.50", english, "amount")
     (12000.5, 12000.5)
     """
     written = text.strip()

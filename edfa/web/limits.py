@@ -54,7 +54,9 @@ def make_controls(
     errors: dict[str, str] | None = None,
 ) -> tuple[Control, ...]:
     """The controls as the wishes have them, or as a form was filled in that is shown again."""
-    return tuple(_control(fitted, wording, name, wishes, given, (errors or {}).get(name, "")) for name in changeable(fitted))
+    return tuple(
+        _control(fitted, wording, name, wishes, given, (errors or {}).get(name, "")) for name in changeable(fitted)
+    )
 
 
 def _control(

@@ -52,6 +52,7 @@ class Comparison:
 def show_plans(interview: Interview, wording: Wording, chosen: str | None) -> tuple[PlanView, ...]:
     """The cards of the plans that are offered now; the first is marked if the person may act on it."""
     may_act = interview.standing.may_act
+    uncovered = (wording("plans.covered", letter=LETTERS[0]),) if may_act else ()
     return tuple(
         PlanView(
             id=plan.id,
@@ -59,7 +60,7 @@ def show_plans(interview: Interview, wording: Wording, chosen: str | None) -> tu
             name=wording("plans.name", letter=LETTERS[number]),
             rows=tuple(_row(change, plan, interview, wording) for change in plan.changes),
             facts=_facts(plan, interview, wording),
-            notes=_notes(plan, interview, wording),
+            notes=_notes(plan, interview, wording) + (uncovered if number else ()),
             chosen=plan.id == chosen,
             first=may_act and number == 0,
         )
@@ -79,12 +80,12 @@ def _row(change: Change, plan: Plan, interview: Interview, wording: Wording) -> 
 
 
 def _goal(change: Change, wording: Wording, *, reserve: bool) -> tuple[str, str]:
-    """Where to go, and what else works. With a ``reserve``, the plan goes as far as it says and not only to the edge."""
+    """Where to go, and what else works. With a ``reserve``, the plan goes as far as it says, not only to the edge."""
     name, low, high, after = change.feature, change.low, change.high, change.after
     way = _way(change)
     if low is not None and high is not None and low != high:
         start, end = _inside(low, high)
-        first = wording.number(start) if isinstance(start, Real) else wording.value(name, start)
+        first = wording.number(float(start)) if isinstance(start, Real) else wording.value(name, start)
         goal = min(max(_near(after, way), start), end) if isinstance(start, Real) else after
         return wording.value(name, goal), wording("plans.works", low=first, high=wording.value(name, end))
     if (low is None) == (high is None):

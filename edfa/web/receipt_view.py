@@ -57,6 +57,8 @@ def _limits(session: Session, wording: Wording) -> str:
     for control in make_controls(session.interview.fitted, wording, session.wishes):
         grade = next(choice for choice in control.choices if choice.chosen)
         parts = [] if grade.value == GRADES[2] else [grade.text]
-        parts += [f"{wording('limits.low')} {control.low} {wording('limits.high')} {control.high}"] if control.low else []
+        parts += (
+            [f"{wording('limits.low')} {control.low} {wording('limits.high')} {control.high}"] if control.low else []
+        )
         said += [f"{control.label}: {', '.join(parts)}"] if parts else []
     return "; ".join(said)

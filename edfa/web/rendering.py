@@ -42,8 +42,10 @@ def render(request: Request, name: str, wording: Wording, status: int = 200, **c
     languages = {code: sentences(code)["language"] for code in request.app.state.wordings}
     defaults = {"csrf": "", "seq": 0, "errors": (), "notice": "", "scripts": False, "here": request.url.path}
     settings = request.app.state.settings
-    text = _environment().get_template(name).render(
-        **(defaults | context), t=wording, wording=wording, languages=languages, settings=settings
+    text = (
+        _environment()
+        .get_template(name)
+        .render(**(defaults | context), t=wording, wording=wording, languages=languages, settings=settings)
     )
     return HTMLResponse(text, status, headers=HEADERS)
 

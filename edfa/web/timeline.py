@@ -12,8 +12,8 @@ from edfa.web.wording import Wording
 
 __all__ = ["Step", "Timeline", "draw", "show_timeline"]
 
-WIDTH, HEIGHT = 640, 220
-LEFT, RIGHT, TOP, BOTTOM = 44, 24, 34, 44  # margins of the drawing
+WIDTH, HEIGHT = 400, 210
+LEFT, RIGHT, TOP, BOTTOM = 30, 16, 36, 44  # margins of the drawing
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ def _grid(most: int, wording: Wording) -> Markup:
 
 def _mark(step: Step, x: float, y: float, wording: Wording) -> Markup:
     """A point for a step; the certified stop is a larger diamond with its words."""
-    price = Markup('<text class="middle" x="{:.1f}" y="{}">{}</text>').format(x, HEIGHT - BOTTOM + 18, escaped(step.spent))
+    price = Markup('<text class="middle" x="{:.1f}" y="{}">{}</text>').format(
+        x, HEIGHT - BOTTOM + 18, escaped(step.spent)
+    )
     if not step.stop:
         return Markup('<circle class="step" cx="{:.1f}" cy="{:.1f}" r="5"/>').format(x, y) + price
     anchor = "end" if x > WIDTH / 2 else "start"

@@ -27,8 +27,8 @@ __all__ = [
     "show_question",
     "show_result",
     "show_standing",
-    "suppose",
     "supposable",
+    "suppose",
 ]
 
 Light = Literal["yes", "wait", "none", "granted", "nothing"]
@@ -158,7 +158,9 @@ def show_question(
     cost, spent = wording.number(question.cost), wording.number(question.spent)
     more.append(wording("question.cost", cost=cost, spent=spent) if question.cost else wording("question.free"))
     title = field.ask or _capital(field.label)
-    return QuestionView(name, title, field, wording("question.left", question.left), _why(question, wording), tuple(more))
+    return QuestionView(
+        name, title, field, wording("question.left", question.left), _why(question, wording), tuple(more)
+    )
 
 
 def _capital(text: str) -> str:
@@ -213,8 +215,10 @@ def show_result(session: Session, wording: Wording) -> ResultView:
 
 
 def supposable(fitted: FittedAdvisor) -> tuple[str, ...]:
-    """The facts that may be supposed to be different: all that the model looks at or the start has, nothing sensitive."""
-    return tuple(f.name for f, matters in zip(fitted.schema, fitted.relevant, strict=True) if matters and not f.sensitive)
+    """The facts that may be supposed to be different: what the model looks at or the start has, nothing sensitive."""
+    return tuple(
+        f.name for f, matters in zip(fitted.schema, fitted.relevant, strict=True) if matters and not f.sensitive
+    )
 
 
 def suppose(now: Interview, then: Interview, wording: Wording) -> Supposition:

@@ -128,9 +128,7 @@ def check_form(visit: Visit, form: Given) -> None:
         raise ForgedError
 
 
-def act(
-    visit: Visit, form: Given, kind: str, content: Mapping[str, Any], *, also: tuple[str, ...] = ()
-) -> Session:
+def act(visit: Visit, form: Given, kind: str, content: Mapping[str, Any], *, also: tuple[str, ...] = ()) -> Session:
     """Do what a form asks for; ConflictError if the interview has gone on since the form was shown.
 
     Events of the kinds ``also`` may have happened since.

@@ -110,7 +110,9 @@ class Wording:
         ends = feature.levels[:1] if way < 0 else feature.levels[-1:]
         if raw in ends or str(raw).startswith(("<", ">")):
             return self.value(name, raw)
-        return phrases.say("bounds.or_lower" if way < 0 else "bounds.or_higher", self.language, value=self.value(name, raw))
+        return phrases.say(
+            "bounds.or_lower" if way < 0 else "bounds.or_higher", self.language, value=self.value(name, raw)
+        )
 
     def chances(self, decision: Decision) -> tuple[str, str]:
         """The estimate and what is needed, as counts out of the same number: what is refused never looks enough.
@@ -120,12 +122,16 @@ class Wording:
         share, needed = decision.probability, decision.threshold
         total = next((t for t in TOTALS if _honest(share, needed, t)), TOTALS[0])
         count = self("of", n=self.number(round(share * total)), total=self.number(total))
-        return count, "" if needed is None else self("of", n=self.number(round(needed * total)), total=self.number(total))
+        return count, "" if needed is None else self(
+            "of", n=self.number(round(needed * total)), total=self.number(total)
+        )
 
     def pair(self, before: float, after: float) -> tuple[str, str]:
         """Two chances as counts out of the same number."""
         total = next((t for t in TOTALS if round(before * t) != round(after * t)), TOTALS[0])
-        first, last = (self("of", n=self.number(round(share * total)), total=self.number(total)) for share in (before, after))
+        first, last = (
+            self("of", n=self.number(round(share * total)), total=self.number(total)) for share in (before, after)
+        )
         return first, last
 
 
