@@ -76,17 +76,18 @@ def make_field(
     given: Given | None = None,
     optional: bool = False,
     error: str = "",
+    prefix: str = "f",
 ) -> Field:
     """The field of one feature.
 
     It shows the value that is ``known``, or what was ``given`` in a form that is shown again. An ``optional`` one may
-    be left out by choosing so.
+    be left out by choosing so. Its id in the page begins with ``prefix``.
     """
     feature, column = wording.schema[name], encoder[name]
     key = f"fact.{name}"
     common: dict[str, Any] = {
         "name": key,
-        "id": f"f{wording.schema.index(name)}",
+        "id": f"{prefix}{wording.schema.index(name)}",
         "label": wording.label(name),
         "ask": phrases.plain(feature.ask),
         "hint": phrases.plain(feature.hint),

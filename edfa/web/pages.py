@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
 from edfa.data.encode import Encoder
-from edfa.errors import EdfaError
+from edfa.errors import EdfaError, UnknownNameError
 from edfa.web.assets import serve_asset
 from edfa.web.forms import Given, UnclearError, read_fact
 from edfa.web.limits import read_limits
@@ -137,7 +137,7 @@ def do(request: Request, form: Form) -> Response:
         "go_on": {},
     }
     if kind not in contents:
-        raise ConflictError
+        raise UnknownNameError("action", kind, contents)
     act(visit, form, kind, contents[kind])
     return redirect("/result#plans" if kind == "choose" else "/interview")
 

@@ -113,7 +113,7 @@ def result_page(
         view=show_result(session, wording),
         question=question,
         more=session.interview.question is not None and question is None,
-        can_undo=len(session.interview.log.events) > 1,
+        can_undo=len(session.interview.log.events) > 1 and not session.stopped,
         controls=controls,
         limited=session.wishes != Constraints(),
         fields=_supposed_fields(visit, None),
@@ -157,6 +157,7 @@ def _supposed_fields(visit: Visit, given: Given | None, errors: Mapping[str, str
             given=given,
             optional=name not in known,
             error=(errors or {}).get(name, ""),
+            prefix="w",
         )
         for name in supposable(fitted)
     ]

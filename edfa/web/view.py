@@ -157,14 +157,8 @@ def show_question(
     more += [wording("question.sensitive")] if sensitive else []
     cost, spent = wording.number(question.cost), wording.number(question.spent)
     more.append(wording("question.cost", cost=cost, spent=spent) if question.cost else wording("question.free"))
-    title = field.ask or _capital(field.label)
-    return QuestionView(
-        name, title, field, wording("question.left", question.left), _why(question, wording), tuple(more)
-    )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    left = wording("question.left", question.left)
+    return QuestionView(name, field.ask or field.label, field, left, _why(question, wording), tuple(more))
 
 
 def _why(question: Question, wording: Wording) -> str:

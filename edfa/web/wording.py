@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from math import ceil, floor
 from numbers import Real
 from typing import Any
 
@@ -79,12 +80,13 @@ class Wording:
         return phrases.plain(self.schema.outcome(name, self.language))
 
     def label(self, name: str) -> str:
-        """The name of a feature."""
-        return phrases.plain(self.schema[name].title)
+        """The name of a feature, with a capital letter: it stands at the beginning."""
+        title = phrases.plain(self.schema[name].title)
+        return title[:1].upper() + title[1:]
 
     def labels(self, names: Iterable[str], conjunction: phrases.Conjunction = "and") -> str:
         """The names of features as a list in words, each in quotation marks."""
-        return phrases.listed([phrases.quoted(self.label(n), self.language) for n in names], self.language, conjunction)
+        return phrases.listed([phrases.label(self.schema[n], self.language) for n in names], self.language, conjunction)
 
     def number(self, value: float) -> str:
         """A number as the language writes it."""
@@ -120,19 +122,19 @@ class Wording:
         The second is empty where the likeliest outcome is decided.
         """
         share, needed = decision.probability, decision.threshold
-        total = next((t for t in TOTALS if _honest(share, needed, t)), TOTALS[0])
-        count = self("of", n=self.number(round(share * total)), total=self.number(total))
-        return count, "" if needed is None else self(
-            "of", n=self.number(round(needed * total)), total=self.number(total)
-        )
+        total = next((t for t in TOTALS if _honest(share, needed, t)), None)
+        if total is None and needed is not None and share < needed:  # nearer than any count tells: rounded apart
+            return self._of(floor(share * TOTALS[0]), TOTALS[0]), self._of(ceil(needed * TOTALS[0]), TOTALS[0])
+        total = total or TOTALS[0]
+        return self._of(round(share * total), total), "" if needed is None else self._of(round(needed * total), total)
+
+    def _of(self, count: int, total: int) -> str:
+        return self("of", n=self.number(count), total=self.number(total))
 
     def pair(self, before: float, after: float) -> tuple[str, str]:
         """Two chances as counts out of the same number."""
         total = next((t for t in TOTALS if round(before * t) != round(after * t)), TOTALS[0])
-        first, last = (
-            self("of", n=self.number(round(share * total)), total=self.number(total)) for share in (before, after)
-        )
-        return first, last
+        return self._of(round(before * total), total), self._of(round(after * total), total)
 
 
 def _said(feature: Feature, language: str) -> Feature:
