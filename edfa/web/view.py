@@ -132,6 +132,8 @@ def show_standing(interview: Interview, wording: Wording) -> StandingView:
     sentences = [narrate.standing(standing, wording.language)]
     if light == "granted" and interview.question is not None:
         sentences.append(wording("standing.still_open"))
+    if standing.since is not None and not standing.may_act:
+        sentences.append(wording("standing.earlier", since=standing.since))
     promise = ""
     if certificate is not None and certificate.loss == "let_down":
         promise = wording("standing.promise", round(100 * certificate.alpha), wanted=wording.wanted)

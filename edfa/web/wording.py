@@ -67,8 +67,8 @@ class Wording:
 
     @property
     def title(self) -> str:
-        """What the card is about."""
-        return phrases.plain(self.schema.title_in(self.language))
+        """What the card is about; without a title, the name of this software."""
+        return phrases.plain(self.schema.title_in(self.language)) or "edfa"
 
     @property
     def wanted(self) -> str:

@@ -7,15 +7,12 @@ from pathlib import Path
 import pytest
 import uvicorn
 from advisors import surviving
+from pages_at_work import START, TRIAL
 from starlette.testclient import TestClient
 
 from edfa.web.app import create_app
 from edfa.web.service import Service
-from edfa.web.settings import WebSettings
 from edfa.web.store import InterviewStore
-
-TRIAL = WebSettings(secure=False, requests_a_minute=100_000)  # plain HTTP on loopback
-START = {"fact.purpose": "=radio/tv", "fact.credit_amount": "2400", "fact.age": "35"}
 
 
 @pytest.fixture(scope="session")

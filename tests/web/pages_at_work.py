@@ -2,6 +2,11 @@
 
 from html.parser import HTMLParser
 
+from edfa.web.settings import WebSettings
+
+TRIAL = WebSettings(secure=False, requests_a_minute=100_000)  # plain HTTP on loopback
+START = {"fact.purpose": "=radio/tv", "fact.credit_amount": "2400", "fact.age": "35"}
+
 
 class Reader(HTMLParser):
     """The forms of a page, each as its address and the values it would send; its text; ids and labels."""

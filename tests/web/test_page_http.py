@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import START, TRIAL
-from pages_at_work import form_of, read, send
+from pages_at_work import START, TRIAL, form_of, read, send
 from starlette.testclient import TestClient
 
 import edfa
 from edfa import Feature, Schema
+from edfa.advice.answers import Standing
+from edfa.advice.interview import Interview
 from edfa.web.app import create_app
 from edfa.web.limits import changeable
 from edfa.web.service import Service
@@ -465,3 +466,11 @@ def test_a_store_that_is_opened_again_has_the_interview(begun, advisor, store, t
     with InterviewStore.open(tmp_path / "interviews.sqlite") as again:
         other = TestClient(create_app(Service(advisor, again), TRIAL), cookies={"edfa": token_of(begun)})
         assert "refused" in other.get("/result").text
+
+
+@pytest.mark.parametrize(("status", "said"), [("off_path", True), ("unsure", True), ("act", False)])
+def test_what_was_promised_before_is_not_taken_back(begun, monkeypatch, status, said):
+    refused(begun)
+    passed = Standing(status, 0.3, 0.2, since=1, deviations=("passed",), for_wishes=True)
+    monkeypatch.setattr(Interview, "standing", property(lambda interview: passed))
+    assert ("What you were promised after step 1 is not taken back" in begun.get("/result").text) == said
