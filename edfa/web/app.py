@@ -3,6 +3,7 @@
 from fastapi import FastAPI
 
 from edfa import __version__
+from edfa.web.pages import add_pages
 from edfa.web.service import Service
 from edfa.web.settings import WebSettings
 
@@ -21,4 +22,5 @@ def create_app(service: Service, settings: WebSettings | None = None) -> FastAPI
     """
     app = FastAPI(title="edfa", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
     app.state.service, app.state.settings = service, settings or WebSettings()
+    add_pages(app)
     return app
