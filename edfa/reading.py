@@ -5,6 +5,7 @@ No reader here runs code from what it reads.
 
 import hashlib
 import json
+import math
 import os
 import stat
 from pathlib import Path
@@ -78,7 +79,12 @@ def parse_json(text: str, name: str) -> Any:
     edfa.errors.UnreadableError: answers.json: the key 'age' is there twice
     """
     try:
-        return json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, name), parse_constant=_no_number)
+        return json.loads(
+            text,
+            object_pairs_hook=lambda pairs: _unique(pairs, name),
+            parse_constant=_no_number,
+            parse_float=_finite,
+        )
     except UnreadableError:
         raise
     except RecursionError:
@@ -99,6 +105,13 @@ def _unique(pairs: list[tuple[str, Any]], name: str) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         raise UnreadableError(f"{name}: the key {next(k for k in keys if keys.count(k) > 1)!r} is there twice")
     return content
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return number
 
 
 def _no_number(word: str) -> Any:

@@ -121,7 +121,7 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
     ...     list_files(Path(folder))
     ['result.csv']
     """
-    path = Path(path).resolve()
+    path = _resolved(path)
     partial = path.with_name(f".{path.stem}.{uuid.uuid4().hex}{NEW}{path.suffix}")
     with _typed(path), locked(path):
         for leftover in _leftovers(path.parent, path.stem, path.suffix):
@@ -151,7 +151,7 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
     The old folder is set aside for the moment between two renames; if the process dies just there,
     ``restore_interrupted`` puts it back. If the block raises, the old folder stays as it was.
     """
-    folder = Path(folder).resolve()
+    folder = _resolved(folder)
     aside, partial = _aside(folder), folder.with_name(f".{folder.name}.{uuid.uuid4().hex}{NEW}")
     with _typed(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +176,7 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
 
 def restore_interrupted(folder: str | Path) -> None:
     """Put the old folder back if a ``replace_folder`` died between its two renames; otherwise do nothing."""
-    folder = Path(folder).resolve()
+    folder = _resolved(folder)
     if _is_interrupted(folder):
         with locked(folder):  # a writer that lives is waited for
             _restore(folder)
@@ -215,6 +215,14 @@ def _typed(place: Path) -> Iterator[None]:
         if name is not None and not name.is_relative_to(place.parent):
             raise  # of something else that the block does
         raise UnwritableError(f"cannot write {place}: {error.strerror or error}") from None
+
+
+def _resolved(path: str | Path) -> Path:
+    """The place behind any links, as an absolute path."""
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError):  # links that lead in a circle
+        raise UnwritableError(f"cannot write {path}: its links lead in a circle") from None
 
 
 def _restore(folder: Path) -> None:

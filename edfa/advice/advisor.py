@@ -343,9 +343,12 @@ class Advisor:
         persist.save(self.fitted, settings, getattr(self, "evaluation_", None), folder)
 
     @classmethod
-    def load(cls, folder: str | Path) -> "Advisor":
-        """Read what ``save`` wrote; runs no code from the folder, and refuses one that was changed."""
-        fitted, settings, evaluation = persist.load(folder)
+    def load(cls, folder: str | Path, *, old_formats: bool = False) -> "Advisor":
+        """Read what ``save`` wrote; runs no code from the folder, and refuses one that was changed.
+
+        ``old_formats`` reads folders of formats 3 and 4 too, whose fingerprint nobody can check.
+        """
+        fitted, settings, evaluation = persist.load(folder, old_formats=old_formats)
         parts: dict[str, Any] = {"policy": fitted.policy, "searcher": fitted.searcher, "constraints": fitted.limits}
         advisor = cls(fitted.blanket, fitted.model, **parts, **settings)
         advisor.fitted_ = fitted

@@ -12,6 +12,8 @@ from edfa.advice.answers import Decision, Moment, Question, Standing, describe_d
 from edfa.advice.assessment import Assessment
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.kept import KeptInterview
+from edfa.advice.letter import Letter, write_letter
+from edfa.advice.letter_settings import Operator, Template
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.rules import check_rules, read_overlay
 from edfa.advice.standing import certificate_id, find_standing
@@ -269,6 +271,13 @@ class Interview:
         )
         receipt = Receipt.from_json(receipt.to_json())  # as it will be read again, so that equal ones are equal
         return receipt if key is None else receipt.sign(key)
+
+    def letter(self, operator: Operator, template: Template = "us", *, receipt: Receipt | None = None) -> Letter:
+        """What a lender may send to somebody who was refused: see ``write_letter``.
+
+        ``operator`` are the operator's declarations, ``read_operator("letter.toml", language)``.
+        """
+        return write_letter(self, operator, template, receipt=receipt)
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` goes on where it was."""

@@ -109,15 +109,23 @@ def save(
         (partial / MANIFEST).write_text(finish_manifest(manifest, parts), encoding="utf-8")
 
 
-def load(folder: str | Path) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEvaluation | None]:
+def load(
+    folder: str | Path, *, old_formats: bool = False
+) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEvaluation | None]:
     """Read what ``save`` wrote; a part that was changed, is missing, too new or another advisor's is an error.
 
     The fingerprint is worked out again from what was read, and must be the one that the manifest names. That of an
-    advisor of format 4 or older cannot be: it was not made from everything. Of such a folder the hashes of all parts
-    are checked, and whose certificates and evaluation it holds.
+    advisor of format 4 or older cannot be: it was not made from everything. Such a folder is refused, unless
+    ``old_formats`` says to read it all the same: then the hashes of all parts are checked, and whose certificates and
+    evaluation it holds.
     """
     root = Path(folder)
     manifest, saved = read_saved(root)
+    if manifest["format"] < IDENTIFIED and not old_formats:
+        raise UnreadableError(
+            f"{root} was written in format {manifest['format']}, in which it cannot be checked whether it is the "
+            "advisor that it says it is; fit it again, or trust it: Advisor.load(folder, old_formats=True)"
+        )
     try:
         with readable(f"what its {MANIFEST} describes"):
             manifest["settings"] = (BEFORE_4 if manifest["format"] < 4 else {}) | manifest["settings"]

@@ -48,7 +48,7 @@ def certify(
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)
     old = advisor.fitted.certificates or advisor.fitted.certificate
-    people = read_frame(rows)
+    people = read_frame(rows, advisor.schema)
     advisor.alpha = advisor.alpha if alpha is None else alpha
     advisor.delta = advisor.delta if delta is None else delta
     with show_progress(output) as progress:
@@ -161,7 +161,7 @@ def _losses(advisor: "Advisor", path: Path) -> Any:
     from edfa.data.read import read_frame
     from edfa.errors import DataError
 
-    frame = read_frame(path)
+    frame = read_frame(path, advisor.schema)
     if "loss" in frame.columns:
         return frame["loss"].to_numpy()
     records = roll_out(advisor.fitted, encode_complete(frame, advisor.fitted).X).records

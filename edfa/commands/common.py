@@ -94,7 +94,7 @@ def open_table(name: str, card: Path | None, **options: Any) -> "Table":
     from edfa.errors import SettingError
 
     if card is not None:
-        return Table.from_frame(read_frame(name), card, name=Path(name).stem, **options)
+        return Table.from_frame(read_frame(name, card), card, name=Path(name).stem, **options)
     if Path(name).suffix:
         draft = f"edfa schema {name} --target NAME --favourable CLASS"
         raise SettingError(f"{name} needs its card: --schema CARD ({draft} drafts one)")

@@ -2,7 +2,8 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -11,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, load_advisor, show_progress
-from edfa.errors import EdfaError, SettingError, UnreadableError
+from edfa.errors import SettingError, UnreadableError
 
 if TYPE_CHECKING:
     from edfa.advice.interview import Interview
 
 __all__ = ["interview", "verify"]
 
-HELP = "Enter declines; :undo takes the last answer back, :plans shows plans, :stop ends."
+STYLES = {"plain": None, "strong": "bold", "dim": "dim", "warning": "yellow", "error": "red"}
 Key = Annotated[Path | None, typer.Option(help="The operator's key file, of at least 16 bytes.")]
 
 
@@ -67,9 +68,9 @@ def interview(
         current = advisor.interview(start, locks=lock or (), constraints=own, language=language or "en")
     if on_file is not None:
         _answer_from_file(current, on_file)
+        _print_state(current, output, plans)
     else:
-        _Dialogue(current, output, plans).run()
-    _print_state(current, output, plans)
+        _hold(current, output, plans)
     if keep is not None:
         write_text(keep, current.to_json())
     issued = current.receipt(k=plans, key=secret)
@@ -134,68 +135,27 @@ def _tell(interview: "Interview", name: str, answer: Any) -> None:
         interview.answer({name: answer})
 
 
-class _Dialogue:
-    """Questions and answers in the terminal."""
+def _hold(interview: "Interview", output: Output, plans: int) -> None:
+    """Hold the interview in the terminal; it ends with a summary."""
+    from edfa.commands.dialogue import Dialogue
 
-    def __init__(self, interview: "Interview", output: Output, plans: int) -> None:
-        self.interview, self.output, self.plans = interview, output, plans
+    def tell(line: str, style: str) -> None:
+        output.say(line, style=STYLES[style])
 
-    def run(self) -> None:
-        """Ask for the start set, then what the policy asks, until nothing is left or the person stops."""
-        from edfa.text import narrate
+    show: Callable[[str, int, int], None] | None = None
+    with ExitStack() as bar:
 
-        self.output.say(HELP, style="dim")
-        interview, schema, language = self.interview, self.interview.fitted.schema, self.interview.language
-        while True:
-            if (name := self._open_start) is not None:
-                if not self._ask(name):
-                    return
-                continue
-            if (question := interview.question) is None:
-                return
-            decision = narrate.decision(interview.decision, schema, language)
-            standing = [narrate.standing(interview.standing, language)] if interview.standing.may_act else []
-            self.output.say("", decision, *standing, narrate.question(question, schema, language))
-            if question.choices:
-                self.output.say(" | ".join(str(choice) for choice in question.choices), style="dim")
-            if not self._ask(question.feature):
-                return
+        def report(done: int, total: int) -> None:  # a certificate for this person's wishes may take seconds
+            nonlocal show
+            show = show or bar.enter_context(show_progress(output))
+            show("a promise for these wishes", done, total)
+            if done >= total:  # the bar goes before the next question
+                bar.close()
+                show = None
 
-    @property
-    def _open_start(self) -> str | None:
-        """The first feature of the start set that is neither told nor declined; what is taken back is open again."""
-        interview = self.interview
-        never = {*interview.fitted.rules.never_ask, *interview.constraints.never_ask}
-        settled = {*interview.log.facts, *interview.log.declined, *never}
-        return next((name for name in interview.fitted.schema.start if name not in settled), None)
-
-    def _ask(self, name: str) -> bool:
-        """Ask for one feature until it is answered, declined or taken back; False if the person stops."""
-        feature = self.interview.fitted.schema[name]
-        unit = f" ({feature.unit})" if feature.unit and not feature.words else ""
-        while True:
-            try:
-                reply = input(f"{feature.title}{unit}: ").strip()
-            except EOFError:
-                reply = ":stop"
-            if reply == ":stop":
-                return False
-            before = self.interview.flags
-            try:
-                if reply == ":undo":
-                    self.interview.undo()
-                elif reply == ":plans":
-                    _print_state(self.interview, self.output, self.plans)
-                    continue
-                elif reply:
-                    self.interview.answer({name: reply})
-                else:
-                    self.interview.decline(name)
-            except EdfaError as error:
-                self.output.say(str(error), style="red")
-                continue
-            self.output.say(*(flag for flag in self.interview.flags if flag not in before), style="yellow")
-            return True
+        interview.progress = report
+        Dialogue(interview, input, tell, plans).run()
+    interview.progress = None
 
 
 def _print_state(interview: "Interview", output: Output, plans: int) -> None:

@@ -157,7 +157,7 @@ def _content_hash(of: str, card: str | None) -> str | None:
 def _table(of: str, card: str | None, cap: int, split: int) -> Table:
     if card is None:
         return catalog.load(of, seed=split, cap=cap or None)
-    return Table.from_frame(read_frame(of), card, name=Path(of).stem, seed=split, cap=cap or None)
+    return Table.from_frame(read_frame(of, card), card, name=Path(of).stem, seed=split, cap=cap or None)
 
 
 _held: dict[tuple[str, str], dict[str, Any]] = {}

@@ -118,8 +118,7 @@ def _plan_row(plan: Mapping[str, Any], schema: "Schema | None") -> list[object]:
     listed = plan.get("changes")
     parts = [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list | tuple) else []
     rows = [
-        [_answer_row(change.get("feature"), change.get(end), schema) for end in ("before", "after")]
-        for change in parts
+        [_answer_row(change.get("feature"), change.get(end), schema) for end in ("before", "after")] for change in parts
     ]
     changes = [f"{before[0]}: {before[1]} → {after[1]}" for before, after in rows]
     probability = _rise(plan.get("probability_before"), plan.get("probability_after"))

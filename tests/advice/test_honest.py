@@ -20,7 +20,7 @@ from edfa.advice.judges import draw_judges
 from edfa.advice.promise import make_certifier
 from edfa.advice.twins import _by_chance, check_strangers
 from edfa.certification.records import Records
-from edfa.errors import ColumnError, DataError
+from edfa.errors import ColumnError, DataError, UnreadableError
 from edfa.predictors.committee import fold_of
 from edfa.reading import sha256_of
 from edfa.writing import list_files
@@ -284,7 +284,9 @@ def format_3(tmp_path):
 
 
 def test_an_advisor_of_format_3_works_and_keeps_its_sentence(format_3, tmp_path):
-    loaded = edfa.Advisor.load(format_3)
+    with pytest.raises(UnreadableError, match="written in format 3, in which it cannot be checked"):
+        edfa.Advisor.load(format_3)
+    loaded = edfa.Advisor.load(format_3, old_formats=True)
     assert (loaded.fitted.judges, loaded.fitted.calibration, loaded.fitted.groups) == (None, None, None)
     assert (loaded.reference, loaded.committee, loaded.min_survival) == ("trajectory_end", 0, 0.0)
     assert loaded.certificate.loss == "recourse"
@@ -295,7 +297,7 @@ def test_an_advisor_of_format_3_works_and_keeps_its_sentence(format_3, tmp_path)
     person = words(TABLE)[0]
     assert begin(loaded, person).question == begin(german(), person).question
     loaded.save(tmp_path / "again")
-    again = edfa.Advisor.load(tmp_path / "again")
+    again = edfa.Advisor.load(tmp_path / "again", old_formats=True)
     assert (again.fitted.min_survival, again.fitted.ceiling) == (0.0, loaded.fitted.ceiling)
     assert again.certificate == loaded.certificate
     renewed = loaded.certify(OTHERS)
