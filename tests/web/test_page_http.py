@@ -89,13 +89,13 @@ def test_going_on_keeps_the_way_back_to_the_promise(begun):
 
 def test_declining_plans_without_it(begun, advisor):
     page = send(begun, begun.get("/interview"), "decline")
-    assert "Balance of the checking account" in read(page).text
+    assert form_of(page, "answer")[1]["feature"] == "checking_status"
     result = send(begun, page, "answer", fact__checking_status="=<0")
     expected = advisor.interview({"purpose": "radio/tv", "credit_amount": 2400, "age": 35}).decline("duration")
     expected.answer(checking_status="<0")
     status = {"act": "Yes", "ask": "Not yet", "no_plan": "No plan"}.get(expected.standing.status, "No promise")
     assert f"May I act now? {status}" in read(result).text
-    assert "Duration of the loan: you would rather not say" in read(result).text
+    assert f"{Wording.of(advisor.schema, 'en').label('duration')}: you would rather not say" in read(result).text
 
 
 def test_stopping_and_going_on(begun):
