@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -452,13 +451,20 @@ def test_another_advisor_ends_the_interview(begun, evil_advisor, store):
     assert "earlier version" in page.text
 
 
-def test_the_letter_is_offered_where_letters_are_written(service, tmp_path):
-    client = TestClient(create_app(service, replace(TRIAL, letter=tmp_path / "letter.toml")))
-    client.post("/begin", data=START)
-    assert 'href="/letter"' in refused(client).text
-    plain = TestClient(create_app(service, TRIAL))
-    plain.post("/begin", data=START)
-    assert 'href="/letter"' not in refused(plain).text
+def test_the_letter_is_offered_where_letters_are_written(begun, service):
+    assert 'href="/letter"' not in refused(begun).text
+    assert begun.get("/letter").status_code == 422
+    begun.app.state.write_letter = lambda session, template: (
+        f"<p>{session.interview.decision.outcome}",
+        {"kind": "eu"},
+    )
+    assert 'href="/letter"' in begun.get("/result").text
+    assert 'href="/letter"' in begun.get("/receipt").text
+    letter = begun.get("/letter")
+    assert letter.text == "<p>bad"
+    assert "script-src" not in letter.headers["content-security-policy"]
+    assert "default-src 'none'" in letter.headers["content-security-policy"]
+    assert (events(service, begun)[-1].kind, events(service, begun)[-1].content) == ("letter", {"kind": "eu"})
 
 
 def test_a_store_that_is_opened_again_has_the_interview(begun, advisor, store, tmp_path):
