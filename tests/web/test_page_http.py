@@ -2,10 +2,13 @@
 
 import json
 import re
+from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pages_at_work import START, TRIAL, form_of, read, send
 from starlette.testclient import TestClient
 
@@ -480,3 +483,37 @@ def test_what_was_promised_before_is_not_taken_back(begun, monkeypatch, status, 
     passed = Standing(status, 0.3, 0.2, since=1, deviations=("passed",), for_wishes=True)
     monkeypatch.setattr(Interview, "standing", property(lambda interview: passed))
     assert ("What you were promised after step 1 is not taken back" in begun.get("/result").text) == said
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    path=st.sampled_from(
+        ["/begin", "/interview", "/wishes", "/what-if", "/language", "/delete?", "/result", "/nowhere"]
+    ),
+    fields=st.dictionaries(
+        st.sampled_from(["do", "feature", "plan", "seq", "from", "to", "language", "hard.duration", "low.duration"])
+        | st.sampled_from(["fact.duration", "fact.age", "fact.checking_status", "fact.duration~", "high.duration"]),
+        st.sampled_from(
+            ["answer", "undo", "decline", "duration", "48", "=<0", "locked", "de", "-", "", "1e400", "\x00"]
+        )
+        | st.text(max_size=30),
+    ),
+    raw=st.binary(max_size=20),
+)
+def test_whatever_is_sent_nothing_breaks(begun, path, fields, raw):
+    if "edfa" not in begun.cookies or begun.get("/interview").status_code != 200:
+        begun.post("/begin", data=START)
+    known = form_of_any(begun)
+    body = urlencode({name: text.encode("utf-8", "replace") for name, text in (known | fields).items()}).encode()
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = begun.post(path, content=body + b"&" + raw, headers=headers)
+    assert answer.status_code < 500
+    if "html" in answer.headers["content-type"]:
+        assert "<script>" not in answer.text
+
+
+def form_of_any(client):
+    """What any form of the present page carries."""
+    page = client.get("/interview")
+    fields = next(form["fields"] for form in read(page).forms if "seq" in form["fields"])
+    return {name: fields[name] for name in ("csrf", "seq")}
