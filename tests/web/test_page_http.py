@@ -325,6 +325,23 @@ def test_nothing_sensitive_can_be_changed_or_supposed(advisor, begun):
     assert not any(f"{kind}.{name}" in fields for kind in ("hard", "low", "fact") for name in advisor.schema.sensitive)
 
 
+def test_what_is_sensitive_has_no_control_although_it_counts(evil_advisor):
+    fitted = evil_advisor.fitted
+    assert fitted.background.visible[fitted.schema.index("sex")]
+    assert changeable(fitted) == ("debt", "home")
+    assert supposable(fitted) == ("debt", "home")
+
+
+@pytest.mark.parametrize("do", ["stop", "decline", "undo"])
+def test_old_windows_do_nothing(begun, service, do):
+    went_on = send(begun, refused(begun), "go_on")
+    old = begun.get("/interview")
+    send(begun, went_on, "answer", fact__checking_status="=<0")
+    before = events(service, begun)
+    assert send(begun, old, do).status_code == 409
+    assert [e for e in events(service, begun) if e.kind != "shown"] == [e for e in before if e.kind != "shown"]
+
+
 def test_changing_one_answer(begun, service):
     result = refused(begun)
     action, fields = next(
@@ -412,12 +429,14 @@ def evil_advisor():
     random = np.random.default_rng(0)
     n = 600
     debt, home = random.uniform(0, 10, n), random.choice([EVIL, "rent", "</script><b>"], n)
-    good = (debt - 3 * (home == "rent") + random.normal(0, 1, n)) < 3
-    frame = pd.DataFrame({"debt": debt, "home": home, "y": np.where(good, EVIL, "</title>no")})
+    sex = random.choice(["f", "m"], n)
+    good = (debt - 3 * (home == "rent") - 2 * (sex == "f") + random.normal(0, 1, n)) < 3
+    frame = pd.DataFrame({"debt": debt, "home": home, "sex": sex, "y": np.where(good, EVIL, "</title>no")})
     schema = Schema(
         features=(
             Feature("debt", "continuous", change="down", label=f"debt {EVIL}", unit=EVIL, ask=EVIL, hint=EVIL),
             Feature("home", "categorical", cost=0, start=True, change="free", label=f"home {EVIL}"),
+            Feature("sex", "categorical", cost=0, start=True, sensitive=True, change="frozen"),
         ),
         target="y",
         favourable=EVIL,
