@@ -427,10 +427,10 @@ def test_files_of_the_page(client):
 def evil_advisor():
     """An advisor whose card is full of markup."""
     random = np.random.default_rng(0)
-    n = 600
+    n = 1_200
     debt, home = random.uniform(0, 10, n), random.choice([EVIL, "rent", "</script><b>"], n)
     sex = random.choice(["f", "m"], n)
-    good = (debt - 3 * (home == "rent") - 2 * (sex == "f") + random.normal(0, 1, n)) < 3
+    good = (debt - 3 * (home == "rent") - 4 * (sex == "f") + random.normal(0, 1, n)) < 3
     frame = pd.DataFrame({"debt": debt, "home": home, "sex": sex, "y": np.where(good, EVIL, "</title>no")})
     schema = Schema(
         features=(
