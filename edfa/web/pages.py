@@ -13,12 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 
 from edfa.data.encode import Encoder
-from edfa.errors import EdfaError, UnknownNameError
+from edfa.errors import EdfaError, SettingError, UnknownNameError
 from edfa.web.assets import serve_asset
 from edfa.web.forms import Given, UnclearError, read_fact
 from edfa.web.limits import read_limits
 from edfa.web.receipt_view import show_receipt
-from edfa.web.rendering import HEADERS, redirect, render
+from edfa.web.rendering import HEADERS, LETTER_HEADERS, redirect, render, writes_letters
 from edfa.web.screens import for_forms, question_page, result_page, start_page, supposed_page, trouble_page
 from edfa.web.service import Service
 from edfa.web.store import ConflictError
@@ -217,6 +217,21 @@ def receipt_json(request: Request) -> Response:
     _, paper = visit.service.receipt(visit.token)
     headers = HEADERS | {"Content-Disposition": 'attachment; filename="receipt.json"'}
     return Response(paper.to_json(), media_type="application/json", headers=headers)
+
+
+@router.get("/letter")
+def letter(request: Request) -> Response:
+    """The letter about a refusal, where the operator writes letters; that it was handed out is recorded.
+
+    ``state.write_letter`` is called with the session and None, for the operator's usual template; it returns the
+    letter's HTML and what is recorded of it.
+    """
+    visit = enter(request)
+    if not writes_letters(request):
+        raise SettingError("this service writes no letters")
+    text, record = request.app.state.write_letter(visit.session, None)
+    visit.service.act(visit.token, None, "letter", record)
+    return Response(text, media_type="text/html", headers=LETTER_HEADERS)
 
 
 @router.post("/language")

@@ -21,6 +21,7 @@ class ReceiptView:
     rows: tuple[tuple[str, str], ...]
     plans: tuple[PlanView, ...]
     json: str
+    refused: bool
 
 
 def show_receipt(session: Session, receipt: Receipt, wording: Wording) -> ReceiptView:
@@ -48,6 +49,7 @@ def show_receipt(session: Session, receipt: Receipt, wording: Wording) -> Receip
         rows=tuple((wording(f"receipt.{key}"), text) for key, text in rows.items()),
         plans=plans,
         json=json.dumps(json.loads(receipt.to_json()), ensure_ascii=False, indent=1),
+        refused=interview.decision.refused,
     )
 
 

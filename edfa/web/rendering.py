@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from edfa.web.assets import asset_url
 from edfa.web.wording import Wording, sentences
 
-__all__ = ["HEADERS", "redirect", "render"]
+__all__ = ["HEADERS", "LETTER_HEADERS", "redirect", "render", "writes_letters"]
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -21,6 +21,10 @@ HEADERS = {
     "Vary": "HX-Request, Cookie, Accept-Language",
     "Referrer-Policy": "same-origin",  # with none at all, browsers send forms without their origin
     "X-Content-Type-Options": "nosniff",
+}
+
+LETTER_HEADERS = HEADERS | {  # a letter is one file with its own style, and nothing in it runs
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 }
 
 
@@ -42,12 +46,18 @@ def render(request: Request, name: str, wording: Wording, status: int = 200, **c
     languages = {code: sentences(code)["language"] for code in request.app.state.wordings}
     defaults = {"csrf": "", "seq": 0, "errors": (), "notice": "", "scripts": False, "here": request.url.path}
     settings = request.app.state.settings
+    defaults["letters"] = writes_letters(request)
     text = (
         _environment()
         .get_template(name)
         .render(**(defaults | context), t=wording, wording=wording, languages=languages, settings=settings)
     )
     return HTMLResponse(text, status, headers=HEADERS)
+
+
+def writes_letters(request: Request) -> bool:
+    """Whether the operator writes letters: the application then has a ``state.write_letter``."""
+    return getattr(request.app.state, "write_letter", None) is not None
 
 
 def redirect(where: str) -> RedirectResponse:

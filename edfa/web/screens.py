@@ -175,7 +175,7 @@ def trouble_page(request: Request, error: EdfaError) -> Response:
             return question_page(request, visit, status=409, notice=notice)
         return result_page(request, visit, status=409, notice=notice)
     key, status = next((key, status) for kind, key, status in TROUBLE if isinstance(error, kind))
-    wording, lost = wording_for(request), key in ("gone", "other")
+    wording, lost = _their_wording(request), key in ("gone", "other")
     response = render(
         request,
         "message.html",
@@ -189,3 +189,11 @@ def trouble_page(request: Request, error: EdfaError) -> Response:
     if lost:
         take_token(request, response)
     return response
+
+
+def _their_wording(request: Request) -> Wording:
+    """In the language of their interview, if they have one."""
+    try:
+        return enter(request).wording
+    except EdfaError:
+        return wording_for(request)

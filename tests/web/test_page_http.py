@@ -2,11 +2,13 @@
 
 import json
 import re
-from dataclasses import replace
+from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pages_at_work import START, TRIAL, form_of, read, send
 from starlette.testclient import TestClient
 
@@ -89,13 +91,13 @@ def test_going_on_keeps_the_way_back_to_the_promise(begun):
 
 def test_declining_plans_without_it(begun, advisor):
     page = send(begun, begun.get("/interview"), "decline")
-    assert "Balance of the checking account" in read(page).text
+    assert form_of(page, "answer")[1]["feature"] == "checking_status"
     result = send(begun, page, "answer", fact__checking_status="=<0")
     expected = advisor.interview({"purpose": "radio/tv", "credit_amount": 2400, "age": 35}).decline("duration")
     expected.answer(checking_status="<0")
     status = {"act": "Yes", "ask": "Not yet", "no_plan": "No plan"}.get(expected.standing.status, "No promise")
     assert f"May I act now? {status}" in read(result).text
-    assert "Duration of the loan: you would rather not say" in read(result).text
+    assert f"{Wording.of(advisor.schema, 'en').label('duration')}: you would rather not say" in read(result).text
 
 
 def test_stopping_and_going_on(begun):
@@ -323,6 +325,23 @@ def test_nothing_sensitive_can_be_changed_or_supposed(advisor, begun):
     assert not any(f"{kind}.{name}" in fields for kind in ("hard", "low", "fact") for name in advisor.schema.sensitive)
 
 
+def test_what_is_sensitive_has_no_control_although_it_counts(evil_advisor):
+    fitted = evil_advisor.fitted
+    assert fitted.background.visible[fitted.schema.index("sex")]
+    assert changeable(fitted) == ("debt", "home")
+    assert supposable(fitted) == ("debt", "home")
+
+
+@pytest.mark.parametrize("do", ["stop", "decline", "undo"])
+def test_old_windows_do_nothing(begun, service, do):
+    went_on = send(begun, refused(begun), "go_on")
+    old = begun.get("/interview")
+    send(begun, went_on, "answer", fact__checking_status="=<0")
+    before = events(service, begun)
+    assert send(begun, old, do).status_code == 409
+    assert [e for e in events(service, begun) if e.kind != "shown"] == [e for e in before if e.kind != "shown"]
+
+
 def test_changing_one_answer(begun, service):
     result = refused(begun)
     action, fields = next(
@@ -408,14 +427,16 @@ def test_files_of_the_page(client):
 def evil_advisor():
     """An advisor whose card is full of markup."""
     random = np.random.default_rng(0)
-    n = 600
+    n = 1_200
     debt, home = random.uniform(0, 10, n), random.choice([EVIL, "rent", "</script><b>"], n)
-    good = (debt - 3 * (home == "rent") + random.normal(0, 1, n)) < 3
-    frame = pd.DataFrame({"debt": debt, "home": home, "y": np.where(good, EVIL, "</title>no")})
+    sex = random.choice(["f", "m"], n)
+    good = (debt - 3 * (home == "rent") - 4 * (sex == "f") + random.normal(0, 1, n)) < 3
+    frame = pd.DataFrame({"debt": debt, "home": home, "sex": sex, "y": np.where(good, EVIL, "</title>no")})
     schema = Schema(
         features=(
             Feature("debt", "continuous", change="down", label=f"debt {EVIL}", unit=EVIL, ask=EVIL, hint=EVIL),
             Feature("home", "categorical", cost=0, start=True, change="free", label=f"home {EVIL}"),
+            Feature("sex", "categorical", cost=0, start=True, sensitive=True, change="frozen"),
         ),
         target="y",
         favourable=EVIL,
@@ -452,13 +473,20 @@ def test_another_advisor_ends_the_interview(begun, evil_advisor, store):
     assert "earlier version" in page.text
 
 
-def test_the_letter_is_offered_where_letters_are_written(service, tmp_path):
-    client = TestClient(create_app(service, replace(TRIAL, letter=tmp_path / "letter.toml")))
-    client.post("/begin", data=START)
-    assert 'href="/letter"' in refused(client).text
-    plain = TestClient(create_app(service, TRIAL))
-    plain.post("/begin", data=START)
-    assert 'href="/letter"' not in refused(plain).text
+def test_the_letter_is_offered_where_letters_are_written(begun, service):
+    assert 'href="/letter"' not in refused(begun).text
+    assert begun.get("/letter").status_code == 422
+    begun.app.state.write_letter = lambda session, template: (
+        f"<p>{session.interview.decision.outcome}",
+        {"kind": "eu"},
+    )
+    assert 'href="/letter"' in begun.get("/result").text
+    assert 'href="/letter"' in begun.get("/receipt").text
+    letter = begun.get("/letter")
+    assert letter.text == "<p>bad"
+    assert "script-src" not in letter.headers["content-security-policy"]
+    assert "default-src 'none'" in letter.headers["content-security-policy"]
+    assert (events(service, begun)[-1].kind, events(service, begun)[-1].content) == ("letter", {"kind": "eu"})
 
 
 def test_a_store_that_is_opened_again_has_the_interview(begun, advisor, store, tmp_path):
@@ -474,3 +502,37 @@ def test_what_was_promised_before_is_not_taken_back(begun, monkeypatch, status, 
     passed = Standing(status, 0.3, 0.2, since=1, deviations=("passed",), for_wishes=True)
     monkeypatch.setattr(Interview, "standing", property(lambda interview: passed))
     assert ("What you were promised after step 1 is not taken back" in begun.get("/result").text) == said
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    path=st.sampled_from(
+        ["/begin", "/interview", "/wishes", "/what-if", "/language", "/delete?", "/result", "/nowhere"]
+    ),
+    fields=st.dictionaries(
+        st.sampled_from(["do", "feature", "plan", "seq", "from", "to", "language", "hard.duration", "low.duration"])
+        | st.sampled_from(["fact.duration", "fact.age", "fact.checking_status", "fact.duration~", "high.duration"]),
+        st.sampled_from(
+            ["answer", "undo", "decline", "duration", "48", "=<0", "locked", "de", "-", "", "1e400", "\x00"]
+        )
+        | st.text(max_size=30),
+    ),
+    raw=st.binary(max_size=20),
+)
+def test_whatever_is_sent_nothing_breaks(begun, path, fields, raw):
+    if "edfa" not in begun.cookies or begun.get("/interview").status_code != 200:
+        begun.post("/begin", data=START)
+    known = form_of_any(begun)
+    body = urlencode({name: text.encode("utf-8", "replace") for name, text in (known | fields).items()}).encode()
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = begun.post(path, content=body + b"&" + raw, headers=headers)
+    assert answer.status_code < 500
+    if "html" in answer.headers["content-type"]:
+        assert "<script>" not in answer.text
+
+
+def form_of_any(client):
+    """What any form of the present page carries."""
+    page = client.get("/interview")
+    fields = next(form["fields"] for form in read(page).forms if "seq" in form["fields"])
+    return {name: fields[name] for name in ("csrf", "seq")}
