@@ -8,7 +8,7 @@ import numpy as np
 
 from edfa.blanket.columns import TEST_BINS, Column
 from edfa.blanket.contingency import ContingencyTable
-from edfa.blanket.sources.correlation import Correlation
+from edfa.blanket.sources.correlation import Correlation, TermCorrelations
 from edfa.typing import AnyArray
 
 __all__ = ["RemoteSource", "TableSource"]
@@ -27,7 +27,7 @@ class TableSource(Protocol):
         Continuous columns are cut: x and y into five bins, conditions into ``bins``.
         """
 
-    def correlation(self) -> Correlation:
+    def correlation(self) -> TermCorrelations:
         """Correlations of the terms of all columns."""
 
 
