@@ -7,6 +7,7 @@ the share of completions in which it does. With a committee, each of its members
 share of pairs of a completion and a model.
 """
 
+import math
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArra
 __all__ = ["Completions", "PlannedChanges", "Survival", "add_survival"]
 
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
+WIDE = 256  # features from which on fewer rows are in one call
 FEW = 16  # people for whom a call asks about more than may be needed: a call costs more than its rows
 HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)  # ranks up to which plans share a call
 ASKED = 3  # members of a committee, in turn, that are asked about each of several completions
@@ -201,7 +203,8 @@ class Completions:
         if not np.isnan(own).any():
             return _Filled(own)
         near = self.neighbours.nearest(people.X)
-        rows = np.where(np.isnan(own), self.neighbours.rows[near[:, :, None], seen], own)
+        rows = self.neighbours.rows[near[:, :, None], seen]
+        np.copyto(rows, own, where=~np.isnan(own))
         if len(near) <= FEW:
             return _Filled(rows)
         first_equal = np.empty(near.shape, dtype=np.intp)
@@ -306,7 +309,8 @@ def _survives(
     decided = partial(_decide, plans.people.predictor) if decide is None else decide
     survives = np.zeros((len(plans), stays.shape[1]), dtype=bool)
     asked = stays & filled.first  # elsewhere every plan is lost with the decision
-    for rows in np.array_split(np.arange(len(plans)), -(-len(plans) * stays.shape[1] // ROWS) or 1):  # each a copy
+    most = max(1, ROWS * min(1.0, WIDE / max(1, filled.rows.shape[2])))  # rows at a time, each a copy
+    for rows in np.array_split(np.arange(len(plans)), math.ceil(len(plans) * stays.shape[1] / most) or 1):
         part = plans.take(rows)
         plan, changed = _changed(part, filled, asked[part.of])
         turned = np.zeros((len(rows), stays.shape[1]), dtype=bool)

@@ -112,7 +112,9 @@ def test_numbers_written_as_people_do_are_read_as_in_memory(tmp_path):
     assert_same(of_memory(frame, schema_of(frame)), ParquetRows(tmp_path / "rows.parquet", schema_of(frame)))
 
 
-@pytest.mark.parametrize("name", ["a*.parquet", "a?.parquet", "[ab].parquet", "[.parquet", "it's.parquet", "{a}.parquet"])
+@pytest.mark.parametrize(
+    "name", ["a*.parquet", "a?.parquet", "[ab].parquet", "[.parquet", "it's.parquet", "{a}.parquet"]
+)
 def test_a_file_that_is_there_is_no_pattern(name, tmp_path):
     frame = plain()
     frame.to_parquet(tmp_path / name)

@@ -8,12 +8,42 @@ from edfa.data.feature import Feature
 from edfa.data.schema import Schema
 
 ROWS = 40
-NAMES = ["v", "n", "raw", "c0", "r0", "A", "a", "it's", 'say "x"', "a b", "x\ny", "select", "é", "𝔘", "*", "1", "--", ";"]
+NAMES = [
+    "v",
+    "n",
+    "raw",
+    "c0",
+    "r0",
+    "A",
+    "a",
+    "it's",
+    'say "x"',
+    "a b",
+    "x\ny",
+    "select",
+    "é",
+    "𝔘",
+    "*",
+    "1",
+    "--",
+    ";",
+]
 WORDS = ["x", "X", "it's", 'q"q', "01", "1", "1.0", "NA", "?", "inf", "nan", "", "é", "a\nb", "True", "NULL"]
-NUMBERS = [0.0, -0.0, 1.0, 2.0, 2.5, 1e-9, -3.25, 7.0, 1e14, 5e-324]
+NUMBERS = [0.0, 1.0, 2.0, 2.5, 1e-9, -3.25, 7.0, 1e14, 5e-324]
 BAD_NUMBERS = [float("inf"), -float("inf"), 1e308, 1e16]
 NUMBER_TEXTS = ["1", "2", "2.5", " 3 ", "€1,430", "45%", "1e3", "0x10", "1_000", "-4"]
-KINDS = ("float", "hostile float", "float32", "integer", "flag", "word", "number text", "wrong text", "whole float", "gap")
+KINDS = (
+    "float",
+    "hostile float",
+    "float32",
+    "integer",
+    "flag",
+    "word",
+    "number text",
+    "wrong text",
+    "whole float",
+    "gap",
+)
 
 
 def draw_column(draw, kind):

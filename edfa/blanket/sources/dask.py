@@ -37,7 +37,9 @@ class DaskRows(RemoteSource):
         except ImportError:
             raise MissingExtraError("counting on a cluster", "cluster") from None
         if not hasattr(frame, "to_delayed"):
-            raise SettingError(f"a Dask frame is needed, not a {type(frame).__name__}; discover takes others as they are")
+            raise SettingError(
+                f"a Dask frame is needed, not a {type(frame).__name__}; discover takes others as they are"
+            )
         self.target = schema.target
         self._partitions = frame.to_delayed()
         names = sorted([*schema.names, schema.target])

@@ -164,7 +164,7 @@ class ParquetRows(RemoteSource):
     def _as_text(self, column: str, sql_type: str) -> str:
         """SQL for a value as a text as ``to_words`` writes it: floats that are all whole have no decimal point."""
         if sql_type in ("DOUBLE", "FLOAT"):
-            number = f"CAST({column} AS DOUBLE)"
+            number = f"(CAST({column} AS DOUBLE) + 0.0)"  # -0.0 is 0.0
             whole = f"bool_and({number} = floor({number}) AND abs({number}) < {2**53})"
             known = f"{number} IS NOT NULL AND NOT isnan({number})"
             shown = f"CAST({number} AS BIGINT)" if self._value(f"SELECT {whole} FROM raw WHERE {known}") else number
