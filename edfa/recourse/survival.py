@@ -56,6 +56,8 @@ class PlannedChanges:
         The row of ``people`` that each change set is for, (plans,).
     to
         The new values, (plans, features); NaN: unchanged.
+    features
+        The positions of the columns of ``to``; None: all features. Of a wide table few are known and can change.
     desired_class
         A class code; None: any other decision than today's is recourse, as long as today's stays.
     consequences
@@ -67,9 +69,17 @@ class PlannedChanges:
     to: Float32Array
     desired_class: int | None = None
     consequences: Consequences | None = None
+    features: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.of)
+
+    def seen(self) -> tuple[IntArray, Float32Array]:
+        """The changes that the model sees: their positions among what it sees, (c,), and new values, (plans, c)."""
+        features = np.arange(self.to.shape[1]) if self.features is None else self.features
+        varies = self.people.predictor.varies_
+        shown = varies[features]
+        return (np.cumsum(varies) - 1)[features[shown]], self.to[:, shown]
 
     def take(self, rows: IntArray) -> "PlannedChanges":
         """Some of the plans, for the same people."""
@@ -325,10 +335,15 @@ def _changed(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> tuple[
     Returns the plans (n,) and the rows (n, features that the model sees).
     """
     plan, completion = np.nonzero(asked)
-    rows, new = filled.rows[plans.of[plan], completion], plans.to[:, plans.people.predictor.varies_][plan]
+    rows, (columns, to) = filled.rows[plans.of[plan], completion], plans.seen()
     if plans.consequences is not None and not plans.consequences.nothing:
-        return plan, plans.consequences.apply(np.flatnonzero(plans.people.predictor.varies_), rows, new)[0]
-    np.copyto(rows, new, where=~np.isnan(new))
+        new = np.full((len(to), rows.shape[1]), np.nan, dtype=np.float32)
+        new[:, columns] = to
+        seen = np.flatnonzero(plans.people.predictor.varies_)
+        return plan, plans.consequences.apply(seen, rows, new[plan])[0]
+    changed, new = rows[:, columns], to[plan]
+    np.copyto(changed, new, where=~np.isnan(new))
+    rows[:, columns] = changed
     return plan, rows
 
 
