@@ -3,6 +3,7 @@
 Names become objects in the commands; heavy imports stay inside them, so that ``edfa --help`` answers at once.
 """
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -110,7 +111,9 @@ def _prepare_streams() -> None:
         stream = getattr(sys, name)
         if stream is None:  # closed: >&-
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
-        elif getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure"):
+        elif isinstance(stream, io.TextIOWrapper) and (
+            stream.errors == "strict" or (stream.errors == "surrogateescape" and stream.encoding.lower() != "utf-8")
+        ):
             stream.reconfigure(errors="backslashreplace")
 
 
