@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 from rich.console import Console
@@ -100,7 +100,7 @@ def _run(words: list[str]) -> None:
             code = stop.code
         sys.stdout.flush()
     except BrokenPipeError:
-        sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # nothing is left to be flushed at exit
+        sys.stdout = sys.stderr = _nowhere()  # nothing is left to be flushed at exit
         code = 0
     raise SystemExit(code)
 
@@ -110,11 +110,16 @@ def _prepare_streams() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed: >&-
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            setattr(sys, name, _nowhere())
         elif isinstance(stream, io.TextIOWrapper) and (
             stream.errors == "strict" or (stream.errors == "surrogateescape" and stream.encoding.lower() != "utf-8")
         ):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _nowhere() -> TextIO:
+    """A stream that takes everything and keeps nothing."""
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _fail(message: str, code: int) -> NoReturn:

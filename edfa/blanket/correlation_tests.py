@@ -39,7 +39,8 @@ class _Residual(NamedTuple):
 class CorrelationTests:
     """Tests of conditional independence of variables, each of which is a block of terms.
 
-    ``between``: gives the correlations of some terms, ``(a,)``, with others, ``(b,)``, as ``(a, b)``; ``blocks``: indices of each variable's terms;
+    ``between``: gives the correlations of some terms, ``(a,)``, with others, ``(b,)``, as ``(a, b)``;
+    ``blocks``: indices of each variable's terms;
     ``n``: rows behind the correlations; ``tested``: number of each variable's first terms that represent it when it is
     tested (default: all); as a condition it is represented by all of them. Cholesky factors are cached.
     """

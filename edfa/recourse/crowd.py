@@ -60,14 +60,14 @@ class Crowd:
             self._count_one(int(columns[column]), low[plans, column], high[plans, column], plans, counts)
         several = np.flatnonzero(~single)
         if len(several):
-            used = np.flatnonzero(
-                limited[several].any(axis=0) | (columns == columns[0])
-            )  # a wide table has thousands that nobody limits
+            # Of a wide table's columns nobody limits most; the first is kept so that there is one.
+            used = np.flatnonzero(limited[several].any(axis=0) | (columns == columns[0]))
             bounds = np.concatenate([low[np.ix_(several, used)], high[np.ix_(several, used)]], axis=1)
             distinct, inverse = np.unique(np.nan_to_num(bounds, nan=np.inf), axis=0, return_inverse=True)
             size = max(1, CELLS // len(self))
             for first in range(0, len(distinct), size):
-                counted = self._count_all(*np.split(distinct[first : first + size], 2, axis=1), columns[used])
+                lowest, highest = np.split(distinct[first : first + size], 2, axis=1)
+                counted = self._count_all(lowest, highest, columns[used])
                 here = (inverse.ravel() >= first) & (inverse.ravel() < first + size)
                 for total, some in zip(counts, counted, strict=True):
                     total[several[here]] = some[inverse.ravel()[here] - first]

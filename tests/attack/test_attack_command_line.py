@@ -145,7 +145,7 @@ def settings():
     numbers = {"--seed": (-1, HUGE, 2**32, "x"), "--cap": (-1, 0, 1, "nan"), "--alpha": (-1, 0, 1, "nan", "inf")}
     numbers |= {"--delta": (-1, 0, 1, "nan"), "--budget": ("-1", "0", "nan", "x", ""), "--committee": (-1, 1)}
     numbers |= {"--min-survival": (-1, 2, "nan"), "--min-need": (-1, "nan"), "--threshold": ("0", "nan", "x")}
-    names = {option: (MARKUP, "", "new\nline") for option in ("--blanket", "--policy", "--searcher", "--groups")}
+    names = dict.fromkeys(("--blanket", "--policy", "--searcher", "--groups"), (MARKUP, "", "new\nline"))
     for option, values in (numbers | names).items():
         yield from ((*FIT, option, value) for value in values)
     for option, values in {"--plans": (-1, 0), "--chunk": (-1, 0), "--rules-column": ("none", MARKUP)}.items():

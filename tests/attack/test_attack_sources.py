@@ -82,7 +82,7 @@ def test_hostile_frames_mean_the_same_or_are_refused_everywhere(tmp_path, drawn)
 @pytest.mark.parametrize("name", ["v", "n", "raw", "count", "c0", "r1", 'a"b', "it's", "x;--", "*", "A\nB"])
 def test_no_name_of_a_column_means_anything_to_the_database(name, tmp_path):
     frame = plain().rename(columns={"v": name, "w": "V" if name == "v" else "w2"})
-    schema = schema_of(frame, **{c: "categorical" for c in ("V", "w2")})
+    schema = schema_of(frame, **dict.fromkeys(("V", "w2"), "categorical"))
     frame.to_parquet(tmp_path / "rows.parquet")
     assert_same(of_memory(frame, schema), ParquetRows(tmp_path / "rows.parquet", schema))
 

@@ -65,7 +65,10 @@ class ParquetRows(RemoteSource):
         names = column_names(files[0])
         paths = ", ".join(_quote_text(glob.escape(str(file))) for file in files)  # no pattern is left in them
         source = f"read_parquet([{paths}], hive_partitioning = false)"
-        settings = {"memory_limit": self._memory, "autoinstall_known_extensions": "false"}  # nothing is fetched
+        settings: dict[str, Any] = {
+            "memory_limit": self._memory,
+            "autoinstall_known_extensions": "false",
+        }  # nothing is fetched
         try:
             self._db = self._duckdb.connect(config=settings)
         except self._duckdb.Error as error:
