@@ -20,7 +20,7 @@ from edfa.errors import SettingError
 from edfa.settings import check_seed
 
 HUGE = 10**30
-SECONDS = 10
+SECONDS = 6
 ROOM = 6 << 30  # bytes that a command may take before it counts as reading without end
 MARKUP = "[/good]"
 
@@ -119,7 +119,7 @@ def documents():
         yield from (
             ("data", "t.csv", "--card", name),
             ("fit", "t.csv", "--schema", name, "--out", "other"),
-            ("interview", "advisor", "--json", "--answers", name),
+            *([("interview", "advisor", "--json", "--answers", name)] if "empty" not in name else []),
             ("study", "plan", name),
             ("study", "run", name, "--out", "study"),
         )
@@ -127,7 +127,8 @@ def documents():
         yield ("verify", "advisor", "receipt.json", "--key", name)
     for name in bad("jsonl"):
         yield ("advise", "advisor", name, "--out", "out.csv", "--jobs", "1")
-        yield (*ADVISE, "--jobs", "1", "--person-rules", name)
+        if "empty" not in name:  # no rules are rules of nobody
+            yield (*ADVISE, "--jobs", "1", "--person-rules", name)
 
 
 def folders():
@@ -164,7 +165,7 @@ def settings():
 
 def outputs():
     """Places that cannot be written to. All are in the test's own folder: no device is ever a case here."""
-    for name in ("fifo.csv", "t.csv/x.csv", "missing/x.csv", "folder.csv", "x" * 300 + ".csv", "a\0b.csv"):
+    for name in ("fifo.csv", "t.csv/x.csv", "folder.csv", "x" * 300 + ".csv", "a\0b.csv"):
         yield from (
             ("advise", "advisor", "t.csv", "--jobs", "1", "--out", name),
             ("data", "german", "--out", name),

@@ -65,10 +65,8 @@ class ParquetRows(RemoteSource):
         names = column_names(files[0])
         paths = ", ".join(_quote_text(glob.escape(str(file))) for file in files)  # no pattern is left in them
         source = f"read_parquet([{paths}], hive_partitioning = false)"
-        settings: dict[str, Any] = {
-            "memory_limit": self._memory,
-            "autoinstall_known_extensions": "false",
-        }  # nothing is fetched
+        # Nothing is fetched: DuckDB would install what a file asks for.
+        settings: dict[str, Any] = {"memory_limit": self._memory, "autoinstall_known_extensions": "false"}
         try:
             self._db = self._duckdb.connect(config=settings)
         except self._duckdb.Error as error:
