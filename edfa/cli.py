@@ -3,9 +3,13 @@
 Names become objects in the commands; heavy imports stay inside them, so that ``edfa --help`` answers at once.
 """
 
+import io
+import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 from rich.console import Console
@@ -14,6 +18,7 @@ from rich.markup import escape
 from edfa import __version__
 from edfa.commands.advise import advise
 from edfa.commands.certify import certify, monitor
+from edfa.commands.common import printable
 from edfa.commands.demo import demo
 from edfa.commands.fit import fit
 from edfa.commands.interview import interview, verify
@@ -62,8 +67,9 @@ def app(arguments: Sequence[str] | None = None) -> None:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
+    _prepare_streams()
     try:
-        cli([word for word in words if word != "--debug"], prog_name="edfa")
+        _run([word for word in words if word != "--debug"])
     except EdfaError as error:
         if debug:
             raise
@@ -73,13 +79,53 @@ def app(arguments: Sequence[str] | None = None) -> None:
             raise
         place = "" if error.filename is None else f"{error.filename}: "
         _fail(f"{place}{error.strerror or error}", 2)
+    except MemoryError:
+        if debug:
+            raise
+        _fail("this machine has too little memory for it; take fewer rows (--cap) or features", 2)
     except Exception as error:
         if debug:
             raise
-        _fail(f"{type(error).__name__}: {error} (a fault in edfa; --debug shows where)".replace("\n", " "), 1)
+        _fail(f"{type(error).__name__}: {error} (a fault in edfa; --debug shows where)", 1)
+
+
+def _run(words: list[str]) -> None:
+    """Run a command and flush what it wrote; a reader that has gone away, as ``head`` does, ends it quietly."""
+    code: int | str | None = 0
+    try:
+        try:
+            cli(words, prog_name="edfa")
+        except SystemExit as stop:
+            if isinstance(stop.__context__, BrokenPipeError):  # typer and rich call this a failure
+                raise stop.__context__ from None
+            code = stop.code
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = sys.stderr = _nowhere()  # nothing is left to be flushed at exit
+        code = 0
+    raise SystemExit(code)
+
+
+def _prepare_streams() -> None:
+    """See that both streams are there and can write every character, as an escape if need be."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed: >&-
+            setattr(sys, name, _nowhere())
+        elif isinstance(stream, io.TextIOWrapper) and (
+            stream.errors == "strict" or (stream.errors == "surrogateescape" and stream.encoding.lower() != "utf-8")
+        ):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _nowhere() -> TextIO:
+    """A stream that takes everything and keeps nothing."""
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    """Write an error to standard error and exit."""
-    Console(stderr=True).print(f"[red]error:[/red] {escape(message)}", highlight=False, soft_wrap=True)
+    """Write an error to standard error, in one line, and exit."""
+    line = escape(printable(" ".join(message.splitlines())))
+    with suppress(OSError):
+        Console(stderr=True).print(f"[red]error:[/red] {line}", highlight=False, soft_wrap=True)
     raise SystemExit(code) from None

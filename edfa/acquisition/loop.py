@@ -295,20 +295,23 @@ class _Run:
         people = self._people(rows)
         people = people.with_sweep() if self.explain else people
         entry: dict[str, Any] = {"who": rows, "step": np.maximum(self.when[rows].max(axis=1), 0)}
-        entry |= {"feature": chosen, "cost": price.copy(), "spent": self.spent[rows].copy(), "scores": scores}
+        entry |= {"feature": chosen, "cost": price.copy(), "spent": self.spent[rows].copy()}
+        entry["scores"] = scores.astype(np.float32)  # now: they are the largest part of a log
         entry |= {"probabilities": people.probabilities, "decision": people.decision}
         if self.explain:
-            entry["necessity"] = people.sweep.necessity
+            entry["necessity"] = people.sweep.necessity.astype(np.float32)
         self.log.append(entry)
 
     def trajectory(self) -> Trajectory:
         """The log as a trajectory, sorted by person and step."""
-        joined = {name: np.concatenate([entry[name] for entry in self.log]) for name in self.log[0]}
-        order = np.lexsort([joined["step"], joined["who"]])
-        dtypes = {"step": np.int16, "feature": np.int16, "scores": np.float32, "necessity": np.float32}
-        columns: dict[str, Any] = {
-            name: values[order].astype(dtypes.get(name, values.dtype)) for name, values in joined.items()
-        }
+        step, who = (np.concatenate([entry[name] for entry in self.log]) for name in ("step", "who"))
+        order = np.lexsort([step, who])
+        dtypes = {"step": np.int16, "feature": np.int16 if self.truth.shape[1] < 1 << 15 else np.int32}
+        columns: dict[str, Any] = {}
+        for name in list(self.log[0]):  # one after the other: never is the log there twice
+            values = np.concatenate([entry.pop(name) for entry in self.log])[order]
+            columns[name] = values.astype(dtypes.get(name, values.dtype), copy=False)
+        self.log.clear()
         return Trajectory(
             background=self.background,
             person=self.person,

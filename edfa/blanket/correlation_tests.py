@@ -1,6 +1,7 @@
-"""Tests on one correlation matrix: likelihood ratios of multivariate regressions, at a cost that is constant in n."""
+"""Tests on correlations alone: likelihood ratios of multivariate regressions; given these, at a cost constant in n."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,15 +37,22 @@ class _Residual(NamedTuple):
 
 
 class CorrelationTests:
-    """Tests of conditional independence of variables, each of which is a block of terms in one correlation matrix.
+    """Tests of conditional independence of variables, each of which is a block of terms.
 
-    ``matrix``: correlations of all terms, ``(terms, terms)``; ``blocks``: indices of each variable's terms;
+    ``between``: gives the correlations of some terms, ``(a,)``, with others, ``(b,)``, as ``(a, b)``;
+    ``blocks``: indices of each variable's terms;
     ``n``: rows behind the correlations; ``tested``: number of each variable's first terms that represent it when it is
     tested (default: all); as a condition it is represented by all of them. Cholesky factors are cached.
     """
 
-    def __init__(self, matrix: Float64Array, blocks: list[IntArray], n: int, tested: list[int] | None = None) -> None:
-        self.matrix = matrix
+    def __init__(
+        self,
+        between: Callable[[IntArray, IntArray], Float64Array],
+        blocks: list[IntArray],
+        n: int,
+        tested: list[int] | None = None,
+    ) -> None:
+        self.between = between
         self.blocks = blocks
         self.tested = [b[:k] for b, k in zip(blocks, tested or map(len, blocks), strict=True)]
         self.n = n
@@ -58,7 +66,7 @@ class CorrelationTests:
         left, right = self._tested_residual(x, conditions), self._tested_residual(y, conditions)
         if left is None or right is None:
             return CIResult(1.0, 0.0, 0.0, 0.0, test="deterministic")
-        cross = self.matrix[np.ix_(left.terms, right.terms)] - left.projection.T @ right.projection
+        cross = self.between(left.terms, right.terms) - left.projection.T @ right.projection
         whitened = _forward_substitute(left.cholesky, _forward_substitute(right.cholesky, cross.T).T)
         a, b = len(left.terms), len(right.terms)
         square = whitened @ whitened.T if a <= b else whitened.T @ whitened
@@ -98,8 +106,8 @@ class CorrelationTests:
     def _residual(self, terms: IntArray, conditions: tuple[int, ...]) -> _Residual | None:
         """Residual of some terms; None if they are all functions of the conditions."""
         factor = self._factor(conditions)
-        projection = _forward_substitute(factor.cholesky, self.matrix[np.ix_(factor.terms, terms)])
-        free, cholesky = _independent_terms(self.matrix[np.ix_(terms, terms)] - projection.T @ projection)
+        projection = _forward_substitute(factor.cholesky, self.between(factor.terms, terms))
+        free, cholesky = _independent_terms(self.between(terms, terms) - projection.T @ projection)
         return _Residual(terms[free], cholesky, projection[:, free]) if len(free) else None
 
 

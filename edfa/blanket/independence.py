@@ -194,7 +194,7 @@ class DataTester(Tester):
         correlation = self.source.correlation()
         blocks = [np.arange(b.start, b.stop) for b in correlation.blocks]
         return CorrelationTests(
-            correlation.matrix, blocks, correlation.n, [c.n_tested_terms for c in self.source.columns]
+            correlation.between, blocks, correlation.n, [c.n_tested_terms for c in self.source.columns]
         )
 
     @cached_property
@@ -202,4 +202,4 @@ class DataTester(Tester):
         """Tests on each column's first term: the score of a number, the indicator of the second level."""
         correlation = self.source.correlation()
         blocks = [np.arange(b.start, b.start + 1) for b in correlation.blocks]
-        return CorrelationTests(correlation.matrix, blocks, correlation.n)
+        return CorrelationTests(correlation.between, blocks, correlation.n)

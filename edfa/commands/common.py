@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
     from edfa.data.table import Table
 
-__all__ = ["EXIT_NO", "AsJson", "Folder", "Output", "Quiet", "Scheduler", "load_advisor", "open_table", "show_progress"]
+__all__ = [
+    "EXIT_NO",
+    "AsJson",
+    "Folder",
+    "Output",
+    "Quiet",
+    "Scheduler",
+    "load_advisor",
+    "open_table",
+    "printable",
+    "show_progress",
+]
 
 EXIT_NO = 3
 
@@ -49,12 +60,33 @@ class Output:
     def say(self, *lines: str, style: str | None = None) -> None:
         """Write lines of text for people."""
         for line in lines if self.people else ():
-            self.console.print(escape(line), style=style, highlight=False, soft_wrap=True)
+            self.console.print(escape(printable(line, keep="\n")), style=style, highlight=False, soft_wrap=True)
 
     def write_json(self, **result: Any) -> None:
         """Write the command's result as one JSON object, if --json was given."""
         if self.as_json and not self.quiet:
-            sys.stdout.write(json.dumps(result, ensure_ascii=False, default=str) + "\n")
+            sys.stdout.write(_dumps(result) + "\n")
+
+
+def printable(text: str, keep: str = "") -> str:
+    """A text whose control characters, which a terminal would obey, are written as escapes; those in ``keep`` stay.
+
+    >>> printable("one\\ntwo\\x1b[2J")
+    'one\\\\ntwo\\\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
+
+
+def _dumps(result: dict[str, Any]) -> str:
+    """One JSON object, in ASCII if standard output cannot write it otherwise."""
+    text = json.dumps(result, ensure_ascii=False, default=str)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(result, default=str)
+    return text
 
 
 @contextmanager
@@ -92,7 +124,9 @@ def open_table(name: str, card: Path | None, **options: Any) -> "Table":
     from edfa.data.read import read_frame
     from edfa.data.table import Table
     from edfa.errors import SettingError
+    from edfa.settings import check_seed
 
+    check_seed(options.get("seed", 0))
     if card is not None:
         return Table.from_frame(read_frame(name, card), card, name=Path(name).stem, **options)
     if Path(name).suffix:

@@ -87,7 +87,7 @@ def _frame(name: str, schema: Schema) -> pd.DataFrame:
     """The rows of a data set, from wherever ``where`` says."""
     if name in BUNDLED:
         path = Path(str(files("edfa.data") / "bundled" / f"{name}.parquet"))
-        if sha256_of(path) != BUNDLED[name]:
+        if not path.is_file() or sha256_of(path) != BUNDLED[name]:
             raise UnreadableError(f"{path.name} inside the package is damaged; install edfa again")
         return read_parquet(path)
     if local := _local(name):

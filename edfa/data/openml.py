@@ -4,21 +4,30 @@ OpenML's copies differ from the cards in spelling: column names in another case,
 an income in dollars. ``_translate`` undoes that; a copy that still does not fit its card is an error.
 """
 
+import hashlib
+import io
 import os
 import warnings
+import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 
-from edfa.data.read import read_parquet
 from edfa.data.schema import Schema
 from edfa.data.validate import to_words, validate_frame
-from edfa.errors import DataError, UnavailableError
-from edfa.reading import sha256_of
-from edfa.writing import write_text
+from edfa.errors import DataError, UnavailableError, UnreadableError, UnwritableError
+from edfa.reading import MEGABYTE, read_bytes, read_text
+from edfa.writing import atomic_file, locked, write_text
 
 __all__ = ["SOURCES", "Source", "cache_folder", "fetch"]
+
+LARGEST_FILE = 512 * MEGABYTE  # far beyond each of the four
+CHECKSUM_LIMIT = 1024
+FETCH_SECONDS = 600.0  # that a second process waits for the first one's download
 
 
 @dataclass(frozen=True)
@@ -60,21 +69,52 @@ def fetch(name: str, schema: Schema) -> pd.DataFrame:
         If OpenML's copy is not the one that ``schema`` describes.
     """
     path = cache_folder() / f"{name}.parquet"
-    checksum = path.with_suffix(".sha256")
-    if path.is_file() and checksum.is_file() and sha256_of(path) == checksum.read_text(encoding="utf-8").strip():
-        return read_parquet(path)
-    frame = _translate(_download(SOURCES[name].data_id), SOURCES[name], schema)
-    validate_frame(frame, schema)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}.tmp")
-    frame.to_parquet(partial, index=False)
-    write_text(checksum, sha256_of(partial))
-    partial.replace(path)
+    if (frame := _cached(path)) is not None:
+        return frame
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnwritableError(f"cannot write {path.parent}: {error.strerror}; EDFA_CACHE names another") from None
+    try:
+        with locked(path.with_suffix(".fetch"), FETCH_SECONDS):  # whoever comes second waits, and finds it there
+            if (frame := _cached(path)) is None:
+                frame = _translate(_download(SOURCES[name].data_id), SOURCES[name], schema)
+                validate_frame(frame, schema)
+                _keep(frame, path)
+    except Exception:
+        with suppress(OSError):
+            path.parent.rmdir()  # unless something is in it
+        raise
     return frame
 
 
+def _cached(path: Path) -> pd.DataFrame | None:
+    """The rows of a cached file; None unless it is there, whole, and the one its checksum was written for."""
+    try:
+        expected = read_text(path.with_suffix(".sha256"), CHECKSUM_LIMIT).strip()
+        content = read_bytes(path, LARGEST_FILE)
+        if hashlib.sha256(content).hexdigest() != expected:
+            return None
+        return pd.read_parquet(io.BytesIO(content))
+    except (UnreadableError, pa.ArrowException, OSError, ValueError):
+        return None
+
+
+def _keep(frame: pd.DataFrame, path: Path) -> None:
+    """Cache a frame: the checksum of the new file first, so that a file without its own is never read."""
+    content = io.BytesIO()
+    frame.to_parquet(content, index=False)
+    write_text(path.with_suffix(".sha256"), hashlib.sha256(content.getvalue()).hexdigest())
+    with atomic_file(path) as partial:
+        partial.write_bytes(content.getvalue())
+
+
 def _download(data_id: int) -> pd.DataFrame:
-    """OpenML's frame of a data set; UnavailableError if it cannot be fetched."""
+    """OpenML's frame of a data set; UnavailableError if it cannot be fetched, is cut off, or is not what it should be.
+
+    scikit-learn reads its archives as a stream of rows and unpacks no names from them; what OpenML's checksum does not
+    confirm is an error.
+    """
     from sklearn.datasets import fetch_openml
 
     try:
@@ -83,9 +123,11 @@ def _download(data_id: int) -> pd.DataFrame:
             frame: pd.DataFrame = fetch_openml(
                 data_id=data_id, as_frame=True, parser="auto", n_retries=1, delay=0.2
             ).frame
-    except (OSError, ValueError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, HTTPException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnavailableError(f"OpenML {data_id} cannot be fetched ({reason})") from None
+    if not isinstance(frame, pd.DataFrame) or not len(frame):
+        raise UnavailableError(f"OpenML {data_id} cannot be fetched (it has no rows)")
     return frame
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edfa.typing import BoolArray, Float32Array, Int64Array
+from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 
 __all__ = ["Crowd", "HeadCount"]
 
@@ -46,21 +46,28 @@ class Crowd:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def count(self, low: Float32Array, high: Float32Array) -> HeadCount:
-        """People with every value from ``low`` to ``high``, both (plans, features); NaN: any value will do."""
+    def count(self, low: Float32Array, high: Float32Array, features: IntArray | None = None) -> HeadCount:
+        """People with every value from ``low`` to ``high``, both (plans, features); NaN: any value will do.
+
+        ``features`` are the positions of the columns of both, if these are not all features.
+        """
+        columns = np.arange(low.shape[1]) if features is None else features
         limited = ~np.isnan(low)
         counts = HeadCount(*(np.zeros(len(low), dtype=np.int64) for _ in range(2)))
         single = limited.sum(axis=1) == 1
-        for feature in np.flatnonzero(limited[single].any(axis=0)).tolist():
-            plans = np.flatnonzero(single & limited[:, feature])
-            self._count_one(feature, low[plans, feature], high[plans, feature], plans, counts)
+        for column in np.flatnonzero(limited[single].any(axis=0)).tolist():
+            plans = np.flatnonzero(single & limited[:, column])
+            self._count_one(int(columns[column]), low[plans, column], high[plans, column], plans, counts)
         several = np.flatnonzero(~single)
         if len(several):
-            bounds = np.concatenate([low[several], high[several]], axis=1)
+            # Of a wide table's columns nobody limits most; the first is kept so that there is one.
+            used = np.flatnonzero(limited[several].any(axis=0) | (columns == columns[0]))
+            bounds = np.concatenate([low[np.ix_(several, used)], high[np.ix_(several, used)]], axis=1)
             distinct, inverse = np.unique(np.nan_to_num(bounds, nan=np.inf), axis=0, return_inverse=True)
             size = max(1, CELLS // len(self))
             for first in range(0, len(distinct), size):
-                counted = self._count_all(*np.split(distinct[first : first + size], 2, axis=1))
+                lowest, highest = np.split(distinct[first : first + size], 2, axis=1)
+                counted = self._count_all(lowest, highest, columns[used])
                 here = (inverse.ravel() >= first) & (inverse.ravel() < first + size)
                 for total, some in zip(counts, counted, strict=True):
                     total[several[here]] = some[inverse.ravel()[here] - first]
@@ -78,15 +85,18 @@ class Crowd:
         start, end = np.searchsorted(values, low, side="left"), np.searchsorted(values, high, side="right")
         counts.people[plans], counts.favourable[plans] = end - start, good[end] - good[start]
 
-    def _count_all(self, low: Float32Array, high: Float32Array) -> tuple[Int64Array, Int64Array]:
-        """Count by several features at once; an infinite ``low`` stands for any value. One bit a training person."""
+    def _count_all(self, low: Float32Array, high: Float32Array, features: IntArray) -> tuple[Int64Array, Int64Array]:
+        """Count by several ``features`` (columns,) at once; an infinite ``low`` (plans, columns): any value will do.
+
+        One bit a training person.
+        """
         inside = np.broadcast_to(self._everybody, (len(low), len(self._everybody))).copy()
-        for feature in np.flatnonzero(np.isfinite(low).any(axis=0)).tolist():
-            plans = np.flatnonzero(np.isfinite(low[:, feature]))
+        for column in np.flatnonzero(np.isfinite(low).any(axis=0)).tolist():
+            plans = np.flatnonzero(np.isfinite(low[:, column]))
             bounds, inverse = np.unique(
-                np.stack([low[plans, feature], high[plans, feature]], axis=1), axis=0, return_inverse=True
+                np.stack([low[plans, column], high[plans, column]], axis=1), axis=0, return_inverse=True
             )
-            values = self.rows[:, feature]
+            values = self.rows[:, features[column]]
             bits = np.packbits((values >= bounds[:, :1]) & (values <= bounds[:, 1:]), axis=1)
             inside[plans] &= bits[inverse.ravel()]
         people = np.bitwise_count(inside).sum(axis=1, dtype=np.int64)

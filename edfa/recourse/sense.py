@@ -79,10 +79,8 @@ class Sense:
 
     def support(self, problem: "SearchProblem", to: Float32Array, far: Float32Array) -> HeadCount:
         """The training people where change sets lead, both (change sets, known features)."""
-        low, high = np.full((2, len(to), len(problem.mask)), np.nan, dtype=np.float32)
         end = np.where(np.isnan(far), to, far)
-        low[:, problem.features], high[:, problem.features] = np.minimum(to, end), np.maximum(to, end)
-        return self.crowd.count(low, high)
+        return self.crowd.count(np.minimum(to, end), np.maximum(to, end), problem.features)
 
 
 def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> Further:

@@ -7,6 +7,7 @@ the share of completions in which it does. With a committee, each of its members
 share of pairs of a completion and a model.
 """
 
+import math
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArra
 __all__ = ["Completions", "PlannedChanges", "Survival", "add_survival"]
 
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
+WIDE = 256  # features from which on fewer rows are in one call
 FEW = 16  # people for whom a call asks about more than may be needed: a call costs more than its rows
 HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)  # ranks up to which plans share a call
 ASKED = 3  # members of a committee, in turn, that are asked about each of several completions
@@ -54,6 +56,8 @@ class PlannedChanges:
         The row of ``people`` that each change set is for, (plans,).
     to
         The new values, (plans, features); NaN: unchanged.
+    features
+        The positions of the columns of ``to``; None: all features. Of a wide table few are known and can change.
     desired_class
         A class code; None: any other decision than today's is recourse, as long as today's stays.
     consequences
@@ -65,9 +69,17 @@ class PlannedChanges:
     to: Float32Array
     desired_class: int | None = None
     consequences: Consequences | None = None
+    features: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.of)
+
+    def seen(self) -> tuple[IntArray, Float32Array]:
+        """The changes that the model sees: their positions among what it sees, (c,), and new values, (plans, c)."""
+        features = np.arange(self.to.shape[1]) if self.features is None else self.features
+        varies = self.people.predictor.varies_
+        shown = varies[features]
+        return (np.cumsum(varies) - 1)[features[shown]], self.to[:, shown]
 
     def take(self, rows: IntArray) -> "PlannedChanges":
         """Some of the plans, for the same people."""
@@ -201,7 +213,8 @@ class Completions:
         if not np.isnan(own).any():
             return _Filled(own)
         near = self.neighbours.nearest(people.X)
-        rows = np.where(np.isnan(own), self.neighbours.rows[near[:, :, None], seen], own)
+        rows = self.neighbours.rows[near[:, :, None], seen]
+        np.copyto(rows, own, where=~np.isnan(own))
         if len(near) <= FEW:
             return _Filled(rows)
         first_equal = np.empty(near.shape, dtype=np.intp)
@@ -306,7 +319,8 @@ def _survives(
     decided = partial(_decide, plans.people.predictor) if decide is None else decide
     survives = np.zeros((len(plans), stays.shape[1]), dtype=bool)
     asked = stays & filled.first  # elsewhere every plan is lost with the decision
-    for rows in np.array_split(np.arange(len(plans)), -(-len(plans) * stays.shape[1] // ROWS) or 1):  # each a copy
+    most = max(1, ROWS * min(1.0, WIDE / max(1, filled.rows.shape[2])))  # rows at a time, each a copy
+    for rows in np.array_split(np.arange(len(plans)), math.ceil(len(plans) * stays.shape[1] / most) or 1):
         part = plans.take(rows)
         plan, changed = _changed(part, filled, asked[part.of])
         turned = np.zeros((len(rows), stays.shape[1]), dtype=bool)
@@ -321,10 +335,15 @@ def _changed(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> tuple[
     Returns the plans (n,) and the rows (n, features that the model sees).
     """
     plan, completion = np.nonzero(asked)
-    rows, new = filled.rows[plans.of[plan], completion], plans.to[:, plans.people.predictor.varies_][plan]
+    rows, (columns, to) = filled.rows[plans.of[plan], completion], plans.seen()
     if plans.consequences is not None and not plans.consequences.nothing:
-        return plan, plans.consequences.apply(np.flatnonzero(plans.people.predictor.varies_), rows, new)[0]
-    np.copyto(rows, new, where=~np.isnan(new))
+        new = np.full((len(to), rows.shape[1]), np.nan, dtype=np.float32)
+        new[:, columns] = to
+        seen = np.flatnonzero(plans.people.predictor.varies_)
+        return plan, plans.consequences.apply(seen, rows, new[plan])[0]
+    changed, new = rows[:, columns], to[plan]
+    np.copyto(changed, new, where=~np.isnan(new))
+    rows[:, columns] = changed
     return plan, rows
 
 

@@ -8,13 +8,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from edfa.errors import SchemaError, UnknownNameError, UnreadableError, hint
+from edfa.errors import SchemaError, UnknownNameError, hint
 from edfa.parsing import parse
+from edfa.reading import MEGABYTE, read_text
+from edfa.settings import LARGEST_SEED
 from edfa.studies.cells import Part
 from edfa.studies.parts import SECTIONS, Parts, check_directions, check_promise, known_parts, name_place
 
 __all__ = ["MEASURES", "SHIPPED", "Grid", "Study", "parse_study", "read_study"]
 
+CONFIG_LIMIT = 4 * MEGABYTE
+MOST_SEEDS = 10_000
 SHIPPED = ("smoke", "demo", "paper", "full")
 LISTS = ("data", "predictor", "blanket", "policy", "searcher", "promise")
 MEASURES: dict[str, tuple[str, ...]] = {
@@ -128,13 +132,7 @@ def read_study(name: str | Path) -> Study:
         path = Path(str(files("edfa.studies") / "configs" / f"{name}.toml"))
     elif (path := Path(name)).suffix != ".toml" and not path.is_file():
         raise UnknownNameError("study", name, SHIPPED)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UnreadableError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableError(f"cannot read the study {path}: {error}") from None
-    return parse_study(text, path)
+    return parse_study(read_text(path, CONFIG_LIMIT), path)
 
 
 def parse_study(text: str, path: Path) -> Study:
@@ -157,8 +155,9 @@ def parse_study(text: str, path: Path) -> Study:
     where = path.name
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError(f"{where}: not a TOML file: {error}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise SchemaError(f"{where}: not a TOML file: {reason}") from None
     _check_top(values, where)
     parts = known_parts(values, path.parent, where)
     shared = {key: value for key, value in values.items() if key in _grid_keys()}
@@ -217,6 +216,9 @@ def _check_numbers(grid: Grid, where: str) -> None:
     for key, value in least.items():
         if getattr(grid, key) < value:
             raise SchemaError(f"{where}.{key}: at least {value}, not {getattr(grid, key)}")
+    for key, most in {"seeds": MOST_SEEDS, "split": LARGEST_SEED}.items():
+        if getattr(grid, key) > most:
+            raise SchemaError(f"{where}.{key}: at most {most}, not {getattr(grid, key)}")
     if not grid.budget > 0:
         raise SchemaError(f"{where}.budget: above zero, a share up to 1 or an amount, not {grid.budget:g}")
     if not 0 < grid.delta < 1:

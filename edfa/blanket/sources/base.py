@@ -1,17 +1,24 @@
 """What tests ask of a table, wherever its rows are; and the part that sources with remote rows share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+import pandas as pd
 
 from edfa.blanket.columns import TEST_BINS, Column
 from edfa.blanket.contingency import ContingencyTable
-from edfa.blanket.sources.correlation import Correlation
+from edfa.blanket.sources.correlation import Correlation, TermCorrelations
+from edfa.data.feature import Feature
+from edfa.data.schema import Schema
+from edfa.data.validate import find_classes, validate_features
+from edfa.errors import ColumnError, TargetError, hint
 from edfa.typing import AnyArray
 
-__all__ = ["RemoteSource", "TableSource"]
+__all__ = ["RemoteSource", "TableSource", "check_outcome", "validate_distinct"]
+
+ENOUGH = 3  # rows of a class that are enough for every check
 
 
 @runtime_checkable
@@ -27,7 +34,7 @@ class TableSource(Protocol):
         Continuous columns are cut: x and y into five bins, conditions into ``bins``.
         """
 
-    def correlation(self) -> Correlation:
+    def correlation(self) -> TermCorrelations:
         """Correlations of the terms of all columns."""
 
 
@@ -73,3 +80,32 @@ class RemoteSource(ABC):
         order = np.argsort(positions)
         shape = (max(len(distinct), 1), rx, ry)
         return ContingencyTable(counts[order], shape, float(np.prod(np.array(sizes, float))), positions[order])
+
+
+def validate_distinct(values: pd.Series, feature: Feature, schema: Schema) -> pd.Series:
+    """The different values of a feature, (values,), as ``validate_frame`` would leave them in a table in memory.
+
+    ColumnError if they do not fit the card.
+    """
+    alone = Schema((feature,), f"{feature.name}'s outcome", schema.favourable, missing=schema.missing)
+    try:
+        return validate_features(pd.DataFrame({feature.name: values}), alone)[feature.name]
+    except ColumnError as error:
+        raise ColumnError(f"{error} (rows are counted among the different values)") from None
+
+
+def check_outcome(labels: Mapping[str | None, int], schema: Schema) -> None:
+    """TargetError if the outcome's labels, with the number of rows of each, do not fit the card; None: a gap."""
+    rows = sum(labels.values())
+    if gaps := labels.get(None, 0):
+        raise TargetError(
+            f"target {schema.target!r} is missing in {gaps} of {rows} rows; drop them or find their outcome"
+        )
+    words = [label for label in labels if label is not None]
+    if schema.merge and (stray := [word for word in words if word not in schema.merge]):
+        raise TargetError(
+            f"target {schema.target!r}: the card merges no label {stray[0]!r}{hint(stray[0], schema.merge)}"
+        )
+    merged = [schema.merge[word] if schema.merge else word for word in words]
+    few = [min(labels[word], ENOUGH) for word in words]
+    find_classes(pd.Series(np.repeat(np.array(merged, dtype=object), few)), schema)

@@ -7,7 +7,13 @@ import numpy as np
 
 from edfa.blanket.columns import TEST_BINS, Column
 from edfa.blanket.contingency import BoundedCache, ContingencyTable, Margin, StratumTotals
-from edfa.blanket.sources.correlation import CHUNK_ROWS, Correlation, CrossProducts
+from edfa.blanket.sources.correlation import (
+    CHUNK_ROWS,
+    MOST_TERMS,
+    CrossProducts,
+    PairwiseCorrelation,
+    TermCorrelations,
+)
 from edfa.typing import AnyArray, IntArray
 
 __all__ = ["MemoryRows"]
@@ -59,8 +65,10 @@ class MemoryRows:
         positions, counts = np.unique(key, return_counts=True)
         return ContingencyTable(counts, shape, possible_cells, positions)
 
-    def correlation(self) -> Correlation:
-        """Correlations of the terms of all columns, from sums over chunks of rows."""
+    def correlation(self) -> TermCorrelations:
+        """Correlations of the terms of all columns, from sums over chunks of rows; of a wide table, when asked for."""
+        if sum(c.n_terms for c in self.columns) > MOST_TERMS:
+            return PairwiseCorrelation(self.columns, self._values)
         products = CrossProducts(self.columns)
         for start in range(0, self.n, CHUNK_ROWS):
             products.add([v[start : start + CHUNK_ROWS] for v in self._values])

@@ -82,7 +82,7 @@ def _read_continuous(values: pd.Series, name: str, codes: Sequence[float] = ()) 
 
 def _read_categorical(values: pd.Series, name: str) -> tuple[CategoricalColumn, AnyArray]:
     codes, distinct = pd.factorize(values)
-    words = as_words(distinct)
+    words = as_words(distinct + 0.0 if distinct.dtype.kind == "f" else distinct)  # -0.0 is 0.0
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
     totals: Counter[str] = Counter()  # 1 and "1" in one column are the same level
     for word, count in zip(words, counts.tolist(), strict=True):

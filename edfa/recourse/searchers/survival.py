@@ -153,12 +153,10 @@ class SurvivalSearch(Nearest):
         return self.completions_.race(plans, _rank_in_case(candidates.case, *keys), enough)
 
     def _planned(self, problem: SearchProblem, candidates: Candidates) -> PlannedChanges:
-        to = np.full((len(candidates), len(problem.mask)), np.nan, dtype=np.float32)
-        to[:, problem.features] = candidates.to
         follows, cases = problem.actions.consequences, problem.cases
         if self.all_features:
             cases = replace(cases, background=problem.background.unaligned)
-        return PlannedChanges(cases, candidates.case, to, problem.desired_class, follows)
+        return PlannedChanges(cases, candidates.case, candidates.to, problem.desired_class, follows, problem.features)
 
     def _promising(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
         """At most ``n_candidates`` of each case: half of them the nearest, the others the farthest past the border."""
