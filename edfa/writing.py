@@ -122,6 +122,8 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
     ['result.csv']
     """
     path = _resolved(path)
+    if path.exists() and not path.is_file():  # a folder, a pipe or a device is not replaced by a file
+        raise UnwritableError(f"cannot write {path}: it is there, and no plain file")
     partial = path.with_name(f".{path.stem}.{uuid.uuid4().hex}{NEW}{path.suffix}")
     with _typed(path), locked(path):
         for leftover in _leftovers(path.parent, path.stem, path.suffix):

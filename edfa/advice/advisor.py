@@ -43,6 +43,7 @@ from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.monotone import DirectionCheck
 from edfa.recourse.searcher import Searcher
+from edfa.settings import check_seed
 from edfa.text import summaries
 
 __all__ = ["STAGES", "Advisor"]
@@ -130,6 +131,7 @@ class Advisor:
     evaluation_: AdvisorEvaluation = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        check_seed(self.seed)
         anchor = 0.0 if self.target in ("early", "act") else None
         RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)  # refuses what is no level
         if self.reference not in ("auto", *REFERENCES):
@@ -196,14 +198,20 @@ class Advisor:
         rules = self._rules(train.schema)
         limits = None if rules == Constraints() else rules
         searcher = new_searcher(self.searcher)
-        policy = new_policy(self.policy or default_policy(self.searcher), blanket, searcher, train.schema, limits)
+        policy = new_policy(
+            default_policy(self.searcher) if self.policy is None else self.policy,
+            blanket,
+            searcher,
+            train.schema,
+            limits,
+        )
         add_committee(searcher, policy, train, model, self.committee, all_features=all_features, seed=self.seed)
         searcher.fit(train)
         policy.fit(train, model, n_jobs=n_jobs, progress=partial(report, "policy"))
         model = keep_path(model, policy, searcher, self.budget, limits, self.seed)
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
-            signal=self.signal or default_signal(self.searcher),
+            signal=default_signal(self.searcher) if self.signal is None else self.signal,
             budget=self.budget,
             constraints=rules,
             min_survival=self.min_survival,

@@ -62,7 +62,7 @@ def check_settings(
     names: dict[str, tuple[Any, Iterable[str], type]] = {
         "method": (blanket, METHODS, Blanket),
         "predictor": (predictor, PREDICTORS, Predictor),
-        "policy": (policy or default_policy(searcher), POLICIES, Policy),
+        "policy": (default_policy(searcher) if policy is None else policy, POLICIES, Policy),
         "searcher": (searcher, SEARCHERS, Searcher),
         "signal": (signal or default_signal(searcher), SIGNALS, str),
     }

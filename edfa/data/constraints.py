@@ -15,6 +15,7 @@ from edfa.data.feature import Feature, months_of
 from edfa.data.formula import Formula
 from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError
 from edfa.parsing import parse
+from edfa.reading import read_text
 
 if TYPE_CHECKING:
     from edfa.data.schema import Schema
@@ -274,17 +275,13 @@ class Constraints:
     @classmethod
     def read(cls, path: str | Path) -> "Constraints":
         """The rules in a TOML file: the keys of this class, at its top or in a ``[rules]`` table; or a JSON file."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UnreadableError(f"cannot read the rules {path}: {error}") from None
-        where = Path(path).name
+        text, where = read_text(path), Path(path).name
         try:
             if Path(path).suffix == ".json":
                 return cls.from_json(text)
             values = tomllib.loads(text)
             return cls.parse(values["rules"] if set(values) == {"rules"} else values)
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise UnreadableError(f"{where}: not a TOML file: {error}") from None
         except (SettingError, UnreadableError) as error:
             raise type(error)(f"{where}: {error}") from None

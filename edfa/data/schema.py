@@ -17,6 +17,7 @@ from edfa.data.constraints import Constraints
 from edfa.data.feature import LANGUAGE, Feature
 from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError, did_you_mean, hint
 from edfa.parsing import parse
+from edfa.reading import read_text
 from edfa.typing import Float64Array
 from edfa.writing import write_text
 
@@ -292,7 +293,7 @@ class Schema:
             }
             top = {key: value for key, value in card.items() if key not in ("target", "features", "rules")}
             return parse(cls, _by_language(top) | values | {"features": features}, "")
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise SchemaError(f"{prefix}not a TOML file: {error}") from None
         except (SchemaError, SettingError) as error:
             raise SchemaError(f"{prefix}{error}") from None
@@ -300,11 +301,7 @@ class Schema:
     @classmethod
     def read(cls, path: str | Path) -> "Schema":
         """The schema that a card, a TOML file in UTF-8, describes."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UnreadableError(f"cannot read the card {path}: {error}") from None
-        return cls.from_toml(text, where=Path(path).name)
+        return cls.from_toml(read_text(path), where=Path(path).name)
 
     def write(self, path: str | Path) -> None:
         """Write the card to a file, whole or not at all.
@@ -314,8 +311,8 @@ class Schema:
         """
         path = Path(path)
         try:
-            text = self.update_toml(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, SchemaError):  # there is no file, or it is no card
+            text = self.update_toml(read_text(path))
+        except (UnreadableError, SchemaError):  # there is no file, or it is no card
             text = self.to_toml()
         write_text(path, text)
 

@@ -14,6 +14,7 @@ from edfa.data.read import read_csv, read_parquet
 from edfa.data.schema import Schema
 from edfa.data.validate import find_classes, validate_frame
 from edfa.errors import DataError, EmptyTableError, SettingError
+from edfa.settings import check_seed
 from edfa.typing import Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Table"]
@@ -64,6 +65,7 @@ class Table:
     origin: "Table | None" = None
 
     def __post_init__(self) -> None:
+        check_seed(self.seed)
         if min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-9 or len(self.shares) != 3 or self.shares[0] == 0:
             raise SettingError(f"shares must be three parts of 1 with a training part, not {self.shares}")
 

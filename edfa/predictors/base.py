@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from edfa.artifacts import Folder, folder_name
 from edfa.errors import DataError, EdfaError, EmptyTableError, SettingError, TargetError, UnreadableError
+from edfa.settings import check_seed
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = [
@@ -80,6 +81,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         progress
             Called with the number of steps done and of all steps: a step is an epoch, or the whole fit.
         """
+        check_seed(getattr(self, "seed", 0))
         matrix, classes = self._check_rows(X), self._check_classes(y)
         if len(classes) != len(matrix):
             raise DataError(f"one class a row is needed: {len(matrix)} rows, {len(classes)} classes")
