@@ -198,13 +198,8 @@ class Advisor:
         rules = self._rules(train.schema)
         limits = None if rules == Constraints() else rules
         searcher = new_searcher(self.searcher)
-        policy = new_policy(
-            default_policy(self.searcher) if self.policy is None else self.policy,
-            blanket,
-            searcher,
-            train.schema,
-            limits,
-        )
+        chosen = default_policy(self.searcher) if self.policy is None else self.policy
+        policy = new_policy(chosen, blanket, searcher, train.schema, limits)
         add_committee(searcher, policy, train, model, self.committee, all_features=all_features, seed=self.seed)
         searcher.fit(train)
         policy.fit(train, model, n_jobs=n_jobs, progress=partial(report, "policy"))

@@ -64,7 +64,7 @@ def check_settings(
         "predictor": (predictor, PREDICTORS, Predictor),
         "policy": (default_policy(searcher) if policy is None else policy, POLICIES, Policy),
         "searcher": (searcher, SEARCHERS, Searcher),
-        "signal": (signal or default_signal(searcher), SIGNALS, str),
+        "signal": (default_signal(searcher) if signal is None else signal, SIGNALS, str),
     }
     for what, (chosen, known, kind) in names.items():
         if isinstance(chosen, str):
