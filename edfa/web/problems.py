@@ -19,10 +19,8 @@ from edfa.errors import (
     FactError,
     MismatchError,
     MissingExtraError,
-    SettingError,
     UnavailableError,
     UnknownNameError,
-    UnreadableError,
     UnwritableError,
 )
 from edfa.web.service import RepeatedKeyError
@@ -177,7 +175,6 @@ def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
         entry = described.setdefault(
             status,
             {
-                "model": Problem,
                 "description": HTTPStatus(status).phrase,
                 "content": {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}},
             },
