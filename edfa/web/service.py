@@ -289,6 +289,16 @@ class Service:
         receipt = session.interview.receipt(chosen=session.chosen, key=self.key)
         return self.act(token, None, "receipt", {"time": receipt.time}), receipt
 
+    def last_receipt(self, token: str, seq: int | None = None) -> Receipt | None:
+        """The receipt that was handed out last among the first ``seq`` events, made again; None if none was."""
+        record = self.store.read(token)
+        times = [event for event in record.events[:seq] if event.kind == "receipt"]
+        if not times:
+            return None
+        session = self.then(record, times[-1].seq - 1)
+        time = times[-1].content["time"]
+        return session.interview.receipt(chosen=session.chosen, key=self.key, time=time)
+
     def delete(self, token: str) -> None:
         """Forget everything that was said in an interview."""
         record = self.store.read(token)
