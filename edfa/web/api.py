@@ -20,7 +20,7 @@ from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa.web import models, states
 from edfa.web.problems import FieldsError, ProblemError, responses
 from edfa.web.security import same_key
-from edfa.web.service import Service, Session, describe_shown
+from edfa.web.service import AUDIT, Service, Session, describe_shown
 from edfa.web.settings import WebSettings
 
 __all__ = ["PREFIX", "router"]
@@ -88,7 +88,8 @@ class Deed:
         request = None if self.key is None else (self.key, self.path.encode() + given.model_dump_json().encode())
         if request is not None and (before := self.service.repeated(self.token, request)) is not None:
             return before
-        return self.service.act(self.token, given.seq, kind, content, shows=_shows, request=request)
+        shows = None if kind in AUDIT else _shows
+        return self.service.act(self.token, given.seq, kind, content, shows=shows, request=request)
 
     def state(self, given: models.Step, kind: str, content: Mapping[str, Any]) -> models.InterviewState:
         """Do it and say how the interview stands then."""
@@ -217,9 +218,7 @@ def speak(request: Request, deed: Doing, given: models.Speak) -> models.Intervie
 @router.post(f"{HERE}/choice", tags=["interview"], responses=ACTS)
 def choice(deed: Doing, given: models.Choice) -> models.InterviewState:
     """Choose a plan that is offered."""
-    return models.InterviewState.model_validate(
-        _at("plan", lambda: deed.state(given, "choose", {"plan": given.plan}))
-    )
+    return models.InterviewState.model_validate(_at("plan", lambda: deed.state(given, "choose", {"plan": given.plan})))
 
 
 @router.post(f"{HERE}/stop", tags=["interview"], responses=ACTS)
@@ -338,4 +337,3 @@ def advise_people(service: Serving, given: models.People) -> models.Advised:
     rows = rows.where(rows.notna(), None)
     people = [row | {"plans": json.loads(row["plans"] or "[]")} for row in rows.to_dict("records")]
     return models.Advised.model_validate({"advisor": fitted.fingerprint, "people": people})
-

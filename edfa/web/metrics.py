@@ -77,7 +77,9 @@ class Metrics:
         return lines
 
     def _event_lines(self) -> list[str]:
-        lines = _kind("events_total", "counter", "Events of interviews: start (begun), stop (finished), decline, act, …")
+        lines = _kind(
+            "events_total", "counter", "Events of interviews: start (begun), stop (finished), decline, act, …"
+        )
         return lines + [f'edfa_events_total{{kind="{kind}"}} {n}' for kind, n in sorted(self._events.items())]
 
 

@@ -29,7 +29,9 @@ class WebSettings:
     max_body
         The largest body of a request, in bytes.
     requests_a_minute
-        How many requests one client may make in a minute.
+        How many requests one client may make in a minute; from one address there may be four times as many.
+    monitor
+        The file in which ``edfa monitor`` keeps the audits of the advisor; None: there is none to show.
     """
 
     secure: bool = True
@@ -40,6 +42,7 @@ class WebSettings:
     keep_finished: timedelta = timedelta(days=760)
     max_body: int = 64 * 1024
     requests_a_minute: int = 300
+    monitor: Path | None = None
 
     def __post_init__(self) -> None:
         if self.operator_key is not None and len(self.operator_key) < 16:

@@ -21,7 +21,16 @@ import sqlalchemy as sa
 from edfa.database import connect, name_of, typed
 from edfa.errors import EdfaError, UnreadableError
 
-__all__ = ["ConflictError", "Event", "InterviewRecord", "InterviewStore", "UnknownInterviewError", "hash_of_body", "hash_of_token"]
+__all__ = [
+    "ConflictError",
+    "Event",
+    "InterviewRecord",
+    "InterviewStore",
+    "UnknownInterviewError",
+    "hash_of_body",
+    "hash_of_token",
+    "utc_now",
+]
 
 VERSION = 1
 TOKEN_BYTES = 16  # 128 bits
@@ -145,7 +154,7 @@ class InterviewStore:
 
     def begin(self, advisor: str, events: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> str:
         """Begin an interview with an advisor, by its fingerprint; returns the token, which is stored nowhere."""
-        token, key, now = secrets.token_urlsafe(TOKEN_BYTES), uuid.uuid4().hex, _now()
+        token, key, now = secrets.token_urlsafe(TOKEN_BYTES), uuid.uuid4().hex, utc_now()
         row = {"id": key, "token": hash_of_token(token), "advisor": advisor, "began": now, "changed": now}
         with self._writing() as connection:
             connection.execute(sa.insert(INTERVIEWS).values(**row, finished=False))
@@ -176,7 +185,7 @@ class InterviewStore:
         deleted. ``request`` is a key of the caller's and what they asked for, remembered in the same transaction: see
         ``reply``.
         """
-        changes: dict[str, Any] = {"changed": _now()} | ({} if finished is None else {"finished": finished})
+        changes: dict[str, Any] = {"changed": utc_now()} | ({} if finished is None else {"finished": finished})
         alive = (INTERVIEWS.c.id == interview) & INTERVIEWS.c.deleted.is_(None)
         try:
             with self._writing() as connection:
@@ -200,7 +209,7 @@ class InterviewStore:
 
     def expire(self, unfinished: timedelta, finished: timedelta) -> int:
         """Delete interviews that were last changed longer ago than this; returns how many."""
-        now, old = _now(), []
+        now, old = utc_now(), []
         with self._writing() as connection:
             for done, age in ((False, unfinished), (True, finished)):
                 query = sa.select(INTERVIEWS.c.id).where(
@@ -276,7 +285,7 @@ class InterviewStore:
 
     def _remember(self, connection: sa.Connection, interview: str, key: str, body: bytes, seq: int) -> None:
         values = {"interview": interview, "key": _digest(key), "body": hash_of_body(body)}
-        connection.execute(sa.insert(REPLIES).values(**values, time=_now(), seq=seq))
+        connection.execute(sa.insert(REPLIES).values(**values, time=utc_now(), seq=seq))
 
     def _record(self, connection: sa.Connection, row: sa.Row[Any]) -> InterviewRecord:
         return self._as_record(row, self._events(connection, [row.id]).get(row.id, ()))
@@ -296,7 +305,7 @@ class InterviewStore:
         self, connection: sa.Connection, interview: str, seq: int, events: Iterable[tuple[str, Mapping[str, Any]]]
     ) -> int:
         """Write events after the first ``seq``; the number of all of them then."""
-        now = _now()
+        now = utc_now()
         rows = [
             {"interview": interview, "seq": number, "time": now, "kind": kind, "content": _text(content)}
             for number, (kind, content) in enumerate(events, seq + 1)
@@ -308,7 +317,7 @@ class InterviewStore:
     def _forget(self, connection: sa.Connection, interviews: list[str]) -> None:
         for table in (EVENTS, REPLIES):
             connection.execute(sa.delete(table).where(table.c.interview.in_(interviews)))
-        left = {"token": None, "deleted": _now()}
+        left = {"token": None, "deleted": utc_now()}
         connection.execute(sa.update(INTERVIEWS).where(INTERVIEWS.c.id.in_(interviews)).values(left))
 
     def _truncate(self) -> None:
@@ -362,5 +371,6 @@ def _text(content: Mapping[str, Any]) -> str:
     return json.dumps(dict(content), ensure_ascii=False, allow_nan=False)
 
 
-def _now() -> datetime:
+def utc_now() -> datetime:
+    """The time as the store keeps it."""
     return datetime.now(UTC).replace(tzinfo=None)  # SQLite keeps no time zone; all times are UTC
