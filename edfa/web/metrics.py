@@ -46,7 +46,7 @@ class Metrics:
             self._faults += status >= 500
 
     def text(self, interviews: Mapping[str, int] | None = None) -> str:
-        """Everything, as Prometheus reads it; ``interviews`` are the numbers of the store, which all processes share."""
+        """Everything, as Prometheus reads it; ``interviews`` are the numbers of the store, which all share."""
         with self._lock:
             lines = [*self._request_lines(), *self._second_lines(), *self._event_lines()]
         lines += _kind("interviews", "gauge", "Interviews in the store, of all processes.")

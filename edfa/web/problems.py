@@ -46,8 +46,8 @@ class Problem(BaseModel):
     type: str = Field(description="One for each kind of error; docs/api.md lists them.", examples=[f"{TYPE}fact"])
     title: str = Field(examples=["A fact cannot be understood"])
     status: int = Field(examples=[422])
-    detail: str = Field("", description="What is wrong, in one line.")
-    instance: str = Field("", description="The id of the request, as in the service's log.")
+    detail: str = Field(default="", description="What is wrong, in one line.")
+    instance: str = Field(default="", description="The id of the request, as in the service's log.")
     errors: list[FieldProblem] = Field(default_factory=list, description="What is wrong where in the body.")
 
 

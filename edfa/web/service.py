@@ -23,13 +23,12 @@ from edfa.errors import EdfaError, MismatchError, UnknownNameError
 from edfa.parsing import parse
 from edfa.web.store import ConflictError, Event, InterviewRecord, InterviewStore, hash_of_body
 
-__all__ = ["AUDIT", "DONE", "NEUTRAL", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened"]
+__all__ = ["AUDIT", "DONE", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened"]
 
 NO_WISHES = Constraints()
 HELD = 256  # interviews in memory
 STATES = 512  # assessments in memory, which interviews of people with the same facts share
 AUDIT = ("shown", "receipt", "letter", "let_down")  # events that change nothing about an interview
-NEUTRAL = (*AUDIT, "language")  # events that need not have been seen by whoever acts
 DONE = ("stop", "receipt", "letter", "let_down")  # events after which an interview is kept as a finished one
 happened: ContextVar[list[str] | None] = ContextVar("happened", default=None)
 """The kinds of events of the present request, if somebody wants to know them: for logs and metrics."""
@@ -41,7 +40,7 @@ class Session:
 
     ``seq`` is the number of its events, ``chosen`` the id of the plan that the person follows. ``stopped``: they want
     no more questions; ``went_on``: they may act and want to be asked on all the same. ``wishes`` are their own limits,
-    which ``interview`` obeys. ``refusal_shown``: they were shown once that they would be refused. ``refusal_shown``: they were shown that they would be refused.
+    which ``interview`` obeys. ``refusal_shown``: they were shown once that they would be refused.
     """
 
     id: str

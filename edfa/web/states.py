@@ -166,7 +166,9 @@ def schema_state(fitted: FittedAdvisor, language: str, languages: tuple[str, ...
 
 def _feature(fitted: FittedAdvisor, number: int, language: str) -> models.FeatureState:
     feature, column = fitted.schema.features[number], fitted.encoder.columns[number]
-    said, levels = feature.said(language), isinstance(column, Levels)
+    said = feature.said(language)
+    levels = column.levels if isinstance(column, Levels) else ()
+    ends = (None, None) if isinstance(column, Levels) else (column.low, column.high)
     return models.FeatureState(
         name=feature.name,
         label=said.label,
@@ -178,13 +180,9 @@ def _feature(fitted: FittedAdvisor, number: int, language: str) -> models.Featur
         cost=feature.cost,
         ask=said.ask,
         hint=said.hint,
-        choices=[
-            models.Choosable(value=level, label=phrases.value(feature, level, language)) for level in column.levels
-        ]
-        if isinstance(column, Levels)
-        else [],
-        low=None if levels else column.low,
-        high=None if levels else column.high,
+        choices=[models.Choosable(value=level, label=phrases.value(feature, level, language)) for level in levels],
+        low=ends[0],
+        high=ends[1],
     )
 
 
