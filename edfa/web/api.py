@@ -6,7 +6,7 @@ site can act for somebody. ``POST`` with an ``Idempotency-Key`` may be sent agai
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import pandas as pd
 from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
@@ -30,6 +30,7 @@ HERE = f"{PREFIX}/interviews/current"
 router = APIRouter()
 _person = HTTPBearer(auto_error=False, scheme_name="interview", description="The token of an interview.")
 _operator = HTTPBearer(auto_error=False, scheme_name="operator", description="The operator's key.")
+Result = TypeVar("Result")
 Credentials = HTTPAuthorizationCredentials | None
 
 
@@ -119,7 +120,7 @@ def _check_facts(service: Service, facts: Mapping[str, Any]) -> None:
 
 def _check_name(schema: Schema, name: str | None) -> None:
     if name is not None:
-        _at("feature", lambda: schema.index(name))
+        _at(("feature",), schema.index, name)
 
 
 def _check_language(settings: WebSettings, language: str) -> None:
@@ -127,12 +128,12 @@ def _check_language(settings: WebSettings, language: str) -> None:
         raise FieldsError([("/language", UnknownNameError("language", language, settings.languages))])
 
 
-def _at(field: str, work: Callable[[], Any]) -> Any:
+def _at(field: tuple[str, ...], work: Callable[..., Result], *arguments: Any) -> Result:
     """What ``work`` gives; its error names the field."""
     try:
-        return work()
+        return work(*arguments)
     except (FactError, UnknownNameError) as error:
-        raise FieldsError([(_pointer(field), error)]) from None
+        raise FieldsError([(_pointer(*field), error)]) from None
 
 
 def _pointer(*steps: str) -> str:
@@ -204,7 +205,7 @@ def wishes(deed: Doing, given: models.Wish) -> models.InterviewState:
     limits = given.constraints
     for field in ("locked", "difficulty", "ranges", "levels", "never_ask"):
         for name in getattr(limits, field):
-            _at(f"constraints/{field}", lambda name=name: names.index(name))  # type: ignore[misc]
+            _at(("constraints", field), names.index, name)
     return deed.state(given, "wishes", {"constraints": limits.model_dump(exclude_defaults=True, mode="json")})
 
 
@@ -218,7 +219,7 @@ def speak(request: Request, deed: Doing, given: models.Speak) -> models.Intervie
 @router.post(f"{HERE}/choice", tags=["interview"], responses=ACTS)
 def choice(deed: Doing, given: models.Choice) -> models.InterviewState:
     """Choose a plan that is offered."""
-    return models.InterviewState.model_validate(_at("plan", lambda: deed.state(given, "choose", {"plan": given.plan})))
+    return _at(("plan",), deed.state, given, "choose", {"plan": given.plan})
 
 
 @router.post(f"{HERE}/stop", tags=["interview"], responses=ACTS)
@@ -306,7 +307,8 @@ def verify(
     request: Request, service: Serving, given: models.Verify, key: Annotated[Credentials, Depends(_operator)]
 ) -> models.Verified:
     """Replay a receipt's interview and say what differs; with the operator's key, whether its signature is right."""
-    if len(given.receipt.get("events") or ()) > models.MOST_EVENTS:
+    events = given.receipt.get("events")
+    if isinstance(events, list) and len(events) > models.MOST_EVENTS:
         raise FieldsError([("/receipt/events", EdfaError(f"at most {models.MOST_EVENTS} events"))])
     secret = service.key if _is_operator(request, key) else None
     try:
@@ -329,7 +331,7 @@ def advise_people(service: Serving, given: models.People) -> models.Advised:
     fitted = service.advisor.fitted
     names = {name for person in given.people for name in person}
     for name in names:
-        _at("people", lambda name=name: fitted.schema.index(name))  # type: ignore[misc]
+        _at(("people",), fitted.schema.index, name)
     columns = [name for name in fitted.schema.names if name in names]
     frame = pd.DataFrame(given.people, columns=columns, dtype=object)
     frame = frame if columns else pd.DataFrame(index=range(len(given.people)))
