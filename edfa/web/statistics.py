@@ -74,7 +74,7 @@ def _count(summary: Summary, record: InterviewRecord, groups: tuple[str, ...], r
         if event.kind == "decline":
             summary.declined[event.content["name"]] += 1
         if event.kind in ("answer", "decline"):
-            summary.asked.update(event.content.get("facts") or [event.content["name"]])
+            summary.asked.update([*event.content.get("facts", ())] or [event.content["name"]])
     acting = any(e.kind == "shown" and e.content.get("status") == "act" for e in record.events)
     end = "act" if acting else "stopped" if "stop" in kinds else "open"
     summary.steps[sum(kind in ("answer", "decline") for kind in kinds), end] += 1
