@@ -1,5 +1,6 @@
 """``edfa serve``: the applicant's page, the operator's view and the JSON API around a saved advisor."""
 
+import importlib.util
 import json
 import os
 import re
@@ -66,50 +67,48 @@ def serve(
             "answers need HTTPS: give --certificate and --private-key, or --proxy ADDRESS of one that has them; "
             "or try it on this machine with --insecure"
         )
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingExtraError("the service", "web") from None
+    if workers > 1 and port == 0:
+        raise SettingError("several processes need a port that is known: --port 8000")
+    if any(importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn")):
+        raise MissingExtraError("the service", "web")
     check_options(options)
     os.environ[OPTIONS] = json.dumps(options)
     _start_logging()
-    app: Any = "edfa.commands.serve:application" if workers > 1 else application()
-    config = uvicorn.Config(
-        app,
-        factory=workers > 1,
+    _run(
+        workers,
         host=host,
         port=port,
-        workers=workers,
         access_log=False,
         log_config=None,
         server_header=False,
-        date_header=False,
         proxy_headers=proxy is not None,
         forwarded_allow_ips=proxy or "",
         ssl_certfile=_path(certificate),
         ssl_keyfile=_path(private_key),
         timeout_keep_alive=15,
         limit_concurrency=500,
-        h11_max_incomplete_event_size=64 * 1024,
     )
-    _run(config)
 
 
-def _run(config: Any) -> None:
+def _run(workers: int, **settings: Any) -> None:
     """Serve until somebody ends it, in this process or in several."""
     import uvicorn
-    from uvicorn.supervisors import Multiprocess
 
-    scheme = "https" if config.ssl_certfile else "http"
-    sockets = [config.bind_socket()]
-    port = sockets[0].getsockname()[1]
-    sys.stdout.write(f"edfa serves on {scheme}://{config.host}:{port} (Ctrl-C ends it)\n")
+    scheme, host = "https" if settings["ssl_certfile"] else "http", settings["host"]
+    if workers > 1:
+        _say(f"edfa serves on {scheme}://{host}:{settings['port']} with {workers} processes (Ctrl-C ends it)")
+        uvicorn.run("edfa.commands.serve:application", factory=True, workers=workers, **settings)
+        return
+    config = uvicorn.Config(application(), **settings)
+    socket = config.bind_socket()
+    socket.listen(config.backlog)  # whoever reads the line below may connect at once
+    _say(f"edfa serves on {scheme}://{host}:{socket.getsockname()[1]} (Ctrl-C ends it)")
+    uvicorn.Server(config).run(sockets=[socket])
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
-    server = uvicorn.Server(config)
-    if config.workers > 1:
-        Multiprocess(config, target=server.run, sockets=sockets).run()
-    else:
-        server.run(sockets=sockets)
 
 
 def check_options(options: dict[str, Any]) -> None:

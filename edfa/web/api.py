@@ -46,7 +46,7 @@ def _settings(request: Request) -> WebSettings:
 
 def _token(given: Annotated[Credentials, Depends(_person)]) -> str:
     if given is None or not given.credentials:
-        raise ProblemError("no-token", "send Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+        raise ProblemError("no-token", "send Authorization: Bearer TOKEN")
     return given.credentials
 
 
@@ -54,7 +54,7 @@ def _check_operator(request: Request, given: Annotated[Credentials, Depends(_ope
     if _settings(request).operator_key is None:
         raise ProblemError("closed")
     if not _is_operator(request, given):
-        raise ProblemError("no-operator", "send Authorization: Bearer KEY", {"WWW-Authenticate": "Bearer"})
+        raise ProblemError("no-operator", "send Authorization: Bearer KEY")
 
 
 def _is_operator(request: Request, given: Credentials) -> bool:

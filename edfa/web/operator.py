@@ -50,7 +50,7 @@ def check_operator(request: Request) -> None:
     if same_key(bearer(request.headers.get("authorization")), key):
         return
     if not _valid(request.cookies.get(_cookie(request), ""), key):
-        raise ProblemError("no-operator", "send Authorization: Bearer KEY", {"WWW-Authenticate": "Bearer"})
+        raise ProblemError("no-operator", "send Authorization: Bearer KEY")
 
 
 def _settings(request: Request) -> WebSettings:

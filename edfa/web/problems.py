@@ -57,7 +57,7 @@ TITLES = {
     "no-operator": (401, "The operator's key is needed"),
     "closed": (403, "This service has no operator's key, so that this is closed"),
     "not-found": (404, "There is nothing here"),
-    "unknown-interview": (404, "There is no such interview"),
+    "unknown-interview": (401, "The token opens no interview"),
     "no-letters": (404, "This service writes no letters"),
     "no-receipt": (404, "No receipt was handed out yet"),
     "not-allowed": (405, "This is not possible here"),
@@ -90,9 +90,9 @@ _KINDS: tuple[tuple[type[EdfaError], str], ...] = (
 class ProblemError(EdfaError):
     """An error of the API itself, by its name in ``TITLES``."""
 
-    def __init__(self, kind: str, detail: str = "", headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, kind: str, detail: str = "") -> None:
         super().__init__(detail)
-        self.kind, self.headers = kind, headers
+        self.kind = kind
 
 
 class FieldsError(EdfaError):
@@ -152,7 +152,6 @@ _BY_STATUS = {400: "bad-request", 401: "no-token", 404: "not-found", 405: "not-a
 
 def handle_error(request: Request, error: Exception) -> Response:
     """The response to an exception that a route raised."""
-    headers = getattr(error, "headers", None)
     if isinstance(error, RequestValidationError):
         problem = _of_validation(error)
     elif isinstance(error, EdfaError):
@@ -162,8 +161,11 @@ def handle_error(request: Request, error: Exception) -> Response:
         problem = problem_of(kind)
     else:
         problem = problem_of("fault", "nothing was changed by this request unless it was said before")
+    headers = dict(getattr(error, "headers", None) or {})
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
     if not request.url.path.startswith(("/api/", "/healthz", "/metrics")):
-        return PlainTextResponse(f"{problem.title}.", problem.status, dict(headers or {}))
+        return PlainTextResponse(f"{problem.title}.", problem.status, headers)
     return respond(problem, request.scope.get("edfa.request", ""), headers)
 
 

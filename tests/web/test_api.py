@@ -78,7 +78,7 @@ def test_every_action(client):
     state = act(client, headers, "let-down").json()
     problem(act(client, headers, "letter"), 404, "no-letters")
     assert client.delete(HERE, headers=headers).status_code == 204
-    problem(client.get(HERE, headers=headers), 404, "unknown-interview")
+    problem(client.get(HERE, headers=headers), 401, "unknown-interview")
 
 
 def test_a_receipt_is_handed_out_again_and_verifies(client):
@@ -229,7 +229,8 @@ def test_without_a_token_there_is_nothing(client, token):
     )
     for method, what in (("GET", ""), ("DELETE", ""), ("GET", "/plans"), ("POST", "/stop"), ("GET", "/receipt")):
         answer = client.request(method, f"{HERE}{what}", headers=headers, json={} if method == "POST" else None)
-        assert answer.status_code in (401, 404)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
         assert set(answer.json()) == {"type", "title", "status", "detail", "instance", "errors"}
 
 
