@@ -1,9 +1,11 @@
 """``edfa serve``: the applicant's page, the operator's view and the JSON API around a saved advisor."""
 
 import importlib.util
+import inspect
 import json
 import os
 import re
+import socket
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -67,8 +69,6 @@ def serve(
             "answers need HTTPS: give --certificate and --private-key, or --proxy ADDRESS of one that has them; "
             "or try it on this machine with --insecure"
         )
-    if workers > 1 and port == 0:
-        raise SettingError("several processes need a port that is known: --port 8000")
     if any(importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn")):
         raise MissingExtraError("the service", "web")
     check_options(options)
@@ -93,22 +93,24 @@ def serve(
 def _run(workers: int, **settings: Any) -> None:
     """Serve until somebody ends it, in this process or in several."""
     import uvicorn
+    from uvicorn.supervisors import Multiprocess
 
-    scheme, host = "https" if settings["ssl_certfile"] else "http", settings["host"]
-    if workers > 1:
-        _say(f"edfa serves on {scheme}://{host}:{settings['port']} with {workers} processes (Ctrl-C ends it)")
-        uvicorn.run("edfa.commands.serve:application", factory=True, workers=workers, **settings)
-        return
-    config = uvicorn.Config(application(), **settings)
-    socket = config.bind_socket()
-    socket.listen(config.backlog)  # whoever reads the line below may connect at once
-    _say(f"edfa serves on {scheme}://{host}:{socket.getsockname()[1]} (Ctrl-C ends it)")
-    uvicorn.Server(config).run(sockets=[socket])
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+    factory = "edfa.commands.serve:application"
+    config = uvicorn.Config(factory if workers > 1 else application(), factory=workers > 1, workers=workers, **settings)
+    listening = config.bind_socket()
+    # Without it a small answer waits for the client to acknowledge its headers, which takes 40 ms.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listening.listen(config.backlog)  # whoever reads the line below may connect at once
+    scheme, port = "https" if config.ssl_certfile else "http", listening.getsockname()[1]
+    sys.stdout.write(f"edfa serves on {scheme}://{config.host}:{port} (Ctrl-C ends it)\n")
     sys.stdout.flush()
+    server = uvicorn.Server(config)
+    if workers == 1:
+        server.run(sockets=[listening])
+    else:
+        takes = inspect.signature(Multiprocess).parameters  # versions differ
+        target = {"target": server.run} if "target" in takes else {}
+        Multiprocess(config, sockets=[listening], **target).run()
 
 
 def check_options(options: dict[str, Any]) -> None:

@@ -156,7 +156,6 @@ def check_acknowledged(place, token, acknowledged):
         ([], "answers need HTTPS"),
         (["--insecure", "--keep", "soon"], "keep: a number of hours, days or weeks"),
         (["--insecure", "--key", "nowhere"], "cannot read the key file"),
-        (["--insecure", "--workers", "2", "--port", "0"], "a port that is known"),
     ],
 )
 def test_options_that_cannot_be_are_said_before_anything_is_served(folder, options, message):
