@@ -80,7 +80,7 @@ def served(folder: Path) -> Iterator[tuple[int, int]]:
         server.wait(30)
 
 
-def load(port: int, people: list[Any], start: tuple[str, ...], clients: int, seconds: float) -> list[Any]:
+def load(port: int, process: int, people: list[Any], start: tuple[str, ...], clients: int, seconds: float) -> list[Any]:
     """As many interviews as go into some seconds, from so many clients at a time."""
     ready = [Client(port) for _ in range(clients)]
     end = time.perf_counter() + seconds
@@ -92,18 +92,25 @@ def load(port: int, people: list[Any], start: tuple[str, ...], clients: int, sec
             turn += clients
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
-    began = time.perf_counter()
+    began, used = time.perf_counter(), processor_of(process)
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    spent = time.perf_counter() - began
+    spent, used = time.perf_counter() - began, processor_of(process) - used
     answers = [t for client in ready for t in client.taken.get(f"POST {HERE}/answers", [])]
     begins = [t for client in ready for t in client.taken["POST /api/v1/interviews"]]
     p50, p99 = (np.percentile(answers, q) * 1e3 for q in (50, 99))
     b50, b99 = (np.percentile(begins, q) * 1e3 for q in (50, 99))
-    numbers = [f"{p50:.1f}", f"{p99:.1f}", f"{b50:.1f}", f"{b99:.1f}"]
-    return [clients, f"{(len(answers) + len(begins)) / spent:.0f}", f"{len(answers) / spent:.0f}", *numbers]
+    steps = len(answers) + len(begins)
+    numbers = [f"{p50:.1f}", f"{p99:.1f}", f"{b50:.1f}", f"{b99:.1f}", f"{used / steps * 1e3:.1f}"]
+    return [clients, f"{steps / spent:.0f}", f"{len(answers) / spent:.0f}", *numbers]
+
+
+def processor_of(process: int) -> float:
+    """Seconds of processor time that a process has used."""
+    parts = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_of(process: int) -> float:
@@ -163,8 +170,8 @@ def main() -> None:
         folder = Path(name)
         advisor.save(folder / "advisor")
         with served(folder) as (port, process):
-            load(port, people, advisor.schema.start, 2, 3.0)
-            steps = [load(port, people, advisor.schema.start, clients, SECONDS) for clients in CLIENTS]
+            load(port, process, people, advisor.schema.start, 2, 3.0)
+            steps = [load(port, process, people, advisor.schema.start, clients, SECONDS) for clients in CLIENTS]
             pages = measure_pages(port)
         with served(folder) as (port, process):
             memory = measure_memory(port, process, people, advisor.schema.start, REQUESTS)
@@ -174,7 +181,16 @@ def main() -> None:
         "## Interview steps\n\nA step is a request that begins an interview or answers a question, answered with decision, standing, next question and plans; "
         f"{len(people)} people in turn, {SECONDS:.0f} s each. Bars: {RATE:.0f} steps a second, p99 of answers {LATENCY:.0f} ms.",
         table(
-            ["clients", "steps/s", "answers/s", "answer p50, ms", "answer p99, ms", "begin p50, ms", "begin p99, ms"],
+            [
+                "clients",
+                "steps/s",
+                "answers/s",
+                "answer p50, ms",
+                "answer p99, ms",
+                "begin p50, ms",
+                "begin p99, ms",
+                "processor, ms a step",
+            ],
             steps,
         ),
         f"## Memory\n\nResident MiB of the worker after so many requests (a fifth or so are steps, the others read the state). Bar: at the end at most {GROWTH} times that at the first mark.",

@@ -24,7 +24,7 @@ from edfa.web.settings import WebSettings
 
 __all__ = ["create_app"]
 
-THREADS = 8  # that work for requests at a time; more would only wait for each other
+THREADS = 4  # that work for requests at a time; more would only wait for each other
 ABOUT = """What to ask a person next, what they can change, and when they may act.
 
 An interview is opened by its token, which is handed out once: `Authorization: Bearer TOKEN`. Every action may name the

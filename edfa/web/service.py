@@ -6,6 +6,7 @@ are kept in memory as long as there is room; another process, or a later one, re
 """
 
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,7 +41,8 @@ class Session:
 
     ``seq`` is the number of its events, ``chosen`` the id of the plan that the person follows. ``stopped``: they want
     no more questions; ``went_on``: they may act and want to be asked on all the same. ``wishes`` are their own limits,
-    which ``interview`` obeys. ``refusal_shown``: they were shown once that they would be refused.
+    which ``interview`` obeys. ``refusal_shown`` and ``told_to_act``: they were shown
+    once that they would be refused, or that they may act.
     """
 
     id: str
@@ -51,6 +53,7 @@ class Session:
     went_on: bool = False
     wishes: Constraints = NO_WISHES
     refusal_shown: bool = False
+    told_to_act: bool = False
 
     @property
     def asking(self) -> bool:
@@ -63,7 +66,9 @@ class Session:
         """The session after one more event; this one stays as it is. What cannot be is an error."""
         after = replace(self, seq=self.seq + 1, interview=_copied(self.interview))
         if kind in AUDIT:
-            return replace(after, refusal_shown=self.refusal_shown or bool(content.get("refusal_shown")))
+            refused = self.refusal_shown or bool(content.get("refusal_shown"))
+            acting = self.told_to_act or (kind == "shown" and content.get("status") == "act")
+            return replace(after, refusal_shown=refused, told_to_act=acting)
         return _ACTIONS[kind](after, content)
 
 
@@ -206,11 +211,11 @@ class Service:
         session = self._new("", language).then("start", {"facts": dict(facts)})
         events = [("language", {"language": language}), ("start", _plain(session.interview))]
         if shows is not None and (shown := shows(session)) is not None:
-            events.append(("shown", dict(shown)))
-        token = self.store.begin(self.advisor.fingerprint, events)
-        session = replace(session, id=self.store.read(token).id, seq=len(events))
+            session, events = session.then("shown", shown), [*events, ("shown", dict(shown))]
+        session = replace(session, id=uuid.uuid4().hex, seq=len(events))
+        token = self.store.begin(self.advisor.fingerprint, events, interview=session.id)
         self._hold(session)
-        _tell("start")
+        _tell("start", *(["act"] if session.told_to_act else []))
         return token, session
 
     def find(self, token: str) -> Session:
@@ -252,7 +257,7 @@ class Service:
             finished = after.stopped or kind in DONE or None
             self.store.append(session.id, session.seq, events, finished=finished, request=request)
             self._hold(after)
-        _tell(kind)
+        _tell(kind, *(["act"] if after.told_to_act and not session.told_to_act else []))
         return after
 
     def repeated(self, token: str, request: tuple[str, bytes]) -> Session | None:
@@ -348,10 +353,10 @@ class Service:
             yield
 
 
-def _tell(kind: str) -> None:
-    kinds = happened.get()
-    if kinds is not None:
-        kinds.append(kind)
+def _tell(*kinds: str) -> None:
+    listener = happened.get()
+    if listener is not None:
+        listener.extend(kinds)
 
 
 def _replayed(session: Session, event: Event) -> Session:

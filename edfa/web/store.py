@@ -130,6 +130,7 @@ class InterviewStore:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine, self._name = engine, name_of(engine)
+        self._writer = engine.execution_options(writes=True)
 
     @classmethod
     def open(cls, place: str | Path) -> Self:
@@ -152,9 +153,14 @@ class InterviewStore:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def begin(self, advisor: str, events: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> str:
-        """Begin an interview with an advisor, by its fingerprint; returns the token, which is stored nowhere."""
-        token, key, now = secrets.token_urlsafe(TOKEN_BYTES), uuid.uuid4().hex, utc_now()
+    def begin(
+        self, advisor: str, events: Iterable[tuple[str, Mapping[str, Any]]] = (), *, interview: str | None = None
+    ) -> str:
+        """Begin an interview with an advisor, by its fingerprint; returns the token, which is stored nowhere.
+
+        ``interview`` is its id, which must be new and tell nothing; by default a random one.
+        """
+        token, key, now = secrets.token_urlsafe(TOKEN_BYTES), interview or uuid.uuid4().hex, utc_now()
         row = {"id": key, "token": hash_of_token(token), "advisor": advisor, "began": now, "changed": now}
         with self._writing() as connection:
             connection.execute(sa.insert(INTERVIEWS).values(**row, finished=False))
@@ -348,8 +354,7 @@ class InterviewStore:
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """One transaction that is on disk when it ends."""
-        engine = self._engine.execution_options(writes=True)
-        with typed(self._name, "written"), engine.begin() as connection:
+        with typed(self._name, "written"), self._writer.begin() as connection:
             yield connection
 
 

@@ -294,3 +294,11 @@ def test_health_says_when_the_database_is_away(client, monkeypatch):
     answer = client.get(HERE, headers=bearer("x" * 22))
     assert "secret" not in answer.text
     problem(answer, 503, "unavailable")
+
+
+def test_who_is_refused_from_the_start_is_shown_so_once(client, monkeypatch):
+    monkeypatch.setattr("edfa.advice.answers.Decision.refused", True)
+    headers, _ = begin(client)
+    client.post(f"{HERE}/stop", json={}, headers=headers)
+    events = client.app.state.service.store.read(headers["Authorization"].split()[1]).events
+    assert [bool(e.content.get("refusal_shown")) for e in events if e.kind == "shown"] == [True, False]

@@ -32,7 +32,7 @@ def client(tmp_path_factory):
 
 
 def test_requests_from_the_description_never_break_the_service(client):
-    chance, statuses = random.Random(0), []
+    chance, statuses = random.Random(0), []  # noqa: S311
 
     def check(case):
         token = OPERATOR if case.path.endswith(("advise", "verify")) else begin(client)[0]["Authorization"][7:]
