@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["application", "serve"]
 
 OPTIONS = "EDFA_SERVE"  # where worker processes read how they are to serve; it names files, and holds no key
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read when libraries are loaded
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
@@ -71,6 +72,7 @@ def serve(
         )
     if any(importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn")):
         raise MissingExtraError("the service", "web")
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # requests have a thread each already
     check_options(options)
     os.environ[OPTIONS] = json.dumps(options)
     _start_logging()

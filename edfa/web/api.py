@@ -22,6 +22,7 @@ from edfa.web.problems import FieldsError, ProblemError, responses
 from edfa.web.security import same_key
 from edfa.web.service import AUDIT, Service, Session, describe_shown
 from edfa.web.settings import WebSettings
+from edfa.web.store import ConflictError
 
 __all__ = ["PREFIX", "router"]
 
@@ -90,7 +91,13 @@ class Deed:
         if request is not None and (before := self.service.repeated(self.token, request)) is not None:
             return before
         shows = None if kind in AUDIT else _shows
-        return self.service.act(self.token, given.seq, kind, content, shows=shows, request=request)
+        try:
+            return self.service.act(self.token, given.seq, kind, content, shows=shows, request=request)
+        except ConflictError:  # perhaps with the same request, sent twice at once
+            before = None if request is None else self.service.repeated(self.token, request)
+            if before is None:
+                raise
+            return before
 
     def state(self, given: models.Step, kind: str, content: Mapping[str, Any]) -> models.InterviewState:
         """Do it and say how the interview stands then."""

@@ -1,6 +1,7 @@
 """The API: the interview that the library holds, errors that name the field, requests that may be sent again."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import advisors
 import pytest
@@ -302,3 +303,31 @@ def test_who_is_refused_from_the_start_is_shown_so_once(client, monkeypatch):
     client.post(f"{HERE}/stop", json={}, headers=headers)
     events = client.app.state.service.store.read(headers["Authorization"].split()[1]).events
     assert [bool(e.content.get("refusal_shown")) for e in events if e.kind == "shown"] == [True, False]
+
+
+def test_the_same_request_sent_many_times_at_once_is_done_once(client):
+    headers, state = begin(client)
+    asked = state["question"]["feature"]
+    body, once = {"facts": {asked: refused_person()[asked]}}, headers | {"Idempotency-Key": "all-at-once"}
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: client.post(f"{HERE}/answers", json=body, headers=once), range(6)))
+    assert [answer.status_code for answer in answers] == [200] * 6
+    assert len({answer.text for answer in answers}) == 1
+
+
+def test_many_windows_of_one_person_never_break_anything(client):
+    headers, state = begin(client)
+    asked = state["question"]["feature"]
+    requests = [("answers", {"facts": {asked: refused_person()[asked]}}), ("undo", {}), ("stop", {}), ("go-on", {})] * 8
+
+    def send(request):
+        return client.post(f"{HERE}/{request[0]}", json=request[1], headers=headers).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert {*pool.map(send, requests)} <= {200, 409, 422}
+    state = client.get(HERE, headers=headers).json()
+    service = client.app.state.service
+    events = service.store.read(headers["Authorization"].split()[1]).events
+    assert [event.seq for event in events] == list(range(1, state["seq"] + 1))
+    service._held.clear()
+    assert client.get(HERE, headers=headers).json() == state

@@ -5,11 +5,14 @@ import logging
 import re
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 from web_service import HERE, OPERATOR, bearer, begin, refused_person, serving, start_facts, to_the_end
 
+from edfa.advice.assessment import Assessment
 from edfa.web.security import RateLimiter
+from edfa.web.store import UnknownInterviewError
 
 SENTINEL = "zq-sentinel-9917"
 SAFE = {
@@ -245,3 +248,57 @@ def test_what_was_deleted_is_nowhere(client, tmp_path):
     assert client.delete(HERE, headers=headers).status_code == 204
     assert not [path for path in tmp_path.iterdir() if SENTINEL.encode() in path.read_bytes()]
     assert SENTINEL not in repr(client.app.state.service._held)
+
+
+def test_a_long_request_holds_up_nobody_else(client, monkeypatch):
+    headers, _ = begin(client)
+    begun = threading.Semaphore(0)
+
+    def slow(token):
+        begun.release()
+        time.sleep(2)
+        raise UnknownInterviewError
+
+    monkeypatch.setattr(client.app.state.service, "find", slow)
+    threads = [threading.Thread(target=client.get, args=(HERE,), kwargs={"headers": headers}) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    assert begun.acquire(timeout=10)
+    start = time.perf_counter()
+    assert client.get("/healthz").status_code == 200
+    assert time.perf_counter() - start < 1.5
+    for thread in threads:
+        thread.join()
+
+
+def test_no_transaction_is_open_while_the_model_is_asked(client, monkeypatch):
+    pool, asked = client.app.state.service.store._engine.pool, []
+    before = Assessment.of
+
+    def of(*arguments, **options):
+        asked.append(pool.checkedout())
+        return before(*arguments, **options)
+
+    monkeypatch.setattr(Assessment, "of", of)
+    headers, state = begin(client)
+    to_the_end(client, headers, state)
+    for what, body in (
+        ("undo", {}),
+        ("wishes", {"constraints": {"max_changes": 1}}),
+        ("what-if", {"facts": {"duration": 6}}),
+        ("receipt", {}),
+        ("stop", {}),
+    ):
+        assert client.post(f"{HERE}/{what}", json=body, headers=headers).status_code == 200
+    assert len(asked) > 5
+    assert set(asked) == {0}
+
+
+def test_old_interviews_are_forgotten_while_the_service_runs(tmp_path):
+    with serving(tmp_path / "a.sqlite") as client:
+        headers, _ = begin(client)
+    with serving(tmp_path / "a.sqlite", keep_unfinished=timedelta(0)) as client:
+        end = time.monotonic() + 10
+        while client.get(HERE, headers=headers).status_code == 200 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert client.get(HERE, headers=headers).status_code == 401
