@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from edfa.advice.advisor import Advisor
+from edfa.advice.answers import Standing
 from edfa.advice.assessment import Assessment
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Receipt
@@ -60,16 +62,22 @@ class Session:
         """Whether the next question is to be put: there is one, and nothing says that the person is done."""
         if self.stopped or self.interview.question is None:
             return False
-        return self.went_on or not self.interview.standing.may_act
+        return self.went_on or not self.standing.may_act
+
+    @cached_property
+    def standing(self) -> Standing:
+        """Whether the person may act now; worked out once, as long as they tell nothing more."""
+        return self.interview.standing
 
     def then(self, kind: str, content: Mapping[str, Any]) -> "Session":
         """The session after one more event; this one stays as it is. What cannot be is an error."""
-        after = replace(self, seq=self.seq + 1, interview=_copied(self.interview))
         if kind in AUDIT:
             refused = self.refusal_shown or bool(content.get("refusal_shown"))
             acting = self.told_to_act or (kind == "shown" and content.get("status") == "act")
-            return replace(after, refusal_shown=refused, told_to_act=acting)
-        return _ACTIONS[kind](after, content)
+            after = replace(self, seq=self.seq + 1, refusal_shown=refused, told_to_act=acting)
+            after.__dict__.update({name: self.__dict__[name] for name in ("standing",) if name in self.__dict__})
+            return after
+        return _ACTIONS[kind](replace(self, seq=self.seq + 1, interview=_copied(self.interview)), content)
 
 
 def describe_shown(session: Session, page: str) -> dict[str, Any]:
@@ -78,7 +86,7 @@ def describe_shown(session: Session, page: str) -> dict[str, Any]:
     content: dict[str, Any] = {
         "page": page,
         "outcome": interview.decision.outcome,
-        "status": interview.standing.status,
+        "status": session.standing.status,
         "question": question.feature if question else None,
         "plans": [plan.id for plan in interview.plans()],
     }

@@ -32,7 +32,7 @@ def interview_state(session: Session) -> models.InterviewState:
         declined=list(interview.log.declined),
         flags=list(interview.flags),
         decision=_decision(interview),
-        standing=_standing(interview),
+        standing=_standing(session),
         question=_question(interview),
         wishes=_wishes(session.wishes),
     )
@@ -62,8 +62,8 @@ def _decision(interview: Interview) -> models.DecisionState:
     )
 
 
-def _standing(interview: Interview) -> models.StandingState:
-    standing = interview.standing
+def _standing(session: Session) -> models.StandingState:
+    interview, standing = session.interview, session.standing
     return models.StandingState(
         status=standing.status,
         may_act=standing.may_act,
