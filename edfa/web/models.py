@@ -143,7 +143,7 @@ class LetDown(Step):
 class LetterWanted(Step):
     """Which letter."""
 
-    template: Literal["us", "eu"] = "us"
+    template: Literal["us", "eu"] | None = Field(default=None, description="null: the operator's usual one.")
 
 
 class Verify(_Given):
