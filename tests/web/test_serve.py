@@ -155,7 +155,7 @@ def check_acknowledged(place, token, acknowledged):
         (["--insecure", "--host", "0.0.0.0"], "this machine alone"),  # noqa: S104
         ([], "answers need HTTPS"),
         (["--insecure", "--keep", "soon"], "keep: a number of hours, days or weeks"),
-        (["--insecure", "--key", "nowhere"], "cannot read the key file"),
+        (["--insecure", "--key", "nowhere"], "nowhere"),
     ],
 )
 def test_options_that_cannot_be_are_said_before_anything_is_served(folder, options, message):
