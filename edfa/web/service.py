@@ -24,6 +24,7 @@ from edfa.advice.receipt import Receipt
 from edfa.data.constraints import Constraints
 from edfa.errors import EdfaError, MismatchError, UnknownNameError
 from edfa.parsing import parse
+from edfa.web.recent import LeastRecent
 from edfa.web.store import ConflictError, Event, InterviewRecord, InterviewStore, hash_of_body
 
 __all__ = ["AUDIT", "DONE", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened"]
@@ -163,26 +164,6 @@ class RepeatedKeyError(EdfaError):
 
     def __init__(self) -> None:
         super().__init__("this Idempotency-Key was used for another request; take a new one")
-
-
-class LeastRecent(dict[bytes, Any]):
-    """At most ``size`` entries: the ones that were not looked at for longest go. Threads may share it."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size, self._lock = size, threading.Lock()
-
-    def __getitem__(self, key: bytes) -> Any:
-        with self._lock:
-            value = super().pop(key)  # what was looked at last stands last
-            super().__setitem__(key, value)
-            return value
-
-    def __setitem__(self, key: bytes, value: Any) -> None:
-        with self._lock:
-            super().__setitem__(key, value)
-            while len(self) > self.size:
-                super().__delitem__(next(iter(self)))
 
 
 class Service:

@@ -20,7 +20,8 @@ from web_service import HERE, OPERATOR, SIGNING, refused_person, start_facts
 import edfa
 from edfa.cli import cli
 from edfa.errors import EdfaError
-from edfa.web.store import METADATA, InterviewStore
+from edfa.web.store import InterviewStore
+from edfa.web.tables import METADATA
 
 
 @pytest.fixture(scope="module")
