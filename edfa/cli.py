@@ -23,6 +23,7 @@ from edfa.commands.demo import demo
 from edfa.commands.fit import fit
 from edfa.commands.interview import interview, verify
 from edfa.commands.letter import letter
+from edfa.commands.serve import serve
 from edfa.commands.study import study
 from edfa.commands.tables import blanket, data, schema
 from edfa.errors import EdfaError
@@ -55,7 +56,7 @@ def main(
     """Which fact to ask a person next, what they can change, and when they may act."""
 
 
-for command in (demo, schema, data, blanket, fit, interview, advise, certify, monitor, verify, letter):
+for command in (demo, schema, data, blanket, fit, interview, advise, certify, monitor, verify, letter, serve):
     cli.command()(command)
 cli.add_typer(study, name="study")
 

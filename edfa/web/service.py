@@ -6,25 +6,36 @@ are kept in memory as long as there is room; another process, or a later one, re
 """
 
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from edfa.advice.advisor import Advisor
+from edfa.advice.answers import Standing
+from edfa.advice.assessment import Assessment
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Receipt
 from edfa.data.constraints import Constraints
-from edfa.errors import MismatchError, UnknownNameError
+from edfa.errors import EdfaError, MismatchError, UnknownNameError
 from edfa.parsing import parse
-from edfa.web.store import ConflictError, Event, InterviewRecord, InterviewStore
+from edfa.web.recent import LeastRecent
+from edfa.web.store import ConflictError, Event, InterviewRecord, InterviewStore, hash_of_body
 
-__all__ = ["Service", "Session"]
+__all__ = ["AUDIT", "DONE", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened"]
 
 NO_WISHES = Constraints()
 HELD = 256  # interviews in memory
+STATES = 512  # assessments in memory, which interviews of people with the same facts share
 AUDIT = ("shown", "receipt", "letter", "let_down")  # events that change nothing about an interview
+DONE = ("stop", "receipt", "letter", "let_down")  # events after which an interview is kept as a finished one
+happened: ContextVar[list[str] | None] = ContextVar("happened", default=None)
+"""The kinds of events of the present request, if somebody wants to know them: for logs and metrics."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +44,8 @@ class Session:
 
     ``seq`` is the number of its events, ``chosen`` the id of the plan that the person follows. ``stopped``: they want
     no more questions; ``went_on``: they may act and want to be asked on all the same. ``wishes`` are their own limits,
-    which ``interview`` obeys.
+    which ``interview`` obeys. ``refusal_shown`` and ``told_to_act``: they were shown
+    once that they would be refused, or that they may act.
     """
 
     id: str
@@ -43,20 +55,51 @@ class Session:
     stopped: bool = False
     went_on: bool = False
     wishes: Constraints = NO_WISHES
+    refusal_shown: bool = False
+    told_to_act: bool = False
 
     @property
     def asking(self) -> bool:
         """Whether the next question is to be put: there is one, and nothing says that the person is done."""
         if self.stopped or self.interview.question is None:
             return False
-        return self.went_on or not self.interview.standing.may_act
+        return self.went_on or not self.standing.may_act
+
+    @cached_property
+    def standing(self) -> Standing:
+        """Whether the person may act now; worked out once, as long as they tell nothing more."""
+        return self.interview.standing
 
     def then(self, kind: str, content: Mapping[str, Any]) -> "Session":
-        """The session after one more event. What the event says that cannot be is an error, and changes nothing."""
-        after = replace(self, seq=self.seq + 1)
+        """The session after one more event; this one stays as it is. What cannot be is an error."""
         if kind in AUDIT:
+            refused = self.refusal_shown or bool(content.get("refusal_shown"))
+            acting = self.told_to_act or (kind == "shown" and content.get("status") == "act")
+            after = replace(self, seq=self.seq + 1, refusal_shown=refused, told_to_act=acting)
+            after.__dict__.update({name: self.__dict__[name] for name in ("standing",) if name in self.__dict__})
             return after
-        return _ACTIONS[kind](after, content)
+        return _ACTIONS[kind](replace(self, seq=self.seq + 1, interview=_copied(self.interview)), content)
+
+
+def describe_shown(session: Session, page: str) -> dict[str, Any]:
+    """The content of a "shown" event: what a person is shown of a session; the first refusal is marked as such."""
+    interview, question = session.interview, session.interview.question
+    content: dict[str, Any] = {
+        "page": page,
+        "outcome": interview.decision.outcome,
+        "status": session.standing.status,
+        "question": question.feature if question else None,
+        "plans": [plan.id for plan in interview.plans()],
+    }
+    refused_first = interview.decision.refused and not session.refusal_shown
+    return content | ({"refusal_shown": True} if refused_first else {})
+
+
+def _copied(interview: Interview) -> Interview:
+    """An interview that can go on while others look at this one."""
+    other = copy(interview)
+    other._history = [*interview._history]
+    return other
 
 
 def _start(session: Session, content: Mapping[str, Any]) -> Session:
@@ -83,6 +126,7 @@ def _wishes(session: Session, content: Mapping[str, Any]) -> Session:
     wishes = parse(Constraints, content["constraints"], "constraints")
     old = session.interview
     other = Interview(old.fitted, costs=old.costs, locks=old.locks, constraints=wishes, language=old.language)
+    other._states = old._states
     return replace(session, interview=other.replay(old.log.events), wishes=wishes, chosen=None)
 
 
@@ -91,6 +135,7 @@ def _language(session: Session, content: Mapping[str, Any]) -> Session:
     other = Interview(
         old.fitted, costs=old.costs, locks=old.locks, constraints=old.constraints, language=content["language"]
     )
+    other._states = old._states
     return replace(session, interview=other.replay(old.log.events))
 
 
@@ -114,6 +159,13 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], Session]] = {
 }
 
 
+class RepeatedKeyError(EdfaError):
+    """A key that was used for another request."""
+
+    def __init__(self) -> None:
+        super().__init__("this Idempotency-Key was used for another request; take a new one")
+
+
 class Service:
     """Interviews with one advisor, kept in a store. Threads may share it.
 
@@ -132,14 +184,27 @@ class Service:
         self._held: OrderedDict[str, Session] = OrderedDict()
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
+        self._states: dict[bytes, Assessment] = LeastRecent(STATES)
 
-    def begin(self, facts: Mapping[str, Any], language: str = "en") -> tuple[str, Session]:
-        """Begin an interview with what is known from the start; returns its token and the session."""
+    def begin(
+        self,
+        facts: Mapping[str, Any],
+        language: str = "en",
+        *,
+        shows: Callable[[Session], Mapping[str, Any] | None] | None = None,
+    ) -> tuple[str, Session]:
+        """Begin an interview with what is known from the start; returns its token and the session.
+
+        ``shows`` as for ``act``.
+        """
         session = self._new("", language).then("start", {"facts": dict(facts)})
         events = [("language", {"language": language}), ("start", _plain(session.interview))]
-        token = self.store.begin(self.advisor.fingerprint, events)
-        session = replace(session, id=self.store.read(token).id, seq=len(events))
+        if shows is not None and (shown := shows(session)) is not None:
+            session, events = session.then("shown", shown), [*events, ("shown", dict(shown))]
+        session = replace(session, id=uuid.uuid4().hex, seq=len(events))
+        token = self.store.begin(self.advisor.fingerprint, events, interview=session.id)
         self._hold(session)
+        _tell("start", *(["act"] if session.told_to_act else []))
         return token, session
 
     def find(self, token: str) -> Session:
@@ -148,13 +213,25 @@ class Service:
         with self._alone(record.id):
             return self._current(record)
 
-    def act(self, token: str, seq: int | None, kind: str, content: Mapping[str, Any]) -> Session:
+    def act(
+        self,
+        token: str,
+        seq: int | None,
+        kind: str,
+        content: Mapping[str, Any],
+        *,
+        shows: Callable[[Session], Mapping[str, Any] | None] | None = None,
+        request: tuple[str, bytes] | None = None,
+    ) -> Session:
         """Do one thing in an interview that has ``seq`` events (None: however many it has).
 
         Kinds are ``"start"``, ``"answer"`` (content ``{"facts": {name: value}}``), ``"decline"`` and ``"undo"``
         (``{"name": …}``), ``"wishes"`` (``{"constraints": {…}}``), ``"language"``, ``"choose"`` (``{"plan": id}``),
         ``"stop"``, ``"go_on"``, and those of ``AUDIT``, which only record something. ConflictError if the interview
         has gone on meanwhile.
+
+        ``shows`` says what the person is shown of the session then, if that is to be recorded. ``request`` is a key of
+        the caller's and what they asked for: see ``repeated``.
         """
         if kind not in (*_ACTIONS, *AUDIT):
             raise UnknownNameError("action", kind, (*_ACTIONS, *AUDIT))
@@ -163,14 +240,36 @@ class Service:
             session = self._current(record)
             if seq is not None and seq != session.seq:
                 raise ConflictError
-            try:
-                after = session.then(kind, content)
-                self.store.append(session.id, session.seq, [(kind, content)], finished=after.stopped or None)
-            except BaseException:
-                self._drop(session.id)  # it may have changed in memory; what is on disk is replayed
-                raise
+            after, events = session.then(kind, content), [(kind, content)]
+            if shows is not None and (shown := shows(after)) is not None:
+                after, events = after.then("shown", shown), [*events, ("shown", shown)]
+            finished = after.stopped or kind in DONE or None
+            self.store.append(session.id, session.seq, events, finished=finished, request=request)
             self._hold(after)
-            return after
+        _tell(kind, *(["act"] if after.told_to_act and not session.told_to_act else []))
+        return after
+
+    def repeated(self, token: str, request: tuple[str, bytes]) -> Session | None:
+        """The session as it stood after an earlier request with the same key; None if there was none.
+
+        RepeatedKeyError if that request asked for something else.
+        """
+        record = self.store.read(token)
+        earlier = self.store.reply(record.id, request[0])
+        if earlier is None:
+            return None
+        body, seq = earlier
+        if body != hash_of_body(request[1]):
+            raise RepeatedKeyError
+        return self.then(record, seq)
+
+    def then(self, record: InterviewRecord, seq: int) -> Session:
+        """The session of a record as it stood after ``seq`` events."""
+        self._check_advisor(record)
+        session = self._new(record.id, "en")
+        for event in record.events[:seq]:
+            session = _replayed(session, event)
+        return session
 
     def what_if(self, token: str, facts: Mapping[str, Any]) -> tuple[Session, Interview]:
         """The session, and an interview in which these facts are so; nothing is kept of it."""
@@ -183,20 +282,32 @@ class Service:
         receipt = session.interview.receipt(chosen=session.chosen, key=self.key)
         return self.act(token, None, "receipt", {"time": receipt.time}), receipt
 
+    def last_receipt(self, token: str, seq: int | None = None) -> Receipt | None:
+        """The receipt that was handed out last among the first ``seq`` events, made again; None if none was."""
+        record = self.store.read(token)
+        times = [event for event in record.events[:seq] if event.kind == "receipt"]
+        if not times:
+            return None
+        session = self.then(record, times[-1].seq - 1)
+        time = times[-1].content["time"]
+        return session.interview.receipt(chosen=session.chosen, key=self.key, time=time)
+
     def delete(self, token: str) -> None:
         """Forget everything that was said in an interview."""
         record = self.store.read(token)
         with self._alone(record.id):
             self.store.delete(record.id)
             self._drop(record.id)
+        _tell("delete")
 
     def _new(self, key: str, language: str) -> Session:
-        return Session(key, 0, Interview(self.advisor.fitted, language=language))
+        interview = Interview(self.advisor.fitted, language=language)
+        interview._states = self._states
+        return Session(key, 0, interview)
 
     def _current(self, record: InterviewRecord) -> Session:
         """The session of a record: as it is held, with what others have appended meanwhile."""
-        if record.advisor != self.advisor.fingerprint:
-            raise MismatchError("this interview was held with another advisor; please begin a new one")
+        self._check_advisor(record)
         with self._lock:
             session = self._held.get(record.id)
         if session is None or session.seq > record.seq:
@@ -205,6 +316,10 @@ class Service:
             session = _replayed(session, event)
         self._hold(session)
         return session
+
+    def _check_advisor(self, record: InterviewRecord) -> None:
+        if record.advisor != self.advisor.fingerprint:
+            raise MismatchError("this interview was held with another advisor; please begin a new one")
 
     def _hold(self, session: Session) -> None:
         with self._lock:
@@ -225,6 +340,12 @@ class Service:
             lock = self._locks.setdefault(interview, threading.Lock())
         with lock:
             yield
+
+
+def _tell(*kinds: str) -> None:
+    listener = happened.get()
+    if listener is not None:
+        listener.extend(kinds)
 
 
 def _replayed(session: Session, event: Event) -> Session:

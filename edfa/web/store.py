@@ -20,47 +20,22 @@ import sqlalchemy as sa
 
 from edfa.database import connect, name_of, typed
 from edfa.errors import EdfaError, UnreadableError
+from edfa.web.tables import ABOUT, EVENTS, INTERVIEWS, METADATA, REPLIES
 
-__all__ = ["ConflictError", "Event", "InterviewRecord", "InterviewStore", "UnknownInterviewError", "hash_of_token"]
+__all__ = [
+    "ConflictError",
+    "Event",
+    "InterviewRecord",
+    "InterviewStore",
+    "UnknownInterviewError",
+    "hash_of_body",
+    "hash_of_token",
+    "utc_now",
+]
 
 VERSION = 1
 TOKEN_BYTES = 16  # 128 bits
-METADATA = sa.MetaData()
-ABOUT = sa.Table(
-    "edfa_web",
-    METADATA,
-    sa.Column("key", sa.String(32), primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
-)
-INTERVIEWS = sa.Table(
-    "interviews",
-    METADATA,
-    sa.Column("id", sa.String(32), primary_key=True),
-    sa.Column("token", sa.String(64), nullable=True, unique=True),  # its hash; none once the interview is deleted
-    sa.Column("advisor", sa.String(64), nullable=False),
-    sa.Column("began", sa.DateTime, nullable=False, index=True),
-    sa.Column("changed", sa.DateTime, nullable=False),
-    sa.Column("finished", sa.Boolean, nullable=False, default=False),
-    sa.Column("deleted", sa.DateTime, nullable=True),
-)
-EVENTS = sa.Table(
-    "events",
-    METADATA,
-    sa.Column("interview", sa.String(32), sa.ForeignKey("interviews.id"), primary_key=True),
-    sa.Column("seq", sa.Integer, primary_key=True),
-    sa.Column("time", sa.DateTime, nullable=False, index=True),
-    sa.Column("kind", sa.String(16), nullable=False, index=True),
-    sa.Column("content", sa.Text, nullable=False),
-)
-REPLIES = sa.Table(
-    "replies",
-    METADATA,
-    sa.Column("interview", sa.String(32), sa.ForeignKey("interviews.id"), primary_key=True),
-    sa.Column("key", sa.String(64), primary_key=True),  # hash of an Idempotency-Key
-    sa.Column("body", sa.String(64), nullable=False),  # hash of the request's body
-    sa.Column("time", sa.DateTime, nullable=False),
-    sa.Column("seq", sa.Integer, nullable=False),  # the number of events after it
-)
+PAGE = 500  # interviews that are read or deleted at once
 
 
 class ConflictError(EdfaError):
@@ -120,6 +95,7 @@ class InterviewStore:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine, self._name = engine, name_of(engine)
+        self._writer = engine.execution_options(writes=True)
 
     @classmethod
     def open(cls, place: str | Path) -> Self:
@@ -142,9 +118,14 @@ class InterviewStore:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def begin(self, advisor: str, events: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> str:
-        """Begin an interview with an advisor, by its fingerprint; returns the token, which is stored nowhere."""
-        token, key, now = secrets.token_urlsafe(TOKEN_BYTES), uuid.uuid4().hex, _now()
+    def begin(
+        self, advisor: str, events: Iterable[tuple[str, Mapping[str, Any]]] = (), *, interview: str | None = None
+    ) -> str:
+        """Begin an interview with an advisor, by its fingerprint; returns the token, which is stored nowhere.
+
+        ``interview`` is its id, which must be new and tell nothing; by default a random one.
+        """
+        token, key, now = secrets.token_urlsafe(TOKEN_BYTES), interview or uuid.uuid4().hex, utc_now()
         row = {"id": key, "token": hash_of_token(token), "advisor": advisor, "began": now, "changed": now}
         with self._writing() as connection:
             connection.execute(sa.insert(INTERVIEWS).values(**row, finished=False))
@@ -167,13 +148,15 @@ class InterviewStore:
         events: Iterable[tuple[str, Mapping[str, Any]]],
         *,
         finished: bool | None = None,
+        request: tuple[str, bytes] | None = None,
     ) -> int:
         """Append events, as kind and content, to an interview that has ``seq`` of them; returns how many it has then.
 
         When this returns, they are on disk. ConflictError if it has more already, UnknownInterviewError if it was
-        deleted.
+        deleted. ``request`` is a key of the caller's and what they asked for, remembered in the same transaction: see
+        ``reply``.
         """
-        changes: dict[str, Any] = {"changed": _now()} | ({} if finished is None else {"finished": finished})
+        changes: dict[str, Any] = {"changed": utc_now()} | ({} if finished is None else {"finished": finished})
         alive = (INTERVIEWS.c.id == interview) & INTERVIEWS.c.deleted.is_(None)
         try:
             with self._writing() as connection:
@@ -182,7 +165,10 @@ class InterviewStore:
                 last = connection.scalar(sa.select(sa.func.max(EVENTS.c.seq)).where(EVENTS.c.interview == interview))
                 if (last or 0) != seq:
                     raise ConflictError
-                return self._insert(connection, interview, seq, events)
+                seq = self._insert(connection, interview, seq, events)
+                if request is not None:
+                    self._remember(connection, interview, *request, seq)
+                return seq
         except sa.exc.IntegrityError:
             raise ConflictError from None
 
@@ -194,7 +180,7 @@ class InterviewStore:
 
     def expire(self, unfinished: timedelta, finished: timedelta) -> int:
         """Delete interviews that were last changed longer ago than this; returns how many."""
-        now, old = _now(), []
+        now, old = utc_now(), []
         with self._writing() as connection:
             for done, age in ((False, unfinished), (True, finished)):
                 query = sa.select(INTERVIEWS.c.id).where(
@@ -203,20 +189,53 @@ class InterviewStore:
                     INTERVIEWS.c.changed < now - age,
                 )
                 old += [row.id for row in connection.execute(query)]
-            self._forget(connection, old)
+            for first in range(0, len(old), PAGE):
+                self._forget(connection, old[first : first + PAGE])
         if old:
             self._truncate()
         return len(old)
 
     def records(self, since: datetime | None = None) -> Iterator[InterviewRecord]:
-        """All interviews that were not deleted, or those that began since a time, in the order of their beginning."""
-        query = sa.select(INTERVIEWS).where(INTERVIEWS.c.deleted.is_(None)).order_by(INTERVIEWS.c.began)
+        """All interviews that were not deleted, or those that began since a time, in the order of their beginning.
+
+        They are read ``PAGE`` at a time: memory does not grow with their number, and nobody waits for the reader.
+        """
+        order = sa.tuple_(INTERVIEWS.c.began, INTERVIEWS.c.id)
+        query = sa.select(INTERVIEWS).where(INTERVIEWS.c.deleted.is_(None)).order_by(*order.clauses).limit(PAGE)
         if since is not None:
             query = query.where(INTERVIEWS.c.began >= since)
+        page = query
+        while True:
+            with self._reading() as connection:
+                rows = connection.execute(page).all()
+                events = self._events(connection, [row.id for row in rows])
+            yield from (self._as_record(row, events.get(row.id, ())) for row in rows)
+            if len(rows) < PAGE:
+                return
+            last = rows[-1]
+            page = query.where(order > sa.tuple_(sa.literal(last.began), sa.literal(last.id)))
+
+    def find(self, interview: str) -> InterviewRecord:
+        """An interview by its id, for an audit; UnknownInterviewError if there is none, or it was deleted."""
+        query = sa.select(INTERVIEWS).where(INTERVIEWS.c.id == interview, INTERVIEWS.c.deleted.is_(None))
         with self._reading() as connection:
-            rows = connection.execute(query).all()
-            for row in rows:
-                yield self._record(connection, row)
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                raise UnknownInterviewError
+            return self._record(connection, row)
+
+    def count(self) -> dict[str, int]:
+        """How many interviews there are: ``begun`` (all), ``finished``, ``deleted``."""
+        done, gone = INTERVIEWS.c.finished.is_(True), INTERVIEWS.c.deleted.is_not(None)
+        parts = [sa.func.count(), *(sa.func.count(sa.case((part, 1))) for part in (done, gone))]
+        with self._reading() as connection:
+            numbers = connection.execute(sa.select(*parts).select_from(INTERVIEWS)).one()
+        return dict(zip(("begun", "finished", "deleted"), numbers, strict=True))
+
+    def check(self) -> None:
+        """UnavailableError if the database does not answer."""
+        with self._reading() as connection:
+            connection.execute(sa.select(ABOUT.c.key).limit(1)).first()
 
     def reply(self, interview: str, key: str) -> tuple[str, int] | None:
         """The hash of the body, and the number of events after it, of an earlier request with this key; or None."""
@@ -229,23 +248,35 @@ class InterviewStore:
 
     def remember(self, interview: str, key: str, body: bytes, seq: int) -> None:
         """Remember a request under a key of the caller's."""
-        values = {"interview": interview, "key": _digest(key), "body": hashlib.sha256(body).hexdigest()}
         try:
             with self._writing() as connection:
-                connection.execute(sa.insert(REPLIES).values(**values, time=_now(), seq=seq))
+                self._remember(connection, interview, key, body, seq)
         except sa.exc.IntegrityError:
             raise ConflictError from None
 
+    def _remember(self, connection: sa.Connection, interview: str, key: str, body: bytes, seq: int) -> None:
+        values = {"interview": interview, "key": _digest(key), "body": hash_of_body(body)}
+        connection.execute(sa.insert(REPLIES).values(**values, time=utc_now(), seq=seq))
+
     def _record(self, connection: sa.Connection, row: sa.Row[Any]) -> InterviewRecord:
-        query = sa.select(EVENTS).where(EVENTS.c.interview == row.id).order_by(EVENTS.c.seq)
-        events = tuple(Event(e.seq, e.time, e.kind, json.loads(e.content)) for e in connection.execute(query))
-        return InterviewRecord(row.id, row.advisor, row.began, row.finished, events)
+        return self._as_record(row, self._events(connection, [row.id]).get(row.id, ()))
+
+    def _as_record(self, row: sa.Row[Any], events: Iterable[Event]) -> InterviewRecord:
+        return InterviewRecord(row.id, row.advisor, row.began, row.finished, tuple(events))
+
+    def _events(self, connection: sa.Connection, interviews: list[str]) -> dict[str, list[Event]]:
+        """The events of some interviews, in order."""
+        query = sa.select(EVENTS).where(EVENTS.c.interview.in_(interviews)).order_by(EVENTS.c.interview, EVENTS.c.seq)
+        events: dict[str, list[Event]] = {}
+        for e in connection.execute(query):
+            events.setdefault(e.interview, []).append(Event(e.seq, e.time, e.kind, json.loads(e.content)))
+        return events
 
     def _insert(
         self, connection: sa.Connection, interview: str, seq: int, events: Iterable[tuple[str, Mapping[str, Any]]]
     ) -> int:
         """Write events after the first ``seq``; the number of all of them then."""
-        now = _now()
+        now = utc_now()
         rows = [
             {"interview": interview, "seq": number, "time": now, "kind": kind, "content": _text(content)}
             for number, (kind, content) in enumerate(events, seq + 1)
@@ -257,7 +288,7 @@ class InterviewStore:
     def _forget(self, connection: sa.Connection, interviews: list[str]) -> None:
         for table in (EVENTS, REPLIES):
             connection.execute(sa.delete(table).where(table.c.interview.in_(interviews)))
-        left = {"token": None, "deleted": _now()}
+        left = {"token": None, "deleted": utc_now()}
         connection.execute(sa.update(INTERVIEWS).where(INTERVIEWS.c.id.in_(interviews)).values(left))
 
     def _truncate(self) -> None:
@@ -274,11 +305,11 @@ class InterviewStore:
             if self._engine.dialect.name == "postgresql":
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(20260921)"))
             METADATA.create_all(connection)
-            found = connection.scalar(sa.select(ABOUT.c.value).where(ABOUT.c.key == "version"))
-            if found is None:
+            written = connection.scalar(sa.select(ABOUT.c.value).where(ABOUT.c.key == "version"))
+            if written is None:
                 connection.execute(sa.insert(ABOUT).values(key="version", value=str(VERSION)))
-            elif int(found) > VERSION:
-                raise UnreadableError(f"{self._name} was written by a newer edfa (version {found}, not {VERSION})")
+            elif int(written) > VERSION:
+                raise UnreadableError(f"{self._name} was written by a newer edfa (version {written}, not {VERSION})")
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -288,14 +319,18 @@ class InterviewStore:
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """One transaction that is on disk when it ends."""
-        engine = self._engine.execution_options(writes=True)
-        with typed(self._name, "written"), engine.begin() as connection:
+        with typed(self._name, "written"), self._writer.begin() as connection:
             yield connection
 
 
 def hash_of_token(token: str) -> str:
     """What is stored of a token."""
     return _digest(token)
+
+
+def hash_of_body(body: bytes) -> str:
+    """What is remembered of a request."""
+    return hashlib.sha256(body).hexdigest()
 
 
 def _digest(text: str) -> str:
@@ -306,5 +341,6 @@ def _text(content: Mapping[str, Any]) -> str:
     return json.dumps(dict(content), ensure_ascii=False, allow_nan=False)
 
 
-def _now() -> datetime:
+def utc_now() -> datetime:
+    """The time as the store keeps it."""
     return datetime.now(UTC).replace(tzinfo=None)  # SQLite keeps no time zone; all times are UTC

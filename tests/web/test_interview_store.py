@@ -13,7 +13,8 @@ import sqlalchemy as sa
 
 import edfa
 from edfa.errors import SettingError, UnavailableError, UnreadableError
-from edfa.web.store import METADATA, ConflictError, InterviewStore, UnknownInterviewError
+from edfa.web.store import ConflictError, InterviewStore, UnknownInterviewError
+from edfa.web.tables import METADATA
 
 MARKER = "zq-sentinel-7731"
 
