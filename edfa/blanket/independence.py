@@ -117,15 +117,15 @@ class DataTester(Tester):
         self._n_codes = [float(c.n_codes(TEST_BINS)) for c in source.columns]
         categorical = [isinstance(c, CategoricalColumn) for c in source.columns]
         self._n_levels = [k if levels else math.inf for k, levels in zip(self._n_codes, categorical, strict=True)]
-        runs = {"auto": self._auto, "g2": self._g2, "x2mm": self._x2mm, "lrt": self._lrt, "fisher_z": self._fisher_z}
-        self._run = runs[test]
 
     def run(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
         """Run the test; a column that is also a condition is independent of everything (only parity mode asks)."""
         if x in conditions or y in conditions:
             possible_cells = math.prod(self._n_codes[i] for i in (x, y, *conditions))
             return CIResult(1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * possible_cells, "none")
-        return self._run(x, y, conditions)
+        # Looked up here: a tester that holds its own method, and with it a table's caches, would outlive its search.
+        runs = {"auto": self._auto, "g2": self._g2, "x2mm": self._x2mm, "lrt": self._lrt, "fisher_z": self._fisher_z}
+        return runs[self.kind](x, y, conditions)
 
     def _g2(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
         return g2(self.source.contingency_table(x, y, conditions, bins=TEST_BINS))

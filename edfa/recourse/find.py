@@ -102,7 +102,7 @@ def find_recourse(
         parts.append(part)
         if progress:
             progress(done[len(parts) - 1], done[-1])
-    columns = _join(parts or [_empty_columns(len(batch.schema))])
+    columns = _join(parts, [problem.features for problem in problems], len(batch.schema))
     return Plans(
         people=batch,
         decision=decision.astype(np.int64),
@@ -221,14 +221,12 @@ def _again(goal: int | None, seed: int, people: People, searcher: Searcher, cons
 
 
 def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
-    """What each plan changes and reaches, as columns of ``Plans``."""
+    """What each plan changes and reaches, as columns of ``Plans``; ``to`` of the known features alone."""
     case, probabilities = candidates.case, candidates.probabilities
     if probabilities is None:  # from a searcher that says it is finished and has not asked
         probabilities = problem.predict(problem.apply(case, candidates.to))
     decided = problem.predictor.decide(probabilities) if len(candidates) else case
-    to = np.full((len(candidates), len(problem.mask)), np.nan, dtype=np.float32)
-    to[:, problem.features] = candidates.to
-    columns: dict[str, Any] = {"to": to, "donor": candidates.donor, "reached": decided}
+    columns: dict[str, Any] = {"to": candidates.to, "donor": candidates.donor, "reached": decided}
     columns |= _where_they_lead(problem, candidates)
     columns["valid"] = problem.is_recourse(case, probabilities) if len(candidates) else case > 0
     columns["probability_after"] = probabilities[np.arange(len(candidates)), decided]
@@ -269,14 +267,25 @@ def _for_each_person(problem: SearchProblem, case: IntArray, rows: IntArray, col
     return {name: part[pick] for name, part in columns.items()} | {"of": np.repeat(rows[group.people], times)}
 
 
-def _join(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The columns of all problems together, in the order of the people."""
-    joined = parts[0]
-    if len(parts) > 1:
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if (joined["of"][1:] < joined["of"][:-1]).any():
-        order = np.argsort(joined["of"], kind="stable")
-        joined = {name: part[order] for name, part in joined.items()}
+def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> dict[str, Any]:
+    """The columns of all problems together, in the order of the people.
+
+    ``features`` are the known features of each problem, which its ``to`` is about; joined, it is (plans, ``width``).
+    """
+    if not parts:
+        return _empty_columns(width)
+    of = np.concatenate([part["of"] for part in parts])
+    order = np.argsort(of, kind="stable")
+    names = [name for name in parts[0] if name != "to"]
+    joined = {name: np.concatenate([part[name] for part in parts])[order] for name in names}
+    place = np.empty(len(of), dtype=np.intp)
+    place[order] = np.arange(len(of))
+    joined["to"] = to = np.full((len(of), width), np.nan, dtype=np.float32)
+    start = 0
+    for part, known in zip(parts, features, strict=True):  # one after the other: a wide table's are many bytes
+        changes = part.pop("to")
+        to[np.ix_(place[start : start + len(changes)], known)] = changes
+        start += len(changes)
     return joined
 
 

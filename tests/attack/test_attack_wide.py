@@ -1,11 +1,15 @@
 """More features than anything was written for: fitted, saved, loaded, asked; and the ways of counting that differ."""
 
+import gc
+import weakref
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import edfa
 from edfa import Feature, Schema, Table, discover
+from edfa.blanket.discovery import Search
 from edfa.blanket.sources import correlation, memory
 from edfa.blanket.sources.open import open_source
 from edfa.recourse.crowd import Crowd
@@ -64,6 +68,20 @@ def test_a_wide_table_holds_no_matrix_of_all_terms():
     source = open_source(wide(900, 60), None, None, False)[0]
     assert sum(column.n_terms for column in source.columns) > correlation.MOST_TERMS
     assert isinstance(source.correlation(), correlation.PairwiseCorrelation)
+
+
+def test_a_search_leaves_nothing_behind():
+    source = open_source(wide(30, 200), None, None, False)[0]
+    search = Search()
+    tester = search.tester(source)
+    search.find(tester, tester.names.index("y"))
+    gone = weakref.ref(tester)
+    gc.disable()
+    try:
+        del tester
+        assert gone() is None, "it waits for the garbage collector, with hundreds of megabytes of caches"
+    finally:
+        gc.enable()
 
 
 def test_a_crowd_is_counted_by_the_columns_that_matter():
