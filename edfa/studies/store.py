@@ -6,9 +6,8 @@ are kept as JSON; reading them runs no code.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from sqlite3 import OperationalError
 from typing import Any, Self
 
 import numpy as np
@@ -16,14 +15,14 @@ import pandas as pd
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from edfa.errors import MissingExtraError, SettingError, UnavailableError, UnreadableError
+from edfa.database import connect, name_of, typed
+from edfa.errors import UnreadableError
 from edfa.studies.cells import Cell
 from edfa.studies.payload import LABELS, PARTS, Payload, by_column, check_tables, encode
 
 __all__ = ["Store"]
 
 FORMAT = 1
-BUSY_SECONDS = 60  # how long a writer waits for another one
 # If several processes create a store at once, one makes the tables. The number is an arbitrary lock id.
 LOCK = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(18231406)"}
 STATUS = ("key", "measure", *PARTS, "seed", "status", "seconds", "attempts", "error")
@@ -82,8 +81,7 @@ class Store:
         self._engine = engine
         inserts: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
         self._insert = inserts[engine.dialect.name]  # both know what to do about a row that is there
-        url = engine.url
-        self._name = str(url.database) if engine.dialect.name == "sqlite" else url.render_as_string()  # no password
+        self._name = name_of(engine)
 
     @classmethod
     def open(cls, place: str | Path) -> Self:
@@ -98,7 +96,7 @@ class Store:
         UnreadableError
             If it is not a store of this version of edfa.
         """
-        store = cls(_connect(place))
+        store = cls(connect(place))
         try:
             store._begin()
         except BaseException:
@@ -224,26 +222,14 @@ class Store:
         return {row.key for row in self._select(sa.select(CELLS.c.key).where(CELLS.c.status == status))}
 
     def _select(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
-        with self._typed("read"), self._engine.connect() as connection:
+        with typed(self._name, "read"), self._engine.connect() as connection:
             return list(connection.execute(query).all())
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """One transaction."""
-        with self._typed("written"), self._engine.begin() as connection:
+        with typed(self._name, "written"), self._engine.begin() as connection:
             yield connection
-
-    @contextmanager
-    def _typed(self, what: str) -> Iterator[None]:
-        """What goes wrong with a disk or a server, in one line."""
-        try:
-            yield
-        except sa.exc.OperationalError as error:
-            raise UnavailableError(f"{self._name} cannot be {what}: {_first_line(error)}") from None
-        except sa.exc.DatabaseError as error:
-            raise UnreadableError(
-                f"{self._name} is not a store of edfa, or damaged ({what}): {_first_line(error)}"
-            ) from None
 
 
 def _join(tables: Sequence[Mapping[str, list[Any]]], lengths: Sequence[int]) -> pd.DataFrame:
@@ -270,44 +256,3 @@ def _row(cell: Cell) -> dict[str, Any]:
     promise = cell.settings.get("promise", {})
     extra = {"reading": str(cell.settings.get("reading", "")), "promise": str(promise.get("name", ""))}
     return {"key": cell.key, "measure": cell.measure, "seed": cell.seed, "cell": cell.to_json()} | cell.labels | extra
-
-
-def _connect(place: str | Path) -> sa.Engine:
-    """An engine for a path or URL; SQLite waits for other writers, and readers do not wait for them."""
-    url = _url(place)
-    if url.get_backend_name() == "postgresql":
-        try:
-            return sa.create_engine(url, pool_pre_ping=True)
-        except ImportError:
-            raise MissingExtraError("a store in PostgreSQL", "postgres") from None
-    engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
-
-    @sa.event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
-        # Refused while another process writes or changes it; the file keeps it once it is set.
-        with suppress(OperationalError):
-            connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-
-    return engine
-
-
-def _url(place: str | Path) -> sa.URL:
-    if "://" not in str(place):
-        path = Path(place)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UnavailableError(f"{path} cannot be written: {error.strerror}") from None
-        return sa.URL.create("sqlite", database=str(path))
-    try:
-        url = sa.make_url(str(place))
-    except sa.exc.ArgumentError:
-        raise SettingError("a store is a path, sqlite:///PATH or postgresql+psycopg://USER@HOST/DATABASE") from None
-    if url.drivername not in ("sqlite", "postgresql", "postgresql+psycopg"):
-        raise SettingError(f"a store is an SQLite file or in PostgreSQL (postgresql+psycopg://), not {url.drivername}")
-    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
-
-
-def _first_line(error: sa.exc.DBAPIError) -> str:
-    return str(error.orig).strip().splitlines()[0]

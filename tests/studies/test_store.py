@@ -194,7 +194,7 @@ def test_a_store_that_may_not_be_written(tmp_path):
 def test_what_is_no_store(tmp_path):
     (tmp_path / "notes.txt").write_text("These are notes, and quite long ones. " * 50)
     with pytest.raises(
-        UnreadableError, match=r"notes\.txt is not a store of edfa, or damaged \(written\): file is not a database"
+        UnreadableError, match=r"notes\.txt is not a database of edfa, or damaged \(written\): file is not a database"
     ):
         Store.open(tmp_path / "notes.txt")
     assert (tmp_path / "notes.txt").read_text().startswith("These are notes")
