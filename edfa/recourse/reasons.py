@@ -64,9 +64,9 @@ class NoPlanReasons(Mapping[int, NoPlan]):
 
     def __getitem__(self, row: int) -> NoPlan:
         if row not in self._loosened:
-            reason = self.reasons[row]
-            if reason is None:
+            if row not in self.without:  # which is known without looking for anything
                 raise KeyError(row)
+            reason = self.reasons[row]
             unlock = self._unlock(row) if reason == "more_information_needed" else ()
             person, seed, step = (int(n[row]) for n in (self.people.person, self.people.seed, self.people.step))
             loosening = self._loosening(row) if reason in ("rules", "too_few_people_there") else Loosening()
@@ -95,6 +95,8 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         reasons = np.full(len(self.people), None, dtype=object)
         reasons[self.without] = "already_there"
         left = np.intersect1d(self.without, self.rows)
+        if not len(left):
+            return reasons
         relaxed: tuple[tuple[Reason, Searcher, Constraints], ...] = (
             ("rules", self.searcher, self._without_rules),
             ("too_few_people_there", self._asking_less(min_support=0), self.actions.constraints),
