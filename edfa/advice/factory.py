@@ -204,7 +204,10 @@ def keep_path(
     masked = model.keeping(np.ones((1, len(train.schema)), dtype=bool))
     background = Background.of(train, masked, policy.blanket, aligned=policy.aligned, support=searcher.support_)
     walked = run_policy(train.X[some], policy, background, budget, constraints)
-    passed, count = np.unique(~np.isnan(walked.people().X) & background.visible, axis=0, return_counts=True)
+    visible = np.flatnonzero(background.visible)
+    shown, count = np.unique(~np.isnan(walked.people().X[:, visible]), axis=0, return_counts=True)
+    passed = np.zeros((len(shown), len(background.visible)), dtype=bool)
+    passed[:, visible] = shown
     most = passed[np.argsort(-count, kind="stable")[:KEPT]]
     always = np.array([background.visible, background.start & background.visible, np.ones_like(background.start)])
     masked.booster(~always[2])  # trained now, so that a saved advisor has it

@@ -5,6 +5,7 @@ A schema is read from and written to a *card*, a TOML file that a person can rea
 
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -106,7 +107,7 @@ class Schema:
         if not self.features:
             raise SchemaError("features: a schema needs at least one")
         names = [f.name for f in self.features]
-        if twice := sorted({n for n in names if names.count(n) > 1}):
+        if twice := sorted(n for n, times in Counter(names).items() if times > 1):
             raise SchemaError(f"features.{twice[0]}: is described twice")
         if self.target in names:
             raise SchemaError(f"target.name: {self.target!r} is also a feature")

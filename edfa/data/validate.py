@@ -4,6 +4,7 @@ A validated frame has the schema's columns: numbers are finite or null, words ar
 one of the classes in every row. Null means "not recorded"; "not acquired" does not exist at this stage.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def _validate_features(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 def check_columns(frame: pd.DataFrame, required: list[str]) -> None:
     """Raise DataError unless column names are unique, the required ones are present, and there is a row."""
     names = [str(c) for c in frame.columns]
-    if twice := sorted({n for n in names if names.count(n) > 1}):
+    if twice := sorted(n for n, times in Counter(names).items() if times > 1):
         raise ColumnError(f"column {twice[0]!r} appears {names.count(twice[0])} times")
     if absent := [n for n in required if n not in set(names)]:
         raise ColumnError(f"the table has no column {absent[0]!r}{hint(absent[0], names)}")

@@ -34,6 +34,7 @@ __all__ = [
 
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
 COPIES = 10  # masked copies of each row
+DRAWN = 256  # rows whose gaps are drawn at a time
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps."""
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
@@ -362,7 +363,9 @@ def masked_copies(matrix: Float32Array, codes: Int64Array, seed: int) -> tuple[F
     random = np.random.default_rng(seed)
     copies = np.tile(matrix, (COPIES, 1))
     share_hidden = random.random((len(copies), 1))
-    copies[random.random(copies.shape) < share_hidden] = np.nan
+    for first in range(0, len(copies), DRAWN):  # the same draws as all at once, in less memory
+        part = copies[first : first + DRAWN]
+        part[random.random(part.shape) < share_hidden[first : first + DRAWN]] = np.nan
     return copies, np.tile(codes, COPIES)
 
 
