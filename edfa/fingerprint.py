@@ -17,7 +17,7 @@ from edfa.errors import SettingError
 if TYPE_CHECKING:
     from edfa.recourse.plans import Plans
 
-__all__ = ["digest", "fingerprint", "identify"]
+__all__ = ["canonical", "digest", "fingerprint", "identify"]
 
 LENGTH = 16  # hexadecimal digits
 
@@ -41,12 +41,22 @@ def identify(plans: "Plans") -> str:
         "model": background.model,
         "aligned": background.visible.tolist(),
         "blanket": background.blanket,
-        "card": background.schema.to_json(),
+        "card": canonical(background.schema),
         "policy": p.policy,
         "costs": p.costs,
         "searcher": [p.searcher, p.constraints, p.desired_class, p.completions],
     }
     return fingerprint(**{name: digest(part) for name, part in parts.items()})
+
+
+def canonical(noun: Any) -> str:
+    """The JSON of a noun as it is once it was read back: 12 and 12.0 are the same limit.
+
+    >>> from edfa import Constraints
+    >>> canonical(Constraints(max_months=12)) == canonical(Constraints(max_months=12.0))
+    True
+    """
+    return str(type(noun).from_json(noun.to_json()).to_json())
 
 
 def digest(part: Any) -> str:
@@ -109,5 +119,5 @@ def _described(part: Any) -> Any:
     if hasattr(part, "learnt_state"):
         return part.learnt_state()
     if hasattr(part, "to_json"):
-        return part.to_json()
+        return canonical(part) if hasattr(part, "from_json") else part.to_json()
     raise SettingError(f"a {type(part).__name__} cannot be part of an advisor: it has neither learnt_state nor to_json")

@@ -35,7 +35,7 @@ def parse_object(text: str, name: str) -> dict[str, Any]:
     >>> parse_object('{"spent": 1e999}', "this receipt")
     Traceback (most recent call last):
         ...
-    edfa.errors.UnreadableError: this receipt: spent is not a finite number
+    edfa.errors.UnreadableError: this receipt is not JSON: 1e999 is too large a number
     """
     content = parse_json(text, name) if isinstance(text, str) else text
     if not isinstance(text, str) or not isinstance(content, dict):

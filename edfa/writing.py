@@ -31,6 +31,7 @@ __all__ = [
     "read_settled",
     "replace_folder",
     "restore_interrupted",
+    "tidy",
     "write_text",
 ]
 
@@ -158,9 +159,7 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
     with _typed(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with locked(folder):
-            _restore(folder)
-            for leftover in (aside, *_leftovers(folder.parent, folder.name)):
-                shutil.rmtree(leftover, ignore_errors=True)
+            _tidy(folder)
             partial.mkdir()
             try:
                 yield partial
@@ -182,6 +181,13 @@ def restore_interrupted(folder: str | Path) -> None:
     if _is_interrupted(folder):
         with locked(folder):  # a writer that lives is waited for
             _restore(folder)
+
+
+def tidy(folder: str | Path) -> None:
+    """Remove what writers of a folder that were killed have left beside it; what they had set aside is put back."""
+    folder = _resolved(folder)
+    with _typed(folder), locked(folder):
+        _tidy(folder)
 
 
 def read_settled(folder: str | Path, read: Callable[[], T]) -> T:
@@ -225,6 +231,13 @@ def _resolved(path: str | Path) -> Path:
         return Path(path).resolve()
     except (OSError, RuntimeError):  # links that lead in a circle
         raise UnwritableError(f"cannot write {path}: its links lead in a circle") from None
+
+
+def _tidy(folder: Path) -> None:
+    """As ``tidy``, for whoever holds the lock."""
+    _restore(folder)
+    for leftover in (_aside(folder), *_leftovers(folder.parent, folder.name)):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _restore(folder: Path) -> None:

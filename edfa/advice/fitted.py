@@ -17,7 +17,7 @@ from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.fingerprint import digest, fingerprint
+from edfa.fingerprint import canonical, digest, fingerprint
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
 from edfa.predictors.committee import Committee
@@ -267,8 +267,8 @@ def identify_advisor(fitted: FittedAdvisor) -> str:
         **{name: digest(part) for name, part in learnt.items()},
         people=digest(people),
         encoder=fitted.encoder.to_json(),
-        card=fitted.schema.to_json(),
-        rules=fitted.constraints.to_json(),
+        card=canonical(fitted.schema),
+        rules=canonical(fitted.constraints),
         watched=f"{fitted.signal} {fitted.budget} {fitted.model.threshold} {fitted.model.favourable}",
         promise=f"{fitted.reference} {digest(fitted.judges)} {fitted.groups or ''}",
         floors=f"{fitted.min_survival} {fitted.min_need}",

@@ -83,8 +83,11 @@ def _promises(certificate: "Certificate | GroupCertificates | None") -> set[str]
 
 def _save(advisor: "Advisor", folder: Path, old: "Certificate | GroupCertificates | None") -> bool:
     """Save the advisor, unless its certificate is the one that is there; whether the old one's audits went with it."""
+    from edfa.writing import tidy
+
     made = advisor.fitted.certificates or advisor.fitted.certificate
     if made is not None and old is not None and made.digest == old.digest:
+        tidy(folder)
         return False
     audited = (folder / MONITOR_FILE).is_file()
     advisor.save(folder)

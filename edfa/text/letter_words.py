@@ -164,7 +164,7 @@ def _direction(feature: Feature, value: Any) -> str | None:
     """Which way a value is wrong: ``"high"``, ``"low"``, ``"long"`` or ``"short"``; None if it is no number."""
     number = isinstance(value, Real) or any(bound.fullmatch(str(value)) for bound in (ONE_BOUND, TWO_BOUNDS))
     is_code = isinstance(value, Real) and any(float(code) == value for code in feature.codes)
-    if feature.monotone is None or not number or is_code:
+    if feature.monotone is None or not number or is_code or not feature.unit:  # classes are neither high nor low
         return None
     if feature.unit in TIMES:
         return "short" if feature.monotone == "up" else "long"

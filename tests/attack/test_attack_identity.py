@@ -245,3 +245,14 @@ def test_an_advisor_of_a_bayesian_network_by_name(tmp_path):
     loaded = Advisor.load(tmp_path / "bn")
     assert isinstance(loaded.fitted.model, edfa.BayesNet)
     assert len(ask_people(loaded, 1)) > 1
+
+
+def test_whole_numbers_in_rules_and_cards_are_no_other_advisor(tmp_path):
+    """12 is read back as 12.0: the same limit, the same price, the same advisor."""
+    table = edfa.load("german")
+    features = tuple(replace(f, cost=int(f.cost), effort=2 if f.name == "duration" else f.effort) for f in table.schema)
+    whole = edfa.Table.from_frame(table.frame, replace(table.schema, features=features))
+    settings = {"searcher": "nearest", "committee": 0, "constraints": edfa.Constraints(max_months=12, max_effort=9)}
+    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5), **settings).fit(whole)
+    advisor.save(tmp_path / "advisor")
+    assert edfa.Advisor.load(tmp_path / "advisor").fingerprint == advisor.fingerprint

@@ -253,9 +253,9 @@ def test_undo_in_the_terminal_goes_back_also_among_start_questions(folder, tmp_p
     typed = [":undo", "40", ":undo", "41", "14", ":undo", "15", ":stop"]
     done = run("interview", folder, "--keep", keep, typed="\n".join(typed) + "\n")
     assert done.code == 0, done.err
-    assert done.out.count("nothing to undo") == 1
+    assert done.out.count("There is nothing to take back.") == 1
     facts = [event["facts"] for event in json.loads(keep.read_text())["events"]]
-    assert facts == [{}, {"age": 41} if "age" in facts[1] and facts[1]["age"] == 41 else {"age": "41"}, {"sum": "15"}]
+    assert facts == [{}, {"age": 41}, {"sum": 15}]
 
 
 def test_a_null_for_a_start_fact_in_a_file_is_declined(folder, tmp_path, run):

@@ -61,7 +61,7 @@ def test_data_lists_the_sets():
     [
         (["data", "germn"], "no data set named 'germn'; did you mean 'german'?"),
         (["schema", "nowhere.csv", "--target", "y"], "there is no file nowhere.csv"),
-        (["data", "nowhere.csv", "--card", "nowhere.toml"], "there is no file nowhere.csv"),
+        (["data", "nowhere.csv", "--card", "nowhere.toml"], "there is no file nowhere.toml"),
     ],
 )
 def test_an_error_is_one_line_and_no_traceback(arguments, message, tmp_path):

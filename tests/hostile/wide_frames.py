@@ -77,7 +77,7 @@ def frames(draw):
         columns[name] = values = draw_column(draw, draw(st.sampled_from(KINDS)))
         kind = draw(st.sampled_from(["continuous", "ordinal", "categorical"]))
         words = kind == "ordinal" and values.dtype.kind not in "iufb"
-        levels = tuple(sorted({str(v) for v in values.dropna()})) if words else ()
+        levels = tuple(sorted({str(v) for v in values.dropna()} - {""})) if words else ()
         features.append(Feature(name, kind, levels=levels if len(levels) > 1 else ()))
     target = np.random.default_rng(draw(st.integers(0, 99))).choice(["good", "bad"], ROWS).astype(object)
     if draw(st.integers(0, 9)) == 0:

@@ -158,7 +158,7 @@ def test_an_unknown_study_is_answered_with_the_nearest(tmp_path):
     with pytest.raises(UnreadableError, match="there is no file"):
         read_study(tmp_path / "mine.toml")
     (tmp_path / "latin.toml").write_bytes(b'title = "\xe9"')
-    with pytest.raises(UnreadableError, match="cannot read the study"):
+    with pytest.raises(UnreadableError, match=r"latin\.toml is not UTF-8"):
         read_study(tmp_path / "latin.toml")
 
 

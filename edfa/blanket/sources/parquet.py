@@ -163,13 +163,13 @@ class ParquetRows(RemoteSource):
         return _lookup(f"CAST({text} AS VARCHAR)", {_sql_text(t): float(n) for t, n in zip(raw, numbers, strict=True)})
 
     def _as_text(self, column: str, sql_type: str) -> str:
-        """SQL for a value as a text as ``to_words`` writes it: floats that are all whole have no decimal point."""
+        """SQL for a value as a text as ``to_words`` writes it: a float that is whole has no decimal point."""
         if sql_type in ("DOUBLE", "FLOAT"):
             number = f"(CAST({column} AS DOUBLE) + 0.0)"  # -0.0 is 0.0
-            whole = f"bool_and({number} = floor({number}) AND abs({number}) < {2**53})"
+            whole = f"{number} = floor({number}) AND abs({number}) < {2**53}"
             known = f"{number} IS NOT NULL AND NOT isnan({number})"
-            shown = f"CAST({number} AS BIGINT)" if self._value(f"SELECT {whole} FROM raw WHERE {known}") else number
-            return f"CASE WHEN {known} THEN CAST({shown} AS VARCHAR) END"
+            short = f"CAST(CAST({number} AS BIGINT) AS VARCHAR)"
+            return f"CASE WHEN {known} AND {whole} THEN {short} WHEN {known} THEN CAST({number} AS VARCHAR) END"
         if sql_type == "BOOLEAN":
             return f"CASE {column} WHEN TRUE THEN 'True' WHEN FALSE THEN 'False' END"
         return column if sql_type == "VARCHAR" else f"CAST({column} AS VARCHAR)"
