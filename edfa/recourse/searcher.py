@@ -13,6 +13,7 @@ from edfa.data.table import Table
 from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import SweepGroup
 from edfa.explanation.support import Support
+from edfa.fingerprint import canonical
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.cache import ModelCache
@@ -315,7 +316,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
     def learnt_state(self) -> dict[str, Any]:
         """What was learnt, for fingerprints: everything follows from the settings and the training people."""
         self._check_fitted()
-        return {"X": self.rows_, "y": self.train_.y, "schema": self.train_.schema.to_json()}
+        return {"X": self.rows_, "y": self.train_.y, "schema": canonical(self.train_.schema)}
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "train_"):

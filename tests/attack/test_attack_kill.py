@@ -4,6 +4,7 @@ import random
 import re
 import shutil
 import signal
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from edfa.writing import restore_interrupted
 STUDY = 'title = "Tiny"\ndata = ["german"]\nseeds = 1\n[[grid]]\nmeasure = "sets"\nblanket = ["iamb", "hiton-mb"]\n'
 FIT = ("--schema", "{inputs}/card.toml", "--jobs", 1, "--searcher", "nearest", "--committee", 0, "--force")
 SCHEMA = ("--target", "repays", "--favourable", "yes", "--force")
+LETTER = ("--operator", str(Path(__file__).parents[2] / "docs" / "examples" / "letter.toml"), "--template", "us")
 ADVISE = ("--jobs", 1, "--chunk", 40)
 WRITING = {
     "advise csv": ("advise", "{inputs}/one", "{inputs}/rows.csv", "--out", "{work}/out.csv", *ADVISE),
@@ -26,6 +28,7 @@ WRITING = {
     "monitor": ("monitor", "{work}/advisor", "{inputs}/audits.csv"),
     "keep": ("interview", "{inputs}/one", "--answers", "{inputs}/answers.json", "--keep", "{work}/keep.json"),
     "receipt": ("interview", "{inputs}/one", "--answers", "{inputs}/answers.json", "--receipt", "{work}/receipt.json"),
+    "letter": ("letter", "{inputs}/one", "--receipt", "{inputs}/refused.json", *LETTER, "--out", "{work}/letter.html"),
     "schema": ("schema", "{inputs}/table.csv", *SCHEMA, "--out", "{work}/card.toml"),
     "data csv": ("data", "{inputs}/table.csv", "--card", "{inputs}/card.toml", "--out", "{work}/rows.csv"),
     "data parquet": ("data", "{inputs}/table.csv", "--card", "{inputs}/card.toml", "--out", "{work}/rows.parquet"),
@@ -38,6 +41,7 @@ OLD = {  # what is there before; the other commands find an advisor, a study or 
     "advise parquet": "out.parquet",
     "keep": "keep.json",
     "receipt": "receipt.json",
+    "letter": "letter.html",
     "schema": "card.toml",
     "data csv": "rows.csv",
     "data parquet": "rows.parquet",
@@ -63,7 +67,12 @@ def inputs(tmp_path_factory, victims):
     (folder / "answers.json").write_text('{"savings": null}')
     (folder / "tiny.toml").write_text(STUDY)
     settings = {"threshold": "balanced", "searcher": "nearest", "committee": 0, "alpha": 0.5}
-    edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5), **settings).fit(table, n_jobs=1).save(folder / "one")
+    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5), **settings).fit(table, n_jobs=1)
+    advisor.save(folder / "one")
+    people = table.encoder.decode(table.test.X).to_dict("records")
+    interviews = (advisor.interview({k: v for k, v in person.items() if v == v}) for person in people)
+    refused = next(interview for interview in interviews if interview.decision.refused)
+    (folder / "refused.json").write_text(refused.receipt().to_json())
     return folder
 
 
