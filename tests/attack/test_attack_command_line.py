@@ -5,6 +5,7 @@ import io
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -208,7 +209,7 @@ def test_control_characters_do_not_reach_a_terminal():
 
 
 def start(*arguments, shell_end="", **environment):
-    command = " ".join([sys.executable, "-m", "edfa", *arguments]) + shell_end
+    command = " ".join([shlex.quote(sys.executable), "-m", "edfa", *arguments]) + shell_end
     variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **environment}
     return subprocess.run(["/bin/bash", "-c", command], capture_output=True, check=False, timeout=120, env=variables)
 

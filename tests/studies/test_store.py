@@ -204,7 +204,7 @@ def test_what_is_no_store(tmp_path):
         Store.open(tmp_path / "notes.txt" / "below" / "study.sqlite")
     with pytest.raises(SettingError, match="not mysql"):
         Store.open("mysql://me@here/study")
-    with pytest.raises(SettingError, match="a store is a path"):
+    with pytest.raises(SettingError, match="a database is a path"):
         Store.open("://")
     with Store.open(tmp_path / "old.sqlite") as store, store._engine.begin() as connection:
         connection.execute(sa.text("UPDATE study_note SET value = '99'"))

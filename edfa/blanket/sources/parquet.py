@@ -259,14 +259,14 @@ def _lookup(value: str, mapping: Mapping[str, str] | Mapping[str, float]) -> str
     arms = [
         f"WHEN {_quote_text(k)} THEN {_quote_text(v) if isinstance(v, str) else f'{v!r}::DOUBLE'}"
         for k, v in mapping.items()
+        if v == v  # a text that means nothing is NULL
     ]
     return f"CASE {value} {' '.join(arms)} ELSE NULL END"
 
 
-def _null_if_in(column: str, missing: Sequence[str]) -> str:
-    """SQL for a text that is NULL where it is one of ``missing``."""
-    if not missing:
-        return column
+def _null_if_in(column: str, listed: Sequence[str]) -> str:
+    """SQL for a text that is NULL where it is empty, or one of those ``listed`` as missing."""
+    missing = ("", *listed)
     return f"CASE WHEN {column} IN ({', '.join(map(_quote_text, missing))}) THEN NULL ELSE {column} END"
 
 
