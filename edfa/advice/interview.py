@@ -377,6 +377,8 @@ class Interview:
     def _assess(self, X: Float32Array) -> Assessment:  # noqa: N803
         """The assessment of a person with these facts and no wishes; the same one for the same facts."""
         key = X.tobytes()
-        if key not in self._states:
-            self._states[key] = Assessment.of(self.fitted, X)
-        return self._states[key]
+        try:
+            return self._states[key]
+        except KeyError:  # or forgotten: a service bounds what its interviews share
+            made = self._states[key] = Assessment.of(self.fitted, X)
+            return made

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edfa.errors import DataError
-from edfa.explanation.principal_reasons import NEIGHBOURS, PrincipalReasons, Shortfall, principal_reasons
-from edfa.typing import Float32Array, IntArray
+from edfa.explanation.principal_reasons import PrincipalReasons, Shortfall, principal_reasons
+from edfa.typing import Float32Array
 
 if TYPE_CHECKING:
     from edfa.advice.fitted import FittedAdvisor
@@ -57,7 +57,7 @@ def find_reasons(fitted: "FittedAdvisor", x: Float32Array, nameable: Mapping[str
     )
     chosen = values.principal() or values.ranked[:1]  # of many small ones the first is named
     named = tuple(_named(shortfall, values, fitted, nameable) for shortfall in chosen)
-    return Reasons(named, values, _audit(fitted, x, values))
+    return Reasons(named, values, _audit(fitted, values))
 
 
 def _groups(reasons: list[str]) -> list[int]:
@@ -81,10 +81,13 @@ def _named(
     return NamedReason(names, shortfall.contribution, shortfall.share, basis)
 
 
-def _audit(fitted: "FittedAdvisor", x: Float32Array, values: PrincipalReasons) -> dict[str, Any]:
-    """What every fact contributed, with what the person was compared, and a hash of each of those people's rows."""
+def _audit(fitted: "FittedAdvisor", values: PrincipalReasons) -> dict[str, Any]:
+    """What every fact contributed, with what the person was compared, and one hash of all those people's rows.
+
+    A hash of a single row could be found out by trying: few facts have few values.
+    """
     known = ~np.isnan(values.contributions)
-    rows = fitted.train.X[_compared(fitted, ~np.isnan(x) & fitted.predictor.varies_)][:, known]
+    rows = fitted.train.X[values.compared][:, known]
     names = np.array(fitted.schema.names)[known].tolist()
     return {
         "contributions": dict(zip(names, values.contributions[known].tolist(), strict=True)),
@@ -92,18 +95,5 @@ def _audit(fitted: "FittedAdvisor", x: Float32Array, values: PrincipalReasons) -
         "margin": values.margin,
         "baseline": values.baseline,
         "people": values.people,
-        "baseline_rows": [hashlib.sha256(np.ascontiguousarray(row).tobytes()).hexdigest() for row in rows],
+        "baseline_sha256": hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest(),
     }
-
-
-def _compared(fitted: "FittedAdvisor", known: Any) -> IntArray:
-    """The training rows that ``principal_reasons`` compares with: granted on these facts, the nearest to the line."""
-    probabilities = fitted.predictor.predict_known(known, np.ascontiguousarray(fitted.train.X[:, known]))
-    wanted = np.clip(probabilities[:, fitted.favourable], 1e-12, 1 - 1e-12)
-    if fitted.threshold is None:
-        rest = np.delete(probabilities, fitted.favourable, axis=1).max(axis=1)
-        margins = np.log(wanted) - np.log(np.clip(rest, 1e-12, None))
-    else:
-        margins = np.log(wanted / (1 - wanted)) - np.log(fitted.threshold / (1 - fitted.threshold))
-    granted = np.flatnonzero(margins > 0)
-    return np.asarray(granted[np.argsort(margins[granted], kind="stable")[:NEIGHBOURS]])

@@ -55,8 +55,8 @@ class PrincipalReasons:
         The person's log odds less those at the line; negative, since they were refused.
     baseline
         The mean of that over the people they are compared with.
-    people
-        How many these are.
+    compared
+        (people,) the rows of these training people, the nearest to the line first.
     groups
         (features,) facts with the same number share one reason, whose contribution is their sum.
     """
@@ -65,8 +65,13 @@ class PrincipalReasons:
     errors: Float64Array
     margin: float
     baseline: float
-    people: int
+    compared: IntArray
     groups: IntArray
+
+    @property
+    def people(self) -> int:
+        """How many people the person is compared with."""
+        return len(self.compared)
 
     @property
     def ranked(self) -> tuple[Shortfall, ...]:
@@ -158,7 +163,7 @@ def principal_reasons(
     contributions, all_errors = np.full(len(x), np.nan), np.full(len(x), np.nan)
     contributions[known], all_errors[known] = values, errors
     numbers = np.arange(len(x)) if groups is None else np.asarray(groups, dtype=np.intp)
-    return PrincipalReasons(contributions, all_errors, margin, float(margins[near].mean()), len(near), numbers)
+    return PrincipalReasons(contributions, all_errors, margin, float(margins[near].mean()), near, numbers)
 
 
 @dataclass(frozen=True, eq=False)

@@ -332,6 +332,7 @@ class Service:
     def _drop(self, interview: str) -> None:
         with self._lock:
             self._held.pop(interview, None)
+            self._locks.pop(interview, None)
 
     @contextmanager
     def _alone(self, interview: str) -> Iterator[None]:

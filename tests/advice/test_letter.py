@@ -16,7 +16,7 @@ from webpage import checked
 
 import edfa
 from edfa.advice.letter import receipt_id, write_letter
-from edfa.advice.letter_reasons import _compared, find_reasons
+from edfa.advice.letter_reasons import find_reasons
 from edfa.advice.letter_settings import read_operator
 from edfa.advice.receipt_letter import in_language, letter_of_receipt
 from edfa.errors import DataError, MismatchError, SettingError, UnavailableError, UnknownNameError, UnreadableError
@@ -181,14 +181,17 @@ def test_contributions_add_up_and_the_people_compared_with_are_on_record(tmp_pat
         assert np.isclose(sum(method["contributions"].values()), whole, atol=1e-9)
         fitted = interview.fitted
         known = ~np.isnan(interview.log.row[0]) & fitted.predictor.varies_
-        rows = _compared(fitted, known)
+        reasons = find_reasons(fitted, interview.log.row[0], dict.fromkeys(fitted.schema.sensitive, "a law"))
+        rows = reasons.values.compared  # noqa: PD011
         p = fitted.predictor.predict_known(known, np.ascontiguousarray(fitted.train.X[rows][:, known]))
         wanted = p[:, fitted.favourable].astype(float)
         line = 0.5 if fitted.threshold is None else fitted.threshold
         assert np.isclose(
             np.mean(np.log(wanted / (1 - wanted)) - np.log(line / (1 - line))), method["baseline"], atol=1e-5
         )
-        assert len(method["baseline_rows"]) == method["people"] == len(rows)
+        assert method["people"] == len(rows)
+        compared = np.ascontiguousarray(fitted.train.X[rows][:, known])
+        assert method["baseline_sha256"] == hashlib.sha256(compared.tobytes()).hexdigest()
 
 
 def test_what_is_not_known_or_declined_is_no_reason(tmp_path):
@@ -203,7 +206,7 @@ def test_what_is_not_known_or_declined_is_no_reason(tmp_path):
 def test_of_many_small_reasons_the_first_is_named(monkeypatch):
     """If none is a twentieth of what is lacking, there is a reason all the same; of equal ones the card's first."""
     fitted, small_ones = small().fitted, np.array([-0.04, -0.02, -0.02, np.nan, np.nan])
-    values = PrincipalReasons(small_ones, np.zeros(5), -1.0, 0.5, 64, np.array([0, 1, 1, 3, 4]))
+    values = PrincipalReasons(small_ones, np.zeros(5), -1.0, 0.5, np.arange(64), np.array([0, 1, 1, 3, 4]))
     monkeypatch.setattr("edfa.advice.letter_reasons.principal_reasons", lambda *args, **options: values)
     row = fitted.encoder.encode_person({"income": 900, "debt": 2000, "loans": 4})
     assert [reason.features for reason in find_reasons(fitted, row, {}).named] == [("income",)]
