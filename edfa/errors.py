@@ -13,6 +13,7 @@
     ├── BudgetError            (ValueError)    a budget that is not a number, or too small for any question
     ├── FactError              (ValueError)    one person's answer that cannot be understood
     ├── SettingError           (ValueError)    a setting outside its range, or two that contradict each other
+    ├── ModelError             (ValueError)    a model of the user's own that fails, or answers no probabilities
     ├── MismatchError          (ValueError)    a certificate used with something it was not made for
     ├── UnavailableError       (OSError)       a data set that is not on this machine
     └── MissingExtraError      (ImportError)   an optional dependency that is not installed
@@ -35,6 +36,7 @@ __all__ = [
     "FactError",
     "MismatchError",
     "MissingExtraError",
+    "ModelError",
     "SchemaError",
     "SettingError",
     "TargetError",
@@ -104,6 +106,10 @@ class FactError(EdfaError, ValueError):
 
 class SettingError(EdfaError, ValueError):
     """A setting is outside its range, or contradicts another one."""
+
+
+class ModelError(EdfaError, ValueError):
+    """A model of the user's own cannot be used as it is, fails, or answers what are no probabilities."""
 
 
 class MismatchError(EdfaError, ValueError):
