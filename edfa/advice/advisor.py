@@ -26,6 +26,7 @@ from edfa.advice.fitted import FittedAdvisor, identify_advisor, sweep_directions
 from edfa.advice.groups import check_group
 from edfa.advice.interview import Interview
 from edfa.advice.judges import learn_judges
+from edfa.advice.own_model import blanket_of_model, check_reference, fidelity_of
 from edfa.advice.promise import REFERENCES, choose_reference, practise
 from edfa.advice.receipt import Receipt, Verification
 from edfa.advice.rules import check_operator_rules, describe_rules
@@ -42,6 +43,8 @@ from edfa.data.table import Table
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.monotone import DirectionCheck
+from edfa.predictors.own_model.fidelity import Fidelity
+from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.searcher import Searcher
 from edfa.settings import check_seed
 from edfa.text import summaries
@@ -129,6 +132,7 @@ class Advisor:
     groups: str | None = None
     fitted_: FittedAdvisor = field(init=False, repr=False)
     evaluation_: AdvisorEvaluation = field(init=False, repr=False)
+    fidelity_: Fidelity | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -141,6 +145,7 @@ class Advisor:
         for name in ("min_survival", "min_need"):
             if not 0 <= getattr(self, name) <= 1:
                 raise SettingError(f"{name}: a share from 0 to 1, not {getattr(self, name)!r}")
+        check_reference(self.predictor, self.reference)
         names = ("blanket", "predictor", "policy", "searcher", "signal", "threshold")
         check_settings(**{name: getattr(self, name) for name in names})
         if not isinstance(self.constraints, Constraints | None):
@@ -163,10 +168,12 @@ class Advisor:
         check_operator_rules(table.schema.rules_with(rules), table.schema, train.encoder)
         blanket = self._find_blanket(table, report)
         report("model", 0, 1)
-        model = unfitted.fit(train.X, train.y)
+        model = unfitted.fit_table(train)
+        own = isinstance(model, Wrapped)
+        reference = "all_features" if own else self.reference
         fit_parts = partial(self._fit_parts, train, model, blanket, n_jobs=n_jobs, report=report)
-        fitted = fit_parts(all_features=self.reference == "all_features")
-        reference, judged = self.reference, self.reference in ("auto", "retrained")
+        fitted = fit_parts(all_features=reference == "all_features")
+        judged = reference in ("auto", "retrained")
         judges = learn_judges(fitted, calibration, self.seed) if judged else None
         fitted = replace(fitted, judges=judges, calibration=calibration.X)
         records = practise(fitted, self.seed, n_jobs, REFERENCES if reference == "auto" else [reference])
@@ -181,6 +188,7 @@ class Advisor:
         self.fitted_ = certify(records[reference], self._levels, partial(report, "calibration"), n_jobs)
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
         self.evaluation_ = evaluate(self.fitted, test, rollout)
+        self.fidelity_ = fidelity_of(self.fitted.model, test.X, rollout.trajectory)
         return self
 
     def _fit_parts(
@@ -199,10 +207,13 @@ class Advisor:
         limits = None if rules == Constraints() else rules
         searcher = new_searcher(self.searcher)
         chosen = default_policy(self.searcher) if self.policy is None else self.policy
-        policy = new_policy(chosen, blanket, searcher, train.schema, limits)
+        asked = blanket_of_model(model.usage_, blanket, train.schema) if isinstance(model, Wrapped) else blanket
+        policy = new_policy(chosen, asked, searcher, train.schema, limits)
         add_committee(searcher, policy, train, model, self.committee, all_features=all_features, seed=self.seed)
         searcher.fit(train)
-        policy.fit(train, model, n_jobs=n_jobs, progress=partial(report, "policy"))
+        if isinstance(model, Wrapped):
+            policy.set_params(aligned=False)
+        policy.fit(train, model.for_questions, n_jobs=n_jobs, progress=partial(report, "policy"))
         model = keep_path(model, policy, searcher, self.budget, limits, self.seed)
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
@@ -236,7 +247,7 @@ class Advisor:
             return self.blanket
         method: Any = self.blanket
         blanket = discover(table.train, method, progress=partial(report, "blanket"))
-        if not len(blanket):
+        if not len(blanket) and not isinstance(self.predictor, Wrapped):
             raise DataError(f"no feature tells anything about {table.schema.target!r}; there is nothing to advise on")
         return blanket
 

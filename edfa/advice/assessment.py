@@ -181,8 +181,8 @@ class Assessment:
 
     def _stops(self, tau: float, k: int | None) -> BoolArray:
         """``stops``, with plans for everybody here."""
-        # One plan that survives clearly often enough says it; the best one is not needed.
-        planned = any(enough == 1.0 for *_, enough in self._plans)
+        # One plan that survives clearly often enough says it; the best one is not needed, unless it is looked at again.
+        planned = any(enough == 1.0 for *_, enough in self._plans) or getattr(self.fitted.searcher, "second_look", 0)
         enough = 1 - tau + 1e-9 if self.fitted.signal == "survival" and not planned else 1.0
         plans = self._search(k, self._limits(), min(enough, 1.0))
         return np.asarray(self.refused & (self._signal(plans) <= tau))

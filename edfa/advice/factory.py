@@ -24,6 +24,7 @@ from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import signs
+from edfa.predictors.wrapped import Wrapped
 from edfa.predictors.xgb import SubsetXGB
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
@@ -46,6 +47,7 @@ Threshold = float | str | None
 SIGNALS = ("uncertainty", "plan", "survival")
 SETTINGS: dict[str, dict[str, Any]] = {"xgb": {"mode": "mixed"}}  # of models that are given by name
 WALKERS = 1_000  # training people who show which sets of known features lie on the policy's path
+SECOND_LOOK = 64  # completions on which plans are looked at again, where a model of the user's own decides
 KEPT = 64  # sets that keep a model of their own, those that most of them pass
 
 
@@ -71,7 +73,8 @@ def check_settings(
             if chosen not in known:
                 raise UnknownNameError(what, chosen, known)
         elif not isinstance(chosen, kind):
-            raise SettingError(f"{what}: a name or a {kind.__name__}, not {chosen!r}")
+            own = ", or a model of your own: edfa.wrap(model)" if kind is Predictor else ""
+            raise SettingError(f"{what}: a name or a {kind.__name__}{own}; not {chosen!r:.200}")
     if signal == "survival" and not _ranks_by_survival(searcher):
         raise SettingError(f"signal 'survival' is known of plans of searcher='survival', not of {searcher!r}")
     if threshold not in (None, "balanced") and (isinstance(threshold, str) or not 0 < float(threshold or 0) < 1):
@@ -99,7 +102,7 @@ def new_predictor(
     model: Predictor = PREDICTORS[chosen](**SETTINGS.get(chosen, {})) if isinstance(chosen, str) else clone(chosen)
     if isinstance(chosen, str) and "seed" in model.get_params():
         model.set_params(seed=seed)
-    if obey_directions:
+    if obey_directions and model.refits:
         _tell_directions(model, table.schema)
     if threshold is not None:
         model.threshold = _threshold(threshold, table.train)
@@ -112,8 +115,7 @@ def fit_predictor(
     chosen: str | Predictor, table: Table, threshold: Threshold, seed: int, *, obey_directions: bool = True
 ) -> Predictor:
     """The model, fitted on the training part of ``table``."""
-    train = table.train
-    return new_predictor(chosen, table, threshold, seed, obey_directions=obey_directions).fit(train.X, train.y)
+    return new_predictor(chosen, table, threshold, seed, obey_directions=obey_directions).fit_table(table.train)
 
 
 def _tell_directions(model: Predictor, schema: Schema) -> None:
@@ -174,13 +176,18 @@ def add_committee(
     """Let models learnt again take part in survival: of a ``SurvivalSearch``, and of the policy that learns by one.
 
     Neither is fitted yet. Searchers that have a committee keep it; with ``n_models`` 0 there is none. Members see what
-    the ``model`` is shown by the policy, or with ``all_features`` everything.
+    the ``model`` is shown by the policy, or with ``all_features`` everything. Of a model of the user's own nothing is
+    learnt again: it is asked alone, and a second time about the plan that is chosen.
     """
     if not isinstance(searcher, SurvivalSearch):
         return
+    own: Any = {name: part for name, part in policy.get_params(deep=False).items() if isinstance(part, SurvivalSearch)}
+    if isinstance(model, Wrapped):
+        policy.set_params(**{name: clone(part) for name, part in own.items()})  # questions are ordered by first looks
+        searcher.set_params(second_look=searcher.second_look or SECOND_LOOK)
+        return
     shown = Background.of(train, model, policy.blanket, aligned=policy.aligned and not all_features).predictor
     committee = Committee.of(train.X, train.y, shown, n_models, seed=seed) if n_models else None
-    own: Any = {name: part for name, part in policy.get_params(deep=False).items() if isinstance(part, SurvivalSearch)}
     for part in (searcher, *own.values()):
         part.set_params(all_features=all_features)
         if part.committee is None:
@@ -193,10 +200,10 @@ def keep_path(
     """The model, in which the sets of known features on the policy's path have models of their own.
 
     Other sets, of people who know something else, are then answered by one masked model. It is for a ``SubsetXGB`` of
-    mode "mixed"; any other model is returned as it is. The path is that of some training people, asked to the end: no
-    calibration or test person has a say.
+    mode "mixed", or one that was distilled from a model of the user's own; any other model is returned as it is. The
+    path is that of some training people, asked to the end: no calibration or test person has a say.
     """
-    if not isinstance(model, SubsetXGB) or model.mode != "mixed":
+    if not isinstance(model, SubsetXGB | Wrapped) or _by_subsets(model) is None:
         return model
     train = searcher.train_
     some = np.sort(np.random.default_rng(seed).permutation(len(train))[:WALKERS])
@@ -210,5 +217,11 @@ def keep_path(
     passed[:, visible] = shown
     most = passed[np.argsort(-count, kind="stable")[:KEPT]]
     always = np.array([background.visible, background.start & background.visible, np.ones_like(background.start)])
-    masked.booster(~always[2])  # trained now, so that a saved advisor has it
+    _by_subsets(masked).booster(~always[2])  # trained now, so that a saved advisor has it
     return masked.keeping([*most, *always])
+
+
+def _by_subsets(model: SubsetXGB | Wrapped) -> Any:
+    """The ``SubsetXGB`` of mode "mixed" that a model is, or answers by while facts are missing; None: it is another."""
+    inner = model.view_ if isinstance(model, Wrapped) else model
+    return inner if isinstance(inner, SubsetXGB) and inner.mode == "mixed" else None

@@ -21,7 +21,7 @@ from edfa.fingerprint import canonical, digest, fingerprint
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
 from edfa.predictors.committee import Committee
-from edfa.predictors.monotone import DirectionCheck, check_directions
+from edfa.predictors.monotone import DirectionCheck, check_directions, signs
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array, ObjectArray
@@ -247,8 +247,8 @@ class FittedAdvisor:
 
 
 def sweep_directions(fitted: FittedAdvisor) -> DirectionCheck | None:
-    """Sweep a model that only takes a penalty for going the wrong way, as the policy shows it to people."""
-    directions = fitted.model.get_params(deep=False).get("monotone")
+    """Sweep a model that only takes a penalty for going the wrong way, or none, as the policy shows it to people."""
+    directions = fitted.model.get_params(deep=False).get("monotone") if fitted.model.refits else signs(fitted.schema)
     if fitted.model.obeys_directions or not any(directions or ()):
         return None
     return check_directions(fitted.predictor, fitted.train.X, directions, fitted.schema.names)

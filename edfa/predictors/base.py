@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -17,6 +17,9 @@ from edfa.artifacts import Folder, folder_name
 from edfa.errors import DataError, EdfaError, EmptyTableError, SettingError, TargetError, UnreadableError
 from edfa.settings import check_seed
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+
+if TYPE_CHECKING:
+    from edfa.data.table import Table
 
 __all__ = [
     "ClassWeight",
@@ -67,6 +70,8 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     favourable: int | None = None
     obeys_directions: ClassVar[bool] = False
     """Whether the setting ``monotone``, where there is one, is obeyed exactly and not merely in most places."""
+    refits: ClassVar[bool] = True
+    """Whether ``fit`` learns the model; one of the user's own is never learnt again."""
     learnt_attributes: ClassVar[tuple[str, ...]] = ("classes_", "prior_", "varies_")
     """Names of the attributes that ``learnt_state`` returns. A subclass adds its own to these."""
 
@@ -98,6 +103,10 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.varies_: BoolArray = np.nanmin(matrix, axis=0) < np.nanmax(matrix, axis=0)
         self._fit(matrix, codes.astype(np.int64), progress)
         return self
+
+    def fit_table(self, train: "Table", *, progress: Progress | None = None) -> Self:
+        """Learn from the people of a table."""
+        return self.fit(train.X, train.y, progress=progress)
 
     def learnt_state(self) -> Mapping[str, Any]:
         """Everything learnt that, with ``get_params()``, decides what the model answers.
@@ -194,6 +203,18 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         ``mask`` (features,) marks what is known. A value x lies in the cell ``searchsorted(thresholds, x,
         side="right")``; two values of one cell get the same answer. None if every value may make a difference.
+        """
+        return None
+
+    @property
+    def for_questions(self) -> "Predictor":
+        """The model that questions are ordered by: this one, unless it is dear to ask."""
+        return self
+
+    def differentiable(self, mask: BoolArray) -> Callable[[Any], Any] | None:
+        """The model as a function from tensors of known values (rows, known features) to logits (rows, classes).
+
+        ``mask`` (features,) marks what is known. None if no gradient flows through it.
         """
         return None
 

@@ -5,7 +5,7 @@ complete people, with all unknown features taken from one neighbour. ``Exact`` a
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,6 +51,8 @@ class Neighbours:
         (2, levels).
     k
         Number of neighbours.
+    skip
+        How many that are nearer are passed over.
 
     Examples
     --------
@@ -64,11 +66,23 @@ class Neighbours:
     rows: Float32Array
     columns: tuple[Float32Array, ...]
     k: int
+    skip: int = 0
     _spaces: dict[bytes, tuple[Float64Array, Float64Array]] = field(default_factory=dict, init=False, repr=False)
 
     def learnt_state(self) -> dict[str, Any]:
         """What decides its draws, for fingerprints."""
-        return {"rows": self.rows, "columns": list(self.columns), "k": self.k}
+        return {"rows": self.rows, "columns": list(self.columns), "k": self.k, "skip": self.skip}
+
+    def farther(self, k: int) -> "Neighbours":
+        """Those who come next, k of them or as many as there are; none of them is among these.
+
+        >>> near = Neighbours.of(np.arange(9, dtype=np.float32).reshape(9, 1), (), k=3)
+        >>> here = np.array([[0.0]], dtype=np.float32)
+        >>> np.sort(near.rows[near.nearest(here), 0]), np.sort(near.rows[near.farther(4).nearest(here), 0])
+        (array([[0., 1., 2.]], dtype=float32), array([[3., 4., 5., 6.]], dtype=float32))
+        """
+        after = self.skip + self.k
+        return replace(self, k=min(k, len(self.rows) - after), skip=after)
 
     @classmethod
     def of(cls, rows: Float32Array, categorical: Iterable[int], *, k: int | None = None, seed: int = 0) -> "Neighbours":
@@ -103,7 +117,7 @@ class Neighbours:
         Distances come from a matrix product; ties are broken by the order of ``rows``, which is random.
         """
         if not len(known):
-            return np.tile(np.arange(self.k), (len(facts), 1))
+            return np.tile(np.arange(self.skip, self.skip + self.k), (len(facts), 1))
         theirs, norms = self._space(known)
         ours = np.concatenate([self._coordinates(j, facts[:, i]) for i, j in enumerate(known)], axis=1)
         neighbours = np.empty((len(facts), self.k), dtype=np.intp)
@@ -114,7 +128,11 @@ class Neighbours:
             # Rounded, so that equal distances are equal whatever the batch; then the order of rows decides.
             np.round(distance, 6, out=distance)
             distance += ties
-            neighbours[part] = smallest(distance, self.k)
+            near = smallest(distance, self.skip + self.k)
+            if self.skip:
+                rank = np.argpartition(np.take_along_axis(distance, near, axis=1), self.skip - 1, axis=1)
+                near = np.take_along_axis(near, rank[:, self.skip :], axis=1)
+            neighbours[part] = near
         return np.sort(neighbours, axis=1)
 
     def _space(self, known: IntArray) -> tuple[Float64Array, Float64Array]:

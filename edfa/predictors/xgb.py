@@ -20,7 +20,7 @@ import xgboost as xgb
 from safetensors.numpy import save
 
 from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
-from edfa.errors import SettingError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.predictors.base import ClassWeight, Predictor, Progress, inner_split, masked_copies, sample_weights, soften
 from edfa.predictors.boosting import (
     booster_bytes,
@@ -75,9 +75,10 @@ class SubsetXGB(Predictor):
 
     Attributes
     ----------
-    rows_, codes_
-        The training rows (rows, features) and the positions of their classes in ``classes_`` (rows,), from which the
-        model for a subset is trained when it is first needed.
+    rows_, codes_, chances_
+        The training rows (rows, features), the positions of their classes in ``classes_`` (rows,) and, if it learns
+        from those, another model's probabilities (rows, classes), from which the model for a subset is trained when it
+        is first needed.
     inner_split_
         Positions of the rows that are learnt from, and of those held out.
     kept_
@@ -155,6 +156,19 @@ class SubsetXGB(Predictor):
                 self._drop_oldest()
         return self
 
+    def fit(self, X: Any, y: Any, *, progress: Progress | None = None, chances: Any = None) -> Self:  # noqa: N803
+        """Learn from encoded rows, as every predictor does, or from what another model says of them (distillation).
+
+        ``chances`` (rows, classes) are another model's probabilities of the classes in ascending order; the rows' own
+        classes then decide nothing but which rows are held out. The prior is the mean of ``chances``.
+        """
+        self._given = None if chances is None else np.asarray(chances, dtype=np.float32)
+        try:
+            super().fit(X, y, progress=progress)
+        finally:
+            del self._given
+        return self
+
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
         if self.mode not in MODES:
             raise UnknownNameError("mode", self.mode, MODES)
@@ -164,15 +178,26 @@ class SubsetXGB(Predictor):
             # XGBoost would hold every class' score to the same direction, which says nothing of the probabilities.
             raise SettingError(f"monotone: SubsetXGB obeys directions between two classes, not {len(self.classes_)}")
         sample_weights(self.class_weight, self.classes_[codes])  # an error now rather than at the first question
-        self.rows_, self.codes_ = matrix, codes
+        self.rows_, self.codes_, self.chances_ = matrix, codes, self._check_chances(self._given, len(matrix))
         self.inner_split_ = inner_split(codes, self.seed)
         self.xgboost_version_: str = xgb.__version__
-        self.training_hash_ = _hash(matrix, codes)
+        self.training_hash_ = _hash(matrix, codes, *([] if self.chances_ is None else [self.chances_]))
+        self.prior_ = self.prior_ if self.chances_ is None else self.chances_.mean(axis=0, dtype=float)
         self.kept_: BoolArray | None = None
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
         self._reset_derived()
         if progress:
             progress(1, 1)
+
+    def _check_chances(self, chances: Float32Array | None, rows: int) -> Float32Array | None:
+        """Another model's probabilities to learn from, (rows, classes); None: there are none."""
+        if chances is None:
+            return None
+        if chances.shape != (rows, len(self.classes_)) or not np.allclose(chances.sum(axis=1), 1, atol=1e-3):
+            raise DataError(f"chances: {rows} rows of {len(self.classes_)} probabilities, not of {chances.shape}")
+        if self.calibrate or self.class_weight is not None:
+            raise SettingError("calibrate and class_weight are about outcomes; chances are learnt as they are")
+        return chances
 
     def _reset_derived(self) -> None:
         """Locks, and what is worked out from boosters and never sent to another process."""
@@ -347,6 +372,8 @@ class SubsetXGB(Predictor):
         """
         self._check_savable()
         arrays: dict[str, AnyArray] = {"rows": self.rows_, "codes": self.codes_, "classes": np.asarray(self.classes_)}
+        if self.chances_ is not None:
+            arrays["chances"] = self.chances_
         if self.kept_ is not None:
             arrays["kept"] = self.kept_.astype(np.uint8)
         parts = {f"{name}.ubj": booster_bytes(self._booster(mask)) for name, mask in self._definite().items()}
@@ -362,7 +389,8 @@ class SubsetXGB(Predictor):
             arrays = load_arrays(parts.pop(TRAIN_FILE), TRAIN_FILE)
             rows, width = arrays["rows"].shape
             check_arrays(arrays, {"codes": ("i", rows), "classes": ("iufb", None)}, TRAIN_FILE)
-            model = cls._from_settings(settings, folder).fit(arrays["rows"], arrays["classes"][arrays["codes"]])
+            outcomes = arrays["classes"][arrays["codes"]]
+            model = cls._from_settings(settings, folder).fit(arrays["rows"], outcomes, chances=arrays.get("chances"))
             if "kept" in arrays:
                 check_arrays(arrays, {"kept": ("u", None, width)}, TRAIN_FILE)
                 model = model.keeping(arrays["kept"])
@@ -421,11 +449,12 @@ class SubsetXGB(Predictor):
 
     def _data(self, rows: IntArray, mask: BoolArray | None) -> xgb.DMatrix:
         """Training rows at these positions: the columns in ``mask``, or masked copies with all columns."""
-        matrix, codes = self.rows_[rows], self.codes_[rows]
-        if mask is not None:
-            matrix = matrix[:, mask]
-        else:
-            matrix, codes = masked_copies(matrix, codes, self.seed)
+        matrix, rows = (
+            (self.rows_[rows][:, mask], rows) if mask is not None else masked_copies(self.rows_[rows], rows, self.seed)
+        )
+        if self.chances_ is not None:
+            return _of_chances(matrix, self.chances_[rows])
+        codes = self.codes_[rows]
         weights = sample_weights(self.class_weight, self.classes_[codes])
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
 
@@ -446,6 +475,15 @@ class SubsetXGB(Predictor):
         if cached := self._cached(key):
             write_cached(*cached, booster)
         return booster
+
+
+def _of_chances(matrix: Float32Array, chances: Float32Array) -> xgb.DMatrix:
+    """Rows to learn probabilities from; of more than two classes each row is there once a class, weighted by it."""
+    if chances.shape[1] == 2:
+        return xgb.DMatrix(np.ascontiguousarray(matrix), label=chances[:, 1], nthread=1)
+    classes = chances.shape[1]
+    label, each = np.tile(np.arange(classes), len(matrix)), np.repeat(matrix, classes, axis=0)
+    return xgb.DMatrix(np.ascontiguousarray(each), label=label, weight=chances.ravel(), nthread=1)
 
 
 def _key(mask: BoolArray) -> bytes:

@@ -180,8 +180,24 @@ def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int 
     candidates = candidates.take(order)
     columns = _facts(searcher, problem, candidates) | {name: part[order] for name, part in size._asdict().items()}
     if survival is not None:
-        columns |= {"survival": survival.probability[order], "survival_error": survival.error[order]}
+        again = _look_again(searcher, problem, candidates, k, survival.take(order))
+        columns |= {"survival": again.probability, "survival_error": again.error}
     return _for_each_person(problem, candidates.case, rows, columns)
+
+
+def _look_again(
+    searcher: Searcher, problem: SearchProblem, candidates: Candidates, k: int | None, survival: Survival
+) -> Survival:
+    """The survival (plans,) of plans in order, estimated again where the searcher does so.
+
+    That is for every plan that is handed out, ``k`` a case; of a menu of all plans, for the first of each case.
+    """
+    case = candidates.case
+    chosen = np.arange(len(case)) if k is not None else np.flatnonzero(np.r_[True, case[1:] != case[:-1]][: len(case)])
+    again = searcher.look_again(problem, candidates.take(chosen)) if len(chosen) else None
+    if again is not None:
+        survival.probability[chosen], survival.error[chosen] = again
+    return survival
 
 
 def _with_alternatives(

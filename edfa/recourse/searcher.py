@@ -133,7 +133,7 @@ class SearchProblem:
     def differentiable(self) -> bool:
         """Whether gradients flow through the model to something that it sees."""
         model, seen = self.innermost
-        return hasattr(model, "differentiable") and bool(seen.any())
+        return bool(seen.any()) and model.differentiable(seen) is not None
 
     @cached_property
     def random(self) -> np.random.Generator:
@@ -369,4 +369,8 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         ``keys`` (candidates,) rank the candidates, by the last key first, as ``np.lexsort`` does: then a plan that
         cannot survive better than an earlier one may be left NaN. Without keys every plan is asked about.
         """
+        return None
+
+    def look_again(self, problem: SearchProblem, candidates: Candidates) -> Survival | None:
+        """The survival of plans once they are chosen, estimated anew; None: that of the search stands."""
         return None

@@ -43,6 +43,10 @@ class Survival(NamedTuple):
     probability: Float64Array
     error: Float64Array
 
+    def take(self, plans: IntArray) -> "Survival":
+        """Of some plans, or in another order."""
+        return Survival(self.probability[plans], self.error[plans])
+
 
 @dataclass(frozen=True, eq=False)
 class PlannedChanges:
@@ -144,6 +148,15 @@ class Completions:
     def decision_stability(self, people: People) -> Float64Array:
         """The share of completions in which each person's decision stays what it is, (people,)."""
         return np.asarray(_same(people, self._fill(people)).mean(axis=1))
+
+    def decided_share(self, people: People, code: int) -> Float64Array:
+        """The share of completions in which the model decides for the class ``code``, (people,)."""
+        return np.asarray(_same(replace(people, decided=np.full(len(people), code)), self._fill(people)).mean(axis=1))
+
+    def farther(self, k: int) -> "Completions | None":
+        """Completions from other people, who come next, k of them; None where there are fewer than two."""
+        neighbours = self.neighbours.farther(k)
+        return None if neighbours.k < 2 else Completions(neighbours, self.cache, self.committee)
 
     def survival(self, plans: PlannedChanges) -> Survival:
         """The share of completions (and members) in which each plan survives; no error where the model sees all."""

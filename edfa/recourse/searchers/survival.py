@@ -50,6 +50,9 @@ class SurvivalSearch(Nearest):
         see the same.
     enough
         Plans that survive in this share of cases are all as good; of those, the one of least effort is the first.
+    second_look
+        The number of other completions on which a plan's survival is estimated again once it is chosen, 0: none. The
+        best of many plans on a few completions looks better than it is.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class SurvivalSearch(Nearest):
         committee: Committee | None = None,
         all_features: bool = False,
         enough: float = 0.98,
+        second_look: int = 0,
     ) -> None:
         if n_completions < 2 or n_candidates < 2:
             raise SettingError(
@@ -93,7 +97,10 @@ class SurvivalSearch(Nearest):
         self.n_candidates = n_candidates
         self.committee = committee
         self.all_features = all_features
+        if second_look < 0:
+            raise SettingError(f"second_look: a number of completions, or 0, not {second_look!r}")
         self.enough = enough
+        self.second_look = second_look
         super().__init__(
             train,
             neighbours=neighbours,
@@ -118,6 +125,13 @@ class SurvivalSearch(Nearest):
         self.completions_ = Completions.of(
             train, self.n_completions, without=left_out.tolist(), cache=self.cache_, committee=self.committee
         )
+
+    def look_again(self, problem: SearchProblem, candidates: Candidates) -> Survival | None:
+        """The survival of plans that are chosen, on completions that had no part in choosing them."""
+        others = self.completions_.farther(self.second_look) if self.second_look else None
+        if others is None or not np.isnan(problem.cases.X[:, problem.predictor.varies_]).any():
+            return None
+        return others.survival(self._planned(problem, candidates))
 
     def learnt_state(self) -> dict[str, Any]:
         """What was learnt, for fingerprints; the rows that complete nobody are part of it, if there are any."""

@@ -1,0 +1,126 @@
+"""Answers kept by row, calls counted, and a limit on how much one step may ask of a model that is not ours."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from edfa.errors import ModelError
+from edfa.typing import Float32Array, Float64Array, IntArray
+
+__all__ = ["Asked", "KeptAnswers", "limit_rows"]
+
+KEPT = 100_000  # rows whose answers are remembered
+LOOKED_UP = 4_096  # rows in one question, up to which each is looked up; more are asked about
+_LEFT: ContextVar[list[int] | None] = ContextVar("rows_left", default=None)
+
+
+@dataclass
+class Asked:
+    """What was asked of a model so far: calls, rows, and rows whose answer was known already."""
+
+    calls: int = 0
+    rows: int = 0
+    remembered: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.calls:,} calls, {self.rows:,} rows, {self.remembered:,} answers remembered"
+
+
+@contextmanager
+def limit_rows(most: int | None) -> Iterator[None]:
+    """Within, own models are asked about at most this number of rows; ModelError before the call that goes beyond.
+
+    A limit within another one changes nothing: a step is what the outermost says it is. None: no limit.
+    """
+    if most is None or _LEFT.get() is not None:
+        yield
+        return
+    token = _LEFT.set([most, most])
+    try:
+        yield
+    finally:
+        _LEFT.reset(token)
+
+
+@dataclass
+class KeptAnswers:
+    """Asks a model in batches, and keeps its answers by row: the same row has the same answer, to the bit.
+
+    Parameters
+    ----------
+    ask
+        Gives probabilities (n, classes) of encoded complete rows (n, features).
+    batch_rows
+        The most rows in one call.
+    """
+
+    ask: Callable[[Float32Array], Float64Array]
+    batch_rows: int
+    asked: Asked = field(default_factory=Asked)
+    _answers: OrderedDict[bytes, Float64Array] = field(default_factory=OrderedDict, repr=False)
+    _pinned: dict[bytes, Float64Array] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __call__(self, rows: Float32Array) -> Float64Array:
+        """Probabilities (n, classes) of rows (n, features)."""
+        rows = np.ascontiguousarray(rows)
+        if len(rows) > LOOKED_UP:
+            answers = self._ask(rows)
+            self._put_pinned(rows, answers)
+            return answers
+        keys = [row.tobytes() for row in rows]
+        with self._lock:
+            answers = {key: self._pinned.get(key, self._answers.get(key)) for key in keys}
+        unknown = {key: i for i, key in enumerate(keys) if answers[key] is None}
+        if unknown:
+            fresh = dict(zip(unknown, self._ask(rows[list(unknown.values())]), strict=True))
+            answers |= fresh
+            self._remember(fresh)
+        self.asked.remembered += len(keys) - len(unknown)
+        return np.stack([answers[key] for key in keys]) if keys else self._ask(rows)
+
+    def pin(self, rows: Float32Array, answers: Float64Array) -> None:
+        """Keep answers that were given to the people themselves, whatever of them encoding cannot express."""
+        for row, answer in zip(np.ascontiguousarray(rows), answers, strict=True):
+            self._pinned[row.tobytes()] = answer
+
+    def _ask(self, rows: Float32Array) -> Float64Array:
+        left = _LEFT.get()
+        if left is not None:
+            if len(rows) > left[0]:
+                raise ModelError(
+                    f"this step would ask the model about more than {left[1]:,} rows; raise max_rows, or lower "
+                    "n_completions or n_candidates"
+                )
+            left[0] -= len(rows)
+        parts = np.array_split(rows, max(1, -(-len(rows) // self.batch_rows)))
+        answers = [self.ask(part) for part in parts]
+        self.asked.calls += len(parts)
+        self.asked.rows += len(rows)
+        return np.concatenate(answers)
+
+    def _remember(self, fresh: dict[bytes, Float64Array]) -> None:
+        with self._lock:
+            self._answers.update(fresh)
+            while len(self._answers) > KEPT:
+                self._answers.popitem(last=False)
+
+    def _put_pinned(self, rows: Float32Array, answers: Float64Array) -> None:
+        """Put the pinned answers where their rows are; found by a sum of bits first, then by all bits."""
+        if not self._pinned:
+            return
+        pinned = np.stack([np.frombuffer(key, dtype=np.float32) for key in self._pinned])
+        for i in np.flatnonzero(np.isin(_sums(rows), _sums(pinned))):
+            if (kept := self._pinned.get(rows[i].tobytes())) is not None:
+                answers[i] = kept
+
+
+def _sums(rows: Float32Array) -> IntArray:
+    """One whole number for each row (n, features), (n,): equal for equal rows, and seldom for others."""
+    odd = np.random.default_rng(0).integers(2**62, size=rows.shape[1], dtype=np.uint64) * 2 + 1
+    return np.asarray((np.ascontiguousarray(rows).view(np.uint32).astype(np.uint64) * odd).sum(axis=1))

@@ -1,0 +1,346 @@
+"""A fitted model of the user's own as a predictor: it decides, and something else speaks while facts are missing.
+
+With everything known the answer is the model's own. It cannot answer from a part of the features, and must never be
+handed "not asked yet" as if it were a missing value. What it would probably say is worked out in one of three ways
+(``partial``): by a ``SubsetXGB`` that has learnt its probabilities, by asking it about likely completions, or by
+following the trees of a model that can be read. Whether a plan survives is always asked of the model itself.
+"""
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import roc_auc_score
+
+from edfa.data.table import Table
+from edfa.errors import ModelError, SettingError, UnknownNameError
+from edfa.predictors.base import Predictor, Progress
+from edfa.predictors.conditional import Neighbours
+from edfa.predictors.own_model.ask import OwnModel
+from edfa.predictors.own_model.completed import Completed
+from edfa.predictors.own_model.distil import distil
+from edfa.predictors.own_model.rows import Asked, KeptAnswers
+from edfa.predictors.own_model.source import Source
+from edfa.predictors.own_model.usage import permutation_usage
+from edfa.predictors.own_model.tree_view import TreeInput, TreeView
+from edfa.predictors.xgb import SubsetXGB
+from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+
+__all__ = ["PARTIAL", "Wrapped", "wrap"]
+
+Partial = Literal["distilled", "completed", "tree"]
+PARTIAL = ("distilled", "completed", "tree")
+TRIED = 64  # training people about whom the model is asked more than once; their answers tell it from another one
+SAME = 1e-6  # how far apart two answers of one model about one person may be
+BATCH = 20_000  # rows in one call
+MAX_ROWS = 500_000  # rows that one step of an interview may ask about
+BACKWARDS = 0.4  # an AUROC below which classes were probably named in the wrong order
+
+
+class Wrapped(Predictor):
+    """A fitted model of the user's own, which is never fitted again; ``edfa.wrap`` makes one.
+
+    Parameters
+    ----------
+    own
+        The model with its columns and classes.
+    partial
+        Who answers while facts are missing: ``"distilled"``, ``"completed"`` or ``"tree"``; see ``wrap``.
+    n_completions, n_hybrids
+        Completions a person for ``"completed"``; hybrids a training person for ``"distilled"``.
+    batch_rows, max_rows
+        The most rows in one call, and in one step of an interview (None: no limit).
+    seed
+        Decides hybrids and what the distilled model draws.
+    threshold, favourable
+        As for every predictor: when the model decides for a class.
+
+    Attributes
+    ----------
+    source_
+        How encoded people become what the model is asked about.
+    view_
+        Who answers while facts are missing.
+    tried_, answers_
+        Some training people (64, features), encoded, and what the model said of them (64, classes).
+    usage_
+        Which features the model uses, by permutation on training people.
+    needed_, fill_
+        Which features must be known for the model itself to answer, (features,): those that it uses. For others, which
+        made no difference to anybody, it is given those of one training person (features,).
+
+    Examples
+    --------
+    >>> import edfa
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> table = edfa.load("german")
+    >>> mine = HistGradientBoostingClassifier(max_iter=20).fit(table.train.X, table.train.y)
+    >>> model = wrap(mine, columns="encoded", classes=table.schema.classes).fit_table(table.train)
+    >>> bool((model.predict_proba(table.test.X) == mine.predict_proba(table.test.X)).all())
+    True
+    """
+
+    refits: ClassVar[bool] = False
+    learnt_attributes: ClassVar[tuple[str, ...]] = (
+        *Predictor.learnt_attributes,
+        "tried_",
+        "answers_",
+        "needed_",
+        "fill_",
+    )
+    _table: Table | None = None
+
+    def __init__(
+        self,
+        own: OwnModel,
+        partial: Partial = "distilled",
+        *,
+        n_completions: int = 32,
+        n_hybrids: int = 4,
+        batch_rows: int = BATCH,
+        max_rows: int | None = MAX_ROWS,
+        seed: int = 0,
+        threshold: float | None = None,
+        favourable: int | None = None,
+    ) -> None:
+        self.own = own
+        self.partial = partial
+        self.n_completions = n_completions
+        self.n_hybrids = n_hybrids
+        self.batch_rows = batch_rows
+        self.max_rows = max_rows
+        self.seed = seed
+        self.threshold = threshold
+        self.favourable = favourable
+
+    def fit_table(self, train: Table, *, progress: Progress | None = None) -> Self:
+        """Get to know the training people of a table; the model itself stays as it is.
+
+        ColumnError if the model wants a column that the card has not; ModelError if it knows other classes, fails, or
+        answers one question in two ways.
+        """
+        self._table = train
+        try:
+            return self.fit(train.X, train.y, progress=progress)
+        finally:
+            del self._table
+
+    def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
+        self._check_settings()
+        if self._table is not None:
+            source = Source.of_table(self.own, self._table)
+        else:
+            source = Source.of_matrix(self.own, self.classes_, matrix.shape[1])
+        self._use(source)
+        chances = self.ask(matrix)
+        self._check_steady(matrix, chances)
+        self._warn_of_order(chances, codes)
+        self.prior_ = chances.mean(axis=0)
+        self._use(source.with_prepared(matrix), self._answers)
+        self.usage_ = permutation_usage(self.ask, self.decide, matrix, self.seed)
+        self.needed_, self.fill_ = source.reads & self.usage_.used, matrix[0]
+        self.view_ = self._make_view(matrix, codes)
+        if progress:
+            progress(1, 1)
+
+    def _check_settings(self) -> None:
+        if self.partial not in PARTIAL:
+            raise UnknownNameError("partial", self.partial, PARTIAL)
+        if self.n_completions < 2 or self.n_hybrids < 0 or self.batch_rows < 1:
+            raise SettingError("n_completions: at least 2; n_hybrids: at least 0; batch_rows: at least 1")
+
+    def _use(self, source: Source, answers: KeptAnswers | None = None) -> None:
+        """Ask by a source from here on; what was answered already stays, where ``answers`` are given."""
+        self.source_, self.varies_ = source, source.reads
+        self._answers = KeptAnswers(source.ask, self.batch_rows) if answers is None else answers
+        self._answers.ask = source.ask
+        self._readings: list[TreeInput | None] = []  # one, once it was tried to read the model's trees
+
+    @property
+    def asked_(self) -> Asked:
+        """What was asked of the model so far."""
+        return self._answers.asked
+
+    def ask(self, rows: Float32Array) -> Float64Array:
+        """The model's own probabilities (n, classes) of complete encoded rows (n, features), kept by row."""
+        return self._answers(self._read(np.asarray(rows, dtype=np.float32)))
+
+    def _read(self, rows: Float32Array) -> Float32Array:
+        """Rows (n, features) with zeros where the model does not look."""
+        return rows if self.source_.reads.all() else np.where(self.source_.reads, rows, np.float32(0))
+
+    def remember(self, X: Float32Array, frame: pd.DataFrame) -> None:  # noqa: N803
+        """Keep what the model says of people as they were given, where encoding cannot express all of it.
+
+        A level that training never showed, or a number out of range, is another one once it is encoded. ``X`` (people,
+        features) are the encoded facts of the people of ``frame``, complete.
+        """
+        rows, answers = self.source_.ask_given(X, frame)
+        self._answers.pin(self._read(X[rows]), answers)
+
+    def _check_steady(self, matrix: Float32Array, chances: Float64Array) -> None:
+        """Ask again about some people, in another order: ModelError if the model decides otherwise."""
+        some = np.random.default_rng(self.seed).permutation(len(matrix))[:TRIED]
+        again = self.source_.ask(matrix[some])
+        apart = np.abs(again - chances[some]).max(initial=0.0)
+        if apart > SAME or (self.decide(again) != self.decide(chances[some])).any():
+            raise ModelError(
+                f"the model {self.own.name} answers one person in two ways, {apart:.2g} apart: it must answer by the "
+                "person alone, the same whenever it is asked"
+            )
+        self.tried_, self.answers_ = matrix[some], chances[some]
+
+    def _warn_of_order(self, chances: Float64Array, codes: Int64Array) -> None:
+        """Warn if the probabilities run against the outcomes: the classes were probably named in the wrong order."""
+        if len(self.classes_) != 2:
+            return
+        area = float(roc_auc_score(codes, chances[:, 1]))
+        if area < BACKWARDS:
+            warnings.warn(
+                f"the model {self.own.name} ranks training people against their outcomes (AUROC {area:.2f}); are its "
+                "classes in the right order?",
+                stacklevel=2,
+            )
+
+    def _make_view(self, matrix: Float32Array, codes: Int64Array) -> "SubsetXGB | Completed | TreeView":
+        if self.partial == "tree":
+            return TreeView.of(self.source_, self.tried_, self.answers_)
+        near = Neighbours.of(matrix, self.source_.categorical, k=self.n_completions)
+        if self.partial == "completed":
+            return Completed(near, self.source_.reads)
+        return distil(self.ask, matrix, codes, near, n_hybrids=self.n_hybrids, seed=self.seed)
+
+    def learnt_state(self) -> Mapping[str, Any]:
+        """What the model said of some training people, which tells it from any other, and what was learnt beside it."""
+        state = super().learnt_state()
+        return {**state, "view_": self.view_.learnt_state()} if state else state
+
+    def keeping(self, masks: Any) -> Self:
+        """The same with models of their own for these subsets (subsets, features), if it is ``"distilled"``."""
+        if not isinstance(self.view_, SubsetXGB):
+            return self
+        other = copy.copy(self)
+        other.view_ = self.view_.keeping(masks)
+        return other
+
+    @property
+    def for_questions(self) -> Predictor:
+        """Who says, while questions are ordered, what the model would say: the distilled model, if there is one."""
+        if not isinstance(self.view_, SubsetXGB):
+            return self
+        view = self.view_.keeping(self.source_.reads[None])
+        view.threshold, view.favourable = self.threshold, self.favourable
+        return view
+
+    def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
+        if self._is_enough(mask):
+            rows = np.tile(self._read(self.fill_), (len(known), 1))
+            rows[:, mask] = known
+            return self._answers(rows)
+        if isinstance(self.view_, Completed):
+            return self.view_.mean(mask, known, self.ask)
+        return self.view_.predict_known(mask, known)
+
+    def _is_enough(self, mask: BoolArray) -> bool:
+        """Whether the features in ``mask`` (features,) are all that the model uses."""
+        return bool(mask[self.needed_].all())
+
+    def _decide_tries(
+        self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
+    ) -> IntArray | None:
+        if self._is_enough(mask) or not isinstance(self.view_, SubsetXGB):
+            return None
+        self.view_.threshold, self.view_.favourable = self.threshold, self.favourable
+        return self.view_.decide_tries(mask, known, column, value)
+
+    def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
+        """The thresholds between which values make no difference: the model's own if its trees can be read."""
+        if not self._is_enough(mask):
+            return None if isinstance(self.view_, Completed) else self.view_.cells(mask, feature)
+        if not self._readings:
+            self._readings.append(TreeInput.of(self.source_, self.tried_, self.answers_))
+        reading = self._readings[0]
+        return None if reading is None else reading.cells(feature)
+
+    def differentiable(self, mask: BoolArray) -> Callable[[Any], Any] | None:
+        """A torch module of encoded people as a function from rows to logits; None for any other model or mask."""
+        if self.own.kind != "torch" or self.source_.frames is not None or not mask.all():
+            return None
+        module = self.own.model
+
+        def logits(known: Any) -> Any:
+            scores = module(known.float()).double().reshape(len(known), -1)
+            if scores.shape[1] == 1:
+                import torch
+
+                scores = torch.cat([torch.zeros_like(scores), scores], dim=1)
+            return scores[:, self.source_.order.tolist()]
+
+        return logits
+
+
+def wrap(
+    model: Any,
+    partial: Partial = "distilled",
+    *,
+    columns: Sequence[str] | str | None = None,
+    classes: Sequence[Any] | None = None,
+    like: pd.DataFrame | None = None,
+    n_completions: int = 32,
+    n_hybrids: int = 4,
+    batch_rows: int = BATCH,
+    max_rows: int | None = MAX_ROWS,
+    threshold: float | None = None,
+    seed: int = 0,
+) -> Wrapped:
+    """A fitted model of your own, to give advice about: ``Advisor(predictor=wrap(model))`` never fits it again.
+
+    Parameters
+    ----------
+    model
+        A classifier or Pipeline of scikit-learn, an XGBoost, LightGBM or CatBoost model, a torch module (in ``eval``
+        mode, of encoded people, which answers log odds), the path of an ONNX file, or a function from a frame to
+        probabilities: (people, classes), or (people,) for the second of two classes.
+    partial
+        What the model says before everything is known. ``"distilled"``: a ``SubsetXGB`` that has learnt the model's
+        probabilities of training people and of hybrids of them. ``"completed"``: the mean over likely completions,
+        closer to the model and far more calls of it. ``"tree"``: the paths of its trees, weighted by how many training
+        people took them; for models whose trees can be read. Whether a plan survives, the chance that a person is
+        shown, and the last word are the model's own in all three.
+    columns
+        The columns that the model wants, in order, where it does not say so itself; ``"encoded"`` if it was fitted on
+        a table's ``X``.
+    classes
+        The classes in the order of its probabilities, as the card calls them, where it has other names for them.
+    like
+        A few rows of the frame that the model was fitted on, where dtypes matter: categories, for example.
+    n_completions, n_hybrids, batch_rows, max_rows, threshold, seed
+        As for ``Wrapped``.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> table = edfa.load("german")
+    >>> people, outcome = table.train.frame[["duration", "checking_status"]], table.train.frame["class"]
+    >>> mine = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RandomForestClassifier(20)).fit(people, outcome)
+    >>> model = wrap(mine).fit_table(table.train)
+    >>> list(np.array(table.schema.names)[model.varies_])
+    ['checking_status', 'duration']
+    """
+    own = OwnModel.of(model, columns=columns, classes=classes, like=like)
+    return Wrapped(
+        own,
+        partial,
+        n_completions=n_completions,
+        n_hybrids=n_hybrids,
+        batch_rows=batch_rows,
+        max_rows=max_rows,
+        seed=seed,
+        threshold=threshold,
+    )
