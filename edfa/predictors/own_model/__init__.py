@@ -1,0 +1,1 @@
+"""A fitted model of the user's own: asked, read, kept."""
