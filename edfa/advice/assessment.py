@@ -18,6 +18,7 @@ from edfa.data.constraints import Constraints
 from edfa.people import People
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
+from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Assess", "Assessment"]
@@ -182,7 +183,9 @@ class Assessment:
     def _stops(self, tau: float, k: int | None) -> BoolArray:
         """``stops``, with plans for everybody here."""
         # One plan that survives clearly often enough says it; the best one is not needed, unless it is looked at again.
-        planned = any(enough == 1.0 for *_, enough in self._plans) or getattr(self.fitted.searcher, "second_look", 0)
-        enough = 1 - tau + 1e-9 if self.fitted.signal == "survival" and not planned else 1.0
+        searcher = self.fitted.searcher
+        again = isinstance(searcher, SurvivalSearch) and searcher.second_look > 0
+        planned = any(enough == 1.0 for *_, enough in self._plans)
+        enough = 1.0 if planned or again or self.fitted.signal != "survival" else 1 - tau + 1e-9
         plans = self._search(k, self._limits(), min(enough, 1.0))
         return np.asarray(self.refused & (self._signal(plans) <= tau))

@@ -24,8 +24,8 @@ from edfa.predictors.own_model.completed import Completed
 from edfa.predictors.own_model.distil import distil
 from edfa.predictors.own_model.rows import Asked, KeptAnswers
 from edfa.predictors.own_model.source import Source
-from edfa.predictors.own_model.usage import permutation_usage
 from edfa.predictors.own_model.tree_view import TreeInput, TreeView
+from edfa.predictors.own_model.usage import permutation_usage
 from edfa.predictors.xgb import SubsetXGB
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 

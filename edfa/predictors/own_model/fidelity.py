@@ -61,9 +61,9 @@ class Fidelity:
 
 def measure_fidelity(
     model: Wrapped,
-    X: Float32Array,
+    X: Float32Array,  # noqa: N803
     path: tuple[Float32Array, Float32Array] | None = None,
-    seed: int = 0,  # noqa: N803
+    seed: int = 0,
 ) -> Fidelity:
     """Compare what ``model`` says of partly known people with what it says of them in the end.
 

@@ -164,7 +164,9 @@ class PreparedPipeline:
         starts[:, 1:] = runs.starts[positions[self._order].T]
         lengths[:, 1:] = runs.lengths[positions[self._order].T]
         ends = np.cumsum(lengths.ravel())
-        entries = np.repeat(starts.ravel() - ends + lengths.ravel(), lengths.ravel()) + np.arange(ends[-1] if rows else 0)
+        entries = np.repeat(starts.ravel() - ends + lengths.ravel(), lengths.ravel()) + np.arange(
+            ends[-1] if rows else 0
+        )
         indptr = np.concatenate([[0], ends.reshape(lengths.shape)[:, -1]]).astype(output.index_type)
         data = runs.cells[entries].view(output.dtype)
         matrix = output.sparse_type((data, runs.places[entries], indptr), shape=(rows, output.width))
@@ -177,7 +179,10 @@ class PreparedPipeline:
 
     def _owners(self) -> tuple[IntArray, IntArray]:
         """For each column of the output: the column of the frame that moves it, and its place in that one's run."""
-        owner, within = np.full(self.layout.output.width, len(self.layout.moved)), np.zeros(self.layout.output.width, int)
+        owner, within = (
+            np.full(self.layout.output.width, len(self.layout.moved)),
+            np.zeros(self.layout.output.width, int),
+        )
         within[self._fixed] = np.arange(len(self._fixed))
         for i, moved in enumerate(self.layout.moved):
             owner[moved], within[moved] = i, np.arange(len(moved))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -66,23 +67,30 @@ class KeptAnswers:
     _pinned: dict[bytes, Float64Array] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock, to send to another process."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
     def __call__(self, rows: Float32Array) -> Float64Array:
         """Probabilities (n, classes) of rows (n, features)."""
         rows = np.ascontiguousarray(rows)
-        if len(rows) > LOOKED_UP:
+        if len(rows) > LOOKED_UP or not len(rows):
             answers = self._ask(rows)
             self._put_pinned(rows, answers)
             return answers
         keys = [row.tobytes() for row in rows]
         with self._lock:
-            answers = {key: self._pinned.get(key, self._answers.get(key)) for key in keys}
-        unknown = {key: i for i, key in enumerate(keys) if answers[key] is None}
+            kept = {key: self._pinned.get(key, self._answers.get(key)) for key in keys}
+        unknown = {key: i for i, key in enumerate(keys) if kept[key] is None}
         if unknown:
             fresh = dict(zip(unknown, self._ask(rows[list(unknown.values())]), strict=True))
-            answers |= fresh
+            kept |= fresh
             self._remember(fresh)
         self.asked.remembered += len(keys) - len(unknown)
-        return np.stack([answers[key] for key in keys]) if keys else self._ask(rows)
+        return np.array([kept[key] for key in keys])
 
     def pin(self, rows: Float32Array, answers: Float64Array) -> None:
         """Keep answers that were given to the people themselves, whatever of them encoding cannot express."""

@@ -78,7 +78,7 @@ class Source:
                 return self._in_order(self.own.check(self.prepared.predict_proba(rows), len(rows)))
             except ModelError:
                 raise
-            except Exception:  # noqa: S110, BLE001 - whatever it stumbles over, the model itself is asked
+            except Exception:  # noqa: S110 - whatever it stumbles over, the model itself is asked
                 pass
         return self._in_order(self.own.ask(rows if self.frames is None else self.frames.frame(rows)))
 

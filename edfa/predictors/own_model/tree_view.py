@@ -89,7 +89,8 @@ class TreeInput:
                 0.5
             )
         dtype = frames.dtypes.get(column.name)
-        if self.source.prepared is not None or len(columns) != 1 or (dtype is not None and np.dtype(dtype).kind != "f"):
+        cast = dtype is not None and not pd.api.types.is_float_dtype(dtype)
+        if self.source.prepared is not None or len(columns) != 1 or cast:
             return None  # what a scaler does to a number is its own affair
         if int(columns[0]) in self.trees.categorical:
             return None
@@ -126,7 +127,7 @@ class TreeView:
         source, trees = self.reading.source, self.reading.trees
         rows = np.tile(self._any_row(len(mask)), (len(known), 1))
         rows[:, mask] = known
-        columns = [self.reading.columns_of(feature) for feature in np.flatnonzero(mask)]
+        columns = [self.reading.columns_of(feature) for feature in np.flatnonzero(mask).tolist()]
         shown = np.zeros(trees.columns, dtype=bool)
         shown[np.concatenate(columns).astype(np.intp)] = True
         answers = trees.marginalise(shown, self.reading.matrix(rows)[:, shown])
