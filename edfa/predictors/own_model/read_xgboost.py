@@ -17,7 +17,8 @@ BOOSTERS = ("gbtree", "dart")
 def read(model: Any) -> TreeEnsemble | None:
     """The trees of an ``XGBClassifier`` or a ``Booster``; None for other objectives, linear boosters, trees with
     several outputs, and models to which a number means "missing"."""
-    if not np.isnan(getattr(model, "missing", np.nan)):
+    missing = getattr(model, "missing", None)
+    if missing is not None and not np.isnan(missing):
         return None
     learner = json.loads(_used_rounds(model).save_raw("json"))["learner"]
     link, booster = LINKS.get(learner["objective"]["name"]), learner["gradient_booster"]

@@ -224,8 +224,8 @@ class TreeEnsemble:
         if mask.all():
             return self.predict_proba(known)  # the same bits, sooner
         collapsed, column = self._collapse(mask), (np.cumsum(mask) - 1)[self.column]
-        step = max(1, BLOCK // collapsed.rows)
-        parts = [self._climb(collapsed, column, known[i : i + step].T) for i in range(0, len(known), step)]
+        step, values = max(1, BLOCK // collapsed.rows), np.ascontiguousarray(known.T)
+        parts = [self._climb(collapsed, column, values[:, i : i + step]) for i in range(0, len(known), step)]
         return self._probabilities(parts)
 
     def agrees(self, matrix: Float64Array, probabilities: Float64Array) -> float:
