@@ -40,6 +40,8 @@ class Decision:
     ``probability`` is that of the favourable class, whatever was decided; ``outcome`` the class that was decided, and
     ``favourable`` whether it is the good one (``refused`` is the opposite). Where the advisor decides by a threshold,
     ``threshold`` is the probability of the favourable class that is needed; otherwise the likeliest class wins.
+    Where a model of the user's own decides and not everything is known, ``probability`` is the share of ``cases``, in
+    which what is not known was filled in from people like this one, for which that model decides favourably.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Decision:
     outcome: str
     favourable: bool
     threshold: float | None = None
+    cases: int | None = None
 
     @property
     def refused(self) -> bool:
@@ -159,12 +162,11 @@ class Moment:
 def describe_decision(assessment: Assessment) -> Decision:
     """What is decided about the one person of ``assessment``."""
     fitted, code = assessment.fitted, int(assessment.decision[0])
-    return Decision(
-        probability=float(assessment.probability[0]),
-        outcome=fitted.schema.classes[code],
-        favourable=code == fitted.favourable,
-        threshold=fitted.threshold,
-    )
+    words: dict[str, Any] = {"outcome": fitted.schema.classes[code], "favourable": code == fitted.favourable}
+    if assessment.shares is None:
+        return Decision(float(assessment.probability[0]), threshold=fitted.threshold, **words)
+    share, cases = assessment.shares
+    return Decision(float(share[0]), cases=cases, **words)
 
 
 def describe_question(assessment: Assessment) -> Question | None:

@@ -16,9 +16,11 @@ from edfa.advice.fitted import NO_RULES, FittedAdvisor
 from edfa.certification.replay import signal_of, uncertainty
 from edfa.data.constraints import Constraints
 from edfa.people import People
+from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
+from edfa.recourse.survival import Completions
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Assess", "Assessment"]
@@ -98,6 +100,22 @@ class Assessment:
     def probability(self) -> Float64Array:
         """The probability of the favourable class, (people,)."""
         return np.asarray(self.explained.probabilities[:, self.fitted.favourable])
+
+    @cached_property
+    def shares(self) -> tuple[Float64Array, int] | None:
+        """The share of completions that a model of the user's own decides favourably, (people,), and their number.
+
+        None where another model decides, or everything that it uses is known: then the probability says it.
+        """
+        model = self.fitted.model
+        if not isinstance(model, Wrapped) or model.is_enough(np.asarray(self.known.all(axis=0))):
+            return None
+        searcher = self.fitted.searcher
+        if isinstance(searcher, SurvivalSearch):
+            completions = searcher.completions_
+        else:
+            completions = Completions(self.fitted.background.neighbours)
+        return completions.decided_share(self.people, self.fitted.favourable), completions.neighbours.k
 
     @cached_property
     def refused(self) -> BoolArray:

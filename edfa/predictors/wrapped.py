@@ -236,7 +236,7 @@ class Wrapped(Predictor):
         return view
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
-        if self._is_enough(mask):
+        if self.is_enough(mask):
             rows = np.tile(self._read(self.fill_), (len(known), 1))
             rows[:, mask] = known
             return self._answers(rows)
@@ -244,21 +244,21 @@ class Wrapped(Predictor):
             return self.view_.mean(mask, known, self.ask)
         return self.view_.predict_known(mask, known)
 
-    def _is_enough(self, mask: BoolArray) -> bool:
+    def is_enough(self, mask: BoolArray) -> bool:
         """Whether the features in ``mask`` (features,) are all that the model uses."""
         return bool(mask[self.needed_].all())
 
     def _decide_tries(
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
     ) -> IntArray | None:
-        if self._is_enough(mask) or not isinstance(self.view_, SubsetXGB):
+        if self.is_enough(mask) or not isinstance(self.view_, SubsetXGB):
             return None
         self.view_.threshold, self.view_.favourable = self.threshold, self.favourable
         return self.view_.decide_tries(mask, known, column, value)
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
         """The thresholds between which values make no difference: the model's own if its trees can be read."""
-        if not self._is_enough(mask):
+        if not self.is_enough(mask):
             return None if isinstance(self.view_, Completed) else self.view_.cells(mask, feature)
         if not self._readings:
             self._readings.append(TreeInput.of(self.source_, self.tried_, self.answers_))

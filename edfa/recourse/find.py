@@ -182,6 +182,7 @@ def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int 
     if survival is not None:
         again = _look_again(searcher, problem, candidates, k, survival.take(order))
         columns |= {"survival": again.probability, "survival_error": again.error}
+        columns |= _own_chances(searcher, problem, candidates, again)
     return _for_each_person(problem, candidates.case, rows, columns)
 
 
@@ -198,6 +199,21 @@ def _look_again(
     if again is not None:
         survival.probability[chosen], survival.error[chosen] = again
     return survival
+
+
+def _own_chances(
+    searcher: Searcher, problem: SearchProblem, candidates: Candidates, survival: Survival
+) -> dict[str, Any]:
+    """What a person is told of their chances where a model of the user's own decides and not everything is known.
+
+    That is the share of completions in which that model decides for the desired class, without a plan and with it, and
+    not what its view says on average; other plans keep the model's probabilities. Columns of ``Plans``.
+    """
+    shares = searcher.decided_shares(problem)
+    known = ~np.isnan(survival.probability)
+    if shares is None or not known.all():
+        return {}
+    return {"probability_before": shares[candidates.case], "probability_after": survival.probability}
 
 
 def _with_alternatives(

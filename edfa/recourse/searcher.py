@@ -371,6 +371,10 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         """
         return None
 
+    def decided_shares(self, problem: SearchProblem) -> Float64Array | None:
+        """The share of completions in which each case has the desired decision as it is, (cases,); None: not asked."""
+        return None
+
     def look_again(self, problem: SearchProblem, candidates: Candidates) -> Survival | None:
         """The survival of plans once they are chosen, estimated anew; None: that of the search stands."""
         return None

@@ -126,6 +126,16 @@ class SurvivalSearch(Nearest):
             train, self.n_completions, without=left_out.tolist(), cache=self.cache_, committee=self.committee
         )
 
+    def decided_shares(self, problem: SearchProblem) -> Float64Array | None:
+        """The share of completions in which a model of the user's own decides for the desired class, (cases,).
+
+        None for other models, where everything is known, and where any other decision is recourse.
+        """
+        unknown = np.isnan(problem.cases.X[:, problem.predictor.varies_]).any()
+        if problem.predictor.refits or problem.desired_class is None or not unknown:
+            return None
+        return self.completions_.decided_share(problem.cases, problem.desired_class)
+
     def look_again(self, problem: SearchProblem, candidates: Candidates) -> Survival | None:
         """The survival of plans that are chosen, on completions that had no part in choosing them."""
         others = self.completions_.farther(self.second_look) if self.second_look else None
