@@ -68,7 +68,7 @@ class Usage:
 def permutation_usage(
     ask: Callable[[Float32Array], Float64Array],
     decide: Callable[[Float64Array], IntArray],
-    X: Float32Array,
+    X: Float32Array,  # noqa: N803
     seed: int = 0,
     most: int = 2000,
 ) -> Usage:
@@ -99,7 +99,7 @@ def permutation_usage(
     >>> permutation_usage(ask, lambda p: p.argmax(axis=1), X).used
     array([ True, False])
     """
-    X = np.asarray(X, dtype=np.float32)
+    X = np.asarray(X, dtype=np.float32)  # noqa: N806
     if X.ndim != 2 or not len(X):
         raise DataError(f"people are needed to see what a model uses, (people, features), not {X.shape}")
     rng = np.random.default_rng(seed)
@@ -175,9 +175,9 @@ class UsageReport:
         )
 
     def _repr_html_(self) -> str:
-        words = {True: "yes", False: "no"}
+        words = ("no", "yes")
         rows = [
-            [row.feature, words[row.used], words[row.in_blanket], f"{row.turned:.1%}", f"{row.moved:.3f}"]
+            [row.feature, words[bool(row.used)], words[bool(row.in_blanket)], f"{row.turned:.1%}", f"{row.moved:.3f}"]
             for row in self.frame().sort_values("turned", ascending=False, kind="stable").itertuples()
         ]
         head = ["feature", "used", "in the blanket", ">decisions turned", ">largest change"]
