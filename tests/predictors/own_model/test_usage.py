@@ -107,7 +107,7 @@ def test_every_sentence_has_its_plural_and_its_none():
     everything = compare_usage(Usage(np.ones(4), np.ones(4), 9), Blanket("y", {"a": (), "b": ()}), names)
     assert everything.sentences == (
         "The model uses 2 features that say something about y: a, b.",
-        "It uses 2 features that say nothing more about y: c, d.",
+        "It uses 2 features that were not seen to say more about y: c, d.",
         "It leaves out no feature that says something about y.",
     )
     with pytest.raises(UnknownNameError, match="no feature named 'z'"):
