@@ -95,10 +95,14 @@ class Neighbours:
             raise DataError("neighbours are looked for among complete training rows; there must be some, without NaN")
         order = np.random.default_rng(seed).permutation(len(rows))[:LIMIT]
         drawn = np.ascontiguousarray(rows[order])
-        size = k or int(np.clip(round(np.sqrt(len(rows))), FEWEST, MOST))
+        return cls.among(drawn, categorical, k or int(np.clip(round(np.sqrt(len(rows))), FEWEST, MOST)))
+
+    @classmethod
+    def among(cls, rows: Float32Array, categorical: Iterable[int], k: int) -> "Neighbours":
+        """Look among just these rows (rows, features), in this order."""
         categories = set(categorical)
-        columns = tuple(_levels(c) if j in categories else _standard(c) for j, c in enumerate(drawn.T))
-        return cls(drawn, columns, min(size, len(drawn)))
+        columns = tuple(_levels(c) if j in categories else _standard(c) for j, c in enumerate(rows.T))
+        return cls(rows, columns, min(k, len(rows)))
 
     def nearest(self, X: Float32Array) -> IntArray:  # noqa: N803
         """Positions in ``rows`` of the neighbours (people, k) of ``X`` (people, features), in no order of distance."""

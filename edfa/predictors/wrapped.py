@@ -9,12 +9,14 @@ following the trees of a model that can be read. Whether a plan survives is alwa
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
+from edfa.artifacts import Folder, folder_name, read_parts, readable, write_parts
 from edfa.data.table import Table
 from edfa.errors import ModelError, SettingError, UnknownNameError
 from edfa.predictors.base import Predictor, Progress
@@ -22,6 +24,7 @@ from edfa.predictors.conditional import Neighbours
 from edfa.predictors.own_model.ask import OwnModel
 from edfa.predictors.own_model.completed import Completed
 from edfa.predictors.own_model.distil import distil
+from edfa.predictors.own_model.kept import KeptModel, read_kept, write_kept
 from edfa.predictors.own_model.rows import Asked, KeptAnswers
 from edfa.predictors.own_model.source import Source
 from edfa.predictors.own_model.tree_view import TreeInput, TreeView
@@ -35,6 +38,7 @@ Partial = Literal["distilled", "completed", "tree"]
 PARTIAL = ("distilled", "completed", "tree")
 TRIED = 64  # training people about whom the model is asked more than once; their answers tell it from another one
 SAME = 1e-6  # how far apart two answers of one model about one person may be
+VIEW = "view"  # the folder in a folder that has the distilled model
 BATCH = 20_000  # rows in one call
 MAX_ROWS = 500_000  # rows that one step of an interview may ask about
 BACKWARDS = 0.4  # an AUROC below which classes were probably named in the wrong order
@@ -212,6 +216,53 @@ class Wrapped(Predictor):
         if self.partial == "completed":
             return Completed(near, self.source_.reads)
         return distil(self.ask, matrix, codes, near, n_hybrids=self.n_hybrids, seed=self.seed)
+
+    def to_folder(self, folder: str | Path) -> None:
+        """Write the model where it has a safe file, and what was learnt beside it; no pickle.
+
+        A function or a torch module is in no file, and is passed again to ``from_folder``.
+        """
+        self._check_savable()
+        view = self.view_ if isinstance(self.view_, Completed) else None
+        kept = KeptModel(
+            self.source_,
+            self.tried_,
+            self.answers_,
+            self.needed_,
+            self.fill_,
+            self.prior_,
+            np.asarray(self.classes_),
+            self.usage_,
+            view,
+        )
+        settings = {name: value for name, value in self._settings().items() if name != "own"}
+        write_parts(folder, "Wrapped", settings, write_kept(kept))
+        if isinstance(self.view_, SubsetXGB):
+            self.view_.to_folder(Path(folder) / VIEW)
+
+    @classmethod
+    def from_folder(cls, folder: str | Path | Folder, model: Any = None) -> Self:
+        """Read what ``to_folder`` wrote; ``model`` is passed where it is in no file, and must be the same one.
+
+        A model's file is tried in a process of its own before this one reads it.
+        """
+        settings, parts = read_parts(folder, "Wrapped")
+        with readable(folder_name(folder)):
+            kept = read_kept(parts, model, int(settings["n_completions"]))
+            wrapped = cls._from_settings(settings | {"own": kept.source.own}, folder)
+            wrapped._check_settings()
+            wrapped._use(kept.source)
+            wrapped.classes_, wrapped.prior_, wrapped.n_features_in_ = kept.classes, kept.prior, len(kept.fill)
+            wrapped.tried_, wrapped.answers_ = kept.tried, kept.answers
+            wrapped.usage_, wrapped.needed_, wrapped.fill_ = kept.usage, kept.needed, kept.fill
+            if wrapped.partial == "distilled":
+                inner = folder.under(VIEW) if isinstance(folder, Folder) else Path(folder) / VIEW
+                wrapped.view_ = SubsetXGB.from_folder(inner)
+            elif kept.view is not None:
+                wrapped.view_ = kept.view
+            else:
+                wrapped.view_ = TreeView.of(kept.source, kept.tried, kept.answers)
+        return wrapped
 
     def learnt_state(self) -> Mapping[str, Any]:
         """What the model said of some training people, which tells it from any other, and what was learnt beside it."""

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from edfa.data.border import read_words
-from edfa.data.encode import Encoder, Levels
+from edfa.data.encode import Encoder
 from edfa.errors import ColumnError, DataError, hint
 from edfa.typing import AnyArray, BoolArray, Float32Array, IntArray
 
@@ -58,18 +58,18 @@ class _Memory:
     """The codes of each column, sorted, and in the same order what the model is handed for each of them."""
 
     codes: tuple[Float32Array, ...]
-    values: tuple[Any, ...]
+    results: tuple[Any, ...]
 
     @cached_property
     def pools(self) -> tuple[tuple[IntArray, IntArray, Any], ...]:
         """By data type: the columns that have it, by how much their positions shift, and all their values in a row."""
         starts = np.cumsum([0, *(len(codes) for codes in self.codes)])
-        kinds = [v.dtype for v in self.values]
+        kinds = [v.dtype for v in self.results]
         pools = []
         for dtype in dict.fromkeys(kinds):
             members = np.array([i for i, kind in enumerate(kinds) if kind == dtype])
-            ends = np.cumsum([0, *(len(self.values[i]) for i in members)])
-            pools.append((members, (ends[:-1] - starts[members])[:, None], _join([self.values[i] for i in members])))
+            ends = np.cumsum([0, *(len(self.results[i]) for i in members)])
+            pools.append((members, (ends[:-1] - starts[members])[:, None], _join([self.results[i] for i in members])))
         return tuple(pools)
 
     @property
@@ -126,7 +126,7 @@ class FrameMaker:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.encoder, self.columns, self.dtypes)
 
-    def frame(self, X: Float32Array) -> pd.DataFrame:
+    def frame(self, X: Float32Array) -> pd.DataFrame:  # noqa: N803
         """The values of encoded rows, (rows, features of the card); cells that the model wants must be known."""
         cells = self.cells(X)
         memory = self._memory
@@ -143,9 +143,9 @@ class FrameMaker:
                 arrays[column] = self._finish(column, taken[i * rows : (i + 1) * rows], index)
         return pd.DataFrame(dict(zip(self.columns, arrays, strict=True)), index=index, copy=False)
 
-    def cells(self, X: Float32Array) -> Float32Array:
+    def cells(self, X: Float32Array) -> Float32Array:  # noqa: N803
         """The codes that the model wants of encoded rows, (columns, rows); DataError for rows of another card."""
-        X = np.asarray(X, dtype=np.float32)
+        X = np.asarray(X, dtype=np.float32)  # noqa: N806
         if X.ndim != 2 or X.shape[1] != len(self.encoder.columns):
             raise DataError(f"a matrix of {len(self.encoder.columns)} columns is needed, not of shape {X.shape}")
         return X.T.take(self.features, axis=0)
@@ -156,7 +156,7 @@ class FrameMaker:
         dtype = self.dtypes.get(name)
         if isinstance(dtype, pd.CategoricalDtype):
             return pd.Categorical.from_codes(values, dtype=dtype, validate=False)
-        if dtype == object:
+        if isinstance(dtype, np.dtype) and dtype.kind == "O":
             return pd.Series(values, index, dtype=object, copy=False)  # a bare array of texts would become ``str``
         if dtype is None and values.dtype == np.float64 and self.encoder.columns[self.features[column]].whole:
             return values.astype(np.int64) if (values == np.round(values)).all() else values  # NaN is unlike itself
@@ -178,7 +178,7 @@ class FrameMaker:
         for i, (name, fresh) in enumerate(zip(self.columns, new, strict=True)):
             if memory is not None and not len(fresh):
                 codes.append(memory.codes[i])
-                values.append(memory.values[i])
+                values.append(memory.results[i])
                 continue
             if np.isnan(fresh).any():
                 raise DataError(f"{name!r} was not acquired in some row (NaN), and the model wants a value")
@@ -189,7 +189,7 @@ class FrameMaker:
             else:
                 merged, order = merge_codes(memory.codes[i], fresh)
                 codes.append(merged)
-                values.append(_join([memory.values[i], made]).take(order))
+                values.append(_join([memory.results[i], made]).take(order))
         return _Memory(tuple(codes), tuple(values))
 
     def _make(self, i: int, codes: Float32Array) -> Any:
@@ -252,7 +252,7 @@ def _cast(name: str, values: pd.Series, dtype: Any) -> Any:
         made = values.astype(dtype)
         wrong = made.isna().to_numpy(dtype=bool)
         if isinstance(dtype, np.dtype) and dtype.kind in "iu":
-            wrong = ~(np.abs(values.astype(float) - made.astype(float)) < 1).to_numpy()  # it went round the other way
+            wrong = np.abs(values.to_numpy(float) - made.to_numpy(float)) >= 1  # beyond the type's range
     except (TypeError, ValueError, OverflowError):
         raise _unfit(name, values, dtype) from None
     if wrong.any():

@@ -125,7 +125,7 @@ class PreparedPipeline:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.pipeline, self.frames, self.layout)
 
-    def predict_proba(self, X: Float32Array) -> Float64Array:
+    def predict_proba(self, X: Float32Array) -> Float64Array:  # noqa: N803
         """The model's probabilities for complete encoded rows, (rows, classes)."""
         try:
             matrix = self.transform(X)
@@ -133,7 +133,7 @@ class PreparedPipeline:
             return np.asarray(self.pipeline.predict_proba(self.frames.frame(X)), dtype=np.float64)
         return np.asarray(self._last.predict_proba(matrix), dtype=np.float64)
 
-    def transform(self, X: Float32Array) -> Any:
+    def transform(self, X: Float32Array) -> Any:  # noqa: N803
         """What the steps before the last make of complete encoded rows, (rows, width)."""
         cells = self.frames.cells(X)
         runs = self._runs
@@ -208,51 +208,58 @@ class PreparedPipeline:
 
     def _grow(self, runs: _Runs, new: Sequence[Float32Array]) -> _Runs:
         """``runs`` with new codes of each column transformed; ValueError if one moves what is not its column's."""
-        layout, output = self.layout, self.layout.output
-        codes, starts, lengths = [], [], []
-        cells, places, end = [runs.cells], [runs.places], len(runs.cells)
-        old = np.cumsum([0, *(len(known) for known in runs.codes)])
-        for i, (fresh, moved) in enumerate(zip(new, layout.moved, strict=True)):
-            made = [np.zeros(0, dtype=np.intp)]
-            for bits, stored in _change(self._steps, self.frames, layout.base, i, fresh, output):
-                if _moved(bits, stored, layout.bits, layout.stored, moved):
-                    raise ValueError(f"{self.frames.columns[i]!r} moves what it did not move in training")
-                kept = stored[:, moved]
-                cells.append(bits[:, moved][kept])
-                places.append(np.broadcast_to(moved, kept.shape)[kept].astype(places[0].dtype))
-                made.append(kept.sum(axis=1))
-            merged, order = merge_codes(runs.codes[i], fresh)
-            length = np.concatenate(made)
-            codes.append(merged)
-            starts.append(np.concatenate([runs.starts[old[i] : old[i + 1]], end + np.cumsum(length) - length])[order])
-            lengths.append(np.concatenate([runs.lengths[old[i] : old[i + 1]], length])[order])
-            end += int(length.sum())
-        return _Runs(tuple(codes), *map(np.concatenate, (starts, lengths, cells, places)))
+        layout = self.layout
+        cells, places = [runs.cells], [runs.places]
+        made: list[list[IntArray]] = [[np.zeros(0, dtype=np.intp)] for _ in new]
+        for which, bits, stored in _change(self._steps, self.frames, layout.base, new, layout.output):
+            differs = (bits != layout.bits) | (stored != layout.stored)
+            if (differs & (self._owner != which[:, None])).any():
+                raise ValueError("a value moves what its column did not move in training")
+            for i in np.unique(which).tolist():
+                kept = stored[which == i][:, layout.moved[i]]
+                cells.append(bits[which == i][:, layout.moved[i]][kept])
+                places.append(np.broadcast_to(layout.moved[i], kept.shape)[kept].astype(runs.places.dtype))
+                made[i].append(kept.sum(axis=1))
+        length = np.concatenate([length for column in made for length in column])
+        start = len(runs.cells) + np.cumsum(length) - length
+        codes, order = _merge(runs.codes, new)
+        starts, lengths = np.concatenate([runs.starts, start])[order], np.concatenate([runs.lengths, length])[order]
+        return _Runs(codes, starts, lengths, np.concatenate(cells), np.concatenate(places))
+
+
+def _merge(known: Sequence[Float32Array], new: Sequence[Float32Array]) -> tuple[tuple[Float32Array, ...], IntArray]:
+    """The codes of each column with new ones, and the order that brings all known ones, then all new ones, there."""
+    merged, orders = [], []
+    old, fresh = 0, sum(map(len, known))
+    for known_codes, new_codes in zip(known, new, strict=True):
+        codes, order = merge_codes(known_codes, new_codes)
+        merged.append(codes)
+        orders.append(np.where(order < len(known_codes), order + old, order - len(known_codes) + fresh))
+        old, fresh = old + len(known_codes), fresh + len(new_codes)
+    return tuple(merged), np.concatenate(orders)
 
 
 def _full(runs: _Runs) -> bool:
     return max(map(len, runs.codes), default=0) > memory.MOST_CODES
 
 
-def _moved(bits: AnyArray, stored: BoolArray, base: AnyArray, base_stored: BoolArray, own: IntArray) -> bool:
-    """Whether any row differs from the base row outside the columns ``own``."""
-    differs = ((bits != base) | (stored != base_stored)).any(axis=0)
-    differs[own] = False
-    return bool(differs.any())
-
-
 def _change(
-    steps: Any, frames: FrameMaker, base: Float32Array, column: int, codes: Float32Array, output: _Output
-) -> Iterator[tuple[AnyArray, BoolArray]]:
-    """The output, as ``_Output.cells``, of the base row with one column of the frame set to each code in turn."""
+    steps: Any, frames: FrameMaker, base: Float32Array, new: Sequence[Float32Array], output: _Output
+) -> Iterator[tuple[IntArray, AnyArray, BoolArray]]:
+    """The base row with one column of the frame set to each of its new codes, column after column, transformed.
+
+    Gives, some rows at a time: which column was set, (rows,), and the output as ``_Output.cells``.
+    """
+    column = np.repeat(np.arange(len(new)), [len(codes) for codes in new])
+    codes = np.concatenate(new)
     for first in range(0, len(codes), CHUNK):
-        part = codes[first : first + CHUNK]
-        rows = np.tile(base, (len(part), 1))
-        rows[:, frames.features[column]] = part
-        yield output.cells(steps.transform(frames.frame(rows)))
+        which = column[first : first + CHUNK]
+        rows = np.tile(base, (len(which), 1))
+        rows[np.arange(len(which)), frames.features[which]] = codes[first : first + CHUNK]
+        yield which, *output.cells(steps.transform(frames.frame(rows)))
 
 
-def prepare(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> PreparedPipeline | None:
+def prepare(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> PreparedPipeline | None:  # noqa: N803
     """A Pipeline made ready to be asked quickly; None if its columns are not treated one by one, or anything fails.
 
     Parameters
@@ -282,26 +289,28 @@ def prepare(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> Prepare
         return None
 
 
-def _watch(steps: Any, frames: FrameMaker, X_train: Float32Array) -> _Layout | None:
+def _watch(steps: Any, frames: FrameMaker, X_train: Float32Array) -> _Layout | None:  # noqa: N803
     """Change each column of the first person in turn and see what moves; None if something moves with two columns."""
     output = _Output.of(steps.transform(frames.frame(X_train[:ANSWERS])))
     base = X_train[0]
     bits, stored = (part[0] for part in output.cells(steps.transform(frames.frame(X_train[:1]))))
-    taken = np.zeros(output.width, dtype=bool)
-    moved = []
-    for i, codes in enumerate(find_codes(frames.cells(X_train))):
-        spread = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), WATCHED)).astype(int))
-        differs = np.zeros(output.width, dtype=bool)
-        for changed, kept in _change(steps, frames, base, i, codes[spread], output):
-            differs |= ((changed != bits) | (kept != stored)).any(axis=0)
-        if (taken & differs).any():
-            return None
-        taken |= differs
-        moved.append(np.flatnonzero(differs))
-    return _Layout(output, tuple(moved), base, bits, stored)
+    tried = [codes[_spread(len(codes))] for codes in find_codes(frames.cells(X_train))]
+    moved = np.zeros((len(tried), output.width), dtype=bool)
+    for which, changed, kept in _change(steps, frames, base, tried, output):
+        differs = (changed != bits) | (kept != stored)
+        for i in np.unique(which).tolist():
+            moved[i] |= differs[which == i].any(axis=0)
+    if (moved.sum(axis=0) > 1).any():
+        return None
+    return _Layout(output, tuple(map(np.flatnonzero, moved)), base, bits, stored)
 
 
-def _same(prepared: PreparedPipeline, X_train: Float32Array) -> bool:
+def _spread(count: int) -> IntArray:
+    """Positions among ``count`` values, both ends and at most ``WATCHED`` in all."""
+    return np.unique(np.linspace(0, count - 1, min(count, WATCHED)).astype(np.intp))
+
+
+def _same(prepared: PreparedPipeline, X_train: Float32Array) -> bool:  # noqa: N803
     """Whether answers and matrices are those of the Pipeline itself, bit for bit."""
     rng = np.random.default_rng(0)
     people = X_train[np.sort(rng.permutation(len(X_train))[:ANSWERS])]

@@ -68,7 +68,7 @@ class Usage:
 def permutation_usage(
     ask: Callable[[Float32Array], Float64Array],
     decide: Callable[[Float64Array], IntArray],
-    X: Float32Array,
+    X: Float32Array,  # noqa: N803
     seed: int = 0,
     most: int = 2000,
 ) -> Usage:
@@ -99,7 +99,7 @@ def permutation_usage(
     >>> permutation_usage(ask, lambda p: p.argmax(axis=1), X).used
     array([ True, False])
     """
-    X = np.asarray(X, dtype=np.float32)
+    X = np.asarray(X, dtype=np.float32)  # noqa: N806
     if X.ndim != 2 or not len(X):
         raise DataError(f"people are needed to see what a model uses, (people, features), not {X.shape}")
     rng = np.random.default_rng(seed)
@@ -130,7 +130,7 @@ class UsageReport:
     shared
         Features that the model uses and the blanket has.
     only_used
-        Features that the model uses although they say nothing more about the outcome once the blanket is known.
+        Features that the model uses although no test saw them say more about the outcome than the blanket does.
     only_blanket
         Features of the blanket that the model does not use.
     neither
@@ -150,11 +150,11 @@ class UsageReport:
     @property
     def sentences(self) -> tuple[str, str, str]:
         """One sentence each: used and in the blanket, used alone, in the blanket alone."""
-        something, nothing = f"something about {self.target}", f"nothing more about {self.target}"
+        says, adds = (" says", "s say"), (" was not seen to say", "s were not seen to say")
         return (
-            f"The model uses {_list(self.shared, something)}.",
-            f"It uses {_list(self.only_used, nothing)}.",
-            f"It leaves out {_list(self.only_blanket, something)}.",
+            f"The model uses {_list(self.shared, says, f'something about {self.target}')}.",
+            f"It uses {_list(self.only_used, adds, f'more about {self.target}')}.",
+            f"It leaves out {_list(self.only_blanket, says, f'something about {self.target}')}.",
         )
 
     def __str__(self) -> str:
@@ -175,26 +175,27 @@ class UsageReport:
         )
 
     def _repr_html_(self) -> str:
-        words = {True: "yes", False: "no"}
+        words = ("no", "yes")
         rows = [
-            [row.feature, words[row.used], words[row.in_blanket], f"{row.turned:.1%}", f"{row.moved:.3f}"]
+            [row.feature, words[bool(row.used)], words[bool(row.in_blanket)], f"{row.turned:.1%}", f"{row.moved:.3f}"]
             for row in self.frame().sort_values("turned", ascending=False, kind="stable").itertuples()
         ]
         head = ["feature", "used", "in the blanket", ">decisions turned", ">largest change"]
         return html.fragment(*map(html.paragraph, self.sentences), html.table(head, rows))
 
 
-def _list(names: Sequence[str], what: str) -> str:
+def _list(names: Sequence[str], verb: tuple[str, str], what: str) -> str:
     """Features that say a thing, counted and named: "2 features that say something about risk: age, job"."""
+    one, many = (f"feature{text.replace(' ', ' that ', 1)} {what}" for text in verb)
     if not names:
-        return f"no feature that says {what}"
-    return f"{len(names)} feature{'s that say' if len(names) > 1 else ' that says'} {what}: {', '.join(names)}"
+        return f"no {one}"
+    return f"{len(names)} {one if len(names) == 1 else many}: {', '.join(names)}"
 
 
 def compare_usage(usage: Usage, blanket: Blanket, names: Sequence[str]) -> UsageReport:
     """Hold what a model uses against the outcome's Markov blanket.
 
-    "Nothing more" is meant beside the blanket: once its features are known, no other one says anything.
+    "More" is meant beside the blanket: once its features are known, no test saw another one say anything.
     ``names``: the features in the order of the card, as many as ``usage`` has.
 
     Examples
@@ -202,7 +203,7 @@ def compare_usage(usage: Usage, blanket: Blanket, names: Sequence[str]) -> Usage
     >>> usage = Usage(np.array([0.2, 0.1, 0.0]), np.array([0.5, 0.4, 0.0]), 100)
     >>> print(compare_usage(usage, Blanket("repays", {"savings": (), "age": ()}), ("savings", "height", "age")))
     The model uses 1 feature that says something about repays: savings.
-    It uses 1 feature that says nothing more about repays: height.
+    It uses 1 feature that was not seen to say more about repays: height.
     It leaves out 1 feature that says something about repays: age.
     """
     if len(names) != len(usage.turned):

@@ -63,7 +63,7 @@ def as_frame(rows):
     return frame.astype(types)
 
 
-def expected(encoder, X, columns, dtypes):
+def expected(encoder, X, columns, dtypes):  # noqa: N803
     frame = encoder.decode(X)[list(columns)]
     return frame.astype({name: dtype for name, dtype in (dtypes or {}).items() if name in frame})
 
@@ -74,19 +74,21 @@ def expected(encoder, X, columns, dtypes):
 def test_the_values_are_those_of_decode_and_astype(dtypes, rows, data):
     frame = as_frame(rows)
     encoder = Encoder.fit(frame, SCHEMA)
-    X = encoder.encode(frame)
-    columns = data.draw(st.permutations(SCHEMA.names)) [: data.draw(st.integers(1, 5))]
+    X = encoder.encode(frame)  # noqa: N806
+    columns = data.draw(st.permutations(SCHEMA.names))[: data.draw(st.integers(1, 5))]
     maker = FrameMaker(encoder, columns, dtypes)
     for _ in range(3):  # the second and third time partly from memory
         part = X[data.draw(st.lists(st.integers(0, len(X) - 1), max_size=12))]
-        pd.testing.assert_frame_equal(maker.frame(part), expected(encoder, part, columns, dtypes), check_column_type=False)
+        pd.testing.assert_frame_equal(
+            maker.frame(part), expected(encoder, part, columns, dtypes), check_column_type=False
+        )
     pd.testing.assert_frame_equal(maker.frame(X), expected(encoder, X, columns, dtypes), check_column_type=False)
 
 
 @pytest.mark.parametrize("name", ["german", "adult", "heloc"])
 def test_real_tables(name, load_real):
     table = load_real(name)
-    X, names = table.train.X[:3000], table.encoder.names
+    X, names = table.train.X[:3000], table.encoder.names  # noqa: N806
     decoded = table.encoder.decode(X)
     as_categories = decoded.astype({n: "category" for n in names if decoded[n].dtype == "str"})
     pd.testing.assert_frame_equal(FrameMaker(table.encoder, names).frame(X), decoded)
@@ -163,7 +165,7 @@ def test_words_of_the_card_are_the_models_own_numbers_and_truth_values_again(raw
 def test_a_value_not_acquired_is_an_error_only_where_the_model_wants_it():
     frame = as_frame([{"debt": 1.0, "age": 30, "rank": 2, "grade": "low", "home": "own"}] * 3)
     encoder = Encoder.fit(frame, SCHEMA)
-    X = encoder.encode(frame)
+    X = encoder.encode(frame)  # noqa: N806
     X[0, SCHEMA.index("home")] = np.nan
     assert FrameMaker(encoder, ("age", "rank")).frame(X)["age"].tolist() == frame["age"].tolist()
     maker = FrameMaker(encoder, ("age", "home"))
