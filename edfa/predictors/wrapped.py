@@ -183,6 +183,7 @@ class Wrapped(Predictor):
         features) are the encoded facts of the people of ``frame``, complete.
         """
         rows, answers = self.source_.ask_given(X, frame)
+        self._answers.count(int(len(rows) > 0), len(rows))
         self._answers.pin(self._read(X[rows]), answers)
 
     def _check_steady(self, matrix: Float32Array, chances: Float64Array) -> None:
