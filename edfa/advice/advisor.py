@@ -184,6 +184,7 @@ class Advisor:
                 records = practise(fitted, self.seed, n_jobs, [reference])
         fitted = replace(fitted, reference=reference)
         self.fitted_ = replace(fitted, fingerprint=identify_advisor(fitted))
+        model.remember(test.X, test.frame)
         certify = Calibration.of(calibration, self.fitted).certify
         self.fitted_ = certify(records[reference], self._levels, partial(report, "calibration"), n_jobs)
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
