@@ -29,10 +29,6 @@ __all__ = ["Difference", "Outcome", "Receipt", "Verification", "check_key", "in_
 
 VERSION = 3
 SINCE_3 = ("version", "certificate_id", "model")  # fields that receipts of version 2 have not: none is signed there
-    "version",
-    "certificate_id",
-    "model",
-)  # fields that receipts of version 2 have not, so that none is signed there
 LEAST_KEY, LARGEST_KEY = 16, 1 << 16  # bytes
 Outcome = Literal["holds", "other_certificate", "other_advisor", "changed"]
 MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")

@@ -130,7 +130,7 @@ def fit(
     if groups is not None:
         check_group(groups, rows.schema)
     if compare_free:
-        compare.check_comparable(rows.schema, advisor.obey_directions)
+        compare.check_comparable(rows.schema, advisor.obey_directions and model is None)
     if rules is not None:
         _check_rules(rules, settings["constraints"], rows)
     with show_progress(output) as progress:
