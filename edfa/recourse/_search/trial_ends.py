@@ -59,7 +59,7 @@ def _bisect(
     good: Float32Array,
     fails: Float32Array,
 ) -> Float32Array:
-    """The farthest permitted value (n,) from ``good``, which works, towards ``fails``, which does not or is infinite."""
+    """The farthest permitted value (n,) from ``good``, which works, towards ``fails``, which fails or is infinite."""
     last = len(permitted) - 1
     best = np.clip(np.searchsorted(permitted, good), 0, last)
     best = np.where(permitted[best] == good, best, np.clip(best - 1, 0, last))
