@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from edfa.errors import MissingExtraError, UnreadableError, UnwritableError
+from edfa.errors import MissingExtraError, ModelError, UnreadableError, UnwritableError
 from edfa.reading import MEGABYTE, parse_json, read_bytes
 from edfa.typing import AnyArray
 from edfa.writing import read_settled, replace_folder
@@ -195,7 +195,7 @@ def readable(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except (UnreadableError, MissingExtraError):
+    except (UnreadableError, MissingExtraError, ModelError):
         raise
     except KeyError as error:
         raise UnreadableError(f"{name} is damaged: {error} is missing") from None

@@ -26,7 +26,7 @@ from edfa.advice.fitted import FittedAdvisor, identify_advisor, sweep_directions
 from edfa.advice.groups import check_group
 from edfa.advice.interview import Interview
 from edfa.advice.judges import learn_judges
-from edfa.advice.own_model import blanket_of_model, check_reference, fidelity_of
+from edfa.advice.own_model import blanket_of_model, check_reference
 from edfa.advice.promise import REFERENCES, choose_reference, practise
 from edfa.advice.receipt import Receipt, Verification
 from edfa.advice.rules import check_operator_rules, describe_rules
@@ -44,6 +44,7 @@ from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.monotone import DirectionCheck
 from edfa.predictors.own_model.fidelity import Fidelity
+from edfa.predictors.own_model.usage import UsageReport, compare_usage
 from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.searcher import Searcher
 from edfa.settings import check_seed
@@ -132,7 +133,6 @@ class Advisor:
     groups: str | None = None
     fitted_: FittedAdvisor = field(init=False, repr=False)
     evaluation_: AdvisorEvaluation = field(init=False, repr=False)
-    fidelity_: Fidelity | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -184,11 +184,11 @@ class Advisor:
                 records = practise(fitted, self.seed, n_jobs, [reference])
         fitted = replace(fitted, reference=reference)
         self.fitted_ = replace(fitted, fingerprint=identify_advisor(fitted))
+        model.remember(test.X, test.frame)
         certify = Calibration.of(calibration, self.fitted).certify
         self.fitted_ = certify(records[reference], self._levels, partial(report, "calibration"), n_jobs)
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
         self.evaluation_ = evaluate(self.fitted, test, rollout)
-        self.fidelity_ = fidelity_of(self.fitted.model, test.X, rollout.trajectory)
         return self
 
     def _fit_parts(
@@ -262,6 +262,17 @@ class Advisor:
     def directions_(self) -> DirectionCheck | None:
         """How a model that takes the card's directions as a penalty keeps to them; None: exactly, or it has none."""
         return self.fitted.directions
+
+    @property
+    def fidelity_(self) -> Fidelity | None:
+        """How near what is said before everything is known comes to a model of the user's own, on the test people."""
+        return self.evaluation_.fidelity
+
+    @property
+    def usage_(self) -> UsageReport | None:
+        """What a model of the user's own uses, beside the outcome's blanket; None for any other model."""
+        fitted, model = self.fitted, self.fitted.model
+        return compare_usage(model.usage_, fitted.blanket, self.schema.names) if isinstance(model, Wrapped) else None
 
     @property
     def schema(self) -> Schema:
@@ -357,12 +368,13 @@ class Advisor:
         persist.save(self.fitted, settings, getattr(self, "evaluation_", None), folder)
 
     @classmethod
-    def load(cls, folder: str | Path, *, old_formats: bool = False) -> "Advisor":
+    def load(cls, folder: str | Path, *, old_formats: bool = False, model: Any = None) -> "Advisor":
         """Read what ``save`` wrote; runs no code from the folder, and refuses one that was changed.
 
-        ``old_formats`` reads folders of formats 3 and 4 too, whose fingerprint nobody can check.
+        ``old_formats`` reads folders of formats 3 and 4 too, whose fingerprint nobody can check. ``model`` is a model
+        of the user's own that is in no file, such as a function: the one that the advisor was made for.
         """
-        fitted, settings, evaluation = persist.load(folder, old_formats=old_formats)
+        fitted, settings, evaluation = persist.load(folder, old_formats=old_formats, model=model)
         parts: dict[str, Any] = {"policy": fitted.policy, "searcher": fitted.searcher, "constraints": fitted.limits}
         advisor = cls(fitted.blanket, fitted.model, **parts, **settings)
         advisor.fitted_ = fitted

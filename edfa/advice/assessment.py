@@ -16,6 +16,7 @@ from edfa.advice.fitted import NO_RULES, FittedAdvisor
 from edfa.certification.replay import signal_of, uncertainty
 from edfa.data.constraints import Constraints
 from edfa.people import People
+from edfa.predictors.own_model.rows import RowLimit, limit_rows
 from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
@@ -79,7 +80,14 @@ class Assessment:
     @cached_property
     def explained(self) -> People:
         """The people; if they are few, with the sweep that answers everything in one model call."""
-        return self.people.with_sweep() if 0 < len(self) <= FEW else self.people
+        with limit_rows(self._row_limit):
+            return self.people.with_sweep() if 0 < len(self) <= FEW else self.people
+
+    @cached_property
+    def _row_limit(self) -> RowLimit | None:
+        """How many rows a model of the user's own may be asked about for these people; None for any other model."""
+        most = self.fitted.model.max_rows if isinstance(self.fitted.model, Wrapped) else None
+        return None if most is None else RowLimit(most * max(1, len(self)))
 
     @property
     def X(self) -> Float32Array:  # noqa: N802
@@ -115,7 +123,8 @@ class Assessment:
             completions = searcher.completions_
         else:
             completions = Completions(self.fitted.background.neighbours)
-        return completions.decided_share(self.people, self.fitted.favourable), completions.neighbours.k
+        with limit_rows(self._row_limit):
+            return completions.decided_share(self.people, self.fitted.favourable), completions.neighbours.k
 
     @cached_property
     def refused(self) -> BoolArray:
@@ -151,14 +160,15 @@ class Assessment:
         """Plans; with ``enough`` below 1 just so many as tell whether one survives in that share of completions."""
         key = (k, None if constraints is None else constraints.to_json(), enough)
         if key not in self._plans:
-            self._plans[key] = find_recourse(
-                self.explained,
-                self.fitted.searcher,
-                constraints=constraints,
-                desired_class=self.fitted.favourable,
-                k=k,
-                enough_survival=enough,
-            )
+            with limit_rows(self._row_limit):
+                self._plans[key] = find_recourse(
+                    self.explained,
+                    self.fitted.searcher,
+                    constraints=constraints,
+                    desired_class=self.fitted.favourable,
+                    k=k,
+                    enough_survival=enough,
+                )
         return self._plans[key]
 
     def _limits(self, constraints: Constraints | None = None) -> Constraints | None:

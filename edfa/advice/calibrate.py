@@ -78,6 +78,7 @@ class Calibration:
         return replace(
             certificate,
             rules=describe_rules(self.fitted.rules),
+            model=self.fitted.own_model,
             moved=int(theirs.sum()),
             warnings=(*certificate.warnings, *self.warnings),
         )

@@ -61,6 +61,7 @@ def encode_complete(people: Any, fitted: FittedAdvisor) -> Complete:
         columns = [column for column, counts in zip(fitted.encoder.columns, fitted.relevant, strict=True) if counts]
         outside = [column.outside(people.frame[column.name]) for column in columns]
         X = fitted.encoder.encode(people.frame)  # noqa: N806
+        fitted.model.remember(X, people.frame)
         return Complete(X, np.logical_or.reduce(outside), fitted.group_of(people))
     return _encode_frame(to_pandas(people).reset_index(drop=True), fitted)
 

@@ -17,7 +17,9 @@ from edfa.certification.replay import replay
 from edfa.certification.stopping import Runs
 from edfa.data.table import Table
 from edfa.parsing import parse
-from edfa.predictors.base import UnfittedError
+from edfa.predictors.base import Predictor, UnfittedError
+from edfa.predictors.own_model.fidelity import Fidelity, measure_fidelity
+from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import BoolArray, Float32Array, IntArray
@@ -162,6 +164,7 @@ class AdvisorEvaluation:
     advisor without a certificate.
 
     ``refused`` is the share of people refused at the end, ``coverage`` the share of those who have a plan there.
+    ``fidelity`` is how near what is said before everything is known comes to a model of the user's own, if one decides.
     ``base_rate`` is the share of the commonest class, which somebody who knows nothing is right about, and ``auroc``
     how well the model at the end tells the favourable class from the rest (0.5: not at all). ``groups`` has what
     becomes of each group of people, by its label, if the advisor has groups.
@@ -187,6 +190,7 @@ class AdvisorEvaluation:
     changes: float | None = None
     effort: float | None = None
     groups: Mapping[str, GroupEvaluation] = field(default_factory=dict)
+    fidelity: Fidelity | None = None
 
     @property
     def saved(self) -> float:
@@ -246,7 +250,20 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
             )
             for label in sorted(set(labels.tolist()) - {None})
         },
+        fidelity=_fidelity(fitted.model, people.X, trajectory),
     )
+
+
+def _fidelity(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fidelity | None:  # noqa: N803
+    """How near the view of a model of the user's own comes to it; None for any other model.
+
+    ``X`` (people, features) are complete people who took no part in anything, ``trajectory`` is how they were asked.
+    """
+    if not isinstance(model, Wrapped):
+        return None
+    states = trajectory.people()
+    missing = np.isnan(states.X[:, model.needed_]).any(axis=1)
+    return measure_fidelity(model, X, (states.X[missing], X[np.asarray(states.person)[missing]]))
 
 
 def _measure(

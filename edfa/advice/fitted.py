@@ -22,6 +22,7 @@ from edfa.people import Background, People
 from edfa.predictors.base import Predictor
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck, check_directions, signs
+from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array, ObjectArray
@@ -97,6 +98,11 @@ class FittedAdvisor:
     def model(self) -> Predictor:
         """The model as it was fitted, shown everything."""
         return self.background.fitted_model
+
+    @property
+    def own_model(self) -> str:
+        """The name of the user's own model and what speaks for it meanwhile; empty if another model decides."""
+        return f"{self.model.own.name}, {self.model.partial}" if isinstance(self.model, Wrapped) else ""
 
     @property
     def predictor(self) -> Predictor:

@@ -258,7 +258,7 @@ class Interview:
             locks=self.locks,
             overlay=self._overlay(),
             flags=self.flags,
-            decision=asdict(self.decision),
+            decision={name: value for name, value in asdict(self.decision).items() if name != "cases" or value},
             question=question.feature if question else None,
             plans=tuple(asdict(plan) for plan in plans),
             no_plan=asdict(no_plan) if no_plan else None,
@@ -268,6 +268,7 @@ class Interview:
             standing=asdict(self.standing),
             certificate=self.guarantee or "",
             certificate_id=certificate_id(self.fitted),
+            model=self.fitted.own_model,
         )
         receipt = Receipt.from_json(receipt.to_json())  # as it will be read again, so that equal ones are equal
         return receipt if key is None else receipt.sign(key)

@@ -171,14 +171,14 @@ class _Writer:
         """The letter that gives the reasons of a refusal."""
         reasons = self._reason_lines()
         plans, no_plan = self._plans()
-        decision = self.interview.decision
+        estimate = float(self.interview.assessment.probability[0])
         content = {
             "reasons": reasons,
             "only_one": self.reasons is not None and len(self.reasons.values.ranked) == 1,
             "plans": plans,
             "no_plan": no_plan,
             "certificate": self._certificate() if plans else "",
-            "estimate": write_estimate(decision.probability, decision.threshold, self.language),
+            "estimate": write_estimate(estimate, self.interview.fitted.threshold, self.language),
             "compared": self.reasons.values.people if self.reasons else 0,
         }
         lines = tuple(line["text"] for line in reasons)

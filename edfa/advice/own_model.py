@@ -4,19 +4,14 @@ The model is never cut to a blanket, so that every feature it uses may be asked 
 every promise is held against, is the model itself with everything known; nothing is learnt again.
 """
 
-import numpy as np
-
-from edfa.acquisition.trajectory import Trajectory
 from edfa.blanket.units import Blanket
 from edfa.data.schema import Schema
 from edfa.errors import SettingError
 from edfa.predictors.base import Predictor
-from edfa.predictors.own_model.fidelity import Fidelity, measure_fidelity
 from edfa.predictors.own_model.usage import Usage
 from edfa.predictors.wrapped import Wrapped
-from edfa.typing import Float32Array
 
-__all__ = ["blanket_of_model", "check_reference", "fidelity_of"]
+__all__ = ["blanket_of_model", "check_reference"]
 
 
 def check_reference(predictor: str | Predictor, reference: str) -> None:
@@ -40,15 +35,3 @@ def blanket_of_model(usage: Usage, outcome: Blanket, schema: Schema) -> Blanket:
     inside = {*units, *(name for spouses in units.values() for name in spouses)}
     rest = tuple(name for name in used if name not in inside)
     return Blanket(schema.target, units, unattached=rest, method="what the model uses")
-
-
-def fidelity_of(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fidelity | None:  # noqa: N803
-    """How near the view of a model of the user's own comes to it; None for any other model.
-
-    ``X`` (people, features) are complete people who took no part in anything, ``trajectory`` is how they were asked.
-    """
-    if not isinstance(model, Wrapped):
-        return None
-    states = trajectory.people()
-    missing = np.isnan(states.X[:, model.varies_]).any(axis=1)
-    return measure_fidelity(model, X, (states.X[missing], X[np.asarray(states.person)[missing]]))

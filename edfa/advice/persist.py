@@ -41,6 +41,7 @@ from edfa.people import Background
 from edfa.predictors import PREDICTORS
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck
+from edfa.predictors.wrapped import Wrapped
 from edfa.reading import parse_json
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
@@ -51,6 +52,7 @@ __all__ = ["FORMAT", "SETTINGS", "check_target_folder", "load", "save"]
 
 BEFORE_IDENTIFIED = 4  # the newest format of advisors whose fingerprint cannot be worked out again
 ROWS = "calibration.safetensors"
+OWN = "own"  # the name of a model of the user's own
 SETTINGS = (
     "signal",
     "budget",
@@ -95,7 +97,7 @@ def save(
         "signal": fitted.signal,
         "reference": fitted.reference,
         "predictor": {
-            "name": PREDICTORS.name_of(type(fitted.model)),
+            "name": OWN if isinstance(fitted.model, Wrapped) else PREDICTORS.name_of(type(fitted.model)),
             "threshold": fitted.model.threshold,
             "favourable": fitted.model.favourable,
         },
@@ -110,14 +112,14 @@ def save(
 
 
 def load(
-    folder: str | Path, *, old_formats: bool = False
+    folder: str | Path, *, old_formats: bool = False, model: Any = None
 ) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEvaluation | None]:
     """Read what ``save`` wrote; a part that was changed, is missing, too new or another advisor's is an error.
 
     The fingerprint is worked out again from what was read, and must be the one that the manifest names. That of an
     advisor of format 4 or older cannot be: it was not made from everything. Such a folder is refused, unless
     ``old_formats`` says to read it all the same: then the hashes of all parts are checked, and whose certificates and
-    evaluation it holds.
+    evaluation it holds. ``model`` is the user's own, where it is in no file of the folder.
     """
     root = Path(folder)
     manifest, saved = read_saved(root)
@@ -130,7 +132,7 @@ def load(
         with readable(f"what its {MANIFEST} describes"):
             manifest["settings"] = (BEFORE_4 if manifest["format"] < 4 else {}) | manifest["settings"]
             _check_settings(manifest["settings"])
-            fitted = _assemble(saved, manifest)
+            fitted = _assemble(saved, manifest, model)
             fitted = replace(fitted, made_with=_made_with(manifest), of_old=manifest["format"] < IDENTIFIED)
             _check_identity(fitted)
             return fitted, dict(manifest["settings"]), _read_evaluation(saved, fitted.fingerprint)
@@ -205,7 +207,7 @@ def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, pa
         (partial / ROWS).write_bytes(safetensors.save({"X": fitted.calibration}))
 
 
-def _assemble(saved: Folder, manifest: dict[str, Any]) -> FittedAdvisor:
+def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdvisor:
     nouns: tuple[tuple[str, Any], ...] = (("schema", Schema), ("encoder", Encoder), ("blanket", Blanket))
     schema, encoder, blanket = (_read(saved, name, noun) for name, noun in nouns)
     origin, settings = manifest["table"], manifest["settings"]
@@ -213,8 +215,7 @@ def _assemble(saved: Folder, manifest: dict[str, Any]) -> FittedAdvisor:
     if list(frame.columns) != [*schema.names, schema.target] or encoder.names != schema.names:
         raise UnreadableError("train.parquet has other columns than the card")
     train = Table(frame, schema, origin["name"], origin["seed"], tuple(origin["shares"]), "train", encoder)
-    kind: Any = PREDICTORS[manifest["predictor"]["name"]]
-    model = kind.from_folder(saved.under("model"))
+    model = _read_model(saved.under("model"), str(manifest["predictor"]["name"]), own)
     model.threshold = manifest["predictor"]["threshold"]
     model.favourable = manifest["predictor"].get("favourable")
     if model.n_features_in_ != len(schema) or len(model.classes_) != len(schema.classes):
@@ -247,6 +248,16 @@ def _assemble(saved: Folder, manifest: dict[str, Any]) -> FittedAdvisor:
         certificates=_read(saved, "certificates", GroupCertificates),
         directions=_read(saved, "directions", DirectionCheck),
     )
+
+
+def _read_model(folder: Folder, name: str, own: Any) -> Any:
+    """The model of this ``name``; one of the user's own may be passed."""
+    if name == OWN:
+        return Wrapped.from_folder(folder, own)
+    if own is not None:
+        raise MismatchError("the model of this advisor is in its folder and is none of your own; pass none")
+    kind: Any = PREDICTORS[name]
+    return kind.from_folder(folder)
 
 
 def _read_rows(saved: Folder, width: int) -> Any:

@@ -28,7 +28,7 @@ from edfa.text import summaries
 __all__ = ["Difference", "Outcome", "Receipt", "Verification", "check_key", "in_words", "now", "read_key", "versions"]
 
 VERSION = 3
-SINCE_3 = ("version", "certificate_id")  # fields that receipts of version 2 have not, so that none is signed there
+SINCE_3 = ("version", "certificate_id", "model")  # fields that receipts of version 2 have not: none is signed there
 LEAST_KEY, LARGEST_KEY = 16, 1 << 16  # bytes
 Outcome = Literal["holds", "other_certificate", "other_advisor", "changed"]
 MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")
@@ -42,7 +42,8 @@ class Receipt:
     facts were not taken as told. ``costs``, ``locks`` and ``overlay`` (limits on plans, see ``Constraints``) were the
     person's own; ``constraints`` were set for these plans alone. ``plans`` are the plans that were offered, as data,
     ``chosen`` the id of the one the person follows. ``certificate`` is empty unless the person may act now;
-    ``certificate_id`` is the digest of the certificate that the advisor had, whether they may or not.
+    ``certificate_id`` is the digest of the certificate that the advisor had, whether they may or not. ``model`` names
+    the operator's own model that decided, and what spoke for it before everything was known; empty for any other.
     """
 
     time: str
@@ -68,6 +69,7 @@ class Receipt:
     standing: Mapping[str, Any]
     certificate: str
     certificate_id: str = ""
+    model: str = ""
     key: str = ""
     signature: str = ""
     version: int = VERSION
@@ -95,6 +97,8 @@ class Receipt:
         """What a signature is of: everything but itself, the same bytes for the same content."""
         old = self.version < VERSION
         content = {n: v for n, v in asdict(self).items() if n != "signature" and not (old and n in SINCE_3)}
+        if not self.model:  # the first receipts of version 3 had none
+            content.pop("model", None)
         return json.dumps(content, ensure_ascii=not old, sort_keys=True, separators=(",", ":")).encode()
 
     def sign(self, key: bytes) -> "Receipt":

@@ -59,6 +59,8 @@ class Guarantee(ABC):
     def to_json(self) -> str:
         """Write as JSON; ``from_json`` reads it back, equal. Infinite thresholds are the words inf and -inf."""
         parts: Any = asdict(self)  # type: ignore[call-overload]
+        if not parts.get("model", "kept"):  # written where there is one: older certificates keep their names
+            del parts["model"]
         return json.dumps({"version": VERSION} | _jsonable(parts), ensure_ascii=False, allow_nan=False)
 
     @classmethod
@@ -159,6 +161,8 @@ class Certificate(Guarantee):
         the records do not say so.
     asked
         Whether anybody was asked anything; else there is no acting early.
+    model
+        The user's own model that decides, and what spoke for it before everything was known; empty for any other.
     """
 
     status: Status
@@ -195,6 +199,7 @@ class Certificate(Guarantee):
     act_risk: float | None = None
     wasted: float | None = None
     asked: bool = True
+    model: str = ""
 
     @property
     def certified(self) -> bool:

@@ -41,7 +41,9 @@ def _promise(certificate: "Certificate", language: str) -> str:
         promise = say("formal.survival_floor", language, promise=promise, least=_digits(1 - c.ceiling, language))
     elif c.ceiling is not None:
         promise = say("formal.ceiling", language, promise=promise, most=_digits(c.ceiling, language))
-    return promise if not c.rules else say("formal.rules", language, promise=promise, rules=listed(c.rules, language))
+    if c.rules:
+        promise = say("formal.rules", language, promise=promise, rules=listed(c.rules, language))
+    return say("formal.model", language, promise=promise, model=c.model) if c.model else promise
 
 
 def _within(certificate: "Certificate", language: str) -> str:

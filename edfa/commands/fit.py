@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from edfa.data.constraints import Constraints
     from edfa.data.schema import Schema
     from edfa.data.table import Table
+    from edfa.predictors.wrapped import Wrapped
 
 __all__ = ["fit"]
 
@@ -27,6 +28,17 @@ def fit(
     schema: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
     blanket: Annotated[str, typer.Option(help="hiton-mb, bamb, eamb or iamb.")] = "hiton-mb",
     predictor: Annotated[str, typer.Option(help="xgb, ftt, mlp or bn.")] = "xgb",
+    model: Annotated[
+        Path | None,
+        typer.Option(help="A fitted model of your own, which then decides: a .skops, .onnx, .ubj, .json or .txt file."),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(help="The outcomes in the order of your model's probabilities, with commas between: bad,good."),
+    ] = None,
+    partial: Annotated[
+        str, typer.Option(help="What your model says before all is known: distilled, completed or tree.")
+    ] = "distilled",
     policy: Annotated[
         str | None,
         typer.Option(help="How the next question is chosen: survival, edfa, …; by default as suits the searcher."),
@@ -111,13 +123,14 @@ def fit(
     settings |= {"reference": reference, "committee": committee, "min_survival": min_survival, "groups": groups}
     settings |= {"min_need": min_need}
     settings["obey_directions"] = not ignore_directions
-    advisor = Advisor(blanket, predictor, alpha=alpha, delta=delta, seed=seed, **settings)
+    chosen_model = predictor if model is None else _wrap(model, classes, partial)
+    advisor = Advisor(blanket, chosen_model, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
     _check_guesses(rows.schema, accept_guesses, output)
     if groups is not None:
         check_group(groups, rows.schema)
     if compare_free:
-        compare.check_comparable(rows.schema, advisor.obey_directions)
+        compare.check_comparable(rows.schema, advisor.obey_directions and model is None)
     if rules is not None:
         _check_rules(rules, settings["constraints"], rows)
     with show_progress(output) as progress:
@@ -129,6 +142,9 @@ def fit(
     if advisor.evaluation_.groups and output.people:
         output.console.print(_group_table(advisor.evaluation_, str(groups)))
     results = {"directions": advisor.directions_, "compared": compared}
+    if advisor.usage_ is not None:
+        output.say(*advisor.usage_.sentences, f"While facts are missing: {advisor.fidelity_}.")
+        output.say(f"Asked of the model: {advisor.fitted.model.asked_}.")
     checks = {name: check for name, check in results.items() if check is not None}
     output.say(*(check.sentence for check in checks.values()))
     warnings = find_warnings(rows, advisor.fitted.blanket, advisor.evaluation_)
@@ -144,6 +160,15 @@ def fit(
         guesses=rows.schema.guessed,
         **{name: json.loads(check.to_json()) for name, check in checks.items()},
     )
+
+
+def _wrap(path: Path, classes: str | None, partial: Any) -> "Wrapped":
+    """A model of the user's own from its file."""
+    from edfa.predictors.own_model.files import open_model
+    from edfa.predictors.wrapped import wrap
+
+    names = None if classes is None else [name.strip() for name in classes.split(",")]
+    return wrap(open_model(path), partial, classes=names)
 
 
 def _group_table(evaluation: "AdvisorEvaluation", name: str) -> "RichTable":

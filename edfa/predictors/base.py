@@ -206,6 +206,12 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return None
 
+    def remember(self, X: Float32Array, frame: Any) -> None:  # noqa: N803
+        """Take note of people as they were given, a frame, beside their encoded facts X (people, features).
+
+        For a model that reads what encoding cannot express; any other has no use for it.
+        """
+
     @property
     def for_questions(self) -> "Predictor":
         """The model that questions are ordered by: this one, unless it is dear to ask."""

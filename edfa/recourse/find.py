@@ -16,6 +16,7 @@ from edfa.people import HasPeople, People
 from edfa.recourse._search.postprocess import affordable, confirm, minimise, undominated, within_max_changes
 from edfa.recourse._search.ranking import different, lengths, menu, ways
 from edfa.recourse._search.single_changes import interval
+from edfa.recourse._search.trial_ends import trial_ends
 from edfa.recourse.plans import Plans
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
@@ -266,6 +267,10 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
     invalidation = searcher.invalidation(problem, candidates)
     if invalidation is None:
         columns["low"], columns["high"] = interval(problem, candidates)
+        if not problem.predictor.refits:  # a model of the user's own need not tell its cells
+            tried = trial_ends(problem, candidates)
+            ends = zip(("low", "high"), tried, strict=True)
+            columns |= {name: np.where(np.isnan(columns[name]), end, columns[name]) for name, end in ends}
     else:  # an interval says nothing about how robust its values are, so that a robust plan has none
         columns["low"], columns["high"] = np.full((2, len(candidates)), np.nan, dtype=np.float32)
         columns["invalidation"] = invalidation

@@ -48,7 +48,10 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     key = "decision.favourable" if decision.favourable else "decision.refused"
     outcome, wanted = (phrases.plain(schema.outcome(name, language)) for name in (decision.outcome, schema.favourable))
     classes = {"outcome": outcome, "wanted": wanted}
-    if decision.threshold is None:
+    if decision.cases is not None:
+        count = {"count": phrases.number(round(decision.probability * decision.cases), language)}
+        estimate = say("decision.cases", language, cases=phrases.number(decision.cases, language), **count, **classes)
+    elif decision.threshold is None:
         estimate = say("decision.estimate", language, chance=chance(decision, language), **classes)
     else:
         chances = phrases.hundredths(decision.probability, decision.threshold, language)

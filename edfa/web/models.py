@@ -167,6 +167,9 @@ class DecisionState(BaseModel):
     favourable: bool
     probability: float = Field(description="Of the favourable outcome.", ge=0, le=1)
     threshold: float | None = Field(description="The probability that is needed; null: the likeliest outcome wins.")
+    cases: int | None = Field(
+        default=None, description="The number of completions that the probability is a share of; null: an estimate."
+    )
     sentence: str
 
 

@@ -58,6 +58,7 @@ def _decision(interview: Interview) -> models.DecisionState:
         favourable=decision.favourable,
         probability=decision.probability,
         threshold=decision.threshold,
+        cases=decision.cases,
         sentence=narrate.decision(decision, schema, language),
     )
 

@@ -112,11 +112,14 @@ def show_decision(decision: Decision, wording: Wording) -> DecisionView:
     outcome = wording.outcome(decision.outcome)
     second = wording("decision.needed", needed=needed) if needed else wording("decision.likeliest")
     key = "decision.meter" if needed else "decision.meter_plain"
+    estimate = wording("decision.estimate", wanted=wording.wanted, count=count)
+    if decision.cases is not None:
+        estimate, second = wording("decision.cases", wanted=wording.wanted, count=count), ""
     return DecisionView(
         title=wording("decision.title", outcome=outcome),
         outcome=outcome,
         favourable=decision.favourable,
-        sentences=(wording("decision.estimate", wanted=wording.wanted, count=count), second),
+        sentences=tuple(sentence for sentence in (estimate, second) if sentence),
         count=count,
         needed=needed,
         share=round(100 * decision.probability, 1),

@@ -121,6 +121,8 @@ class Wording:
 
         The second is empty where the likeliest outcome is decided.
         """
+        if decision.cases is not None:
+            return self._of(round(decision.probability * decision.cases), decision.cases), ""
         share, needed = decision.probability, decision.threshold
         total = next((t for t in TOTALS if _honest(share, needed, t)), None)
         if total is None and needed is not None and share < needed:  # nearer than any count tells: rounded apart

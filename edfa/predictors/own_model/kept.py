@@ -15,7 +15,7 @@ from safetensors.numpy import save
 
 from edfa.artifacts import check_arrays, load_arrays
 from edfa.data.encode import Encoder
-from edfa.errors import MismatchError, ModelError, UnreadableError
+from edfa.errors import ModelError, UnreadableError
 from edfa.predictors.conditional import Neighbours
 from edfa.predictors.own_model.ask import ENCODED, OwnModel
 from edfa.predictors.own_model.completed import Completed
@@ -29,6 +29,7 @@ from edfa.typing import AnyArray, Float32Array, Float64Array
 __all__ = ["KeptModel", "read_kept", "write_kept"]
 
 ARRAYS, ENCODER, OWN, ROWS = "arrays.safetensors", "encoder.json", "own.json", "rows.json"
+USAGE = "usage.json"
 SAME = 1e-6  # how far apart two answers of one model may be
 
 
@@ -64,8 +65,6 @@ def write_kept(kept: KeptModel) -> dict[str, bytes]:
         "order": source.order.astype(np.int64),
         "reads": source.reads.astype(np.uint8),
         "categorical": np.array(source.categorical, dtype=np.int64),
-        "turned": kept.usage.turned,
-        "moved": kept.usage.moved,
     }
     if kept.view is not None:
         arrays["near"] = kept.view.near.rows
@@ -74,22 +73,24 @@ def write_kept(kept: KeptModel) -> dict[str, bytes]:
     facts["file"] = None if file is None else file[0]
     parts = {ARRAYS: save({name: np.ascontiguousarray(array) for name, array in arrays.items()})}
     parts |= {OWN: json.dumps(facts).encode(), ROWS: rows_to_json(_asked(source, kept.tried))}
+    parts[USAGE] = kept.usage.to_json().encode()
     if source.frames is not None:
         parts[ENCODER] = source.frames.encoder.to_json().encode()
     return parts if file is None else parts | {file[0]: file[1]}
 
 
 def read_kept(parts: Mapping[str, bytes], model: Any, k: int) -> KeptModel:
-    """What ``write_kept`` wrote. ``model`` is passed again where it is in no file, else None; ``k`` completions a person.
+    """What ``write_kept`` wrote.
 
-    MismatchError if a model that is passed is another one, UnreadableError if the one in the file is, or if there is
-    none at all.
+    ``model`` is passed again where it is in no file, else None; there are ``k`` completions a person. ModelError if a
+    model that is passed is another one, or none is and there is no file; UnreadableError if the one in the file is
+    another one.
     """
     facts = parse_json(parts[OWN].decode("utf-8"), OWN)
     arrays = load_arrays(parts[ARRAYS], ARRAYS)
     people, width = arrays["tried"].shape
     shapes = {"answers": ("f", people, None), "needed": ("u", width), "fill": ("f", width), "reads": ("u", width)}
-    shapes |= {"turned": ("f", width), "moved": ("f", width), "order": ("i", None), "categorical": ("i", None)}
+    shapes |= {"order": ("i", None), "categorical": ("i", None)}
     classes = arrays["answers"].shape[-1]
     check_arrays(arrays, shapes | {"prior": ("f", classes), "classes": ("iufb", classes)}, ARRAYS)
     if sorted(arrays["order"].tolist()) != list(range(classes)):
@@ -108,7 +109,7 @@ def read_kept(parts: Mapping[str, bytes], model: Any, k: int) -> KeptModel:
         source.with_prepared(arrays["tried"]),
         **{name: arrays[name] for name in names},
         needed=arrays["needed"].astype(bool),
-        usage=Usage(arrays["turned"], arrays["moved"]),
+        usage=Usage.from_json(parts[USAGE].decode("utf-8")),
         view=_completed(arrays, source, k) if "near" in arrays else None,
     )
 
@@ -124,7 +125,7 @@ def _open(
         return OwnModel.of(model, columns=columns, classes=classes, like=rows if dtypes else None)
     if facts["file"] is None:
         raise ModelError(
-            "the model of this advisor is in no file: pass the one that it was made for, Advisor.load(folder, model=...)"
+            "the model of this advisor is in no file; pass the same one again: Advisor.load(folder, model=...)"
         )
     content, kind = parts[facts["file"]], str(facts["kind"])
     try_in_child(facts["file"], content, rows, answers, kind=kind, columns=columns)
@@ -132,10 +133,10 @@ def _open(
 
 
 def _check_same(source: Source, tried: Float32Array, answers: Float64Array) -> None:
-    """Raise MismatchError if a model does not answer as the one that was kept."""
+    """Raise ModelError if a model does not answer as the one that was kept."""
     apart = float(np.abs(source.ask(tried) - answers).max(initial=0.0))
     if not apart <= SAME:
-        raise MismatchError(
+        raise ModelError(
             f"the model that was passed is another one: its answers about {len(tried)} people are up to {apart:.2g} "
             "away from those that were kept"
         )

@@ -13,11 +13,11 @@ import numpy as np
 from edfa.errors import ModelError
 from edfa.typing import Float32Array, Float64Array, IntArray
 
-__all__ = ["Asked", "KeptAnswers", "limit_rows"]
+__all__ = ["Asked", "KeptAnswers", "RowLimit", "limit_rows"]
 
 KEPT = 100_000  # rows whose answers are remembered
 LOOKED_UP = 4_096  # rows in one question, up to which each is looked up; more are asked about
-_LEFT: ContextVar[list[int] | None] = ContextVar("rows_left", default=None)
+_LIMIT: ContextVar["RowLimit | None"] = ContextVar("row_limit", default=None)
 
 
 @dataclass
@@ -32,20 +32,38 @@ class Asked:
         return f"{self.calls:,} calls, {self.rows:,} rows, {self.remembered:,} answers remembered"
 
 
-@contextmanager
-def limit_rows(most: int | None) -> Iterator[None]:
-    """Within, own models are asked about at most this number of rows; ModelError before the call that goes beyond.
+@dataclass
+class RowLimit:
+    """How many rows one step may ask a model about, and how many of them it has asked about."""
 
-    A limit within another one changes nothing: a step is what the outermost says it is. None: no limit.
+    most: int
+    asked: int = 0
+
+    def take(self, rows: int) -> None:
+        """Count rows that are about to be asked about; ModelError if they are too many."""
+        if self.asked + rows > self.most:
+            raise ModelError(
+                f"this step would ask the model about more than {self.most:,} rows; raise max_rows, or lower "
+                "n_completions or n_candidates"
+            )
+        self.asked += rows
+
+
+@contextmanager
+def limit_rows(most: int | RowLimit | None) -> Iterator[None]:
+    """Within, models of the user's own are asked about at most this number of rows; ModelError before one call more.
+
+    With a ``RowLimit`` several such blocks share one limit. A limit within another one changes nothing: a step is what
+    the outermost says it is. None: no limit.
     """
-    if most is None or _LEFT.get() is not None:
+    if most is None or _LIMIT.get() is not None:
         yield
         return
-    token = _LEFT.set([most, most])
+    token = _LIMIT.set(RowLimit(most) if isinstance(most, int) else most)
     try:
         yield
     finally:
-        _LEFT.reset(token)
+        _LIMIT.reset(token)
 
 
 @dataclass
@@ -105,14 +123,8 @@ class KeptAnswers:
             self.asked.rows += rows
 
     def _ask(self, rows: Float32Array) -> Float64Array:
-        left = _LEFT.get()
-        if left is not None:
-            if len(rows) > left[0]:
-                raise ModelError(
-                    f"this step would ask the model about more than {left[1]:,} rows; raise max_rows, or lower "
-                    "n_completions or n_candidates"
-                )
-            left[0] -= len(rows)
+        if (limit := _LIMIT.get()) is not None:
+            limit.take(len(rows))
         parts = np.array_split(rows, max(1, -(-len(rows) // self.batch_rows)))
         answers = [self.ask(part) for part in parts]
         self.count(len(parts), len(rows))

@@ -1,0 +1,114 @@
+"""Models of the user's own in files: kept in an advisor's folder, tried before they are read, opened by name.
+
+``write_model`` and ``read_model`` turn a model into the content of a file and back, ``try_in_child`` tries such a file
+in a process of its own, ``open_model`` does all that is needed for a file that somebody names.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edfa.errors import ModelError, UnreadableError
+from edfa.predictors.own_model.ask import OwnModel
+from edfa.predictors.own_model.formats import MODEL_LIMIT, KeptLightGBM, read_model, write_model
+from edfa.predictors.own_model.kept_rows import rows_from_json, rows_to_json
+from edfa.predictors.own_model.trial import try_in_child
+from edfa.reading import existing, read_bytes
+
+__all__ = [
+    "KeptLightGBM",
+    "compare_answers",
+    "open_model",
+    "read_model",
+    "rows_from_json",
+    "rows_to_json",
+    "try_in_child",
+    "write_model",
+]
+
+ENDINGS = {".ubj": "XGBoost", ".json": "XGBoost", ".txt": "LightGBM", ".onnx": "ONNX", ".skops": "skops"}
+PICKLED = (".pkl", ".pickle", ".joblib", ".dill", ".pt", ".pth", ".sav")
+PROTOCOLS = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))  # how pickles begin
+BOOSTED = {  # the objectives that answer probabilities which add up to 1
+    "XGBoost": ("binary:logistic", "multi:softprob"),
+    "LightGBM": ("binary", "multiclass", "cross_entropy"),
+}
+
+
+def open_model(path: str | Path) -> Any:
+    """The model in a file that somebody names, for ``OwnModel.of``; read in a process of its own first.
+
+    Raises
+    ------
+    UnreadableError
+        If there is no such file, its ending is none of .ubj, .json, .txt, .onnx and .skops, or it cannot be read
+        safely. A pickle never can.
+    ModelError
+        If the model answers no probabilities.
+    MissingExtraError
+        If the library that reads it is not installed.
+    """
+    path = existing(path)
+    ending = path.suffix.lower()
+    if ending in PICKLED:
+        raise _pickle(path.name)
+    if ending not in ENDINGS:
+        known = ", ".join(f"{end} ({library})" for end, library in ENDINGS.items())
+        raise UnreadableError(f"{path.name} has the ending of no model's file; known: {known}")
+    content = read_bytes(path, MODEL_LIMIT)
+    if content.startswith(PROTOCOLS):
+        raise _pickle(path.name)
+    name = path.stem + ending
+    kind = "booster" if ENDINGS[ending] in BOOSTED else "estimator"
+    try_in_child(name, content, None, None, kind=kind)
+    model = read_model(name, content, kind)
+    if ENDINGS[ending] not in BOOSTED:
+        return model
+    _check_objective(model, ENDINGS[ending], name)
+    return read_model(name, content) if ENDINGS[ending] == "XGBoost" else model
+
+
+def compare_answers(one: OwnModel, other: OwnModel, people: Any) -> float:
+    """The share of people about whom two models decide otherwise: what a conversion changed, for example.
+
+    ``people``: a frame that holds the columns of both, or a matrix if both are of a table's X.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [20, 40, 60, 80]})
+    >>> old = OwnModel.of(lambda people: people["age"] / 100, columns=["age"])
+    >>> new = OwnModel.of(lambda people: people["age"] / 130, columns=["age"])
+    >>> compare_answers(old, new, frame)
+    0.25
+    """
+    first, second = (own.ask(_asked(own, people)) for own in (one, other))
+    if one.classes is not None and other.classes is not None:
+        second = second[:, other.order(one.classes)]
+    if first.shape != second.shape:
+        raise ModelError(f"{one.name} has {first.shape[1]} classes, {other.name} {second.shape[1]}")
+    return float(np.mean(first.argmax(axis=1) != second.argmax(axis=1))) if len(first) else 0.0
+
+
+def _asked(own: OwnModel, people: Any) -> Any:
+    return people if isinstance(own.columns, str) else people[list(own.columns)]
+
+
+def _check_objective(booster: Any, library: str, name: str) -> None:
+    """Raise ModelError for trees that were boosted to answer something else than probabilities."""
+    if library == "XGBoost":
+        objective = str(json.loads(booster.save_config())["learner"]["objective"]["name"])
+    else:
+        lines = [line for line in booster.model_to_string().splitlines() if line.startswith("objective=")]
+        objective = lines[0].removeprefix("objective=").partition(" ")[0] if lines else "nothing that it names"
+    if objective not in BOOSTED[library]:
+        raise ModelError(f"{name} was fitted for {objective}, which answers no probabilities")
+
+
+def _pickle(name: str) -> UnreadableError:
+    return UnreadableError(
+        f"{name} is a pickle: reading one runs whatever code is in it; where the model is, save it with "
+        "skops.io.dump(model, 'model.skops'), or as an XGBoost, LightGBM or ONNX file"
+    )
