@@ -44,7 +44,9 @@ def check_wrapped(model: Any, table: Table, **wrap_arguments: Any) -> None:
     before = ready.own.ask(frame)
     again = ready.own.ask(frame[::-1])[::-1]
     apart = 0.0 if np.array_equal(before, again) else SAME
-    recorded = _Recorded(**{name: getattr(ready.own, name) for name in ("model", "kind", "columns", "dtypes", "classes")})
+    recorded = _Recorded(
+        **{name: getattr(ready.own, name) for name in ("model", "kind", "columns", "dtypes", "classes")}
+    )
     wrapped = ready.set_params(own=recorded).fit_table(train)
     _check_last_word(wrapped, test, before[:, wrapped.source_.order], apart)
     # From here on every question goes through the recorded model, and answers kept so far are forgotten.
@@ -112,7 +114,7 @@ def _check_survival(wrapped: Wrapped, train: Table, rows: Float32Array, hidden: 
     favourable = train.schema.classes.index(train.schema.favourable)
     plans = find_recourse(people, searcher, desired_class=favourable, k=3)
     completions = searcher.completions_.farther(SECOND_LOOK)
-    if completions is None or not len(plans):
+    if completions is None or plans.survival is None or not len(plans):
         return
     everything = np.arange(rows.shape[1])
     for plan in range(len(plans)):

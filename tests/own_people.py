@@ -58,8 +58,8 @@ def wrap_two_numbers(partial="distilled", **options):
     return edfa.wrap(two_numbers, partial, columns=list(WEIGHTS), **options)
 
 
-def hide(X, *positions):
+def hide(matrix, *positions):
     """Encoded people of whom the features at these positions are not known."""
-    hidden = X.copy()
+    hidden = matrix.copy()
     hidden[:, list(positions)] = np.nan
     return hidden

@@ -406,8 +406,9 @@ class SubsetXGB(Predictor):
             rows, width = arrays["rows"].shape
             check_arrays(arrays, {"codes": ("i", rows), "classes": ("iufb", None)}, TRAIN_FILE)
             outcomes = arrays["classes"][arrays["codes"]]
-            given = {name: arrays.get(name) for name in ("chances", "held_out")}
-            model = cls._from_settings(settings, folder).fit(arrays["rows"], outcomes, **given)
+            chances, held_out = arrays.get("chances"), arrays.get("held_out")
+            model = cls._from_settings(settings, folder)
+            model.fit(arrays["rows"], outcomes, chances=chances, held_out=held_out)
             if "kept" in arrays:
                 check_arrays(arrays, {"kept": ("u", None, width)}, TRAIN_FILE)
                 model = model.keeping(arrays["kept"])

@@ -163,7 +163,7 @@ def _state_codes(column: Measure) -> Float32Array:
     """Codes that part states (a gap, for example) from each other and from the numbers, which lie above them."""
     if not len(column.slots):
         return np.zeros(0, dtype=np.float32)
-    return np.r_[np.sort(column.slots)[1:], column.slots.max() + np.float32(0.5)].astype(np.float32)
+    return np.append(np.sort(column.slots)[1:], column.slots.max() + np.float32(0.5)).astype(np.float32)
 
 
 def _as_codes(thresholds: Float64Array) -> Float32Array:

@@ -105,7 +105,7 @@ def test_a_model_of_numpy_rows_must_be_told_its_columns(frame, codes):
     assert edfa.wrap(model, columns=NUMBERS).own.columns == tuple(NUMBERS)
     with pytest.raises(ModelError, match="does not say which columns"):
         edfa.wrap(two_numbers)
-    with pytest.raises(SettingError, match="'encoded'.*not 'encode'"):
+    with pytest.raises(SettingError, match=r"'encoded'.*not 'encode'"):
         edfa.wrap(model, columns="encode")
 
 
@@ -127,7 +127,7 @@ def test_classes_are_told_apart_by_their_text():
 
 def test_a_missing_column_is_named_with_the_nearest():
     own = OwnModel.of(two_numbers, columns=["incom", "debt"])
-    with pytest.raises(ColumnError, match="'incom'.*did you mean 'income'"):
+    with pytest.raises(ColumnError, match=r"'incom'.*did you mean 'income'"):
         own.check_columns(people().schema.names)
 
 

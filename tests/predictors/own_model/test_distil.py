@@ -22,9 +22,9 @@ def table():
     return people()
 
 
-def soft(X, classes=2):
+def soft(matrix, classes=2):
     """Probabilities that depend on the first two columns."""
-    scores = np.stack([np.zeros(len(X)), X[:, 0], X[:, 1]][:classes], axis=1)
+    scores = np.stack([np.zeros(len(matrix)), matrix[:, 0], matrix[:, 1]][:classes], axis=1)
     chances = np.exp(scores - scores.max(axis=1, keepdims=True))
     return chances / chances.sum(axis=1, keepdims=True)
 
@@ -36,13 +36,13 @@ def test_soft_labels_equal_weighted_duplicates(classes, table, monkeypatch):
     Few distinct values, so that XGBoost's quantiles are exact whatever the weights; and no rows are drawn.
     """
     monkeypatch.setitem(boosting.FIXED, "subsample", 1.0)
-    X, test = np.round(2 * table.train.X), np.round(2 * table.test.X)
-    chances = soft(X, classes).astype(np.float32)
-    model = SubsetXGB(**SMALL).fit(X, np.arange(len(X)) % classes, chances=chances)
+    matrix, test = np.round(2 * table.train.X), np.round(2 * table.test.X)
+    chances = soft(matrix, classes).astype(np.float32)
+    model = SubsetXGB(**SMALL).fit(matrix, np.arange(len(matrix)) % classes, chances=chances)
 
     def each_class(rows):
         label = np.repeat(np.arange(classes), len(rows))
-        return xgb.DMatrix(np.tile(X[rows], (classes, 1)), label=label, weight=chances[rows].T.ravel())
+        return xgb.DMatrix(np.tile(matrix[rows], (classes, 1)), label=label, weight=chances[rows].T.ravel())
 
     learn, held_out = map(each_class, model.inner_split_)
     settings = {"trees": 15, "depth": 3, "rate": 0.1, "seed": 0, "signs": None, "calibrate": False}
@@ -70,26 +70,26 @@ def test_saved_and_loaded_are_equal(classes, table, tmp_path):
     model.to_folder(tmp_path / "model")
     again = SubsetXGB.from_folder(tmp_path / "model")
     for hidden in ((), (0,), (1, 3)):
-        X = hide(table.test.X, *hidden)
-        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        matrix = hide(table.test.X, *hidden)
+        np.testing.assert_array_equal(again.predict_proba(matrix), model.predict_proba(matrix))
     assert digest(again) == digest(model)
     np.testing.assert_array_equal(again.inner_split_[1], held_out)
 
 
 def test_chances_and_held_out_rows_are_part_of_the_fingerprint(table):
-    X, y, chances = table.train.X, table.train.y, soft(table.train.X)
+    matrix, y, chances = table.train.X, table.train.y, soft(table.train.X)
     ways = [{}, {"chances": chances}, {"chances": chances[:, ::-1]}, {"chances": chances, "held_out": [1, 2, 3]}]
-    assert len({digest(SubsetXGB(**SMALL).fit(X, y, **way)) for way in ways}) == 4
+    assert len({digest(SubsetXGB(**SMALL).fit(matrix, y, **way)) for way in ways}) == 4
 
 
 def test_chances_that_are_none_are_refused(table):
-    X, y, chances = table.train.X, table.train.y, soft(table.train.X)
+    matrix, y, chances = table.train.X, table.train.y, soft(table.train.X)
     for wrong in (chances[:-1], chances[:, :1], chances * 1.1, np.full_like(chances, np.nan)):
         with pytest.raises(DataError, match="chances"):
-            SubsetXGB(**SMALL).fit(X, y, chances=wrong)
+            SubsetXGB(**SMALL).fit(matrix, y, chances=wrong)
     for setting in ({"calibrate": True}, {"class_weight": "balanced"}):
         with pytest.raises(SettingError, match="about outcomes"):
-            SubsetXGB(**SMALL, **setting).fit(X, y, chances=chances)
+            SubsetXGB(**SMALL, **setting).fit(matrix, y, chances=chances)
 
 
 @pytest.mark.parametrize("wrong", [[-1], [1000], [2, 2], [[1, 2]], [0.5], range(216)])
@@ -100,18 +100,18 @@ def test_held_out_rows_that_are_none_are_refused(wrong, table):
 
 def test_hybrids_are_of_two_people_who_are_near_on_what_stays():
     random = np.random.default_rng(0)
-    X = random.normal(size=(300, 4)).astype(np.float32)
-    near = Neighbours.of(X, (), k=5)
-    hybrids = make_hybrids(X, near, 400, seed=1)
+    matrix = random.normal(size=(300, 4)).astype(np.float32)
+    near = Neighbours.of(matrix, (), k=5)
+    hybrids = make_hybrids(matrix, near, 400, seed=1)
     assert hybrids.shape == (400, 4)
     for j in range(4):
-        assert np.isin(hybrids[:, j], X[:, j]).all()
-    sources = np.array([[np.flatnonzero(X[:, j] == row[j])[0] for j in range(4)] for row in hybrids])
+        assert np.isin(hybrids[:, j], matrix[:, j]).all()
+    sources = np.array([[np.flatnonzero(matrix[:, j] == row[j])[0] for j in range(4)] for row in hybrids])
     people_in_it = np.array([len(set(row)) for row in sources])
     assert people_in_it.max() == 2
     assert (people_in_it == 2).mean() > 0.4
-    np.testing.assert_array_equal(make_hybrids(X, near, 400, seed=1), hybrids)
-    assert not np.array_equal(make_hybrids(X, near, 400, seed=2), hybrids)
+    np.testing.assert_array_equal(make_hybrids(matrix, near, 400, seed=1), hybrids)
+    assert not np.array_equal(make_hybrids(matrix, near, 400, seed=2), hybrids)
 
 
 def test_who_stops_the_training_has_no_part_in_any_hybrid(table):
@@ -121,14 +121,14 @@ def test_who_stops_the_training_has_no_part_in_any_hybrid(table):
         asked.append(rows)
         return soft(rows)
 
-    X, y = table.train.X, table.train.y
-    model = distil(ask, X, y, (2,), k=10, n_hybrids=4, seed=0)
+    matrix, y = table.train.X, table.train.y
+    model = distil(ask, matrix, y, (2,), k=10, n_hybrids=4, seed=0)
     _, held_out = inner_split(y, 0)
     np.testing.assert_array_equal(model.inner_split_[1], held_out)
-    hybrids = asked[0][len(X) :]
-    assert len(hybrids) == 4 * (len(X) - len(held_out))
+    hybrids = asked[0][len(matrix) :]
+    assert len(hybrids) == 4 * (len(matrix) - len(held_out))
     for j in (0, 1, 4):  # numbers tell people apart
-        alone = np.setdiff1d(X[held_out, j], np.delete(X[:, j], held_out))
+        alone = np.setdiff1d(matrix[held_out, j], np.delete(matrix[:, j], held_out))
         assert len(alone) > 10
         assert not np.isin(hybrids[:, j], alone).any()
 
@@ -155,15 +155,15 @@ def test_farther_neighbours_are_the_next_ones_and_no_others():
     rows = random.normal(size=(200, 3)).astype(np.float32)
     rows[:, 2] = random.integers(0, 3, 200)
     near = Neighbours.of(rows, (2,), k=12)
-    X = hide(random.normal(size=(9, 3)).astype(np.float32), 2)
-    X[:4, 2] = 1
-    X[8] = np.nan
-    together = Neighbours.of(rows, (2,), k=12 + 20).nearest(X)
-    first, second = near.nearest(X), near.farther(20).nearest(X)
+    matrix = hide(random.normal(size=(9, 3)).astype(np.float32), 2)
+    matrix[:4, 2] = 1
+    matrix[8] = np.nan
+    together = Neighbours.of(rows, (2,), k=12 + 20).nearest(matrix)
+    first, second = near.nearest(matrix), near.farther(20).nearest(matrix)
     assert second.shape == (9, 20)
     for ours, theirs, both in zip(first, second, together, strict=True):
         assert not set(ours) & set(theirs)
         assert set(ours) | set(theirs) == set(both)
     third = near.farther(20).farther(20)
-    assert not set(third.nearest(X)[0]) & {*first[0], *second[0]}
+    assert not set(third.nearest(matrix)[0]) & {*first[0], *second[0]}
     assert near.farther(1000).k == 188

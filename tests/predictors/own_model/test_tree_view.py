@@ -87,7 +87,7 @@ def test_a_feature_behind_a_pipeline_moves_all_its_columns():
 
 def test_with_everything_known_the_model_itself_answers():
     for kind in ("encoded", "frame", "pipeline", "categories"):
-        table, (model, options) = people(), fitted(kind)
+        table, (model, _) = people(), fitted(kind)
         raw = table.test.X if kind == "encoded" else table.test.frame[NAMES]
         if kind == "categories":
             raw = raw.astype({"home": pd.CategoricalDtype(HOMES)})

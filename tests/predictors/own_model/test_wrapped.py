@@ -18,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 import edfa
 from edfa.errors import ColumnError, ModelError, SettingError, UnknownNameError
 from edfa.fingerprint import digest
+from edfa.predictors.own_model.rows import KeptAnswers
 from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.searchers.dice import DiCE
 from edfa.recourse.searchers.probe import PROBE
@@ -67,6 +68,39 @@ def test_the_contract_finds_a_judge_that_is_not_the_model(table, monkeypatch):
         check_wrapped(two_numbers, table, columns=list(WEIGHTS))
 
 
+def test_the_contract_finds_survival_that_is_asked_of_another_model(table, monkeypatch):
+    def by_the_view(predictor, rows):
+        return predictor.decide(predictor.view_.predict_known(predictor.varies_, rows))
+
+    monkeypatch.setattr("edfa.recourse.survival._decide", by_the_view)
+    with pytest.raises(AssertionError, match="whether a plan survives is asked of the model itself"):
+        check_wrapped(two_numbers, table, columns=list(WEIGHTS))
+
+
+def test_the_contract_finds_unknown_facts_that_are_handed_over_as_missing_values(table, monkeypatch):
+    def with_gaps(self, mask, known):
+        rows = np.full((len(known), len(mask)), np.nan, dtype=np.float32)
+        rows[:, mask] = known
+        return self.source_.ask(rows)
+
+    model = HistGradientBoostingClassifier(max_iter=5).fit(table.train.X, table.train.y)
+    monkeypatch.setattr(Wrapped, "_answer", with_gaps)
+    monkeypatch.setattr(KeptAnswers, "count", lambda self, calls, rows: None)
+    monkeypatch.setattr("edfa.check_wrapped._check_survival", lambda *_: None)
+    with pytest.raises(AssertionError, match="every call is counted"):
+        check_wrapped(model, table, columns="encoded", classes=table.schema.classes)
+    monkeypatch.setattr(Wrapped, "asked_", property(lambda self: Counted(self.own.questions)))
+    with pytest.raises(AssertionError, match="never given a missing value"):
+        check_wrapped(model, table, columns="encoded", classes=table.schema.classes)
+
+
+class Counted:
+    """A true count of questions."""
+
+    def __init__(self, questions):
+        self.calls, self.rows = len(questions), sum(map(len, questions))
+
+
 def test_the_contract_finds_a_model_that_is_fitted_again(table, forest):
     class Learns(RandomForestClassifier):
         def predict_proba(self, people):
@@ -82,20 +116,20 @@ def test_with_everything_known_the_answers_are_those_about_the_raw_rows(table, p
     """Numbers far out of range and a level that training never showed are lost in encoding, and are kept beside it."""
     strange = table.test.frame.copy()
     strange.loc[0, "income"], strange.loc[1, "debt"] = 9.75, -8.25
-    X = table.encoder.encode(strange)
+    matrix = table.encoder.encode(strange)
     model = edfa.wrap(pipeline, classes=table.schema.classes).fit_table(table.train)
     own = pipeline.predict_proba(strange[list(table.schema.names)])
-    assert np.abs(model.predict_proba(X) - own)[:2].max() > 1e-3
-    model.remember(X, strange)
-    np.testing.assert_array_equal(model.predict_proba(X), own)
-    many = np.tile(X, (6000 // len(X), 1))  # more rows than are looked up one by one
-    np.testing.assert_array_equal(model.predict_proba(many)[: len(X)], own)
+    assert np.abs(model.predict_proba(matrix) - own)[:2].max() > 1e-3
+    model.remember(matrix, strange)
+    np.testing.assert_array_equal(model.predict_proba(matrix), own)
+    many = np.tile(matrix, (6000 // len(matrix), 1))  # more rows than are looked up one by one
+    np.testing.assert_array_equal(model.predict_proba(many)[: len(matrix)], own)
 
 
 def test_features_that_the_model_does_not_read_change_nothing(table):
     model = wrap_two_numbers().fit_table(table.train)
-    X = hide(table.test.X, 2, 3, 4)
-    np.testing.assert_array_equal(model.predict_proba(X)[:, 1], two_numbers(table.test.frame))
+    matrix = hide(table.test.X, 2, 3, 4)
+    np.testing.assert_array_equal(model.predict_proba(matrix)[:, 1], two_numbers(table.test.frame))
     assert model.varies_.tolist() == [True, True, False, False, False]
     assert model.is_enough(np.array([True, True, False, False, False]))
 
@@ -108,8 +142,8 @@ def test_a_column_that_makes_no_difference_need_not_be_known(table):
         return two_numbers(frame)
 
     wrapped = edfa.wrap(model, columns=["height", *WEIGHTS]).fit_table(table.train)
-    X = hide(table.test.X, 2, 3, 4)
-    np.testing.assert_array_equal(wrapped.predict_proba(X)[:, 1], two_numbers(table.test.frame))
+    matrix = hide(table.test.X, 2, 3, 4)
+    np.testing.assert_array_equal(wrapped.predict_proba(matrix)[:, 1], two_numbers(table.test.frame))
 
 
 @pytest.mark.parametrize(("partial", "bound"), [("distilled", 0.06), ("completed", 0.04)])
@@ -130,10 +164,10 @@ def test_partial_answers_come_near_the_mean_in_closed_form(partial, bound):
 
 def test_completed_is_the_mean_over_its_completions(table):
     model = wrap_two_numbers("completed", n_completions=7).fit_table(table.train)
-    X = hide(table.test.X[:9], DEBT, 2, 3, 4)  # it looks for near people by what the model reads
-    filled = model.view_.near.complete(X)
+    matrix = hide(table.test.X[:9], DEBT, 2, 3, 4)  # it looks for near people by what the model reads
+    filled = model.view_.near.complete(matrix)
     expected = [two_numbers(table.encoder.decode(rows)).mean() for rows in filled]
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expected, rtol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(matrix)[:, 1], expected, rtol=1e-12)
 
 
 def test_a_model_is_neither_fitted_nor_copied_by_clones(table, forest):
@@ -183,8 +217,8 @@ def test_threads_get_the_answers_that_one_gets(table):
 def test_a_wrapped_model_travels_to_another_process(table, forest):
     wrapped = edfa.wrap(forest, columns="encoded").fit(table.train.X, table.train.y)
     other = pickle.loads(pickle.dumps(wrapped))  # noqa: S301
-    X = hide(table.test.X, DEBT)
-    np.testing.assert_array_equal(other.predict_proba(X), wrapped.predict_proba(X))
+    matrix = hide(table.test.X, DEBT)
+    np.testing.assert_array_equal(other.predict_proba(matrix), wrapped.predict_proba(matrix))
 
 
 def test_a_threshold_decides_for_the_favourable_class(table):
@@ -241,7 +275,7 @@ def test_answers_that_are_no_probabilities_name_the_model(answer, words, table):
 
 
 def test_a_column_that_the_table_lacks_is_named_with_the_nearest(table):
-    with pytest.raises(ColumnError, match="'incomes'.*did you mean 'income'"):
+    with pytest.raises(ColumnError, match=r"'incomes'.*did you mean 'income'"):
         edfa.wrap(two_numbers, columns=["incomes", "debt"]).fit_table(table.train)
 
 
@@ -258,7 +292,7 @@ def test_settings_that_cannot_be_are_refused(table):
         wrap_two_numbers(n_completions=1).fit_table(table.train)
     with pytest.raises(SettingError, match="fit_table"):
         wrap_two_numbers().fit(table.train.X, table.train.y)
-    with pytest.raises(ModelError, match="cannot be read.*'distilled' or 'completed'"):
+    with pytest.raises(ModelError, match=r"cannot be read.*'distilled' or 'completed'"):
         wrap_two_numbers("tree").fit_table(table.train)
 
 
@@ -267,11 +301,11 @@ def module(table):
     """A small neural network of encoded people, trained a little."""
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
-    X, y = torch.as_tensor(table.train.X), torch.as_tensor(table.train.y).float()
+    matrix, y = torch.as_tensor(table.train.X), torch.as_tensor(table.train.y).float()
     optimiser = torch.optim.Adam(net.parameters(), lr=0.05)
     for _ in range(120):
         optimiser.zero_grad()
-        torch.nn.functional.binary_cross_entropy_with_logits(net(X)[:, 0], y).backward()
+        torch.nn.functional.binary_cross_entropy_with_logits(net(matrix)[:, 0], y).backward()
         optimiser.step()
     return net.eval()
 
