@@ -1,0 +1,104 @@
+"""Requests take turns: side by side, threads of one process would only take the interpreter from each other.
+
+A request that waits for another is answered as soon as if both went on slowly, and the first of them earlier. Whoever
+takes long (a certificate for somebody's wishes, a batch of people) is not waited for.
+"""
+
+import functools
+import inspect
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.responses import Response
+
+__all__ = ["JsonText", "TURNS", "TurnRoute", "Turns"]
+
+LONGEST = 0.2  # seconds after which nobody waits any more for the one whose turn it is
+
+
+class Turns:
+    """A lock that is not waited for when somebody has had it for long. A thread that has it may take it again.
+
+    Examples
+    --------
+    >>> turns = Turns(longest=0.0)
+    >>> with turns.take() as first, turns.take() as again:
+    ...     first, again
+    (True, True)
+    """
+
+    def __init__(self, longest: float = LONGEST) -> None:
+        self.longest = longest
+        self._lock, self._since, self._thread = threading.Lock(), 0.0, threading.local()
+
+    @contextmanager
+    def take(self) -> Iterator[bool]:
+        """Wait for one's turn; whether it is, or another takes too long to be waited for."""
+        if getattr(self._thread, "has", False):
+            yield True
+            return
+        self._thread.has = self._acquire()
+        try:
+            yield self._thread.has
+        finally:
+            self._release()
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Let others have their turn while one waits for something."""
+        had = self._release()
+        try:
+            yield
+        finally:
+            self._thread.has = had and self._acquire()
+
+    def _acquire(self) -> bool:
+        left = self._since + self.longest - time.monotonic()
+        if not self._lock.acquire(timeout=max(left, 0.0)):
+            return False
+        self._since = time.monotonic()
+        return True
+
+    def _release(self) -> bool:
+        had: bool = getattr(self._thread, "has", False)
+        self._thread.has = False
+        if had:
+            self._lock.release()
+        return had
+
+
+TURNS = Turns()
+"""Those of this process."""
+
+
+class JsonText(Response):
+    """JSON that was written already."""
+
+    media_type = "application/json"
+
+
+class TurnRoute(APIRoute):
+    """A route whose function has its turn, if it works in a thread; its model is written to JSON there too."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
+        status = settings.get("status_code") or 200
+        if not inspect.iscoroutinefunction(endpoint):
+            endpoint = _in_turn(inspect.unwrap(endpoint), status)
+        super().__init__(path, endpoint, **settings)
+
+
+def _in_turn(work: Callable[..., Any], status: int) -> Callable[..., Any]:
+    @functools.wraps(work)
+    def worked(*arguments: Any, **named: Any) -> Any:
+        with TURNS.take():
+            answer = work(*arguments, **named)
+            if isinstance(answer, BaseModel):
+                return JsonText(answer.model_dump_json(by_alias=True), status_code=status)
+            return answer
+
+    return worked
