@@ -19,11 +19,11 @@ from edfa.data.schema import Schema
 from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa.web import models, states
 from edfa.web.problems import FieldsError, ProblemError, responses
+from edfa.web.routes import JsonText, TurnRoute
 from edfa.web.security import same_key
 from edfa.web.service import AUDIT, Service, Session, describe_shown
 from edfa.web.settings import WebSettings
 from edfa.web.store import ConflictError
-from edfa.web.turns import JsonText, TurnRoute
 
 __all__ = ["PREFIX", "router"]
 

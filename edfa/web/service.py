@@ -26,6 +26,7 @@ from edfa.errors import EdfaError, MismatchError, UnknownNameError
 from edfa.parsing import parse
 from edfa.web.recent import LeastRecent
 from edfa.web.store import ConflictError, Event, InterviewRecord, InterviewStore, hash_of_body
+from edfa.web.turns import TURNS
 
 __all__ = ["AUDIT", "DONE", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened"]
 
@@ -211,10 +212,11 @@ class Service:
 
         ``shows`` as for ``act``.
         """
-        session = self._new("", language).then("start", {"facts": dict(facts)})
-        events = [("language", {"language": language}), ("start", _plain(session.interview))]
-        if shows is not None and (shown := shows(session)) is not None:
-            session, events = session.then("shown", shown), [*events, ("shown", dict(shown))]
+        with TURNS.take():
+            session = self._new("", language).then("start", {"facts": dict(facts)})
+            events = [("language", {"language": language}), ("start", _plain(session.interview))]
+            if shows is not None and (shown := shows(session)) is not None:
+                session, events = session.then("shown", shown), [*events, ("shown", dict(shown))]
         session = session.noted(id=uuid.uuid4().hex, seq=len(events))
         token = self.store.begin(self.advisor.fingerprint, events, interview=session.id)
         self._hold(session)
@@ -254,9 +256,10 @@ class Service:
             session = self._current(record)
             if seq is not None and seq != session.seq:
                 raise ConflictError
-            after, events = session.then(kind, content), [(kind, content)]
-            if shows is not None and (shown := shows(after)) is not None:
-                after, events = after.then("shown", shown), [*events, ("shown", shown)]
+            with TURNS.take():
+                after, events = session.then(kind, content), [(kind, content)]
+                if shows is not None and (shown := shows(after)) is not None:
+                    after, events = after.then("shown", shown), [*events, ("shown", shown)]
             finished = after.stopped or kind in DONE or None
             self.store.append(session.id, session.seq, events, finished=finished, request=request)
             self._hold(after)
@@ -353,8 +356,13 @@ class Service:
         """One thread at a time works on an interview."""
         with self._lock:
             lock = self._locks.setdefault(interview, threading.Lock())
-        with lock:
+        if not lock.acquire(blocking=False):
+            with TURNS.pause():  # whoever works on it may be waiting for a turn
+                lock.acquire()
+        try:
             yield
+        finally:
+            lock.release()
 
 
 def _tell(*kinds: str) -> None:

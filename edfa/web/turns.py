@@ -4,19 +4,12 @@ A request that waits for another is answered as soon as if both went on slowly, 
 takes long (a certificate for somebody's wishes, a batch of people) is not waited for.
 """
 
-import functools
-import inspect
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from fastapi.routing import APIRoute
-from pydantic import BaseModel
-from starlette.responses import Response
-
-__all__ = ["JsonText", "TURNS", "TurnRoute", "Turns"]
+__all__ = ["TURNS", "Turns"]
 
 LONGEST = 0.2  # seconds after which nobody waits any more for the one whose turn it is
 
@@ -74,31 +67,3 @@ class Turns:
 
 TURNS = Turns()
 """Those of this process."""
-
-
-class JsonText(Response):
-    """JSON that was written already."""
-
-    media_type = "application/json"
-
-
-class TurnRoute(APIRoute):
-    """A route whose function has its turn, if it works in a thread; its model is written to JSON there too."""
-
-    def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
-        status = settings.get("status_code") or 200
-        if not inspect.iscoroutinefunction(endpoint):
-            endpoint = _in_turn(inspect.unwrap(endpoint), status)
-        super().__init__(path, endpoint, **settings)
-
-
-def _in_turn(work: Callable[..., Any], status: int) -> Callable[..., Any]:
-    @functools.wraps(work)
-    def worked(*arguments: Any, **named: Any) -> Any:
-        with TURNS.take():
-            answer = work(*arguments, **named)
-            if isinstance(answer, BaseModel):
-                return JsonText(answer.model_dump_json(by_alias=True), status_code=status)
-            return answer
-
-    return worked
