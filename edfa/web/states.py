@@ -48,7 +48,9 @@ def offered(session: Session, k: int = 3) -> models.Offered:
 def supposed_state(session: Session, supposed: Interview) -> models.Supposed:
     """What would be if ``supposed`` were so."""
     plans, no_plan = _plans(supposed, 3)
-    return models.Supposed(seq=session.seq, decision=_decision(supposed, supposed.decision), plans=plans, no_plan=no_plan)
+    return models.Supposed(
+        seq=session.seq, decision=_decision(supposed, supposed.decision), plans=plans, no_plan=no_plan
+    )
 
 
 def _decision(interview: Interview, decision: Decision) -> models.DecisionState:
