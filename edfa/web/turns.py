@@ -6,6 +6,7 @@ takes long (a certificate for somebody's wishes, a batch of people) is not waite
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,7 +16,9 @@ LONGEST = 0.2  # seconds after which nobody waits any more for the one whose tur
 
 
 class Turns:
-    """A lock that is not waited for when somebody has had it for long. A thread that has it may take it again.
+    """A lock, first come, first served, that is not waited for when somebody has had it for long.
+
+    A thread that has it may take it again. ``taken`` says whether anybody has it.
 
     Examples
     --------
@@ -26,8 +29,9 @@ class Turns:
     """
 
     def __init__(self, longest: float = LONGEST) -> None:
-        self.longest = longest
+        self.longest, self.taken = longest, False
         self._lock, self._since, self._thread = threading.Lock(), 0.0, threading.local()
+        self._waiting: deque[threading.Lock] = deque()  # each is opened when it is one's turn
 
     @contextmanager
     def take(self) -> Iterator[bool]:
@@ -51,17 +55,30 @@ class Turns:
             self._thread.has = had and self._acquire()
 
     def _acquire(self) -> bool:
-        left = self._since + self.longest - time.monotonic()
-        if not self._lock.acquire(timeout=max(left, 0.0)):
+        with self._lock:
+            now = time.monotonic()
+            if not self.taken:
+                self.taken, self._since = True, now
+                return True
+            left, turn = self._since + self.longest - now, threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        if turn.acquire(timeout=max(left, 0.0)):
+            return True
+        with self._lock:
+            if turn not in self._waiting:  # it came just now
+                return True
+            self._waiting.remove(turn)
             return False
-        self._since = time.monotonic()
-        return True
 
     def _release(self) -> bool:
         had: bool = getattr(self._thread, "has", False)
         self._thread.has = False
         if had:
-            self._lock.release()
+            with self._lock:
+                self.taken, self._since = bool(self._waiting), time.monotonic()
+                if self._waiting:
+                    self._waiting.popleft().release()  # who came first is next
         return had
 
 

@@ -38,6 +38,24 @@ def test_one_at_a_time():
     assert max(most) == 1
 
 
+def test_first_come_first_served():
+    turns, order = Turns(longest=30), []
+
+    def work(number):
+        with turns.take():
+            order.append(number)
+
+    with turns.take():
+        threads = []
+        for number in range(6):
+            threads += start(lambda number=number: work(number))
+            while len(turns._waiting) <= number:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join(30)
+    assert order == list(range(6))
+
+
 def test_one_that_takes_long_is_not_waited_for():
     turns, taken, done = Turns(longest=0.05), threading.Event(), threading.Event()
 
@@ -85,12 +103,12 @@ def test_a_pause_of_one_who_has_no_turn_takes_none():
     turns = Turns(longest=30)
     with turns.pause():
         pass
-    assert not turns._lock.locked()
+    assert not turns.taken
     with turns.take(), turns.take():
         with turns.pause():
-            assert not turns._lock.locked(), "taken twice, given back once"
-        assert turns._lock.locked()
-    assert not turns._lock.locked()
+            assert not turns.taken, "taken twice, given back once"
+        assert turns.taken
+    assert not turns.taken
 
 
 class Said(BaseModel):
@@ -104,7 +122,7 @@ def client():
 
     @router.post("/made", status_code=201)
     def made(word: str) -> Said:
-        assert TURNS._lock.locked()
+        assert TURNS.taken
         return Said(word=word)
 
     @router.get("/refused")
@@ -113,7 +131,7 @@ def client():
 
     @router.get("/beside")
     async def beside() -> Said:
-        assert not TURNS._lock.locked()
+        assert not TURNS.taken
         return Said(word="beside")
 
     app = FastAPI()
@@ -134,4 +152,4 @@ def test_a_route_has_its_turn_and_writes_its_model(client):
 
 def test_an_error_gives_the_turn_back(client):
     assert client.get("/refused").status_code == 418
-    assert not TURNS._lock.locked()
+    assert not TURNS.taken
