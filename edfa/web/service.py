@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -78,7 +77,7 @@ class Session:
             after = replace(self, seq=self.seq + 1, refusal_shown=refused, told_to_act=acting)
             after.__dict__.update({name: self.__dict__[name] for name in ("standing",) if name in self.__dict__})
             return after
-        return _ACTIONS[kind](replace(self, seq=self.seq + 1, interview=_copied(self.interview)), content)
+        return _ACTIONS[kind](replace(self, seq=self.seq + 1, interview=self.interview.copy()), content)
 
 
 def describe_shown(session: Session, page: str) -> dict[str, Any]:
@@ -93,13 +92,6 @@ def describe_shown(session: Session, page: str) -> dict[str, Any]:
     }
     refused_first = interview.decision.refused and not session.refusal_shown
     return content | ({"refusal_shown": True} if refused_first else {})
-
-
-def _copied(interview: Interview) -> Interview:
-    """An interview that can go on while others look at this one."""
-    other = copy(interview)
-    other._history = [*interview._history]
-    return other
 
 
 def _start(session: Session, content: Mapping[str, Any]) -> Session:
@@ -124,19 +116,16 @@ def _undo(session: Session, content: Mapping[str, Any]) -> Session:
 
 def _wishes(session: Session, content: Mapping[str, Any]) -> Session:
     wishes = parse(Constraints, content["constraints"], "constraints")
-    old = session.interview
-    other = Interview(old.fitted, costs=old.costs, locks=old.locks, constraints=wishes, language=old.language)
-    other._states = old._states
-    return replace(session, interview=other.replay(old.log.events), wishes=wishes, chosen=None)
+    return replace(session, interview=session.interview.copy(constraints=wishes), wishes=wishes, chosen=None)
 
 
 def _language(session: Session, content: Mapping[str, Any]) -> Session:
-    old = session.interview
-    other = Interview(
-        old.fitted, costs=old.costs, locks=old.locks, constraints=old.constraints, language=content["language"]
-    )
-    other._states = old._states
-    return replace(session, interview=other.replay(old.log.events))
+    return replace(session, interview=session.interview.copy(language=content["language"]))
+
+
+def _go_on(session: Session, content: Mapping[str, Any]) -> Session:
+    """Ask on: who may act goes on although they may; who had only stopped comes back."""
+    return replace(session, stopped=False, went_on=session.went_on or session.standing.may_act)
 
 
 def _choose(session: Session, content: Mapping[str, Any]) -> Session:
@@ -155,7 +144,7 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], Session]] = {
     "language": _language,
     "choose": _choose,
     "stop": lambda session, content: replace(session, stopped=True),
-    "go_on": lambda session, content: replace(session, stopped=False, went_on=True),
+    "go_on": _go_on,
 }
 
 
@@ -301,9 +290,7 @@ class Service:
         _tell("delete")
 
     def _new(self, key: str, language: str) -> Session:
-        interview = Interview(self.advisor.fitted, language=language)
-        interview._states = self._states
-        return Session(key, 0, interview)
+        return Session(key, 0, Interview(self.advisor.fitted, language=language, states=self._states))
 
     def _current(self, record: InterviewRecord) -> Session:
         """The session of a record: as it is held, with what others have appended meanwhile."""
