@@ -31,8 +31,8 @@ __all__ = ["AUDIT", "DONE", "RepeatedKeyError", "Service", "Session", "describe_
 NO_WISHES = Constraints()
 HELD = 256  # interviews in memory
 STATES = 512  # assessments in memory, which interviews of people with the same facts share
-AUDIT = ("shown", "receipt", "letter", "let_down")  # events that change nothing about an interview
-DONE = ("stop", "receipt", "letter", "let_down")  # events after which an interview is kept as a finished one
+AUDIT = ("shown", "receipt", "letter", "let_down", "decided")  # events that change nothing about an interview
+DONE = ("stop", "receipt", "letter", "let_down", "decided")  # events after which an interview is kept as a finished one
 happened: ContextVar[list[str] | None] = ContextVar("happened", default=None)
 """The kinds of events of the present request, if somebody wants to know them: for logs and metrics."""
 
@@ -44,7 +44,8 @@ class Session:
     ``seq`` is the number of its events, ``chosen`` the id of the plan that the person follows. ``stopped``: they want
     no more questions; ``went_on``: they may act and want to be asked on all the same. ``wishes`` are their own limits,
     which ``interview`` obeys. ``refusal_shown`` and ``told_to_act``: they were shown
-    once that they would be refused, or that they may act.
+    once that they would be refused, or that they may act. ``decided`` is what the operator decided last, if anything:
+    what they declared, and the interview as it stood then.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Session:
     wishes: Constraints = NO_WISHES
     refusal_shown: bool = False
     told_to_act: bool = False
+    decided: tuple[Mapping[str, Any], Interview] | None = None
 
     @property
     def asking(self) -> bool:
@@ -74,7 +76,8 @@ class Session:
         if kind in AUDIT:
             refused = self.refusal_shown or bool(content.get("refusal_shown"))
             acting = self.told_to_act or (kind == "shown" and content.get("status") == "act")
-            after = replace(self, seq=self.seq + 1, refusal_shown=refused, told_to_act=acting)
+            decided = (content, self.interview) if kind == "decided" else self.decided
+            after = replace(self, seq=self.seq + 1, refusal_shown=refused, told_to_act=acting, decided=decided)
             after.__dict__.update({name: self.__dict__[name] for name in ("standing",) if name in self.__dict__})
             return after
         return _ACTIONS[kind](replace(self, seq=self.seq + 1, interview=self.interview.copy()), content)

@@ -18,7 +18,7 @@ import edfa
 from edfa.advice.letter import receipt_id, write_letter
 from edfa.advice.letter_reasons import find_reasons
 from edfa.advice.letter_settings import read_operator
-from edfa.advice.receipt_letter import in_language, letter_of_receipt
+from edfa.advice.receipt_letter import letter_of_receipt
 from edfa.errors import DataError, MismatchError, SettingError, UnavailableError, UnknownNameError, UnreadableError
 from edfa.explanation.principal_reasons import PrincipalReasons
 from edfa.text import narrate
@@ -553,7 +553,7 @@ def test_a_receipt_s_letter_in_another_language(tmp_path):
     interview = refused(n=1)[0]
     letter = letter_of_receipt(german().fitted, interview.receipt(), declare(tmp_path, "", "de"), "eu", language="de")
     assert letter.language == "de"
-    direct = write_letter(in_language(interview, "de"), declare(tmp_path, "", "de"), "eu")
+    direct = write_letter(interview.copy(language="de"), declare(tmp_path, "", "de"), "eu")
     assert direct.reasons == letter.reasons
     assert "Monate" in visible_text(letter.html)
 

@@ -63,7 +63,7 @@ def test_the_patterns_find_what_they_are_for(language):
 
 
 def test_no_text_of_the_code_says_that_something_never_matters():
-    """Neither what is shown of an object, nor what its documentation says; only the list of what letters may not say."""
+    """Neither what is shown of an object nor its documentation; only the list of what letters may not say."""
     root, never = Path(edfa.__file__).parent, re.compile(r"never[\s_]+matter", re.I)
     for path in root.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -476,10 +476,19 @@ def test_another_advisor_ends_the_interview(begun, evil_advisor, store):
 def test_the_letter_is_offered_where_letters_are_written(begun, service):
     assert 'href="/letter"' not in refused(begun).text
     assert begun.get("/letter").status_code == 422
-    begun.app.state.write_letter = lambda session, template: (
-        f"<p>{session.interview.decision.outcome}",
-        {"kind": "eu"},
-    )
+
+    class Writer:
+        decided = False
+
+        def can_write(self, session):
+            return self.decided
+
+        def __call__(self, session, template):
+            return f"<p>{session.interview.decision.outcome}", {"kind": "eu"}
+
+    begun.app.state.write_letter = writer = Writer()
+    assert 'href="/letter"' not in begun.get("/result").text  # nobody has decided yet
+    writer.decided = True
     assert 'href="/letter"' in begun.get("/result").text
     assert 'href="/letter"' in begun.get("/receipt").text
     letter = begun.get("/letter")
