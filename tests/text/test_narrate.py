@@ -672,7 +672,9 @@ def test_a_page_says_what_the_interview_says():
     assert interview_sentences(complete)["question"] == []
     wishing = interview_sentences(small_advisor().interview(complete.log.facts, locks=["housing"]))
     assert wishing["question"] == []
-    assert wishing["standing"][-1].endswith("It speaks of people with your wishes as if they were like all the others.")
+    assert wishing["standing"][-1].endswith(
+        "The test takes people with your wishes to be like everybody else otherwise."
+    )
     assert len(interview_sentences(complete)["plans"]) == len(complete.plans()) > 0
     assert not [text for text in interview_sentences(complete)["plans"] if "not known yet" in text], (
         "all that the model sees is known"
