@@ -103,7 +103,7 @@ def test_a_fault_is_one_line_without_its_message(client, caplog, monkeypatch):
     logged = "\n".join(record.getMessage() + str(record.exc_text) for record in caplog.records)
     assert "fault=RuntimeError at=test_security.py:" in logged
     assert SENTINEL not in logged
-    assert "edfa_errors_total 1" in client.get("/metrics", headers=bearer(OPERATOR)).text
+    assert re.search(r'edfa_errors_total\{process="\d+"\} 1\n', client.get("/metrics", headers=bearer(OPERATOR)).text)
 
 
 def test_a_line_in_the_log_says_what_happened(client, caplog):
