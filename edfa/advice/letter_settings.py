@@ -250,10 +250,10 @@ def _build(values: Mapping[str, Any], name: str, digest: str) -> Operator:
         raise SettingError(f"{name}: {error}") from None
 
 
-def check_operator(operator: Operator, template: Template, *, report: bool) -> None:
+def check_operator(operator: Operator, template: Template, *, report: bool, score: bool = False) -> None:
     """Raise SettingError for the first thing that a letter needs and the operator has not declared.
 
-    ``report`` says whether a fact that was used comes from a credit bureau.
+    ``report`` says whether a fact that was used comes from a credit bureau, ``score`` whether it is the bureau's score.
     """
     _need(operator, ALWAYS)
     if operator.decision.action == "incomplete":
@@ -263,6 +263,11 @@ def check_operator(operator: Operator, template: Template, *, report: bool) -> N
     check_taken(operator.decision, "letter.toml: decision.")
     if report or operator.bureau.used:
         _need(operator, AMERICAN_REPORT if template == "us" else REPORT)
+    if score and template == "us" and not operator.bureau.score_used:
+        raise SettingError(
+            "letter.toml: bureau.score_used: a fact that was used is a bureau's score, so it is disclosed: say true "
+            "and give the score (FCRA 615(a)(2))"
+        )
     if operator.bureau.score_used:
         _check_score(operator)
 
