@@ -148,6 +148,8 @@ def write_estimate(probability: float, threshold: float | None, language: str) -
     >>> write_estimate(0.43, None, "en")
     'For you the estimate is 43 of 100, and another outcome is likelier.'
     """
+    if threshold is not None and probability >= threshold:  # a tie goes against the person
+        return say_letter("estimate.more", language, chance=phrases.number(round(100 * probability, 3), language))
     line = 1.0 if threshold is None else threshold
     for digits in range(4):
         chance, needed = (round(100 * share, digits) for share in (probability, line))
