@@ -7,6 +7,7 @@ Forms of whoever came with the cookie carry a field derived from it, which no ot
 
 import hashlib
 import hmac
+import json
 import time
 from functools import cache
 from typing import Any
@@ -73,7 +74,9 @@ def _valid(cookie: str, key: str) -> bool:
 @cache
 def _environment() -> jinja2.Environment:
     loader = jinja2.PackageLoader("edfa.web")
-    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    made = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    made.filters["as_json"] = lambda value: json.dumps(value, ensure_ascii=False)  # text, which is escaped as such
+    return made
 
 
 def page(status: int = 200, **context: Any) -> HTMLResponse:
