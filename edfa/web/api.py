@@ -18,6 +18,7 @@ from edfa.advice.receipt import Receipt, now
 from edfa.data.schema import Schema
 from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa.web import models, states
+from edfa.web.decisions import decide, read_taken
 from edfa.web.problems import FieldsError, ProblemError, responses
 from edfa.web.routes import JsonText, TurnRoute
 from edfa.web.security import same_key
@@ -307,6 +308,19 @@ def letter(request: Request, deed: Doing, given: models.LetterWanted) -> models.
     session = deed.service.find(deed.token)
     text, audit = write(session, given.template)
     return models.LetterState(seq=deed.do(given, "letter", audit).seq, html=text)
+
+
+@router.put(
+    f"{PREFIX}/decisions",
+    tags=["operator"],
+    dependencies=[Depends(_check_operator)],
+    responses=responses("no-operator", "closed", "unknown-interview", "conflict", "other-advisor", "unusable"),
+)
+def decisions(service: Serving, given: models.DecisionMade) -> models.DecisionRecorded:
+    """What was decided about a person, by whom and when: recorded, and told in their letter. For the operator."""
+    declared = given.model_dump(exclude={"interview", "seq"}, exclude_none=True)
+    record = decide(service, given.interview, read_taken(declared), given.seq)
+    return models.DecisionRecorded(interview=record.id, seq=record.seq)
 
 
 @router.post(f"{PREFIX}/verify", tags=["receipt"], responses=responses("unusable"))

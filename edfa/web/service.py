@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,8 +33,8 @@ NO_WISHES = Constraints()
 HELD = 256  # interviews in memory
 STATES = 512  # assessments in memory, which interviews of people with the same facts share
 WORKED_OUT = ("standing", "decision", "question")  # of a session, which what is only noted does not change
-AUDIT = ("shown", "receipt", "letter", "let_down")  # events that change nothing about an interview
-DONE = ("stop", "receipt", "letter", "let_down")  # events after which an interview is kept as a finished one
+AUDIT = ("shown", "receipt", "letter", "let_down", "decided")  # events that change nothing about an interview
+DONE = ("stop", "receipt", "letter", "let_down", "decided")  # events after which an interview is kept as a finished one
 happened: ContextVar[list[str] | None] = ContextVar("happened", default=None)
 """The kinds of events of the present request, if somebody wants to know them: for logs and metrics."""
 
@@ -47,7 +46,8 @@ class Session:
     ``seq`` is the number of its events, ``chosen`` the id of the plan that the person follows. ``stopped``: they want
     no more questions; ``went_on``: they may act and want to be asked on all the same. ``wishes`` are their own limits,
     which ``interview`` obeys. ``refusal_shown`` and ``told_to_act``: they were shown
-    once that they would be refused, or that they may act.
+    once that they would be refused, or that they may act. ``decided`` is what the operator decided last, if anything:
+    what they declared, and the interview as it stood then.
     """
 
     id: str
@@ -59,6 +59,7 @@ class Session:
     wishes: Constraints = NO_WISHES
     refusal_shown: bool = False
     told_to_act: bool = False
+    decided: tuple[Mapping[str, Any], Interview] | None = None
 
     @property
     def asking(self) -> bool:
@@ -87,8 +88,9 @@ class Session:
         if kind in AUDIT:
             refused = self.refusal_shown or bool(content.get("refusal_shown"))
             acting = self.told_to_act or (kind == "shown" and content.get("status") == "act")
-            return self.noted(seq=self.seq + 1, refusal_shown=refused, told_to_act=acting)
-        return _ACTIONS[kind](replace(self, seq=self.seq + 1, interview=_copied(self.interview)), content)
+            decided = (content, self.interview) if kind == "decided" else self.decided
+            return self.noted(seq=self.seq + 1, refusal_shown=refused, told_to_act=acting, decided=decided)
+        return _ACTIONS[kind](replace(self, seq=self.seq + 1, interview=self.interview.copy()), content)
 
     def noted(self, **fields: Any) -> "Session":
         """The same state of the same interview with other ``fields``; nothing is worked out again."""
@@ -108,13 +110,6 @@ def describe_shown(session: Session, page: str) -> dict[str, Any]:
     }
     refused_first = session.decision.refused and not session.refusal_shown
     return content | ({"refusal_shown": True} if refused_first else {})
-
-
-def _copied(interview: Interview) -> Interview:
-    """An interview that can go on while others look at this one."""
-    other = copy(interview)
-    other._history, other._states = [*interview._history], interview._states  # a copy's own memory would be forgotten
-    return other
 
 
 def _start(session: Session, content: Mapping[str, Any]) -> Session:
@@ -139,19 +134,16 @@ def _undo(session: Session, content: Mapping[str, Any]) -> Session:
 
 def _wishes(session: Session, content: Mapping[str, Any]) -> Session:
     wishes = parse(Constraints, content["constraints"], "constraints")
-    old = session.interview
-    other = Interview(old.fitted, costs=old.costs, locks=old.locks, constraints=wishes, language=old.language)
-    other._states = old._states
-    return replace(session, interview=other.replay(old.log.events), wishes=wishes, chosen=None)
+    return replace(session, interview=session.interview.copy(constraints=wishes), wishes=wishes, chosen=None)
 
 
 def _language(session: Session, content: Mapping[str, Any]) -> Session:
-    old = session.interview
-    other = Interview(
-        old.fitted, costs=old.costs, locks=old.locks, constraints=old.constraints, language=content["language"]
-    )
-    other._states = old._states
-    return replace(session, interview=other.replay(old.log.events))
+    return replace(session, interview=session.interview.copy(language=content["language"]))
+
+
+def _go_on(session: Session, content: Mapping[str, Any]) -> Session:
+    """Ask on: who may act goes on although they may; who had only stopped comes back."""
+    return replace(session, stopped=False, went_on=session.went_on or session.standing.may_act)
 
 
 def _choose(session: Session, content: Mapping[str, Any]) -> Session:
@@ -170,7 +162,7 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], Session]] = {
     "language": _language,
     "choose": _choose,
     "stop": lambda session, content: replace(session, stopped=True),
-    "go_on": lambda session, content: replace(session, stopped=False, went_on=True),
+    "go_on": _go_on,
 }
 
 
@@ -318,9 +310,7 @@ class Service:
         _tell("delete")
 
     def _new(self, key: str, language: str) -> Session:
-        interview = Interview(self.advisor.fitted, language=language)
-        interview._states = self._states
-        return Session(key, 0, interview)
+        return Session(key, 0, Interview(self.advisor.fitted, language=language, states=self._states))
 
     def _current(self, record: InterviewRecord) -> Session:
         """The session of a record: as it is held, with what others have appended meanwhile."""

@@ -167,6 +167,22 @@ def test_undo_stop_go_on_and_choose(service, refused):
     assert service.advisor.verify(receipt).holds
 
 
+def test_who_had_only_stopped_has_not_gone_on_although_they_may_act(service):
+    token, session = service.begin({"purpose": "radio/tv", "credit_amount": 2400, "age": 35})
+    assert not session.standing.may_act
+    service.act(token, None, "stop", {})
+    back = service.act(token, None, "go_on", {})
+    assert (back.asking, back.went_on) == (True, False)
+    acting = service.act(token, None, "answer", {"facts": {"duration": 48}})
+    assert acting.standing.may_act
+    assert acting.interview.question is not None
+    assert not acting.asking  # the page stops and shows the plan, as it does for those who never stopped
+    service.act(token, None, "go_on", {})
+    service.act(token, None, "stop", {})
+    on = service.act(token, None, "go_on", {})
+    assert (on.asking, on.went_on) == (True, True)
+
+
 def test_a_receipt_is_signed_if_there_is_a_key(advisor, store, refused):
     service = Service(advisor, store, key=b"k" * 32)
     token, _ = begun(service, refused)
