@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import re
@@ -23,6 +24,7 @@ RATE, LATENCY, GROWTH = 100.0, 150.0, 1.10  # bars: steps a second, p99 in milli
 CLIENTS = (1, 4, 8)
 SECONDS = float(os.environ.get("EDFA_WEB_SECONDS", "20"))
 REQUESTS = int(os.environ.get("EDFA_WEB_REQUESTS", "50000"))
+PERSON = itertools.count()  # goes on from one measurement to the next, so that nobody comes again soon
 HERE = "/api/v1/interviews/current"
 
 
@@ -86,10 +88,8 @@ def load(port: int, process: int, people: list[Any], start: tuple[str, ...], cli
     end = time.perf_counter() + seconds
 
     def work(number: int) -> None:
-        turn = number
         while time.perf_counter() < end:
-            ready[number].interview(people[turn % len(people)], start)
-            turn += clients
+            ready[number].interview(people[next(PERSON) % len(people)], start)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
     began, used = time.perf_counter(), processor_of(process)

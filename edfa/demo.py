@@ -21,6 +21,7 @@ from edfa.recourse.plan import Plan
 from edfa.text import html, narrate, phrases
 from edfa.text.interview_page import interview_html, interview_sentences
 from edfa.text.steps import steps
+from edfa.text.summaries import say_summary
 from edfa.writing import write_text
 
 if TYPE_CHECKING:
@@ -177,36 +178,38 @@ def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
 
 
 def report(demo: Demo) -> str:
-    """The demo as one HTML page that loads nothing: first the applicant, then how the advice came about."""
+    """The demo as one HTML page that loads nothing: first the applicant, then how the advice came about.
+
+    All of it is in the language of the interview.
+    """
     advisor, interview = demo.advisor, demo.interview
     turns = [[turn.question, turn.answer, turn.probability] for turn in demo.turns]
     columns = [phrases.say(f"page.{name}", interview.language) for name in ("asked", "answer")]
-    asked = html.table([*columns, f">{_estimate(demo)}"], turns)
+    people, facts = phrases.number(len(demo.table), interview.language), len(demo.table.schema)
     parts = [
-        html.paragraph(
-            f"One applicant for a loan, from the first question to a plan; then how the advisor learnt that from "
-            f"{len(demo.table):,} applications with {len(demo.table.schema)} facts about each."
-        ),
-        _heading("The applicant is told"),
-        _in_language(demo, interview_html(interview)),
+        html.paragraph(_say(demo, "lead", people=people, facts=facts)),
+        _heading(demo, "told"),
+        interview_html(interview),
         *_plans_html(demo),
-        _heading("How it came to this"),
-        html.paragraph(f"Known from the start: {_start(demo)}."),
-        _in_language(demo, asked),
+        _heading(demo, "asking"),
+        html.paragraph(_start(demo)),
+        html.table([*columns, f">{_estimate(demo)}"], turns),
         html.paragraph(_afterwards(demo)),
-        _heading("Which facts count"),
-        html.paragraph("Given these, no other fact tells more about the outcome: its Markov blanket."),
-        html.table(["fact", "read together with"], _units(demo)),
-        _heading("When a person may act"),
-        html.paragraph(advisor.certificate.sentence),
-        html.figure(lambda ax: _draw_risk(demo, ax), "Let-downs against the cost of asking"),
+        _heading(demo, "counting"),
+        html.paragraph(_say(demo, "blanket")),
+        html.table([_say(demo, "fact"), _say(demo, "with")], _units(demo)),
+        _heading(demo, "acting"),
+        html.paragraph(advisor.certificate.words(interview.language)),
+        html.figure(lambda ax: _draw_risk(demo, ax), _say(demo, "risk_title")),
         html.definition_table(_test_of_promise(demo)),
-        _heading("On people it had never met"),
-        html.paragraph(str(advisor.evaluation_), _early_text(demo)),
-        _heading("The receipt"),
-        Markup("<details><summary>as JSON</summary><pre>{}</pre></details>").format(interview.receipt().to_json()),
+        _heading(demo, "unmet"),
+        html.paragraph(_evaluation(demo), _early_text(demo)),
+        _heading(demo, "receipt"),
+        Markup("<details><summary>{}</summary><pre>{}</pre></details>").format(
+            _say(demo, "json"), interview.receipt().to_json()
+        ),
     ]
-    return html.page("An advisor for German credit", *parts)
+    return html.page(_say(demo, "title"), *parts, language=interview.language)
 
 
 def story(demo: Demo) -> list[tuple[str, list[str]]]:
@@ -214,15 +217,21 @@ def story(demo: Demo) -> list[tuple[str, list[str]]]:
     sentences = interview_sentences(demo.interview)
     turns = [line for turn in demo.turns for line in (f"? {turn.question}", f"> {turn.answer}", f"  {turn.decision}")]
     plans = [f"{i}. {text}" for i, text in enumerate(sentences["plans"], 1)]
-    units = [f"{fact}{f', together with {others}' if others else ''}" for fact, others in _units(demo)]
-    evaluation = f"On the test part: {demo.advisor.evaluation_} {_early_text(demo)}"
+    units = [_say(demo, "together", fact=fact, others=others) if others else fact for fact, others in _units(demo)]
+    evaluation = _say(demo, "on_test", text=f"{_evaluation(demo)} {_early_text(demo)}")
+    promise = demo.advisor.certificate.words(demo.interview.language)
     return [
-        ("One applicant, asked until they may act", [f"Known from the start: {_start(demo)}.", *turns]),
-        ("What the applicant is told", [*sentences["decision"], *plans, *sentences["standing"]]),
-        ("And the rest", [_afterwards(demo)]),
-        ("Which facts count", units),
-        ("When a person may act", [demo.advisor.certificate.sentence, evaluation]),
+        (_say(demo, "one_applicant"), [_start(demo), *turns]),
+        (_say(demo, "what_told"), [*sentences["decision"], *plans, *sentences["standing"]]),
+        (_say(demo, "rest"), [_afterwards(demo)]),
+        (_say(demo, "counting"), units),
+        (_say(demo, "acting"), [promise, evaluation]),
     ]
+
+
+def _say(demo: Demo, key: str, **values: object) -> str:
+    """A sentence of the report in the applicant's language."""
+    return say_summary(f"demo.{key}", demo.interview.language, **values)
 
 
 def _estimate(demo: Demo) -> str:
@@ -234,52 +243,54 @@ def _estimate(demo: Demo) -> str:
 def _start(demo: Demo) -> str:
     """What is known from the start, in the applicant's language."""
     schema, language = demo.table.schema, demo.interview.language
-    return ", ".join(
+    facts = ", ".join(
         f"{schema[name].said(language).label} {phrases.value(schema[name], demo.facts[name], language)}"
         for name in schema.start
     )
+    return _say(demo, "start", facts=facts)
 
 
 def _units(demo: Demo) -> list[tuple[str, str]]:
     """The label of each parent or child of the outcome, and the labels of the facts that count only with it."""
-    blanket, schema = demo.advisor.fitted.blanket, demo.table.schema
+    blanket, schema, language = demo.advisor.fitted.blanket, demo.table.schema, demo.interview.language
     units = {**blanket.units, **dict.fromkeys(blanket.unattached, ())}
-    return [(schema[head].title, ", ".join(schema[name].title for name in behind)) for head, behind in units.items()]
+    labels = {feature.name: feature.said(language).label for feature in schema}
+    return [(labels[head], ", ".join(labels[name] for name in behind)) for head, behind in units.items()]
 
 
 def _draw_risk(demo: Demo, ax: "Axes") -> "Axes":
     """Draw how many of those who act are let down against the cost of asking, for stricter and less strict rules."""
     ax = demo.advisor.certificate.draw(ax)
-    names = {"bound": "at most, as far as the test can tell", "risk": "seen in the test"}
     handles, labels = ax.get_legend_handles_labels()
-    said = [names.get(label, "promised" if label.startswith("alpha") else "the rule in use") for label in labels]
-    ax.legend(handles, said, frameon=False)
-    ax.set(xlabel="cost of asking a person, on average", ylabel="share of those who act and are let down")
+    keys = [
+        label if label in ("bound", "risk") else "alpha" if label.startswith("alpha") else "rule" for label in labels
+    ]
+    ax.legend(handles, [_say(demo, key) for key in keys], frameon=False)
+    ax.set(xlabel=_say(demo, "cost_axis"), ylabel=_say(demo, "risk_axis"))
     return ax
 
 
 def _test_of_promise(demo: Demo) -> list[tuple[str, str]]:
     """What the promise rests on, in words."""
-    c = demo.advisor.certificate
+    c, language = demo.advisor.certificate, demo.interview.language
+
+    def hundredths(share: float | None, key: str = "of_hundred", digits: int = 1) -> str:
+        return "" if share is None else _say(demo, key, n=phrases.number(round(100 * share, digits), language))
+
     rows = [
-        ("people it was tested on", f"{c.people:,}"),
-        ("of them with a plan", f"{c.n:,}"),
-        ("let down in the test", "" if c.risk is None else f"{100 * c.risk:.1f} of 100"),
-        ("at most, as far as the test can tell", "" if c.bound is None else f"{100 * c.bound:.1f} of 100"),
-        ("promised", f"{100 * c.alpha:g} of 100"),
-        ("a plan may be acted on if it holds in", "" if c.tau is None else f"{100 * (1 - c.tau):.0f} of 100 cases"),
-        ("cost of asking, on average", "" if c.cost is None else f"{c.cost:.1f}"),
+        ("tested", phrases.number(c.people, language)),
+        ("with_plan", phrases.number(c.n, language)),
+        ("let_down", hundredths(c.risk)),
+        ("bound", hundredths(c.bound)),
+        ("alpha", hundredths(c.alpha)),
+        ("holds_in", hundredths(None if c.tau is None else 1 - c.tau, "cases", 0)),
+        ("cost", "" if c.cost is None else phrases.number(round(c.cost, 1), language)),
     ]
-    return [(name, value) for name, value in rows if value]
+    return [(_say(demo, key), value) for key, value in rows if value]
 
 
-def _in_language(demo: Demo, part: Markup) -> Markup:
-    """A part of the page in the applicant's language."""
-    return Markup('<section lang="{}">{}</section>').format(demo.interview.language, part)
-
-
-def _heading(text: str) -> Markup:
-    return html.heading(text, 2)
+def _heading(demo: Demo, key: str) -> Markup:
+    return html.heading(_say(demo, key), 2)
 
 
 def _plans_html(demo: Demo) -> list[Markup]:
@@ -287,26 +298,34 @@ def _plans_html(demo: Demo) -> list[Markup]:
     count = len(demo.interview.plans())
     if not count:
         return []
-    figure = html.figure(lambda ax: draw_plans(demo, ax), "The plans", (6.4, 0.9 + 0.75 * count))
-    return [_heading("The plans side by side"), figure]
+    figure = html.figure(lambda ax: draw_plans(demo, ax), _say(demo, "plans"), (6.4, 0.9 + 0.75 * count))
+    return [_heading(demo, "side_by_side"), figure]
+
+
+def _evaluation(demo: Demo) -> str:
+    """How the advisor does on the people of the test part."""
+    test, language = demo.advisor.evaluation_, demo.interview.language
+    shares = {"end": test.accuracy_end, "all": test.accuracy_all, "base": test.base_rate or 0.0}
+    words = {name: phrases.percent(share, language, 1) for name, share in shares.items()}
+    people, saved = phrases.number(test.people, language), phrases.percent(test.saved, language)
+    known = _say(demo, "evaluation", people=people, saved=saved, **words)
+    if not test.n:
+        return f"{known} {_say(demo, 'evaluation_nobody')}"
+    risk = phrases.percent(test.risk or 0.0, language, 1)
+    return f"{known} {_say(demo, 'evaluation_risk', n=phrases.number(test.n, language), risk=risk)}"
 
 
 def _early_text(demo: Demo) -> str:
     """How the people who act early fare; the promise is about them."""
     count, failed = demo.early
-    return (
-        f"{count} of them were told to act before their last question; {failed} of these would do the plan and still "
-        "be refused by the model that sees every feature."
-    )
+    return _say(demo, "early", count=count, failed=failed)
 
 
 def _afterwards(demo: Demo) -> str:
     """Whether the first plan would have lasted; the applicant is not told this."""
     if demo.interview.question is None:
-        return "Everything was asked."
-    outcome = "would have worked" if demo.lasts else "would have failed: one of those the certificate allows for"
-    on_file = "This is a test person whose other answers are on file: before the model that sees them, the first plan"
-    return f"{on_file} {outcome}."
+        return _say(demo, "all_asked")
+    return _say(demo, "worked" if demo.lasts else "failed")
 
 
 def write_report(demo: Demo, folder: Path) -> Path:

@@ -135,7 +135,7 @@ class Trajectory:
 
     @cached_property
     def partition(self) -> Partition:
-        """The partition at every step: what can turn the decision, what cannot yet, what never matters."""
+        """The partition at every step: what can turn the decision, what cannot yet, what the model leaves out."""
         if self.necessity is None:
             raise DataError("this run was made with explain=False; run it again to have partitions")
         return Partition(self.schema.names, self.blanket, self.known, self.necessity.astype(float))

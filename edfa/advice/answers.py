@@ -214,8 +214,15 @@ def _survival(assessment: Assessment, policy: SurvivalPolicy, name: str) -> dict
         asked = np.arange(assessment.X.shape[1])[None] == chosen
         now, then = policy.expected(assessment.people, asked)
         return {"survival_now": float(now[0]), "survival_then": float(then[0, chosen])}
-    step = next((step for step in policy.steps_ if step.feature == name), None)
-    return {} if step is None else {"survival_now": step.before, "survival_then": step.after}
+    order = [step.feature for step in policy.steps_]
+    if name not in order:
+        return {}
+    schema, relevant = assessment.fitted.schema, assessment.fitted.relevant
+    before = {*order[: order.index(name)], *(n for n in schema.start if relevant[schema.index(n)])}
+    if not all(assessment.known[0, schema.index(other)] for other in before):  # nobody was tried who knew just this
+        return {}
+    step = policy.steps_[order.index(name)]
+    return {"survival_now": step.before, "survival_then": step.after}
 
 
 def _position(assessment: Assessment, blanket: Blanket, name: str) -> tuple[QuestionReason, str | None]:

@@ -1,7 +1,7 @@
 """One person's conversation with an advisor: what was told, and what follows from it."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,9 @@ class Interview:
     progress
         Called with the number of calibration people that are done, and of all, while a certificate is made for the
         person's wishes; that may take a few seconds.
+    states
+        Where assessments of people without wishes are kept, by their facts; interviews with the same advisor may share
+        it, and it may forget. By default one of its own, which its copies share.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Interview:
         language: str = "en",
         supposed: bool = False,
         progress: Progress | None = None,
+        states: MutableMapping[bytes, Assessment] | None = None,
     ) -> None:
         for name in (*(costs or {}), *locks):
             fitted.schema.index(name)
@@ -96,7 +100,7 @@ class Interview:
         self.log = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant)
         self._prices = find_prices(fitted, self.costs)
         self._history: list[Assessment] = []  # one after every event of the log
-        self._states: dict[bytes, Assessment] = {}  # of people without wishes, by their facts
+        self._states: MutableMapping[bytes, Assessment] = {} if states is None else states
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
         """Tell what is known from the start; anything may be left out.
@@ -130,7 +134,7 @@ class Interview:
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
         """Another interview in which these facts are, or turn out to be, so. This one stays as it is."""
-        other = self._like(supposed=True)
+        other = self._like(self.language, self.constraints, supposed=True)
         other.begin({**self.log.facts, **facts})
         for name in self.log.declined:
             if name not in facts:
@@ -151,7 +155,7 @@ class Interview:
 
     @property
     def partition(self) -> Person:
-        """What can turn the decision, what cannot yet and why, what never matters."""
+        """What can turn the decision, what cannot yet and why, what does not matter to this model."""
         return self.assessment.explained.partition.person(0)
 
     @property
@@ -311,20 +315,46 @@ class Interview:
                 raise UnreadableError(f"events.{len(self.log.events) - 1}.asked: it is not as it was")
         return self
 
-    def __copy__(self) -> "Interview":
-        """An interview of its own, in which the same was told."""
-        other = self._like(supposed=self.supposed)
-        other.log, other._history, other._states = self.log, [*self._history], dict(self._states)
+    def copy(self, *, language: str | None = None, constraints: Constraints | None = None) -> "Interview":
+        """Another interview in which the same was told; this one stays as it is when the other goes on.
+
+        Perhaps in another ``language``, or under other ``constraints`` of the person.
+
+        Examples
+        --------
+        >>> import edfa
+        >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(edfa.load("german"))
+        >>> interview = advisor.interview({"age": 35})
+        >>> other = interview.copy(language="de").answer(duration=48)
+        >>> other.log.facts, interview.log.facts
+        ({'age': 35, 'duration': 48}, {'age': 35})
+        """
+        limits = self.constraints if constraints is None else constraints
+        other = self._like(self.language if language is None else language, limits, supposed=self.supposed)
+        if limits != self.constraints:
+            return other.replay(self.log.events)
+        other.log, other._history = self.log, [*self._history]
         return other
 
-    def _like(self, supposed: bool) -> "Interview":
-        """Another interview with the same wishes, in which nothing was told."""
-        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self.constraints}
-        return Interview(self.fitted, **own, language=self.language, supposed=supposed)
+    def _like(self, language: str, constraints: Constraints, *, supposed: bool) -> "Interview":
+        """Another interview of the same person, in which nothing was told."""
+        return Interview(
+            self.fitted,
+            costs=self.costs,
+            locks=self.locks,
+            constraints=constraints,
+            language=language,
+            supposed=supposed,
+            progress=self.progress,
+            states=self._states,
+        )
+
+    def __copy__(self) -> "Interview":
+        return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Interview":
         """The same as a copy: the advisor is not copied."""
-        return self.__copy__()
+        return self.copy()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise DataError("an interview is kept with to_json() and read with Interview.from_json(text, advisor)")

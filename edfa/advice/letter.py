@@ -114,7 +114,7 @@ def write_letter(
     if interview.supposed:
         raise DataError("a letter is for what was told, not for what was supposed")
     facts = sort_facts(interview)
-    check_operator(operator, template, report=facts.from_bureau)
+    check_operator(operator, template, report=facts.from_bureau, score=facts.bureau_score)
     receipt = receipt or interview.receipt(time=str(operator.decision.date))
     if receipt.advisor != interview.fitted.fingerprint or dict(receipt.facts) != dict(interview.log.facts):
         raise MismatchError("the receipt is not of this interview")
@@ -258,7 +258,9 @@ class _Writer:
         fitted = self.interview.fitted
         directed = reason.features if fitted.model.obeys_directions else ()
         features = [fitted.schema[name] for name in reason.features]
-        return write_reason(features, self.facts.used, self.language, directed=directed)
+        reasons = [feature.reason for feature in fitted.schema if feature.reason]
+        shared = reasons.count(features[0].reason) > 1
+        return write_reason(features, self.facts.used, self.language, directed=directed, shared=shared)
 
     def _plans(self) -> tuple[list[dict[str, Any]], str]:
         """The plans as the receipt has them, or why there is none; nothing of either if somebody else decided."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from edfa.text.letter_words import BUREAU_SOURCES
+
 if TYPE_CHECKING:
     from edfa.advice.interview import Interview
 
@@ -18,7 +20,8 @@ class Facts:
     ``used`` were shown to the model, with their values; ``unused`` were told and not shown to it. ``unknown`` are facts
     the model would see and nobody has asked for or told, ``declined`` those the person would not tell. ``needed`` may
     be asked for and are lacking: no sensitive one among them, for no decision may wait for it. ``from_bureau`` and
-    ``from_others`` say whether a used fact comes from a credit bureau, or from another outside source.
+    ``from_others`` say whether a used fact comes from a credit bureau, or from another outside source; ``bureau_score``
+    whether one is a score that the bureau has made.
     """
 
     used: Mapping[str, Any]
@@ -28,6 +31,7 @@ class Facts:
     needed: tuple[str, ...]
     from_bureau: bool
     from_others: bool
+    bureau_score: bool = False
 
 
 def sort_facts(interview: "Interview") -> Facts:
@@ -46,8 +50,9 @@ def sort_facts(interview: "Interview") -> Facts:
         unknown=tuple(name for name in lacking if name not in log.declined),
         declined=tuple(name for name in schema.names if name in log.declined),
         needed=tuple(name for name in lacking if name not in never and not schema[name].sensitive),
-        from_bureau="bureau" in sources,
-        from_others=bool(sources - {"bureau"}),
+        from_bureau=bool(sources & {*BUREAU_SOURCES}),
+        from_others=bool(sources - {*BUREAU_SOURCES}),
+        bureau_score="bureau score" in sources,
     )
 
 

@@ -19,7 +19,7 @@ from edfa.reading import MEGABYTE, read_bytes
 from edfa.text.phrases import LANGUAGES
 from edfa.text.phrases import table as check_language
 
-__all__ = ["Operator", "Template", "check_operator", "read_operator"]
+__all__ = ["OURS", "Operator", "Taken", "Template", "check_operator", "check_taken", "read_operator"]
 
 Template = Literal["us", "eu"]
 Action = Literal["", "refused", "incomplete"]
@@ -64,6 +64,11 @@ class Taken:
     credit: str = ""
     counter_offer: str = ""
     until: datetime.date | None = None
+
+    @property
+    def own_reasons(self) -> bool:
+        """Whether somebody else than the advisor's model decided, on grounds of their own."""
+        return self.decided_by not in OURS
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ class Operator:
     @property
     def own_reasons(self) -> bool:
         """Whether somebody else than the advisor's model decided, on grounds of their own."""
-        return self.decision.decided_by not in OURS
+        return self.decision.own_reasons
 
 
 SECTIONS: dict[str, type[Any]] = {
@@ -245,19 +250,24 @@ def _build(values: Mapping[str, Any], name: str, digest: str) -> Operator:
         raise SettingError(f"{name}: {error}") from None
 
 
-def check_operator(operator: Operator, template: Template, *, report: bool) -> None:
+def check_operator(operator: Operator, template: Template, *, report: bool, score: bool = False) -> None:
     """Raise SettingError for the first thing that a letter needs and the operator has not declared.
 
-    ``report`` says whether a fact that was used comes from a credit bureau.
+    ``report`` says whether a fact that was used comes from a credit bureau, ``score`` whether it is the bureau's score.
     """
     _need(operator, ALWAYS)
     if operator.decision.action == "incomplete":
         _need(operator, LACKING)
         return
     _need(operator, REFUSED | (AMERICAN if template == "us" else EUROPEAN))
-    _check_decision(operator)
+    check_taken(operator.decision, "letter.toml: decision.")
     if report or operator.bureau.used:
         _need(operator, AMERICAN_REPORT if template == "us" else REPORT)
+    if score and template == "us" and not operator.bureau.score_used:
+        raise SettingError(
+            "letter.toml: bureau.score_used: a fact that was used is a bureau's score, so it is disclosed: say true "
+            "and give the score (FCRA 615(a)(2))"
+        )
     if operator.bureau.score_used:
         _check_score(operator)
 
@@ -271,22 +281,21 @@ def _need(operator: Operator, keys: Mapping[str, str]) -> None:
             raise SettingError(f"letter.toml: {key} is missing: {why}")
 
 
-def _check_decision(operator: Operator) -> None:
-    """Raise unless whoever decided is named, and the reasons are theirs."""
-    taken = operator.decision
+def check_taken(taken: Taken, where: str) -> None:
+    """SettingError, which begins with ``where``, unless whoever decided is named and the reasons are theirs."""
     if taken.decided_by in ("officer", "system_and_officer") and not taken.officer.strip():
-        raise SettingError("letter.toml: decision.officer is missing: the letter says to whom the system proposed")
-    if operator.own_reasons and not [reason for reason in taken.reasons if reason.strip()]:
+        raise SettingError(f"{where}officer is missing: the letter says to whom the system proposed, or who decided")
+    if taken.own_reasons and not [reason for reason in taken.reasons if reason.strip()]:
         raise SettingError(
-            f"letter.toml: decision.reasons is missing: decided_by = {taken.decided_by!r}, so the specific reasons are "
-            "theirs to state and not the model's (comments 9(b)(2)-6 to -8)"
+            f"{where}reasons is missing: decided_by = {taken.decided_by!r}, so the specific reasons are theirs to "
+            "state and not the model's (comments 9(b)(2)-6 to -8)"
         )
-    if not operator.own_reasons and taken.reasons:
+    if not taken.own_reasons and taken.reasons:
         raise SettingError(
-            f"letter.toml: decision.reasons: decided_by = {taken.decided_by!r}, so reasons are computed; leave them out"
+            f"{where}reasons: decided_by = {taken.decided_by!r}, so reasons are computed; leave them out"
         )
     if len(taken.reasons) > MOST_REASONS:
-        raise SettingError(f"letter.toml: decision.reasons: at most {MOST_REASONS}, not {len(taken.reasons)}")
+        raise SettingError(f"{where}reasons: at most {MOST_REASONS}, not {len(taken.reasons)}")
 
 
 def _check_score(operator: Operator) -> None:

@@ -24,6 +24,7 @@ from edfa.errors import SettingError, UnreadableError
 from edfa.parsing import parse, parse_object
 from edfa.reading import read_bytes
 from edfa.text import summaries
+from edfa.text.phrases import LANGUAGES
 
 __all__ = ["Difference", "Outcome", "Receipt", "Verification", "check_key", "in_words", "now", "read_key", "versions"]
 
@@ -79,7 +80,7 @@ class Receipt:
         return f"<Receipt of {self.time}: {self.decision.get('outcome')}, {len(self.plans)} plans, {signed}>"
 
     def _repr_html_(self) -> str:
-        return summaries.receipt_html(self)
+        return summaries.receipt_html(self, language=self.language if self.language in LANGUAGES else "en")
 
     @property
     def signed(self) -> bool:
@@ -89,9 +90,7 @@ class Receipt:
     @property
     def sentence(self) -> str:
         """Whether and how it is signed, in words."""
-        if not self.signed:
-            return "This receipt is not signed: it shows what was said, not that nobody has changed it."
-        return f"Signed with HMAC-SHA256 under the key {self.key}."
+        return summaries.signed_sentence(self)
 
     def payload(self) -> bytes:
         """What a signature is of: everything but itself, the same bytes for the same content."""

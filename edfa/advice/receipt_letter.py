@@ -1,4 +1,4 @@
-"""A letter from a receipt, only for one that holds; an interview in another language."""
+"""A letter from a receipt, only for one that holds."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from edfa.advice.verify import verify
 from edfa.errors import MismatchError
 from edfa.parsing import parse
 
-__all__ = ["in_language", "letter_of_receipt"]
+__all__ = ["letter_of_receipt"]
 
 
 def letter_of_receipt(
@@ -39,11 +39,3 @@ def letter_of_receipt(
     interview = Interview(fitted, **own, language=language or receipt.language)
     interview.replay(parse(Event, event, "events") for event in receipt.events)
     return write_letter(interview, operator, template, receipt=receipt)
-
-
-def in_language(interview: Interview, language: str) -> Interview:
-    """The same interview held in another language."""
-    if language == interview.language:
-        return interview
-    own: dict[str, Any] = {"costs": interview.costs, "locks": interview.locks, "constraints": interview.constraints}
-    return Interview(interview.fitted, **own, language=language).replay(interview.log.events)

@@ -13,7 +13,7 @@ __all__ = ["demo"]
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("out/demo"),
-    language: Annotated[str, typer.Option(help="Language the applicant is addressed in: en or de.")] = "en",
+    language: Annotated[str, typer.Option(help="Language of the report: en or de.")] = "en",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:

@@ -35,7 +35,7 @@ def letter(
     from edfa.advice.letter import write_letter
     from edfa.advice.letter_settings import read_operator
     from edfa.advice.receipt import Receipt, read_key
-    from edfa.advice.receipt_letter import in_language, letter_of_receipt
+    from edfa.advice.receipt_letter import letter_of_receipt
     from edfa.reading import read_text
 
     output, kind = Output(as_json, quiet), _check(template, out, receipt, interview, key)
@@ -48,7 +48,7 @@ def letter(
     else:
         assert interview is not None  # noqa: S101 - _check has seen to it
         held = Interview.from_json(read_text(interview), load_advisor(folder))
-        held = in_language(held, language or held.language)
+        held = held.copy(language=language)
         written = write_letter(held, read_operator(operator, held.language, case), kind)
     written.write(out)
     output.say(f"letter: {out}", *written.reasons, style="dim")

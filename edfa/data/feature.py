@@ -77,7 +77,8 @@ class Feature:
         What a letter says where this fact is a principal reason of a refusal; facts with the same words are one reason.
         Empty: its label.
     source
-        Where the fact comes from, if not from the person: ``"bureau"``, a credit bureau, or words of your own.
+        Where the fact comes from, if not from the person: ``"bureau"``, a credit bureau, ``"bureau score"``, a score
+        that it has made, or words of your own.
     ask, hint
         The question as it is put to a person, and a line of help below it; empty: its label, and nothing.
     translations

@@ -1,4 +1,4 @@
-"""What can be changed (counterfactual), what would not help yet (semifactual), what never matters (alterfactual)."""
+"""What can be changed (counterfactual), what would not help yet (semifactual), what is left out (alterfactual)."""
 
 import lazy_loader
 

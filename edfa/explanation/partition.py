@@ -1,4 +1,4 @@
-"""The tripartite partition (Definition 7): what can be changed, what would not help yet, what never matters."""
+"""The tripartite partition (Definition 7): what can be changed, what would not help yet, what the model leaves out."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -55,7 +55,7 @@ class Person:
         rows = [
             ("can turn the decision", [f"{n} ({a:.0%} of values)" for n, a in self.counterfactual.items()]),
             ("not yet", [f"{n} ({why.replace('_', ' ')})" for n, why in self.semifactual.items()]),
-            ("never matters", [n for n in self.alterfactual if n not in self.violations]),
+            ("made no difference here", [n for n in self.alterfactual if n not in self.violations]),
             ("outside the blanket, yet turns it", [f"{n} ({a:.0%})" for n, a in self.violations.items()]),
         ]
         return html.fragment(html.definition_table((part, ", ".join(names) or "-") for part, names in rows))
@@ -173,11 +173,12 @@ class Partition:
         counts.append(self.semifactual.sum(axis=0) - counts[1] - counts[2])
         rows = [[n, *(int(c[j]) for c in counts)] for j, n in enumerate(self.names) if self.members[j]]
         head = ["feature", ">can turn the decision", ">not known", ">blocked", ">not decisive"]
-        never = [n for n, outside in zip(self.names, self.alterfactual, strict=True) if outside]
-        notes = [html.paragraph("Never matters:", ", ".join(never))] if never else []
+        outside = [n for n, is_out in zip(self.names, self.alterfactual, strict=True) if is_out]
+        notes = [html.paragraph("Does not matter to this model:", ", ".join(outside))] if outside else []
         broken = {n: int(k) for n, k in zip(self.names, self.violations.sum(axis=0), strict=True) if k}
         if broken:
-            notes.append(html.paragraph("Yet it turned decisions:", ", ".join(f"{n} ({k})" for n, k in broken.items())))
+            counts_of = ", ".join(f"{n} ({k})" for n, k in broken.items())
+            notes.append(html.paragraph("Yet these turned decisions:", counts_of))
         return html.fragment(html.table(head, rows, f"The partition in {len(self):,} states of people"), *notes)
 
 

@@ -1,6 +1,7 @@
 """One booster: trained with early stopping, read from a file and written to one."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,22 @@ from edfa.predictors.forest import class_probabilities
 from edfa.reading import MEGABYTE, read_bytes
 from edfa.writing import atomic_file
 
-__all__ = ["booster_bytes", "booster_hash", "load_boosters", "read_cached", "train_booster", "write_cached"]
+__all__ = [
+    "booster_bytes",
+    "booster_hash",
+    "load_boosters",
+    "merge_boosters",
+    "read_cached",
+    "train_booster",
+    "write_cached",
+]
 
 FIXED = {"tree_method": "hist", "subsample": 0.9, "nthread": 1, "verbosity": 0}  # parameters of every booster
 PATIENCE = 20  # trees that may follow the best one
 CACHED_LIMIT = 1024 * MEGABYTE
 HASH_SIZE = 32  # bytes of a SHA-256
 UNCHECKED = 50  # trees at most, where no row is held out to stop by
+COMPARED = 64  # random rows on which merged boosters are compared with themselves apart
 
 
 def train_booster(
@@ -81,6 +91,37 @@ def load_boosters(files: Sequence[BoosterFile]) -> list[xgb.Booster]:
             _WRITTEN[booster] = file.content
         boosters.append(booster)
     return boosters
+
+
+def merge_boosters(boosters: Sequence[xgb.Booster]) -> xgb.Booster | None:
+    """One booster that answers what several boosters of two classes answer, (n, boosters): it saves calls.
+
+    The trees of each are those of one of its outputs. The answers are the same to the bit: that is tried on some rows,
+    and where it is not so, or boosters are of several classes, or XGBoost is too old for it, the result is None.
+    """
+    written = [json.loads(booster.save_raw("json")) for booster in boosters]
+    contents, features = [part["learner"] for part in written], boosters[0].num_features()
+    learner = contents[0]
+    if any(content["objective"]["name"] != "binary:logistic" for content in contents):
+        return None
+    models = [content["gradient_booster"]["model"] for content in contents]
+    trees = [tree for model in models for tree in model["trees"]]
+    learner["gradient_booster"]["model"] = models[0] | {
+        "trees": [tree | {"id": number} for number, tree in enumerate(trees)],
+        "tree_info": np.repeat(np.arange(len(models)), [len(model["trees"]) for model in models]).tolist(),
+        "iteration_indptr": [0, len(trees)],
+        "gbtree_model_param": models[0]["gbtree_model_param"] | {"num_trees": str(len(trees))},
+    }
+    scores = [content["learner_model_param"]["base_score"].strip("[]") for content in contents]
+    learner["learner_model_param"] |= {"num_target": str(len(models)), "base_score": f"[{','.join(scores)}]"}
+    merged = xgb.Booster({"nthread": 1})
+    try:
+        merged.load_model(bytearray(json.dumps(written[0]).encode()))
+    except xgb.core.XGBoostError:
+        return None
+    rows = np.random.default_rng(0).normal(scale=2, size=(COMPARED, features)).astype(np.float32)
+    apart = np.stack([booster.inplace_predict(rows) for booster in boosters], axis=1)
+    return merged if np.array_equal(merged.inplace_predict(rows), apart) else None
 
 
 def booster_bytes(booster: xgb.Booster) -> bytes:

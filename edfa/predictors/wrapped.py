@@ -38,6 +38,7 @@ Partial = Literal["distilled", "completed", "tree"]
 PARTIAL = ("distilled", "completed", "tree")
 TRIED = 64  # training people about whom the model is asked more than once; their answers tell it from another one
 SAME = 1e-6  # how far apart two answers of one model about one person may be
+MANY_VALUES = 500  # of one feature: more are numbers
 VIEW = "view"  # the folder in a folder that has the distilled model
 BATCH = 20_000  # rows in one call
 MAX_ROWS = 500_000  # rows that one step of an interview may ask about
@@ -70,6 +71,8 @@ class Wrapped(Predictor):
         Who answers while facts are missing.
     tried_, answers_
         Some training people (64, features), encoded, and what the model said of them (64, classes).
+    cover_
+        Training people (n, features) among whom every level of every feature occurs.
     usage_
         Which features the model uses, by permutation on training people.
     needed_, fill_
@@ -146,6 +149,7 @@ class Wrapped(Predictor):
         self._use(source.with_prepared(matrix), self._answers)
         self.usage_ = permutation_usage(self.ask, self.decide, matrix, self.seed)
         self.needed_, self.fill_ = source.reads & self.usage_.used, matrix[0]
+        self.cover_ = matrix[_covering(matrix)]
         self.view_ = self._make_view(matrix, codes)
         if progress:
             progress(1, 1)
@@ -234,6 +238,7 @@ class Wrapped(Predictor):
             self.prior_,
             np.asarray(self.classes_),
             self.usage_,
+            self.cover_,
             view,
         )
         settings = {name: value for name, value in self._settings().items() if name != "own"}
@@ -256,6 +261,7 @@ class Wrapped(Predictor):
             wrapped.classes_, wrapped.prior_, wrapped.n_features_in_ = kept.classes, kept.prior, len(kept.fill)
             wrapped.tried_, wrapped.answers_ = kept.tried, kept.answers
             wrapped.usage_, wrapped.needed_, wrapped.fill_ = kept.usage, kept.needed, kept.fill
+            wrapped.cover_ = kept.cover
             if wrapped.partial == "distilled":
                 inner = folder.under(VIEW) if isinstance(folder, Folder) else Path(folder) / VIEW
                 wrapped.view_ = SubsetXGB.from_folder(inner)
@@ -332,6 +338,15 @@ class Wrapped(Predictor):
             return scores[:, self.source_.order.tolist()]
 
         return logits
+
+
+def _covering(matrix: Float32Array) -> IntArray:
+    """Rows of a matrix (rows, columns), few of them, among which every value occurs; of many values, the two ends."""
+    rows: set[int] = set()
+    for column in matrix.T:
+        values, first = np.unique(column, return_index=True)
+        rows |= set((first if len(values) <= MANY_VALUES else first[[0, -1]]).tolist())
+    return np.array(sorted(rows), dtype=np.intp)
 
 
 def wrap(

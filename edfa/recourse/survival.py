@@ -9,9 +9,8 @@ share of pairs of a completion and a model.
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -34,6 +33,7 @@ ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
 WIDE = 256  # features from which on fewer rows are in one call
 FEW = 16  # people for whom a call asks about more than may be needed: a call costs more than its rows
 HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)  # ranks up to which plans share a call
+FEW_ROWS = 2048  # of which equal ones are looked for: more of them cost more than asking twice
 ASKED = 3  # members of a committee, in turn, that are asked about each of several completions
 
 
@@ -199,24 +199,20 @@ class Completions:
 
     def _estimate(self, plans: PlannedChanges, filled: "_Filled", stays: BoolArray) -> Survival:
         """The share of completions, and of pairs with members, in which plans survive. Every model weighs the same."""
-        own = _survives(plans, filled, stays)
+        own, votes = np.zeros((len(plans), stays.shape[1]), dtype=bool), np.zeros(len(plans))
+        asked = stays if self.committee is not None else stays & filled.first
+        most = max(1, ROWS * min(1.0, WIDE / max(1, filled.rows.shape[2])))  # rows at a time, each a copy
+        for rows in np.array_split(np.arange(len(plans)), math.ceil(own.size / most) or 1):
+            part = plans.take(rows)
+            followed = _follow(part, filled, asked[part.of])
+            own[rows] = _survives(part, filled, followed)
+            if self.committee is not None:
+                votes[rows] = _votes(self.committee, part, followed, stays.shape[1])
         if self.committee is None:
             return _share(own)
-        votes, size = self._votes(plans, filled, stays), len(self.committee)
-        probability = (own.mean(axis=1) + size * votes.mean(axis=1)) / (size + 1)
+        size = len(self.committee)
+        probability = (own.mean(axis=1) + size * votes) / (size + 1)
         return Survival(probability, _standard_error(probability, max(own.shape[1], size)))
-
-    def _votes(self, plans: PlannedChanges, filled: "_Filled", stays: BoolArray) -> BoolArray:
-        """Whether plans survive by the committee, (plans, pairs): of each completion some members are asked in turn."""
-        committee, count = self.committee, filled.rows.shape[1]
-        assert committee is not None  # noqa: S101 - for the type checker: asked by _estimate alone
-        apart = max(1, len(committee) // ASKED) if count > 1 else 1
-        parts = []
-        for member in range(len(committee)):
-            mine = np.arange(member % apart, count, apart)
-            part = _Filled(filled.rows[:, mine])
-            parts.append(_survives(plans, part, stays[:, mine], partial(committee.decide_shown, member)))
-        return np.concatenate(parts, axis=1)
 
     def _fill(self, people: People, consequences: Consequences | None = None) -> "_Filled":
         """The completions of all people as the model sees them; ``consequences`` of the plans that they are for."""
@@ -322,42 +318,78 @@ def _same(people: People, filled: _Filled) -> BoolArray:
     return filled.spread(same)
 
 
-def _survives(
-    plans: PlannedChanges, filled: _Filled, stays: BoolArray, decide: Callable[[Float32Array], IntArray] | None = None
-) -> BoolArray:
-    """In which completions the plans survive, (plans, k); ``stays`` (people, k): where one may.
+def _survives(plans: PlannedChanges, filled: _Filled, followed: "_Followed") -> BoolArray:
+    """In which completions the plans survive by the model's own decision, (plans, k)."""
+    survives = np.zeros((len(plans), filled.rows.shape[1]), dtype=bool)
+    if filled.first_equal is not None:  # elsewhere the decision is that of an equal completion
+        followed = followed.take(filled.first[plans.of[followed.plan], followed.completion])
+    decided = _decide(plans.people.predictor, followed.rows)
+    survives[followed.plan, followed.completion] = plans.turned(followed.plan, decided)
+    return filled.spread(survives, plans.of)
 
-    ``decide`` gives class codes (n,) of complete rows (n, features that the model sees); the model's own if None.
+
+def _votes(committee: Committee, plans: PlannedChanges, followed: "_Followed", count: int) -> Float64Array:
+    """The share of pairs of a completion and a member in which plans survive, (plans,).
+
+    Of each of ``count`` completions a person some members are asked in turn; of a single one all are.
     """
-    decided = partial(_decide, plans.people.predictor) if decide is None else decide
-    survives = np.zeros((len(plans), stays.shape[1]), dtype=bool)
-    asked = stays & filled.first  # elsewhere every plan is lost with the decision
-    most = max(1, ROWS * min(1.0, WIDE / max(1, filled.rows.shape[2])))  # rows at a time, each a copy
-    for rows in np.array_split(np.arange(len(plans)), math.ceil(len(plans) * stays.shape[1] / most) or 1):
-        part = plans.take(rows)
-        plan, changed = _changed(part, filled, asked[part.of])
-        turned = np.zeros((len(rows), stays.shape[1]), dtype=bool)
-        turned[asked[part.of]] = part.turned(plan, decided(changed))
-        survives[rows] = filled.spread(turned, part.of)
-    return survives
+    apart = max(1, len(committee) // ASKED) if count > 1 else 1
+    turn, member = followed.completion % apart, np.arange(len(committee))
+    rows, row = _distinct(followed.rows)
+    if committee.asks_together(len(rows)):
+        turned = plans.turned(followed.plan, committee.decide_together(rows)[:, row])
+        survived = (turned & (turn == member[:, None] % apart)).sum(axis=0)
+    else:
+        survived = np.zeros(len(turn), dtype=np.intp)
+        for each in member.tolist():
+            mine = np.flatnonzero(turn == each % apart)
+            decided = committee.decide_shown(each, followed.rows[mine])
+            survived[mine] += plans.turned(followed.plan[mine], decided)
+    pairs = sum(len(range(each % apart, count, apart)) for each in member.tolist())
+    return np.bincount(followed.plan, weights=survived, minlength=len(plans)) / pairs
 
 
-def _changed(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> tuple[IntArray, Float32Array]:
-    """The completions that are ``asked`` about (plans, k) with the plan's changes made, and the plan of each.
+class _Followed(NamedTuple):
+    """Completions with the changes of a plan made.
 
-    Returns the plans (n,) and the rows (n, features that the model sees).
+    ``plan`` and ``completion`` (n,) say whose they are, ``rows`` (n, features that the model sees) what they have then.
     """
+
+    plan: IntArray
+    completion: IntArray
+    rows: Float32Array
+
+    def take(self, which: BoolArray) -> "_Followed":
+        """Those that are marked, (n,)."""
+        return _Followed(self.plan[which], self.completion[which], self.rows[which])
+
+
+def _follow(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> _Followed:
+    """The completions that are ``asked`` about (plans, k) with the plan's changes made."""
     plan, completion = np.nonzero(asked)
     rows, (columns, to) = filled.rows[plans.of[plan], completion], plans.seen()
     if plans.consequences is not None and not plans.consequences.nothing:
         new = np.full((len(to), rows.shape[1]), np.nan, dtype=np.float32)
         new[:, columns] = to
         seen = np.flatnonzero(plans.people.predictor.varies_)
-        return plan, plans.consequences.apply(seen, rows, new[plan])[0]
+        return _Followed(plan, completion, plans.consequences.apply(seen, rows, new[plan])[0])
     changed, new = rows[:, columns], to[plan]
     np.copyto(changed, new, where=~np.isnan(new))
     rows[:, columns] = changed
-    return plan, rows
+    return _Followed(plan, completion, rows)
+
+
+def _distinct(rows: Float32Array) -> tuple[Float32Array, IntArray]:
+    """The distinct ones of a few rows (n, features), and which of these each row is, (n,); of many, all of them.
+
+    >>> _distinct(np.array([[1, 2], [0, 5], [1, 2]], dtype=np.float32))[1]
+    array([1, 0, 1])
+    """
+    if len(rows) > FEW_ROWS or not rows.size:
+        return rows, np.arange(len(rows))
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    _, first, row = np.unique(keys, return_index=True, return_inverse=True)
+    return rows[first], row
 
 
 def _first_equal(kind: IntArray) -> IntArray:

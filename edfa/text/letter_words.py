@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -15,6 +15,7 @@ from edfa.text import phrases
 from edfa.text.phrases import LANGUAGES, ONE_BOUND, TWO_BOUNDS, plain
 
 __all__ = [
+    "BUREAU_SOURCES",
     "forbidden_phrase",
     "say_letter",
     "sentences",
@@ -24,7 +25,15 @@ __all__ = [
     "write_reason",
 ]
 
-TIMES = ("days", "weeks", "months", "years")  # units whose numbers are long or short rather than high or low
+BUREAU_SOURCES = ("bureau", "bureau score")  # what a card calls a credit bureau, and a score that it has made
+TIMES = (
+    "hours",
+    "hours a week",
+    "days",
+    "weeks",
+    "months",
+    "years",
+)  # units whose numbers are long or short rather than high or low
 
 # What a letter must not say, as patterns that ignore case, with the reason why.
 NEVER: dict[str, tuple[tuple[str, str], ...]] = {
@@ -88,30 +97,45 @@ def write_date(day: date, style: str, language: str) -> str:
 
 
 def write_reason(
-    features: Sequence[Feature], facts: Mapping[str, Any], language: str, *, directed: Collection[str] = ()
+    features: Sequence[Feature],
+    facts: Mapping[str, Any],
+    language: str,
+    *,
+    directed: Sequence[str] = (),
+    shared: bool = False,
 ) -> str:
-    """One principal reason in the card's words, with the person's value of each fact in it.
+    """One reason with the person's own values, in the words of the card.
 
     ``directed`` names features of which the model obeys the card's direction: of these it is said which way they are
-    wrong, if their value is a number.
+    wrong, if their value is a number. ``shared``: other facts of the card have the same reason, so that it is said
+    which one is meant.
 
     >>> duration = Feature("duration", "continuous", label="duration of the loan", unit="months", monotone="down")
     >>> write_reason([duration], {"duration": 48}, "en", directed=("duration",))
     'duration of the loan: 48 months (too long)'
+    >>> newest = Feature("newest", "continuous", label="latest payment", unit="EUR", reason="amounts paid")
+    >>> write_reason([newest], {"newest": 0}, "en", shared=True)
+    'amounts paid (latest payment: 0 EUR)'
     """
-    reason = plain(features[0].said(language).reason)
-    if len(features) > 1:
-        parts = [
-            say_letter("reason.part", language, label=plain(f.said(language).label), value=_value(f, facts, language))
-            for f in features
-        ]
+    reason, first = plain(features[0].said(language).reason), features[0]
+    if len(features) > 1 or (shared and plain(first.said(language).label).casefold() != reason.casefold()):
+        parts = [_part(feature, facts, language, directed) for feature in features]
         return say_letter("reason.several", language, reason=reason, values="; ".join(parts))
-    feature = features[0]
-    words = {"reason": reason, "value": _value(feature, facts, language)}
-    direction = _direction(feature, facts.get(feature.name)) if feature.name in directed else None
+    words = {"reason": reason, "value": _value(first, facts, language)}
+    direction = _direction(first, facts.get(first.name)) if first.name in directed else None
     if direction is None:
         return say_letter("reason.value", language, **words)
     return say_letter("reason.directed", language, direction=say_letter(f"direction.{direction}", language), **words)
+
+
+def _part(feature: Feature, facts: Mapping[str, Any], language: str, directed: Sequence[str]) -> str:
+    """One of the facts that a reason is made of."""
+    words = {"label": plain(feature.said(language).label), "value": _value(feature, facts, language)}
+    direction = _direction(feature, facts.get(feature.name)) if feature.name in directed else None
+    if direction is None:
+        return say_letter("reason.part", language, **words)
+    said = say_letter(f"direction.{direction}", language)
+    return say_letter("reason.part_directed", language, direction=said, **words)
 
 
 def write_estimate(probability: float, threshold: float | None, language: str) -> str:
@@ -124,6 +148,8 @@ def write_estimate(probability: float, threshold: float | None, language: str) -
     >>> write_estimate(0.43, None, "en")
     'For you the estimate is 43 of 100, and another outcome is likelier.'
     """
+    if threshold is not None and probability >= threshold:  # a tie goes against the person
+        return say_letter("estimate.more", language, chance=phrases.number(round(100 * probability, 3), language))
     line = 1.0 if threshold is None else threshold
     for digits in range(4):
         chance, needed = (round(100 * share, digits) for share in (probability, line))
@@ -138,7 +164,7 @@ def write_origin(feature: Feature, bureau: str, language: str) -> str:
     """Where a fact comes from: the person, the credit bureau of this name, or what the card says."""
     if not feature.source:
         return say_letter("origin.person", language)
-    if feature.source != "bureau":
+    if feature.source not in BUREAU_SOURCES:
         return say_letter("origin.other", language, source=plain(feature.source))
     return say_letter("origin.bureau" if bureau else "origin.bureau_unnamed", language, bureau=bureau)
 
@@ -157,7 +183,12 @@ def forbidden_phrase(text: str, language: str, *, certified: bool = False) -> st
 
 
 def _value(feature: Feature, facts: Mapping[str, Any], language: str) -> str:
-    return phrases.value(feature, facts.get(feature.name), language)
+    """A value in words; of a share or an amount with decimals three digits, the table of facts has them all."""
+    value = facts.get(feature.name)
+    broken = isinstance(value, float) and not value.is_integer() and f"{value:g}" not in feature.codes
+    return phrases.value(
+        feature, phrases.short(float(value)) if broken and isinstance(value, float) else value, language
+    )
 
 
 def _direction(feature: Feature, value: Any) -> str | None:

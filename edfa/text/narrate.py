@@ -53,6 +53,8 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
         estimate = say("decision.cases", language, cases=phrases.number(decision.cases, language), **count, **classes)
     elif decision.threshold is None:
         estimate = say("decision.estimate", language, chance=chance(decision, language), **classes)
+    elif not decision.favourable and decision.probability >= decision.threshold:  # a tie goes against the person
+        estimate = say("decision.more", language, chance=chance(decision, language), **classes)
     else:
         chances = phrases.hundredths(decision.probability, decision.threshold, language)
         estimate = say("decision.threshold", language, chance=chances[0], needed=chances[1], **classes)
@@ -102,7 +104,7 @@ def _reason(question: "Question", schema: Schema, language: str) -> str:
     """Why this question is asked, as one sentence."""
     if question.why == "survival":
         now, then = question.survival_now, question.survival_then
-        counted = phrases.counts(now, then) if now is not None and then is not None and then > now else None
+        counted = phrases.counts(now, then) if now and then is not None and then > now else None
         if counted is None:
             return say("question.lasting", language)
         total, (few, many) = counted

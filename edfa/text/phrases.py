@@ -56,11 +56,15 @@ TWO_BOUNDS = re.compile(r"(-?\d+(?:\.\d+)?)\s*<=\s*[Xx]\s*<\s*(-?\d+(?:\.\d+)?)"
 
 
 @cache
-def table(language: str) -> Mapping[str, Any]:
-    """Every entry of a language file, keyed ``section.name``; an unknown language is an ``UnknownNameError``."""
+def table(language: str, kind: str = "") -> Mapping[str, Any]:
+    """Every entry of a language file, keyed ``section.name``; an unknown language is an ``UnknownNameError``.
+
+    ``kind`` names another file than that of what a person is told: ``"summary"`` for ``summary.<language>.toml``.
+    """
     if language not in LANGUAGES:
         raise UnknownNameError("language", language, LANGUAGES)
-    text = (files("edfa.text") / "sentences" / f"{language}.toml").read_text(encoding="utf-8")
+    name = f"{kind}.{language}.toml" if kind else f"{language}.toml"
+    text = (files("edfa.text") / "sentences" / name).read_text(encoding="utf-8")
     return dict(_flatten(tomllib.loads(text)))
 
 

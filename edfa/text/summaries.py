@@ -1,6 +1,6 @@
 """What a plan, a receipt and an advisor show of themselves in a notebook: complete HTML fragments, all text escaped."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -13,121 +13,150 @@ if TYPE_CHECKING:
     from edfa.data.schema import Schema
     from edfa.recourse.plan import Change, Plan
 
-__all__ = ["advisor_html", "plan_html", "receipt_html"]
+__all__ = ["advisor_html", "plan_html", "receipt_html", "say_summary", "signed_sentence"]
+
+AFTER = ("decision", "probability")  # what a receipt says of a plan besides its changes
 
 
-def plan_html(plan: "Plan", schema: "Schema | None" = None) -> str:
+def say_summary(key: str, language: str, /, **values: object) -> str:
+    """One entry of ``sentences/summary.<language>.toml`` with its placeholders filled.
+
+    >>> say_summary("plan.after", "de")
+    'neu'
+    """
+    return str(phrases.table(language, "summary")[key]).format(**values)
+
+
+def plan_html(plan: "Plan", schema: "Schema | None" = None, language: str = "en") -> str:
     """A plan's changes in one table, what is known about the plan in another.
 
-    With a ``schema``, features are shown by their titles and values with their units.
+    With a ``schema``, features are shown by their labels and values with their units, in the ``language``.
     """
-    columns = ["feature", "from", "to", "also enough"]
-    changes = [_change_row(change, schema) for change in plan.changes]
+
+    def say(key: str, **values: object) -> str:
+        return say_summary(f"plan.{key}", language, **values)
+
+    columns = [say(name) for name in ("feature", "before", "after", "enough")]
+    changes = [_change_row(change, schema, language) for change in plan.changes]
     facts: list[tuple[str, object]] = [
-        ("decision then", _outcome(plan.reached, schema)),
-        ("probability", _rise(plan.probability_before, plan.probability_after)),
-        ("effort", f"{plan.effort:.2f}"),
-        ("holds with what is known now", "yes" if plan.valid else "no"),
+        ("decision", _outcome(plan.reached, schema, language)),
+        ("probability", _rise(plan.probability_before, plan.probability_after, language)),
+        ("effort", _decimals(f"{plan.effort:.2f}", language)),
+        ("holds", say("yes" if plan.valid else "no")),
     ]
     if plan.months > 0:
-        facts.append(("takes about", phrases.duration(plan.months, "en")))
+        facts.append(("takes", phrases.duration(plan.months, language)))
     if plan.support is not None:
-        facts.append(("training people there", f"{plan.support:,}"))
+        facts.append(("support", _decimals(f"{plan.support:,}", language)))
     if plan.support_share is not None:
-        facts.append(("of them with the favourable outcome", f"{plan.support_share:.0%}"))
+        facts.append(("support_share", _percent(plan.support_share, language)))
     if plan.inlier is not None:
-        facts.append(("people like the result in training", "yes" if plan.inlier else "hardly any"))
+        facts.append(("inlier", say("yes" if plan.inlier else "hardly")))
     if plan.invalidation is not None:
-        facts.append(("fails if met only roughly", f"{plan.invalidation:.0%}"))
+        facts.append(("invalidation", _percent(plan.invalidation, language)))
     if plan.survival is not None:
-        error = "" if plan.survival_error is None else f" ± {plan.survival_error:.1%}"
-        facts.append(("holds once everything is known", f"{plan.survival:.0%}{error}"))
+        error = "" if plan.survival_error is None else f" ± {_percent(plan.survival_error, language, 1)}"
+        facts.append(("survival", f"{_percent(plan.survival, language)}{error}"))
     if plan.unknown:
-        facts.append(("not known yet", ", ".join(plan.unknown)))
-    return html.fragment(html.table(columns, changes, f"Plan {plan.id}"), html.definition_table(facts))
+        facts.append(("unknown", ", ".join(str(_title(name, schema, language)) for name in plan.unknown)))
+    table = html.table(columns, changes, say("title", id=plan.id))
+    return html.fragment(table, html.definition_table((say(name), value) for name, value in facts))
 
 
-def _change_row(change: "Change", schema: "Schema | None") -> list[object]:
+def _change_row(change: "Change", schema: "Schema | None", language: str) -> list[object]:
     """Feature, value today, value to reach, and the range of values that are as good (empty if there is none)."""
     # Without a schema nothing is known of the feature: its values stand as they are.
     feature = Feature(change.feature, "categorical", label=change.feature) if schema is None else schema[change.feature]
 
     def words(value: Any) -> Any:
-        return value if schema is None else phrases.value(feature, value, "en")
+        return value if schema is None else phrases.value(feature, value, language)
 
     low, high = change.low, change.high
     if low is None and high is None:
         enough = ""
     elif low is None or high is None:
-        enough = phrases.at_most(feature, high, "en") if low is None else phrases.at_least(feature, low, "en")
+        enough = phrases.at_most(feature, high, language) if low is None else phrases.at_least(feature, low, language)
     else:
-        enough = f"{words(low)} to {words(high)}" if low != high else ""
-    return [feature.title, words(change.before), words(change.after), enough]
+        enough = say_summary("plan.between", language, low=words(low), high=words(high)) if low != high else ""
+    return [feature.said(language).label, words(change.before), words(change.after), enough]
 
 
-def receipt_html(receipt: "Receipt", schema: "Schema | None" = None) -> str:
+def signed_sentence(receipt: "Receipt", language: str = "en") -> str:
+    """Whether and how a receipt is signed, in words."""
+    return say_summary("receipt.signed" if receipt.signed else "receipt.not_signed", language, key=receipt.key)
+
+
+def receipt_html(receipt: "Receipt", schema: "Schema | None" = None, language: str = "en") -> str:
     """A receipt: whether it is signed, what was decided and by whom, what was known, and the plans offered.
 
-    With a ``schema``, decisions, facts and their values are shown in the card's words.
+    With a ``schema``, decisions, facts and their values are shown in the card's words, in the ``language``.
     """
     decision, standing, no_plan = receipt.decision, receipt.standing, receipt.no_plan or {}
+
+    def say(key: str) -> str:
+        return say_summary(f"receipt.{key}", language)
+
+    def titles(names: Iterable[str]) -> str:
+        return ", ".join(str(_title(name, schema, language)) for name in names)
+
     facts: list[tuple[str, object]] = [
         ("time", receipt.time),
         ("advisor", receipt.advisor),
-        ("decision", _outcome(decision.get("outcome"), schema)),
-        ("probability of the favourable class", _percent(decision.get("probability"))),
-        ("may the person act", _words(standing.get("status"))),
+        ("decision", _outcome(decision.get("outcome"), schema, language)),
+        ("probability", _percent(decision.get("probability"), language)),
+        ("standing", _words("status", standing.get("status"), language)),
         ("guarantee", receipt.certificate),
         ("certificate", receipt.certificate_id),
-        ("next question", _title(receipt.question, schema)),
-        ("spent", f"{receipt.spent:g}"),
-        ("declined", ", ".join(str(_title(name, schema)) for name in receipt.declined)),
-        ("must not change", ", ".join(str(_title(name, schema)) for name in receipt.locks)),
-        ("not taken as told", "; ".join(receipt.flags)),
-        ("why there is no plan", _words(no_plan.get("reason"))),
-        ("plan the person follows", receipt.chosen),
+        ("question", _title(receipt.question, schema, language)),
+        ("spent", _decimals(f"{receipt.spent:g}", language)),
+        ("declined", titles(receipt.declined)),
+        ("locks", titles(receipt.locks)),
+        ("flags", "; ".join(receipt.flags)),
+        ("no_plan", _words("reason", no_plan.get("reason"), language)),
+        ("chosen", receipt.chosen),
     ]
-    answers = [_answer_row(name, answer, schema) for name, answer in receipt.facts.items()]
-    known = html.table(["feature", "answer"], answers, "What was known")
-    plans = html.table(
-        ["plan", "changes", "decision then", ">probability"],
-        [_plan_row(plan, schema) for plan in receipt.plans],
-        "Plans",
-    )
+    answers = [_answer_row(name, answer, schema, language) for name, answer in receipt.facts.items()]
+    known = html.table([say_summary("plan.feature", language), say("answer")], answers, say("known"))
+    columns = [say("plan"), say("changes"), *(say_summary(f"plan.{name}", language) for name in AFTER)]
+    plans = [_plan_row(plan, schema, language) for plan in receipt.plans]
     return html.fragment(
-        html.paragraph(receipt.sentence),
-        html.definition_table((name, value) for name, value in facts if value),
+        html.paragraph(signed_sentence(receipt, language)),
+        html.definition_table((say(name), value) for name, value in facts if value),
         known if receipt.facts else Markup(),
-        plans if receipt.plans else Markup(),
+        html.table([*columns[:-1], f">{columns[-1]}"], plans, say("plans")) if receipt.plans else Markup(),
     )
 
 
-def _title(name: Any, schema: "Schema | None") -> Any:
+def _title(name: Any, schema: "Schema | None", language: str) -> Any:
     """A feature's name for people; a name that the schema does not know stays as it is."""
-    return schema[name].title if schema is not None and name in schema.names else name
+    return schema[name].said(language).label if schema is not None and name in schema.names else name
 
 
-def _answer_row(name: Any, answer: Any, schema: "Schema | None") -> list[object]:
+def _answer_row(name: Any, answer: Any, schema: "Schema | None", language: str) -> list[object]:
     """A fact of a receipt and its value; in the card's words, where the schema knows it."""
-    is_known = schema is not None and name in schema.names
-    return [_title(name, schema), phrases.value(schema[name], answer, "en") if schema and is_known else answer]
+    known = schema is not None and name in schema.names
+    return [
+        _title(name, schema, language),
+        phrases.value(schema[name], answer, language) if schema and known else answer,
+    ]
 
 
-def _plan_row(plan: Mapping[str, Any], schema: "Schema | None") -> list[object]:
+def _plan_row(plan: Mapping[str, Any], schema: "Schema | None", language: str) -> list[object]:
     """A receipt's plan, which is data and may come from a file: id, changes, decision, probability."""
     listed = plan.get("changes")
     parts = [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list | tuple) else []
     rows = [
-        [_answer_row(change.get("feature"), change.get(end), schema) for end in ("before", "after")] for change in parts
+        [_answer_row(change.get("feature"), change.get(end), schema, language) for end in ("before", "after")]
+        for change in parts
     ]
     changes = [f"{before[0]}: {before[1]} → {after[1]}" for before, after in rows]
-    probability = _rise(plan.get("probability_before"), plan.get("probability_after"))
-    return [plan.get("id"), "; ".join(changes), _outcome(plan.get("reached"), schema), probability]
+    probability = _rise(plan.get("probability_before"), plan.get("probability_after"), language)
+    return [plan.get("id"), "; ".join(changes), _outcome(plan.get("reached"), schema, language), probability]
 
 
-def _outcome(class_name: Any, schema: "Schema | None") -> Any:
+def _outcome(class_name: Any, schema: "Schema | None", language: str) -> Any:
     """What a class means in the card's words; without a schema, its name."""
-    return class_name if schema is None else schema.outcome(class_name)
+    return class_name if schema is None else schema.outcome(class_name, language)
 
 
 def advisor_html(
@@ -152,15 +181,24 @@ def advisor_html(
     )
 
 
-def _rise(before: Any, after: Any) -> str:
-    return f"{_percent(before)} → {_percent(after)}"
+def _rise(before: Any, after: Any, language: str) -> str:
+    return f"{_percent(before, language)} → {_percent(after, language)}"
 
 
-def _percent(share: Any) -> str:
+def _percent(share: Any, language: str, digits: int = 0) -> str:
     """A share as a percentage; "?" for anything else, which a receipt from a file may have."""
-    return f"{share:.0%}" if isinstance(share, int | float) else "?"
+    if not isinstance(share, int | float):
+        return "?"
+    return phrases.say("percent", language, number=_decimals(f"{100 * share:.{digits}f}", language))
 
 
-def _words(status: Any) -> str:
-    """A status such as ``no_plan`` as words."""
-    return str(status or "").replace("_", " ")
+def _decimals(written: str, language: str) -> str:
+    """A number that is written the English way, as the language writes it."""
+    entries = phrases.table(language)
+    return written.translate({ord(","): entries["thousands"], ord("."): entries["decimal"]})
+
+
+def _words(kind: str, name: Any, language: str) -> str:
+    """A ``"status"`` or ``"reason"`` such as ``no_plan`` in words; one that is not known stands as it is."""
+    entry = phrases.table(language, "summary").get(f"{kind}.{name}")
+    return str(name or "").replace("_", " ") if entry is None else str(entry)

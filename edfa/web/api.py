@@ -18,7 +18,9 @@ from edfa.advice.receipt import Receipt, now
 from edfa.data.schema import Schema
 from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa.web import models, states
+from edfa.web.decisions import decide, read_taken
 from edfa.web.problems import FieldsError, ProblemError, responses
+from edfa.web.routes import JsonText, TurnRoute
 from edfa.web.security import same_key
 from edfa.web.service import AUDIT, Service, Session, describe_shown
 from edfa.web.settings import WebSettings
@@ -28,14 +30,15 @@ __all__ = ["PREFIX", "router"]
 
 PREFIX = "/api/v1"
 HERE = f"{PREFIX}/interviews/current"
-router = APIRouter()
+router = APIRouter(route_class=TurnRoute)
 _person = HTTPBearer(auto_error=False, scheme_name="interview", description="The token of an interview.")
 _operator = HTTPBearer(auto_error=False, scheme_name="operator", description="The operator's key.")
 Result = TypeVar("Result")
 Credentials = HTTPAuthorizationCredentials | None
 
 
-def _service(request: Request) -> Service:
+# What only looks something up is ``async``: it would cost a change of threads otherwise.
+async def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
@@ -45,13 +48,13 @@ def _settings(request: Request) -> WebSettings:
     return settings
 
 
-def _token(given: Annotated[Credentials, Depends(_person)]) -> str:
+async def _token(given: Annotated[Credentials, Depends(_person)]) -> str:
     if given is None or not given.credentials:
         raise ProblemError("no-token", "send Authorization: Bearer TOKEN")
     return given.credentials
 
 
-def _check_operator(request: Request, given: Annotated[Credentials, Depends(_operator)]) -> None:
+async def _check_operator(request: Request, given: Annotated[Credentials, Depends(_operator)]) -> None:
     if _settings(request).operator_key is None:
         raise ProblemError("closed")
     if not _is_operator(request, given):
@@ -82,8 +85,8 @@ READS = responses("no-token", "unknown-interview", "other-advisor")
 class Deed:
     """One action in the interview of a request, which may be sent again."""
 
-    def __init__(self, request: Request, token: Token, service: Serving, key: Key = None) -> None:
-        self.token, self.service, self.key, self.path = token, service, key, request.url.path
+    def __init__(self, token: str, service: Service, key: str | None, path: str) -> None:
+        self.token, self.service, self.key, self.path = token, service, key, path
 
     def do(self, given: models.Step, kind: str, content: Mapping[str, Any]) -> Session:
         """Do it, unless the same was done before; what is shown of it is recorded with it."""
@@ -108,7 +111,11 @@ def _shows(session: Session) -> dict[str, Any]:
     return describe_shown(session, "api")
 
 
-Doing = Annotated[Deed, Depends(Deed)]
+async def _deed(request: Request, token: Token, service: Serving, key: Key = None) -> Deed:
+    return Deed(token, service, key, request.url.path)
+
+
+Doing = Annotated[Deed, Depends(_deed)]
 
 
 def _check_facts(service: Service, facts: Mapping[str, Any]) -> None:
@@ -262,12 +269,6 @@ def what_if(service: Serving, token: Token, given: models.Suppose) -> models.Sup
     return states.supposed_state(*service.what_if(token, given.facts))
 
 
-class JsonText(Response):
-    """JSON that was written already."""
-
-    media_type = "application/json"
-
-
 @router.post(f"{HERE}/receipt", tags=["receipt"], response_model=models.ReceiptBody, responses=ACTS)
 def hand_out_receipt(deed: Doing, given: models.Step | None = None) -> Response:
     """A receipt of the interview as it stands, to keep; signed if the operator has a key. That it was is recorded."""
@@ -307,6 +308,19 @@ def letter(request: Request, deed: Doing, given: models.LetterWanted) -> models.
     session = deed.service.find(deed.token)
     text, audit = write(session, given.template)
     return models.LetterState(seq=deed.do(given, "letter", audit).seq, html=text)
+
+
+@router.put(
+    f"{PREFIX}/decisions",
+    tags=["operator"],
+    dependencies=[Depends(_check_operator)],
+    responses=responses("no-operator", "closed", "unknown-interview", "conflict", "other-advisor", "unusable"),
+)
+def decisions(service: Serving, given: models.DecisionMade) -> models.DecisionRecorded:
+    """What was decided about a person, by whom and when: recorded, and told in their letter. For the operator."""
+    declared = given.model_dump(exclude={"interview", "seq"}, exclude_none=True)
+    record = decide(service, given.interview, read_taken(declared), given.seq)
+    return models.DecisionRecorded(interview=record.id, seq=record.seq)
 
 
 @router.post(f"{PREFIX}/verify", tags=["receipt"], responses=responses("unusable"))

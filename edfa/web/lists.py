@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from edfa.advice.interview import Interview
 from edfa.explanation.partition import Person
+from edfa.text import phrases
 from edfa.web.plan_view import PlanView
 from edfa.web.wording import Wording
 
@@ -31,7 +32,7 @@ def show_lists(interview: Interview, wording: Wording, plans: Sequence[PlanView]
             empty=wording("lists.empty_help"),
         ),
         FactList(
-            wording("lists.not_yet"),
+            wording("lists.nothing_yet" if favourable else "lists.not_yet"),
             tuple(_waiting(interview, person, wording)),
             empty=wording("lists.empty_not_yet"),
         ),
@@ -51,7 +52,7 @@ def _turning(interview: Interview, person: Person, wording: Wording, plans: Sequ
     for feature in wording.schema:
         name, label = feature.name, wording.label(feature.name)
         named = [plan.name for plan in plans if any(row.feature == name for row in plan.rows)]
-        share = wording.percent(person.counterfactual.get(name, 0.0))
+        share = phrases.in_hundred(person.counterfactual.get(name, 0.0), wording.language)
         if name in person.violations:
             items.append(wording("lists.leans", label=label))
         elif named:

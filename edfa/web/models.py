@@ -1,5 +1,6 @@
 """What the API takes and gives, as models from which its OpenAPI description is made."""
 
+import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
@@ -14,6 +15,8 @@ __all__ = [
     "Begin",
     "Begun",
     "Choice",
+    "DecisionMade",
+    "DecisionRecorded",
     "Decline",
     "InterviewState",
     "LetDown",
@@ -144,6 +147,21 @@ class LetterWanted(Step):
     """Which letter."""
 
     template: Literal["us", "eu"] | None = Field(default=None, description="null: the operator's usual one.")
+
+
+class DecisionMade(_Given):
+    """What the operator decided about the person of an interview; the section ``decision`` of letter.toml."""
+
+    interview: Annotated[StrictStr, Field(min_length=1, max_length=64, description="Its id.")]
+    seq: Annotated[StrictInt | None, Field(ge=1, description="The number of events that were seen.")] = None
+    action: Literal["refused", "incomplete"]
+    date: datetime.date = Field(description="The day of the decision.")
+    decided_by: Literal["system", "system_and_officer", "officer", "rule", "other_model"] | None = None
+    officer: Annotated[StrictStr, Field(max_length=200)] = ""
+    reasons: Annotated[list[Annotated[StrictStr, Field(min_length=1, max_length=300)]], Field(max_length=4)] = []
+    credit: Annotated[StrictStr, Field(max_length=300, description="What was applied for.")] = ""
+    counter_offer: Annotated[StrictStr, Field(max_length=500)] = ""
+    until: datetime.date | None = Field(default=None, description="Until when lacking facts are awaited.")
 
 
 class Verify(_Given):
@@ -303,6 +321,13 @@ class ReceiptBody(BaseModel):
     certificate: str
     key: str
     signature: str
+
+
+class DecisionRecorded(BaseModel):
+    """A decision that is recorded; ``seq`` is the number of the interview's events then."""
+
+    interview: str
+    seq: int
 
 
 class LetterState(BaseModel):

@@ -1,102 +1,68 @@
-"""The operator's view: how interviews go, whether the promise holds, which letters are due, the log of one interview.
+"""The operator's view: how interviews go, whether the promise holds, which letters are due."""
 
-It is opened by the operator's key, sent as ``Authorization: Bearer KEY`` or once through a form, which sets a cookie
-for an hour. There is no account and nothing is kept of it: the cookie is its own time of expiry, signed with the key.
-"""
-
-import hashlib
-import hmac
+import threading
 import time
 from datetime import timedelta
-from functools import cache
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qs
 
-import jinja2
 from fastapi import APIRouter, FastAPI, Request
-from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from edfa.advice.fitted import FittedAdvisor
 from edfa.certification.certificate import Certificate
 from edfa.certification.monitor import Monitor
 from edfa.errors import EdfaError
+from edfa.web import operator_case
+from edfa.web.operator_access import (
+    HEADERS,
+    check_operator,
+    check_origin,
+    give_cookie,
+    page,
+    read_fields,
+    settings_of,
+    take_cookie,
+)
 from edfa.web.problems import ProblemError
-from edfa.web.security import bearer, same_key
+from edfa.web.security import same_key
 from edfa.web.service import Service
 from edfa.web.settings import WebSettings
 from edfa.web.statistics import LEAST, Summary, groups_of, hide_small, summarise
-from edfa.web.store import UnknownInterviewError, utc_now
+from edfa.web.store import utc_now
 
 __all__ = ["add_operator", "check_operator"]
 
-SECONDS = 3600  # that a cookie opens the view
 DAYS = 30  # that are counted
-HEADERS = {"Referrer-Policy": "same-origin"}  # with none at all, browsers send forms without their origin
+FRESH = 10.0  # seconds that counts are shown before interviews are counted again
 router = APIRouter(include_in_schema=False)
 
 
 def add_operator(app: FastAPI) -> None:
     """Put the operator's view into an application that has ``state.service`` and ``state.settings``."""
+    app.state.counted = Counted(app.state.service)
     app.include_router(router)
+    app.include_router(operator_case.router)
 
 
-def check_operator(request: Request) -> None:
-    """ProblemError unless a request has the operator's key, or the cookie that was given for it."""
-    key = _settings(request).operator_key
-    if key is None:
-        raise ProblemError("closed")
-    if same_key(bearer(request.headers.get("authorization")), key):
-        return
-    if not _valid(request.cookies.get(_cookie(request), ""), key):
-        raise ProblemError("no-operator", "send Authorization: Bearer KEY")
+class Counted:
+    """The counts of the last interviews, which are counted at most once in ``FRESH`` seconds. Threads may share it."""
 
+    def __init__(self, service: Service) -> None:
+        self._service, self._lock = service, threading.Lock()
+        self._summary, self._until = Summary(), 0.0
 
-def _settings(request: Request) -> WebSettings:
-    settings: WebSettings = request.app.state.settings
-    return settings
-
-
-def _cookie(request: Request) -> str:
-    return "__Host-edfa-operator" if _settings(request).secure else "edfa-operator"
-
-
-def _signed(until: int, key: str) -> str:
-    return f"{until}.{hmac.new(key.encode(), f'operator {until}'.encode(), hashlib.sha256).hexdigest()}"
-
-
-def _valid(cookie: str, key: str) -> bool:
-    until = cookie.partition(".")[0]
-    if not (until.isascii() and until.isdecimal() and len(until) < 12 and int(until) > time.time()):
-        return False
-    return hmac.compare_digest(cookie.encode(), _signed(int(until), key).encode())
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    loader = jinja2.PackageLoader("edfa.web")
-    return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-
-
-def _page(status: int = 200, **context: Any) -> HTMLResponse:
-    defaults: dict[str, Any] = {"summary": None, "events": None, "error": "", "interview": ""}
-    text = _environment().get_template("operator.html").render(**(defaults | context))
-    return HTMLResponse(text, status, headers=HEADERS)
-
-
-async def _field(request: Request, name: str) -> str:
-    """One field of a form; a body that is no form has none."""
-    fields = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=10)
-    return fields.get(name, [""])[0].strip()
-
-
-def _check_origin(request: Request) -> None:
-    """ProblemError if a browser says that a form comes from another site."""
-    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    own = origin is None or origin.partition("://")[2] == request.headers.get("host")
-    if site not in (None, "same-origin", "none") or not own:
-        raise ProblemError("bad-request", "this form comes from another site")
+    def summary(self) -> Summary:
+        """The counts, at most ``FRESH`` seconds old; whoever looks while they are made waits for them."""
+        with self._lock:
+            if time.monotonic() >= self._until:
+                fitted = self._service.advisor.fitted
+                groups = groups_of(fitted.schema, fitted.groups)
+                refused = [name for code, name in enumerate(fitted.schema.classes) if code != fitted.favourable]
+                records = self._service.store.records(utc_now() - timedelta(days=DAYS))
+                self._summary = summarise(records, groups, refused)
+                self._until = time.monotonic() + FRESH
+            return self._summary
 
 
 @router.get("/operator")
@@ -105,48 +71,30 @@ def view(request: Request) -> Response:
     try:
         check_operator(request)
     except ProblemError as error:
-        return _page(403 if error.kind == "closed" else 401, error="closed" if error.kind == "closed" else "")
-    return _page(**_overview(request.app.state.service, _settings(request)))
+        return page(403 if error.kind == "closed" else 401, error="closed" if error.kind == "closed" else "")
+    summary = request.app.state.counted.summary()
+    return page(**_overview(summary, request.app.state.service.advisor.fitted, settings_of(request)))
 
 
 @router.post("/operator/login")
 async def login(request: Request) -> Response:
     """Take the key, and give a cookie for it."""
-    _check_origin(request)
-    key = _settings(request).operator_key
-    if key is None or not same_key(await _field(request, "key"), key):
-        return _page(401, error="closed" if key is None else "wrong")
+    check_origin(request)
+    key = settings_of(request).operator_key
+    if key is None or not same_key((await read_fields(request)).get("key", ""), key):
+        return page(401, error="closed" if key is None else "wrong")
     response = RedirectResponse("/operator", 303, headers=HEADERS)
-    secure, until = _settings(request).secure, int(time.time()) + SECONDS
-    response.set_cookie(
-        _cookie(request), _signed(until, key), SECONDS, path="/", secure=secure, httponly=True, samesite="strict"
-    )
+    give_cookie(request, response, key)
     return response
 
 
 @router.post("/operator/logout")
 def logout(request: Request) -> Response:
     """Make the browser forget its cookie."""
-    _check_origin(request)
+    check_origin(request)
     response = RedirectResponse("/operator", 303, headers=HEADERS)
-    response.delete_cookie(
-        _cookie(request), path="/", secure=_settings(request).secure, httponly=True, samesite="strict"
-    )
+    take_cookie(request, response)
     return response
-
-
-@router.post("/operator/audit")
-async def audit(request: Request) -> Response:
-    """The events of one interview, by its id, which stands in no address."""
-    check_operator(request)
-    _check_origin(request)
-    interview = (await _field(request, "interview"))[:64]
-    store = request.app.state.service.store
-    try:
-        record = await run_in_threadpool(store.find, interview)
-    except UnknownInterviewError:
-        return _page(404, error="unknown", interview=interview)
-    return _page(events=record.events, interview=record.id)
 
 
 @router.get("/operator/style.css")
@@ -156,17 +104,14 @@ def style() -> Response:
     return Response(text, media_type="text/css")
 
 
-def _overview(service: Service, settings: WebSettings) -> dict[str, Any]:
+def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) -> dict[str, Any]:
     """What the view shows."""
-    fitted = service.advisor.fitted
-    groups = groups_of(fitted.schema, fitted.groups)
-    refused = [name for code, name in enumerate(fitted.schema.classes) if code != fitted.favourable]
-    summary = summarise(service.store.records(utc_now() - timedelta(days=DAYS)), groups, refused)
     certificates = _certificates(fitted)
     labels = {feature.name: feature.title for feature in fitted.schema}
     return {
         "summary": summary,
         "days": DAYS,
+        "seconds": round(FRESH),
         "least": LEAST,
         "advisor": fitted.fingerprint,
         "title": fitted.schema.title,
@@ -184,7 +129,10 @@ def _rows(summary: Summary, labels: dict[str, str]) -> dict[str, Any]:
     now, hidden = utc_now(), ["fewer than " + str(LEAST), "", ""]
     numbers = sorted({number for number, _ in summary.steps})
     return {
-        "due_rows": [(d.interview, d.shown.isoformat(" ", "minutes"), (d.until - now).days) for d in summary.due],
+        "due_rows": [
+            (d.interview, d.shown.isoformat(" ", "minutes"), d.decided or "not yet", (d.until - now).days)
+            for d in summary.due
+        ],
         "step_rows": [(n, *(summary.steps[n, end] for end in ("act", "stopped", "open"))) for n in numbers],
         "declined_rows": [(labels.get(n, n), count, summary.asked[n]) for n, count in summary.declined.most_common()],
         "group_rows": {

@@ -18,7 +18,7 @@ from edfa.web.assets import serve_asset
 from edfa.web.forms import Given, UnclearError, read_fact
 from edfa.web.limits import read_limits
 from edfa.web.receipt_view import show_receipt
-from edfa.web.rendering import HEADERS, LETTER_HEADERS, redirect, render, writes_letters
+from edfa.web.rendering import HEADERS, LETTER_HEADERS, has_letter, redirect, render, writes_letters
 from edfa.web.screens import for_forms, question_page, result_page, start_page, supposed_page, trouble_page
 from edfa.web.service import Service
 from edfa.web.store import ConflictError
@@ -207,7 +207,8 @@ def receipt(request: Request) -> Response:
     visit = enter(request)
     session, paper = visit.service.receipt(visit.token)
     view = show_receipt(session, paper, visit.wording)
-    return render(request, "receipt.html", visit.wording, receipt=view, **for_forms(replace(visit, session=session)))
+    forms, letters = for_forms(replace(visit, session=session)), has_letter(request, session)
+    return render(request, "receipt.html", visit.wording, receipt=view, letters=letters, **forms)
 
 
 @router.get("/receipt.json")

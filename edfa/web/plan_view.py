@@ -126,7 +126,10 @@ def _facts(plan: Plan, interview: Interview, wording: Wording) -> tuple[tuple[st
         (wording("plans.after"), wording("plans.after_value", before=before, after=after)),
         (wording("plans.holds"), _holds(plan, interview, wording)),
         (wording("plans.people"), _people(plan, wording)),
-        (wording("plans.effort"), wording("plans.effort_value", effort=wording.number(phrases.short(plan.effort)))),
+        (
+            wording("plans.effort"),
+            wording("plans.effort_value", effort=wording.number(max(round(plan.effort, 2), 0.01))),
+        ),
         (
             wording("plans.time"),
             wording("plans.about", time=phrases.duration(months, wording.language))
@@ -150,7 +153,7 @@ def _people(plan: Plan, wording: Wording) -> str:
         return wording("plans.holds_unknown")
     if not plan.support or plan.support_share is None:
         return wording("plans.people_none")
-    return wording("plans.people_value", plan.support, share=wording.percent(plan.support_share))
+    return wording("plans.people_value", plan.support, well=wording.number(round(plan.support * plan.support_share)))
 
 
 def _unknown(plan: Plan, interview: Interview) -> list[str]:

@@ -8,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from edfa.web.assets import asset_url
+from edfa.web.service import Session
 from edfa.web.wording import Wording, sentences
 
-__all__ = ["HEADERS", "LETTER_HEADERS", "redirect", "render", "writes_letters"]
+__all__ = ["HEADERS", "LETTER_HEADERS", "has_letter", "redirect", "render", "writes_letters"]
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -44,9 +45,16 @@ def _environment() -> jinja2.Environment:
 def render(request: Request, name: str, wording: Wording, status: int = 200, **context: Any) -> HTMLResponse:
     """A page; ``context`` is what its template shows. An ``error`` is said in the title too."""
     languages = {code: sentences(code)["language"] for code in request.app.state.wordings}
-    defaults = {"csrf": "", "seq": 0, "errors": (), "notice": "", "scripts": False, "here": request.url.path}
+    defaults = {
+        "csrf": "",
+        "seq": 0,
+        "errors": (),
+        "notice": "",
+        "scripts": False,
+        "letters": False,
+        "here": request.url.path,
+    }
     settings = request.app.state.settings
-    defaults["letters"] = writes_letters(request)
     text = (
         _environment()
         .get_template(name)
@@ -58,6 +66,11 @@ def render(request: Request, name: str, wording: Wording, status: int = 200, **c
 def writes_letters(request: Request) -> bool:
     """Whether the operator writes letters: the application then has a ``state.write_letter``."""
     return getattr(request.app.state, "write_letter", None) is not None
+
+
+def has_letter(request: Request, session: Session) -> bool:
+    """Whether a letter can be written to the person of a session: somebody has declared what was decided."""
+    return writes_letters(request) and bool(request.app.state.write_letter.can_write(session))
 
 
 def redirect(where: str) -> RedirectResponse:

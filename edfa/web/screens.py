@@ -11,7 +11,7 @@ from edfa.data.constraints import Constraints
 from edfa.errors import EdfaError, MismatchError
 from edfa.web.forms import Field, Given, make_field
 from edfa.web.limits import make_controls
-from edfa.web.rendering import redirect, render
+from edfa.web.rendering import has_letter, redirect, render
 from edfa.web.service import Service
 from edfa.web.store import ConflictError, UnknownInterviewError
 from edfa.web.view import show_decision, show_question, show_result, supposable, suppose
@@ -119,6 +119,7 @@ def result_page(
         fields=_supposed_fields(visit, None),
         errors=errors + (_errors([question.field]) if question else []),
         notice=notice,
+        letters=has_letter(request, session),
         scripts=True,
         **for_forms(visit),
     )

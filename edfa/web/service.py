@@ -11,13 +11,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from edfa.advice.advisor import Advisor
-from edfa.advice.answers import Standing
+from edfa.advice.answers import Decision, Question, Standing
 from edfa.advice.assessment import Assessment
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Receipt
@@ -26,14 +25,16 @@ from edfa.errors import EdfaError, MismatchError, UnknownNameError
 from edfa.parsing import parse
 from edfa.web.recent import LeastRecent
 from edfa.web.store import ConflictError, Event, InterviewRecord, InterviewStore, hash_of_body
+from edfa.web.turns import TURNS
 
 __all__ = ["AUDIT", "DONE", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened"]
 
 NO_WISHES = Constraints()
 HELD = 256  # interviews in memory
 STATES = 512  # assessments in memory, which interviews of people with the same facts share
-AUDIT = ("shown", "receipt", "letter", "let_down")  # events that change nothing about an interview
-DONE = ("stop", "receipt", "letter", "let_down")  # events after which an interview is kept as a finished one
+WORKED_OUT = ("standing", "decision", "question")  # of a session, which what is only noted does not change
+AUDIT = ("shown", "receipt", "letter", "let_down", "decided")  # events that change nothing about an interview
+DONE = ("stop", "receipt", "letter", "let_down", "decided")  # events after which an interview is kept as a finished one
 happened: ContextVar[list[str] | None] = ContextVar("happened", default=None)
 """The kinds of events of the present request, if somebody wants to know them: for logs and metrics."""
 
@@ -45,7 +46,8 @@ class Session:
     ``seq`` is the number of its events, ``chosen`` the id of the plan that the person follows. ``stopped``: they want
     no more questions; ``went_on``: they may act and want to be asked on all the same. ``wishes`` are their own limits,
     which ``interview`` obeys. ``refusal_shown`` and ``told_to_act``: they were shown
-    once that they would be refused, or that they may act.
+    once that they would be refused, or that they may act. ``decided`` is what the operator decided last, if anything:
+    what they declared, and the interview as it stood then.
     """
 
     id: str
@@ -57,49 +59,57 @@ class Session:
     wishes: Constraints = NO_WISHES
     refusal_shown: bool = False
     told_to_act: bool = False
+    decided: tuple[Mapping[str, Any], Interview] | None = None
 
     @property
     def asking(self) -> bool:
         """Whether the next question is to be put: there is one, and nothing says that the person is done."""
-        if self.stopped or self.interview.question is None:
+        if self.stopped or self.question is None:
             return False
         return self.went_on or not self.standing.may_act
 
     @cached_property
     def standing(self) -> Standing:
-        """Whether the person may act now; worked out once, as long as they tell nothing more."""
+        """Whether the person may act now; this and the next two are worked out once, until something is told."""
         return self.interview.standing
+
+    @cached_property
+    def decision(self) -> Decision:
+        """What is decided from what is known."""
+        return self.interview.decision
+
+    @cached_property
+    def question(self) -> Question | None:
+        """What to ask next, whether or not it is to be put."""
+        return self.interview.question
 
     def then(self, kind: str, content: Mapping[str, Any]) -> "Session":
         """The session after one more event; this one stays as it is. What cannot be is an error."""
         if kind in AUDIT:
             refused = self.refusal_shown or bool(content.get("refusal_shown"))
             acting = self.told_to_act or (kind == "shown" and content.get("status") == "act")
-            after = replace(self, seq=self.seq + 1, refusal_shown=refused, told_to_act=acting)
-            after.__dict__.update({name: self.__dict__[name] for name in ("standing",) if name in self.__dict__})
-            return after
-        return _ACTIONS[kind](replace(self, seq=self.seq + 1, interview=_copied(self.interview)), content)
+            decided = (content, self.interview) if kind == "decided" else self.decided
+            return self.noted(seq=self.seq + 1, refusal_shown=refused, told_to_act=acting, decided=decided)
+        return _ACTIONS[kind](replace(self, seq=self.seq + 1, interview=self.interview.copy()), content)
+
+    def noted(self, **fields: Any) -> "Session":
+        """The same state of the same interview with other ``fields``; nothing is worked out again."""
+        after = replace(self, **fields)
+        after.__dict__.update({name: self.__dict__[name] for name in WORKED_OUT if name in self.__dict__})
+        return after
 
 
 def describe_shown(session: Session, page: str) -> dict[str, Any]:
     """The content of a "shown" event: what a person is shown of a session; the first refusal is marked as such."""
-    interview, question = session.interview, session.interview.question
     content: dict[str, Any] = {
         "page": page,
-        "outcome": interview.decision.outcome,
+        "outcome": session.decision.outcome,
         "status": session.standing.status,
-        "question": question.feature if question else None,
-        "plans": [plan.id for plan in interview.plans()],
+        "question": session.question.feature if session.question else None,
+        "plans": [plan.id for plan in session.interview.plans()],
     }
-    refused_first = interview.decision.refused and not session.refusal_shown
+    refused_first = session.decision.refused and not session.refusal_shown
     return content | ({"refusal_shown": True} if refused_first else {})
-
-
-def _copied(interview: Interview) -> Interview:
-    """An interview that can go on while others look at this one."""
-    other = copy(interview)
-    other._history = [*interview._history]
-    return other
 
 
 def _start(session: Session, content: Mapping[str, Any]) -> Session:
@@ -124,19 +134,16 @@ def _undo(session: Session, content: Mapping[str, Any]) -> Session:
 
 def _wishes(session: Session, content: Mapping[str, Any]) -> Session:
     wishes = parse(Constraints, content["constraints"], "constraints")
-    old = session.interview
-    other = Interview(old.fitted, costs=old.costs, locks=old.locks, constraints=wishes, language=old.language)
-    other._states = old._states
-    return replace(session, interview=other.replay(old.log.events), wishes=wishes, chosen=None)
+    return replace(session, interview=session.interview.copy(constraints=wishes), wishes=wishes, chosen=None)
 
 
 def _language(session: Session, content: Mapping[str, Any]) -> Session:
-    old = session.interview
-    other = Interview(
-        old.fitted, costs=old.costs, locks=old.locks, constraints=old.constraints, language=content["language"]
-    )
-    other._states = old._states
-    return replace(session, interview=other.replay(old.log.events))
+    return replace(session, interview=session.interview.copy(language=content["language"]))
+
+
+def _go_on(session: Session, content: Mapping[str, Any]) -> Session:
+    """Ask on: who may act goes on although they may; who had only stopped comes back."""
+    return replace(session, stopped=False, went_on=session.went_on or session.standing.may_act)
 
 
 def _choose(session: Session, content: Mapping[str, Any]) -> Session:
@@ -155,7 +162,7 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], Session]] = {
     "language": _language,
     "choose": _choose,
     "stop": lambda session, content: replace(session, stopped=True),
-    "go_on": lambda session, content: replace(session, stopped=False, went_on=True),
+    "go_on": _go_on,
 }
 
 
@@ -197,11 +204,12 @@ class Service:
 
         ``shows`` as for ``act``.
         """
-        session = self._new("", language).then("start", {"facts": dict(facts)})
-        events = [("language", {"language": language}), ("start", _plain(session.interview))]
-        if shows is not None and (shown := shows(session)) is not None:
-            session, events = session.then("shown", shown), [*events, ("shown", dict(shown))]
-        session = replace(session, id=uuid.uuid4().hex, seq=len(events))
+        with TURNS.take():
+            session = self._new("", language).then("start", {"facts": dict(facts)})
+            events = [("language", {"language": language}), ("start", _plain(session.interview))]
+            if shows is not None and (shown := shows(session)) is not None:
+                session, events = session.then("shown", shown), [*events, ("shown", dict(shown))]
+        session = session.noted(id=uuid.uuid4().hex, seq=len(events))
         token = self.store.begin(self.advisor.fingerprint, events, interview=session.id)
         self._hold(session)
         _tell("start", *(["act"] if session.told_to_act else []))
@@ -240,9 +248,10 @@ class Service:
             session = self._current(record)
             if seq is not None and seq != session.seq:
                 raise ConflictError
-            after, events = session.then(kind, content), [(kind, content)]
-            if shows is not None and (shown := shows(after)) is not None:
-                after, events = after.then("shown", shown), [*events, ("shown", shown)]
+            with TURNS.take():
+                after, events = session.then(kind, content), [(kind, content)]
+                if shows is not None and (shown := shows(after)) is not None:
+                    after, events = after.then("shown", shown), [*events, ("shown", shown)]
             finished = after.stopped or kind in DONE or None
             self.store.append(session.id, session.seq, events, finished=finished, request=request)
             self._hold(after)
@@ -301,9 +310,7 @@ class Service:
         _tell("delete")
 
     def _new(self, key: str, language: str) -> Session:
-        interview = Interview(self.advisor.fitted, language=language)
-        interview._states = self._states
-        return Session(key, 0, interview)
+        return Session(key, 0, Interview(self.advisor.fitted, language=language, states=self._states))
 
     def _current(self, record: InterviewRecord) -> Session:
         """The session of a record: as it is held, with what others have appended meanwhile."""
@@ -339,8 +346,13 @@ class Service:
         """One thread at a time works on an interview."""
         with self._lock:
             lock = self._locks.setdefault(interview, threading.Lock())
-        with lock:
+        if not lock.acquire(blocking=False):
+            with TURNS.pause():  # whoever works on it may be waiting for a turn
+                lock.acquire()
+        try:
             yield
+        finally:
+            lock.release()
 
 
 def _tell(*kinds: str) -> None:

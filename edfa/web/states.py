@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from edfa.advice.answers import Decision, Question
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Verification
@@ -31,9 +32,9 @@ def interview_state(session: Session) -> models.InterviewState:
         facts=dict(interview.log.facts),
         declined=list(interview.log.declined),
         flags=list(interview.flags),
-        decision=_decision(interview),
+        decision=_decision(interview, session.decision),
         standing=_standing(session),
-        question=_question(interview),
+        question=_question(interview, session.question),
         wishes=_wishes(session.wishes),
     )
 
@@ -47,11 +48,13 @@ def offered(session: Session, k: int = 3) -> models.Offered:
 def supposed_state(session: Session, supposed: Interview) -> models.Supposed:
     """What would be if ``supposed`` were so."""
     plans, no_plan = _plans(supposed, 3)
-    return models.Supposed(seq=session.seq, decision=_decision(supposed), plans=plans, no_plan=no_plan)
+    return models.Supposed(
+        seq=session.seq, decision=_decision(supposed, supposed.decision), plans=plans, no_plan=no_plan
+    )
 
 
-def _decision(interview: Interview) -> models.DecisionState:
-    decision, schema, language = interview.decision, interview.fitted.schema, interview.language
+def _decision(interview: Interview, decision: Decision) -> models.DecisionState:
+    schema, language = interview.fitted.schema, interview.language
     return models.DecisionState(
         outcome=decision.outcome,
         label=schema.outcome(decision.outcome, language),
@@ -74,8 +77,8 @@ def _standing(session: Session) -> models.StandingState:
     )
 
 
-def _question(interview: Interview) -> models.QuestionState | None:
-    question, schema, language = interview.question, interview.fitted.schema, interview.language
+def _question(interview: Interview, question: Question | None) -> models.QuestionState | None:
+    schema, language = interview.fitted.schema, interview.language
     if question is None:
         return None
     feature = schema[question.feature]

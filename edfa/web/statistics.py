@@ -18,11 +18,15 @@ MOST_LEVELS = 50  # of a group
 
 @dataclass(frozen=True)
 class LetterDue:
-    """An interview in which a refusal was shown and no letter was written; ``until`` is the end of its 30 days."""
+    """An interview in which a refusal was shown and no letter was written.
+
+    ``until`` is the end of its 30 days; ``decided`` is the day of the decision, empty if none was declared.
+    """
 
     interview: str
     shown: datetime
     until: datetime
+    decided: str = ""
 
 
 @dataclass
@@ -100,7 +104,8 @@ def _note_letter(summary: Summary, record: InterviewRecord, written: bool) -> No
     summary.owed += 1
     summary.overdue += until < utc_now()
     if len(summary.due) < MOST_DUE:  # records come in the order of their beginning: the oldest are listed
-        summary.due.append(LetterDue(record.id, first.time, until))
+        days = [str(event.content.get("date", "")) for event in record.events if event.kind == "decided"]
+        summary.due.append(LetterDue(record.id, first.time, until, days[-1] if days else ""))
 
 
 def _facts(events: Iterable[Event]) -> dict[str, object]:

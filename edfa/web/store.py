@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from edfa.database import connect, name_of, typed
 from edfa.errors import EdfaError, UnreadableError
 from edfa.web.tables import ABOUT, EVENTS, INTERVIEWS, METADATA, REPLIES
+from edfa.web.turns import TURNS
 
 __all__ = [
     "ConflictError",
@@ -319,8 +320,10 @@ class InterviewStore:
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """One transaction that is on disk when it ends."""
-        with typed(self._name, "written"), self._writer.begin() as connection:
+        with typed(self._name, "written"), self._writer.connect() as connection, connection.begin() as transaction:
             yield connection
+            with TURNS.pause():  # while the disk works
+                transaction.commit()
 
 
 def hash_of_token(token: str) -> str:

@@ -110,7 +110,8 @@ def show_decision(decision: Decision, wording: Wording) -> DecisionView:
     """The decision in words and counts."""
     count, needed = wording.chances(decision)
     outcome = wording.outcome(decision.outcome)
-    second = wording("decision.needed", needed=needed) if needed else wording("decision.likeliest")
+    tie = not decision.favourable and decision.threshold is not None and decision.probability >= decision.threshold
+    second = wording("decision.more" if tie else "decision.needed" if needed else "decision.likeliest", needed=needed)
     key = "decision.meter" if needed else "decision.meter_plain"
     estimate = wording("decision.estimate", wanted=wording.wanted, count=count)
     if decision.cases is not None:
@@ -174,6 +175,8 @@ def _why(question: Question, wording: Wording) -> str:
         cases = phrases.cases(wording.language, now or 0.0, then or 0.0) if better else None
         if cases is None:
             return wording("question.lasting")
+        if not now:  # without it nobody can be given advice
+            return wording("question.first", then=cases[1])
         return wording("question.survival", now=cases[0], then=cases[1])
     if question.why == "spouse" and question.unit is not None:
         return wording("question.spouse", unit=wording.labels([question.unit]))

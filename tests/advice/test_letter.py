@@ -18,7 +18,7 @@ import edfa
 from edfa.advice.letter import receipt_id, write_letter
 from edfa.advice.letter_reasons import find_reasons
 from edfa.advice.letter_settings import read_operator
-from edfa.advice.receipt_letter import in_language, letter_of_receipt
+from edfa.advice.receipt_letter import letter_of_receipt
 from edfa.errors import DataError, MismatchError, SettingError, UnavailableError, UnknownNameError, UnreadableError
 from edfa.explanation.principal_reasons import PrincipalReasons
 from edfa.text import narrate
@@ -139,6 +139,15 @@ def test_a_direction_is_said_only_where_the_card_has_one():
     job = edfa.Feature("j", "ordinal", levels=("<1", "1<=X<4"), unit="years", monotone="up", label="job")
     assert write_reason([months], {"m": 48}, "en", directed=("m",)) == "time: 48 months (too long)"
     assert write_reason([months], {"m": 48}, "en") == "time: 48 months"
+    assert write_reason([months], {"m": 48}, "en", shared=True) == "time: 48 months", "its label says the same"
+    newest = replace(months, label="newest loan", reason="time")
+    assert write_reason([newest], {"m": 48}, "en", directed=("m",), shared=True) == (
+        "time (newest loan: 48 months, too long)"
+    )
+    share = edfa.Feature("u", "continuous", label="use of the limits")
+    assert write_reason([share], {"u": 0.8186597}, "de") == "use of the limits: 0,819"
+    hours = edfa.Feature("h", "continuous", label="work", unit="hours a week", monotone="up")
+    assert write_reason([hours], {"h": 20}, "en", directed=("h",)) == "work: 20 hours a week (too short)"
     assert write_reason([months], {"m": -9}, "en", directed=("m",)) == "time: “none”"
     assert write_reason([schooling], {"s": "11th"}, "en", directed=("s",)) == "s: “11th”"
     assert write_reason([job], {"j": "<1"}, "de", directed=("j",)) == "job: unter 1 Jahr (zu kurz)"
@@ -445,6 +454,17 @@ def test_the_words_of_a_card_in_german(tmp_path):
     assert german_letter.audit["named"] == english_letter.audit["named"]
 
 
+def test_a_bureau_s_score_that_was_used_is_disclosed_in_the_united_states(tmp_path):
+    features = tuple(replace(f, source="bureau score") if f.name == "debt" else f for f in FEATURES)
+    person = poor(fit_small(features))
+    agency = "[bureau]\nname = 'B'\naddress = 'A'\nphone = '1'\n"
+    with pytest.raises(SettingError, match=r"bureau\.score_used.*a bureau's score"):
+        write_letter(person, declare(tmp_path, agency + "score_used = false"))
+    with pytest.raises(SettingError, match=r"bureau\.score is missing"):
+        write_letter(person, declare(tmp_path, agency + "score_used = true"))
+    assert "a report of B" in visible_text(write_letter(person, declare(tmp_path, agency), "eu").html)
+
+
 # What no letter may say
 
 
@@ -553,7 +573,7 @@ def test_a_receipt_s_letter_in_another_language(tmp_path):
     interview = refused(n=1)[0]
     letter = letter_of_receipt(german().fitted, interview.receipt(), declare(tmp_path, "", "de"), "eu", language="de")
     assert letter.language == "de"
-    direct = write_letter(in_language(interview, "de"), declare(tmp_path, "", "de"), "eu")
+    direct = write_letter(interview.copy(language="de"), declare(tmp_path, "", "de"), "eu")
     assert direct.reasons == letter.reasons
     assert "Monate" in visible_text(letter.html)
 

@@ -326,11 +326,11 @@ def test_who_has_wishes_may_act_under_a_certificate_of_their_own(deviation):
         low = standing.signal <= certificate.tau
         assert standing.status == ("act" if low else "unsure")
         assert interview.certificate is (certificate if low else None)
-        assert (interview.guarantee or "").endswith("with your wishes as if they were like all the others.") == low
+        assert (interview.guarantee or "").endswith("with your wishes to be like everybody else otherwise.") == low
     assert {interview.standing.status for interview in held} == {"act", "unsure"}
     first = next(interview for interview in held if interview.standing.may_act)
     german = advisor.interview(dict(first.log.facts), **OWN[deviation], language="de").guarantee
-    assert german.endswith("Sie spricht von Menschen mit Ihren Wünschen, als wären sie wie alle anderen.")
+    assert german.endswith("Die Prüfung nimmt an, dass Menschen mit Ihren Wünschen sonst wie alle anderen sind.")
     assert f" {round(certificate.n * certificate.triggered)} " in german
 
 
@@ -342,7 +342,7 @@ def test_receipts_of_wishes_hold_wherever_they_are_replayed(tmp_path):
     acting.append(next(held for held in _people(advisor) if held.standing.may_act and held.standing.for_wishes))
     for interview in acting:
         receipt = interview.receipt(time="then")
-        assert "as if they were like all the others" in receipt.certificate
+        assert "like everybody else otherwise" in receipt.certificate
         assert receipt.standing["for_wishes"]
         assert loaded.verify(receipt.to_json()).holds
         other = replace(receipt, certificate=strict().certificate.sentence)

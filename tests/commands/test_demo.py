@@ -86,6 +86,16 @@ def test_the_demo_speaks_german():
     assert "What is the balance" not in story
 
 
+def test_the_german_report_is_german_throughout():
+    page = demo.report(demo.run_demo("de"))
+    assert '<html lang="de">' in page
+    told = checked(re.sub(r"<details.*?</details>|<style.*?</style>", "", page.partition(">")[2], flags=re.S))
+    for word in ("the", "people", "applicant", "plan may", "would", "cost", "known", "months", "years"):
+        assert not re.search(rf"\b{word}\b", told), word
+    for part in ("Das wird der Person gesagt", "Welche Angaben zählen", "in der Prüfung gesehen", "Der Beleg"):
+        assert part in told or part in page
+
+
 def test_the_report_begins_with_the_applicant_and_speaks_no_dialect(result):
     page = demo.report(result)
     told = checked(re.sub(r"<details.*?</details>|<style.*?</style>", "", page.partition(">")[2], flags=re.S))

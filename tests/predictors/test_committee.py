@@ -1,13 +1,18 @@
 """A committee: who its members have learnt from, what they see, how they decide, and how far they differ."""
 
+import json
+import pickle
+
 import numpy as np
 import pytest
+import xgboost as xgb
 from sklearn.base import clone
 
 import edfa
 from edfa.errors import SettingError, UnreadableError
 from edfa.fingerprint import digest
 from edfa.predictors.aligned import align
+from edfa.predictors.boosting import merge_boosters
 from edfa.predictors.committee import FOLDS, Committee, fold_of
 
 
@@ -129,3 +134,52 @@ def test_one_model_is_no_committee(german):
     table, model = german
     with pytest.raises(SettingError, match="at least 2 models"):
         Committee.of(table.train.X, table.train.y, model, 1)
+
+
+def test_members_together_decide_what_each_decides_alone(german):
+    table, model = german
+    committee = Committee.of(table.train.X, table.train.y, align(model, range(8)), 5, seed=2)
+    rows = np.ascontiguousarray(np.concatenate([table.test.X, table.calibration.X])[:, committee.columns])
+    assert committee.asks_together(len(rows)), "they are merged"
+    merged = merge_boosters(committee.boosters)
+    apart = np.stack([booster.inplace_predict(rows) for booster in committee.boosters], axis=1)
+    np.testing.assert_array_equal(merged.inplace_predict(rows), apart, "bit for bit")
+    for some in (rows, rows[:1], rows[:0]):
+        alone = [committee.decide_shown(member, some) for member in range(len(committee))]
+        np.testing.assert_array_equal(committee.decide_together(some), alone)
+
+
+def test_members_of_several_classes_are_asked_one_after_the_other():
+    random = np.random.default_rng(1)
+    people = random.normal(size=(300, 3)).astype(np.float32)
+    y = np.digitize(people[:, 0] + random.normal(size=300) / 2, [-0.5, 0.5]).astype(np.int64)
+    committee = Committee.of(people, y, edfa.SubsetXGB(n_estimators=10).fit(people, y), 3)
+    assert merge_boosters(committee.boosters) is None
+    assert not committee.asks_together(1)
+    np.testing.assert_array_equal(committee.decide_together(people), votes(committee, people))
+
+
+def test_a_merged_booster_that_answers_otherwise_is_not_used(german, monkeypatch):
+    """What XGBoost writes may change: then members are asked one after the other, and decide the same."""
+    table, model = german
+    committee = Committee.of(table.train.X, table.train.y, model, 3)
+    load = xgb.Booster.load_model
+
+    def wrong(booster, content):
+        learner = json.loads(content)
+        learner["learner"]["learner_model_param"]["base_score"] = "[5E-1,5E-1,5E-1]"
+        load(booster, bytearray(json.dumps(learner).encode()))
+
+    monkeypatch.setattr(xgb.Booster, "load_model", wrong)
+    assert merge_boosters(committee.boosters) is None
+    np.testing.assert_array_equal(committee.decide_together(table.test.X), votes(committee, table.test.X))
+
+
+def test_what_is_merged_is_not_sent_to_other_processes(german):
+    table, model = german
+    committee = Committee.of(table.train.X, table.train.y, model, 3)
+    size = len(pickle.dumps(committee))
+    decided = committee.decide_together(table.test.X)
+    assert len(pickle.dumps(committee)) == size
+    again = pickle.loads(pickle.dumps(committee))  # noqa: S301
+    np.testing.assert_array_equal(again.decide_together(table.test.X), decided)

@@ -111,3 +111,18 @@ def test_one_person_is_told_what_many_are(german):
         alone = plans_of(german, rows[person : person + 1])[1]
         assert alone.survival[alone.first[0]] == plans.survival[plans.first[person]]
         np.testing.assert_array_equal(alone.to[alone.first[0]], plans.to[plans.first[person]])
+
+
+@pytest.mark.parametrize("known", [3, 20])
+def test_survival_is_the_same_whether_members_are_asked_together_or_apart(german, monkeypatch, known):
+    table = german[0]
+    rows = table.test.X[:12].copy()
+    rows[:, known:] = np.nan
+    _, together = plans_of(german, rows)
+    monkeypatch.setattr("edfa.predictors.committee.TOGETHER", 0)
+    monkeypatch.setattr("edfa.recourse.survival.FEW_ROWS", 0)
+    _, apart = plans_of(german, rows)
+    assert len(apart) > 5
+    np.testing.assert_array_equal(together.to, apart.to)
+    np.testing.assert_array_equal(together.survival, apart.survival)
+    np.testing.assert_array_equal(together.survival_error, apart.survival_error)

@@ -1,9 +1,12 @@
 """What must never be said to a person: see every sentence of both languages, and every word of the cards."""
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 
+import edfa
 from edfa.data.catalog import load_schema
 from edfa.text import phrases
 
@@ -39,8 +42,9 @@ def forbidden(text, language):
 
 @pytest.mark.parametrize("language", phrases.LANGUAGES)
 def test_no_sentence_says_what_must_not_be_said(language):
-    for key, entry in phrases.table(language).items():
-        assert not forbidden(str(entry), language), key
+    for kind in ("", "summary"):
+        for key, entry in phrases.table(language, kind).items():
+            assert not forbidden(str(entry), language), key
 
 
 @pytest.mark.parametrize("language", phrases.LANGUAGES)
@@ -57,6 +61,19 @@ def test_the_patterns_find_what_they_are_for(language):
         assert forbidden(text, language), text
     assert not forbidden("This is not a promise of credit.", "en")
     assert not forbidden("Das ist keine Kreditzusage.", "de")
+
+
+def test_no_text_of_the_code_says_that_something_never_matters():
+    """Neither what is shown of an object nor its documentation; only the list of what letters may not say."""
+    root, never = Path(edfa.__file__).parent, re.compile(r"never[\s_]+matter", re.I)
+    for path in root.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        texts = [
+            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        assert path.name == "letter_words.py" or not [text for text in texts if never.search(text)], path
+    for path in (path for kind in ("toml", "html", "jinja") for path in root.rglob(f"*.{kind}")):
+        assert not never.search(path.read_text(encoding="utf-8")), path
 
 
 def test_only_the_standing_of_who_may_act_says_that_they_may():

@@ -96,6 +96,7 @@ def everything(language):
     """Every function over every choice it has."""
     for favourable, threshold in product((True, False), (None, 0.5)):
         yield narrate.decision(Decision(0.4996, "bad", favourable, threshold), SCHEMA, language)
+    yield narrate.decision(Decision(0.7, "bad", False, 0.7), SCHEMA, language)
     for why, left in product(get_args(QuestionReason), (1, 4)):
         question = Question(
             "duration", 2.0, 4.0, why, "checking_status", ("savings_status",), 0.31, 0.58, left, low=4, high=72
@@ -330,6 +331,8 @@ def test_a_decision():
     assert "the decision is “refused”. Our estimate for “granted” is" in text, "the card's words, not its classes"
     assert "bad" not in text
     assert text.endswith("49.96 of 100; 50 are needed."), "rounded it would be the 50 that are needed"
+    tie = narrate.decision(Decision(0.7, "bad", False, 0.7), SCHEMA)
+    assert tie.endswith("Our estimate for “granted” is 70 of 100; more than that is needed.")
     assert narrate.decision(Decision(0.8, "good", True), SCHEMA).startswith("Good news")
     german = narrate.decision(Decision(0.8, "good", True), SCHEMA, "de")
     assert "„bewilligt“ liegt bei 80 von 100." in german
@@ -672,7 +675,9 @@ def test_a_page_says_what_the_interview_says():
     assert interview_sentences(complete)["question"] == []
     wishing = interview_sentences(small_advisor().interview(complete.log.facts, locks=["housing"]))
     assert wishing["question"] == []
-    assert wishing["standing"][-1].endswith("It speaks of people with your wishes as if they were like all the others.")
+    assert wishing["standing"][-1].endswith(
+        "The test takes people with your wishes to be like everybody else otherwise."
+    )
     assert len(interview_sentences(complete)["plans"]) == len(complete.plans()) > 0
     assert not [text for text in interview_sentences(complete)["plans"] if "not known yet" in text], (
         "all that the model sees is known"

@@ -1,14 +1,18 @@
 """What plans, receipts and advisors show of themselves: escaped, whole, and with every fact in it."""
 
 import json
+import re
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from webpage import checked
 
 import edfa
+from edfa.advice.answers import Status
 from edfa.advice.receipt import Receipt
-from edfa.recourse.plan import Change, Plan
+from edfa.recourse.plan import Change, Plan, Reason
+from edfa.text import phrases
 from edfa.text.summaries import advisor_html, plan_html, receipt_html
 
 EVIL = "<img src=x onerror=document.title='owned'>"
@@ -120,6 +124,40 @@ def test_a_receipt_with_its_schema_has_the_card_s_words(receipt):
     assert "bad" not in text
     for part in ("duration of the loan", "48 months", "housing: “rented” → “own home”", "telephone in the own name"):
         assert part in text
+
+
+def test_both_languages_have_the_same_keys_and_places():
+    english, german = (phrases.table(language, "summary") for language in ("en", "de"))
+    assert english.keys() == german.keys()
+    for key, entry in english.items():
+        assert sorted(re.findall(r"{\w+}", entry)) == sorted(re.findall(r"{\w+}", german[key])), key
+    assert {f"reason.{name}" for name in get_args(Reason)} | {f"status.{name}" for name in get_args(Status)} <= {
+        *english
+    }
+
+
+def test_a_plan_and_a_receipt_in_german(receipt):
+    schema = edfa.load("german").schema
+    plan = replace(PLAN, months=30.0, support=1234, support_share=0.853, survival=0.9, survival_error=0.051)
+    text = checked(plan_html(plan, schema, "de"))
+    for part in (
+        "Laufzeit",
+        "12,5 Monate",
+        "8 Monate bis 14 Monate",
+        "1.234",
+        "85\u00a0%",
+        "± 5,1\u00a0%",
+        "bewilligt",
+    ):
+        assert part in text
+    told = replace(receipt, facts={"duration": 48}, declined=("own_telephone",), spent=2.5)
+    text = checked(receipt_html(told, schema, "de"))
+    for part in ("nicht unterschrieben", "Was bekannt war", "48 Monate", "kein Zertifikat", "nichts ändert", "2,5"):
+        assert part in text
+    english = [entry for entry in phrases.table("en", "summary").values() if len(entry) > 12 and "{" not in entry]
+    assert [entry for entry in english if entry in text] == []
+    assert replace(told, language="de")._repr_html_() == receipt_html(told, language="de")
+    assert replace(told, language="xx")._repr_html_() == receipt_html(told)
 
 
 def test_a_plan_is_escaped():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from advisors import surviving
-from pages_at_work import START, TRIAL
+from pages_at_work import LETTERS, START, TRIAL
 from starlette.testclient import TestClient
 
 from edfa.web.app import create_app
@@ -51,7 +51,7 @@ def server(advisor, tmp_path_factory):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    config = uvicorn.Config(create_app(service, TRIAL), port=port, log_level="error", ws="none", lifespan="off")
+    config = uvicorn.Config(create_app(service, LETTERS), port=port, log_level="error", ws="none", lifespan="off")
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
@@ -70,7 +70,7 @@ def open_page(chromium, server):
     complaints, contexts = [], []
 
     def watch(page):
-        expected = ("status of 422", "status of 409", "status of 403", "status of 404")
+        expected = ("status of 401", "status of 422", "status of 409", "status of 403", "status of 404")
         page.on(
             "console",
             lambda m: m.type == "error" and not any(e in m.text for e in expected) and complaints.append(m.text),

@@ -1,10 +1,14 @@
 """How a person without a browser reads a page and sends its forms."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 from edfa.web.settings import WebSettings
 
 TRIAL = WebSettings(secure=False, requests_a_minute=100_000)  # plain HTTP on loopback
+KEY = "operator-key-for-tests"
+LETTERS = replace(TRIAL, operator_key=KEY, letter=next(Path(__file__).parents[2].glob("docs/**/letter.toml")))
 START = {"fact.purpose": "=radio/tv", "fact.credit_amount": "2400", "fact.age": "35"}
 
 

@@ -1,5 +1,6 @@
 """The operator's view against interviews whose numbers are known; small groups stay hidden."""
 
+import os
 import re
 from datetime import datetime, timedelta
 
@@ -118,7 +119,7 @@ def test_what_people_write_is_escaped(tmp_path):
         key = client.get(HERE, headers=headers).json()["id"]
         page = client.post("/operator/audit", data={"interview": key}, headers=bearer(OPERATOR)).text
         assert evil not in page
-        assert "alert(1)" in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
 
 
 def test_metrics_count_requests_and_interviews(tmp_path):
@@ -128,7 +129,10 @@ def test_metrics_count_requests_and_interviews(tmp_path):
         client.post(f"{HERE}/stop", json={}, headers=headers)
         client.get("/nowhere")
         text = client.get("/metrics", headers=bearer(OPERATOR)).text
-    lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    own = f'process="{os.getpid()}",'
+    assert own in text
+    assert all(", of this process since it began." in line for line in text.splitlines() if "HELP edfa_req" in line)
+    lines = dict(line.replace(own, "").rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert lines['edfa_requests_total{method="POST",route="/api/v1/interviews",status="201"}'] == "1"
     assert lines['edfa_requests_total{method="GET",route="-",status="404"}'] == "1"
     assert lines['edfa_events_total{kind="decline"}'] == "1"

@@ -1,9 +1,11 @@
 """The page in a browser: with and without scripts, keyboard alone, on a phone, in German, checked by axe-core."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from pages_at_work import KEY
 
 pytestmark = pytest.mark.browser
 ALL = {"duration": 48, "checking_status": "<0"}
@@ -270,6 +272,85 @@ def test_the_printed_receipt_has_no_buttons(open_page, server):
     assert not page.is_visible("footer")
     assert page.is_visible("article.plan >> nth=0")
     assert len(page.pdf()) > 5_000
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_letter_prints(open_page, server, language):
+    page = open_page(language)
+    token = arrive(page, server, ALL, language)
+    page.click("main a[href='/letter']")
+    page.wait_for_url("**/letter")
+    assert page.get_attribute("html", "lang") == language
+    assert server[1].store.read(token).events[-1].kind == "letter"
+    page.emulate_media(media="print")
+    assert page.locator("button, a, input, form, nav").count() == 0  # nothing to press on paper
+    printed = page.pdf(prefer_css_page_size=True)
+    pages = re.findall(rb"/Type\s*/Page\b", printed)
+    assert printed.startswith(b"%PDF-")
+    assert 1 <= len(pages) <= 4
+    width, height = (float(side) for side in re.findall(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", printed)[0])
+    assert (round(width), round(height)) == (612, 792)  # letter paper, as the template for the US says
+
+
+def test_the_printed_result_has_no_buttons(open_page, server):
+    page = open_page()
+    arrive(page, server, ALL)
+    page.emulate_media(media="print")
+    assert [button for button in page.locator("main button, main .button").all() if button.is_visible()] == []
+    assert page.pdf().startswith(b"%PDF-")
+
+
+def test_axe_finds_nothing_serious_on_the_what_if_page_and_the_letter(open_page, server):
+    page = open_page(bypass_csp=True)
+    arrive(page, server, ALL, path="/what-if")
+    bad = {"what-if": violations(page)}
+    page.fill("#w1", "6")
+    page.click("text=Show")
+    page.wait_for_selector("#supposed >> text=granted")
+    bad["what-if, then"] = violations(page)
+    page.fill("#w1", "soon")
+    page.wait_for_selector("#supposed >> text=please enter a number")
+    bad["what-if, wrong"] = violations(page)
+    page.emulate_media(color_scheme="dark")
+    bad["what-if, dark"] = violations(page)
+    page.goto("/letter")
+    bad["letter"] = violations(page)
+    page.set_viewport_size({"width": 360, "height": 800})
+    assert fits(page)
+    bad["letter, phone"] = violations(page)
+    assert {name: each for name, each in bad.items() if each} == {}
+
+
+def test_the_operator_decides_and_axe_finds_nothing_serious(open_page, server):
+    page = open_page(bypass_csp=True)
+    token = arrive(page, server, ALL, path="/result")
+    interview = server[1].store.read(token).id
+    page.goto("/operator")
+    bad = {"key": violations(page)}
+    page.fill("#key", KEY)
+    page.click("text=Open")
+    page.locator("h2:text-is('Letters due')").wait_for()
+    bad["view"] = violations(page)
+    page.fill("#interview", interview)
+    page.click("text=Show its events")
+    page.locator("h2:text-is('What was decided')").wait_for()
+    bad["interview"] = violations(page)
+    page.select_option("#d-action", "refused")
+    page.select_option("#d-decided_by", "officer")
+    page.fill("#d-officer", "Ms Rivera")
+    page.click("text=Record the decision")
+    page.locator("[role=alert]").wait_for()
+    bad["interview, wrong"] = violations(page)
+    page.set_viewport_size({"width": 360, "height": 800})
+    assert fits(page)
+    page.fill("#d-reasons", "Length of employment: below 1 year")
+    page.click("text=Record the decision")
+    page.locator("[role=status]").wait_for()
+    bad["interview, decided"] = violations(page)
+    page.click("text=Write the letter")
+    page.locator("text=Length of employment: below 1 year").wait_for()
+    assert "Ms Rivera" in page.inner_text("main")
+    assert {name: each for name, each in bad.items() if each} == {}
 
 
 def test_axe_finds_nothing_serious(open_page, server):

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 import edfa
 from edfa import Feature, Schema
-from edfa.advice.answers import Standing
+from edfa.advice.answers import Decision, Standing
 from edfa.advice.interview import Interview
 from edfa.web.app import create_app
 from edfa.web.limits import changeable
@@ -22,7 +22,7 @@ from edfa.web.service import Service
 from edfa.web.settings import WebSettings
 from edfa.web.store import InterviewStore
 from edfa.web.timeline import show_timeline
-from edfa.web.view import supposable
+from edfa.web.view import show_decision, supposable
 from edfa.web.wording import Wording
 
 POLICY = (
@@ -92,12 +92,21 @@ def test_going_on_keeps_the_way_back_to_the_promise(begun):
 def test_declining_plans_without_it(begun, advisor):
     page = send(begun, begun.get("/interview"), "decline")
     assert form_of(page, "answer")[1]["feature"] == "checking_status"
+    assert "It tells us whether our advice will last" in page.text, "the figures are of people who told the first too"
     result = send(begun, page, "answer", fact__checking_status="=<0")
     expected = advisor.interview({"purpose": "radio/tv", "credit_amount": 2400, "age": 35}).decline("duration")
     expected.answer(checking_status="<0")
     status = {"act": "Yes", "ask": "Not yet", "no_plan": "No plan"}.get(expected.standing.status, "No promise")
     assert f"May I act now? {status}" in read(result).text
     assert f"{Wording.of(advisor.schema, 'en').label('duration')}: you would rather not say" in read(result).text
+
+
+def test_a_tie_that_is_refused_says_that_more_is_needed(advisor):
+    wording = Wording.of(advisor.schema, "en")
+    told = show_decision(Decision(0.70, "bad", favourable=False, threshold=0.70), wording).sentences
+    assert told == ("Our estimate for “granted” is 70 of 100.", "More than that is needed.")
+    told = show_decision(Decision(0.70, "good", favourable=True, threshold=0.70), wording).sentences
+    assert told[1] == "At least 70 of 100 are needed."
 
 
 def test_stopping_and_going_on(begun):
@@ -476,10 +485,19 @@ def test_another_advisor_ends_the_interview(begun, evil_advisor, store):
 def test_the_letter_is_offered_where_letters_are_written(begun, service):
     assert 'href="/letter"' not in refused(begun).text
     assert begun.get("/letter").status_code == 422
-    begun.app.state.write_letter = lambda session, template: (
-        f"<p>{session.interview.decision.outcome}",
-        {"kind": "eu"},
-    )
+
+    class Writer:
+        decided = False
+
+        def can_write(self, session):
+            return self.decided
+
+        def __call__(self, session, template):
+            return f"<p>{session.interview.decision.outcome}", {"kind": "eu"}
+
+    begun.app.state.write_letter = writer = Writer()
+    assert 'href="/letter"' not in begun.get("/result").text  # nobody has decided yet
+    writer.decided = True
     assert 'href="/letter"' in begun.get("/result").text
     assert 'href="/letter"' in begun.get("/receipt").text
     letter = begun.get("/letter")

@@ -33,6 +33,7 @@ def routes(client):
     described = client.get("/api/v1/openapi.json").json()["paths"]
     listed = [(method.upper(), path) for path, methods in described.items() for method in methods]
     more = [("GET", "/metrics"), ("GET", "/operator"), ("POST", "/operator/login"), ("POST", "/operator/audit")]
+    more += [("POST", "/operator/decision"), ("POST", "/operator/letter")]
     return [*listed, *more, ("POST", "/operator/logout"), ("GET", "/operator/style.css"), ("GET", "/nowhere")]
 
 
@@ -102,7 +103,7 @@ def test_a_fault_is_one_line_without_its_message(client, caplog, monkeypatch):
     logged = "\n".join(record.getMessage() + str(record.exc_text) for record in caplog.records)
     assert "fault=RuntimeError at=test_security.py:" in logged
     assert SENTINEL not in logged
-    assert "edfa_errors_total 1" in client.get("/metrics", headers=bearer(OPERATOR)).text
+    assert re.search(r'edfa_errors_total\{process="\d+"\} 1\n', client.get("/metrics", headers=bearer(OPERATOR)).text)
 
 
 def test_a_line_in_the_log_says_what_happened(client, caplog):
@@ -219,15 +220,15 @@ def test_the_key_opens_the_view_for_an_hour(client, monkeypatch):
             == 401
         )
     now = time.time()
-    monkeypatch.setattr("edfa.web.operator.time.time", lambda: now + 3700)
+    monkeypatch.setattr("edfa.web.operator_access.time.time", lambda: now + 3700)
     assert client.get("/operator").status_code == 401
 
 
 def test_a_form_of_another_site_is_not_taken(client):
     client.post("/operator/login", data={"key": OPERATOR})
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
-        for path in ("/operator/login", "/operator/logout", "/operator/audit"):
-            answer = client.post(path, data={"key": OPERATOR, "interview": "x"}, headers=headers)
+        for path in ("login", "logout", "audit", "decision", "letter"):
+            answer = client.post(f"/operator/{path}", data={"key": OPERATOR, "interview": "x"}, headers=headers)
             assert answer.status_code == 400
     own = client.post("/operator/logout", headers={"Origin": "http://testserver", "Sec-Fetch-Site": "same-origin"})
     assert own.status_code == 303

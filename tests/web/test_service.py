@@ -1,5 +1,9 @@
 """The service: every action is on disk before it is answered, errors change nothing, any process goes on."""
 
+import threading
+import time
+from contextlib import suppress
+
 import advisors
 import pytest
 
@@ -7,6 +11,7 @@ from edfa.errors import EdfaError, FactError, MismatchError, SchemaError, Unavai
 from edfa.web import service as module
 from edfa.web.service import Service
 from edfa.web.store import ConflictError, InterviewStore, UnknownInterviewError
+from edfa.web.turns import TURNS
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +167,22 @@ def test_undo_stop_go_on_and_choose(service, refused):
     assert service.advisor.verify(receipt).holds
 
 
+def test_who_had_only_stopped_has_not_gone_on_although_they_may_act(service):
+    token, session = service.begin({"purpose": "radio/tv", "credit_amount": 2400, "age": 35})
+    assert not session.standing.may_act
+    service.act(token, None, "stop", {})
+    back = service.act(token, None, "go_on", {})
+    assert (back.asking, back.went_on) == (True, False)
+    acting = service.act(token, None, "answer", {"facts": {"duration": 48}})
+    assert acting.standing.may_act
+    assert acting.interview.question is not None
+    assert not acting.asking  # the page stops and shows the plan, as it does for those who never stopped
+    service.act(token, None, "go_on", {})
+    service.act(token, None, "stop", {})
+    on = service.act(token, None, "go_on", {})
+    assert (on.asking, on.went_on) == (True, True)
+
+
 def test_a_receipt_is_signed_if_there_is_a_key(advisor, store, refused):
     service = Service(advisor, store, key=b"k" * 32)
     token, _ = begun(service, refused)
@@ -206,3 +227,48 @@ def test_one_person_never_sees_another(service, refused):
     second, _ = service.begin({"age": 61})
     assert service.find(second).interview.log.facts == {"age": 61}
     assert service.find(first).interview.log.facts["age"] == refused["age"]
+
+
+def test_people_with_the_same_facts_share_what_was_worked_out(service, refused, monkeypatch):
+    token, session = begun(service, refused)
+    to_the_end(service, token, session, refused)
+    made = []
+    find = module.Interview._assess.__globals__["Assessment"].of
+    monkeypatch.setattr(
+        module.Assessment, "of", classmethod(lambda cls, *given, **named: made.append(1) or find(*given, **named))
+    )
+    token, session = begun(service, refused)
+    to_the_end(service, token, session, refused)
+    assert not made
+
+
+def test_what_is_only_noted_is_not_worked_out_again(service, refused, monkeypatch):
+    token, session = begun(service, refused)
+    said = session.standing, session.decision, session.question
+    session = service.act(token, session.seq, "shown", {"page": "page", "status": "ask"})
+    for name in ("standing", "decision", "question"):
+        monkeypatch.setattr(module.Interview, name, property(lambda interview: 1 / 0))
+    noted = service.find(token)
+    assert (noted.standing, noted.decision, noted.question) == (session.standing, session.decision, session.question)
+    assert (noted.standing, noted.decision, noted.question) == said
+    assert noted.asking == (noted.question is not None and not noted.standing.may_act)
+
+
+def test_requests_of_one_interview_at_once_do_not_wait_for_each_other_in_a_circle(service, refused, monkeypatch):
+    monkeypatch.setattr(TURNS, "longest", 20.0)  # so long a circle would last
+    token, _ = begun(service, refused)
+    seen, began = [], time.monotonic()
+
+    def note():
+        for _ in range(20):
+            with TURNS.take(), suppress(ConflictError):  # with what another noted meanwhile
+                seen.append(service.act(token, None, "let_down", {"plan": None}).seq)
+
+    threads = [threading.Thread(target=note) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert time.monotonic() - began < 20
+    assert sorted(seen) == list(range(3, 3 + len(seen))), "one after the other, and none is lost"
+    assert service.store.read(token).seq == max(seen)

@@ -132,13 +132,20 @@ def _check_categories(tree: Any) -> None:
 def check_lightgbm(text: str, name: str) -> None:
     """Raise UnreadableError that begins with ``name`` if the text of a LightGBM model has a tree that is damaged."""
     try:
-        head, *trees = text.partition("\nend of trees")[0].split("\nTree=")
-        features = int(_entries(head)["max_feature_idx"]) + 1
-        for tree in trees:
+        start = text.index("\nTree=0\n") + 1
+        head, body = _entries(text[:start]), text[start : text.index("\nend of trees\n") + 1].encode()
+        _require("\nparameters:\n" in text and "\nend of parameters\n" in text, "it is cut off")
+        features, classes = int(head["max_feature_idx"]) + 1, int(head["num_tree_per_iteration"])
+        ends = np.cumsum(_numbers(head, "tree_sizes"))  # LightGBM jumps from tree to tree by these
+        _require(int(head["num_class"]) == classes > 0 == len(ends) % classes, "it has not a tree for each class")
+        _require(ends[-1] == len(body) and bool((np.diff(ends) > 0).all()), "its trees are of other sizes than it says")
+        for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+            tree = body[begin:end].decode()
+            _require(tree.startswith(f"Tree={number}\n"), "its trees are of other sizes than it says")
             _check_lightgbm_tree(_entries(tree), features)
     except UnreadableError as error:
         raise UnreadableError(f"{name} is no model as LightGBM writes it: {error}") from None
-    except (KeyError, ValueError, OverflowError):
+    except (LookupError, ValueError, OverflowError):
         raise UnreadableError(f"{name} is no model as LightGBM writes it") from None
 
 

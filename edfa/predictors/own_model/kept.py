@@ -38,7 +38,7 @@ class KeptModel:
     """What is kept of a wrapped model: how it is asked, what was tried, what it uses, and what completes people.
 
     ``tried`` (people, features), ``answers`` (people, classes), ``needed`` and ``fill`` (features,), ``prior`` and
-    ``classes`` (classes,) are as in ``Wrapped``; ``view`` is there for completions alone.
+    ``classes`` (classes,) and ``cover`` (n, features) are as in ``Wrapped``; ``view`` is there for completions alone.
     """
 
     source: Source
@@ -49,6 +49,7 @@ class KeptModel:
     prior: Float64Array
     classes: AnyArray
     usage: Usage
+    cover: Float32Array
     view: Completed | None = None
 
 
@@ -60,6 +61,7 @@ def write_kept(kept: KeptModel) -> dict[str, bytes]:
         "answers": kept.answers,
         "needed": kept.needed.astype(np.uint8),
         "fill": kept.fill,
+        "cover": kept.cover,
         "prior": kept.prior,
         "classes": kept.classes,
         "order": source.order.astype(np.int64),
@@ -90,7 +92,7 @@ def read_kept(parts: Mapping[str, bytes], model: Any, k: int) -> KeptModel:
     arrays = load_arrays(parts[ARRAYS], ARRAYS)
     people, width = arrays["tried"].shape
     shapes = {"answers": ("f", people, None), "needed": ("u", width), "fill": ("f", width), "reads": ("u", width)}
-    shapes |= {"order": ("i", None), "categorical": ("i", None)}
+    shapes |= {"order": ("i", None), "categorical": ("i", None), "cover": ("f", None, width)}
     classes = arrays["answers"].shape[-1]
     check_arrays(arrays, shapes | {"prior": ("f", classes), "classes": ("iufb", classes)}, ARRAYS)
     if sorted(arrays["order"].tolist()) != list(range(classes)):
@@ -104,9 +106,9 @@ def read_kept(parts: Mapping[str, bytes], model: Any, k: int) -> KeptModel:
     source = Source(own, arrays["order"], arrays["reads"].astype(bool), categorical, frames)
     if model is not None:
         _check_same(source, arrays["tried"], arrays["answers"])
-    names = ("tried", "answers", "fill", "prior", "classes")
+    names = ("tried", "answers", "fill", "prior", "classes", "cover")
     return KeptModel(
-        source.with_prepared(arrays["tried"]),
+        source.with_prepared(np.concatenate([arrays["cover"], arrays["tried"]])),
         **{name: arrays[name] for name in names},
         needed=arrays["needed"].astype(bool),
         usage=Usage.from_json(parts[USAGE].decode("utf-8")),

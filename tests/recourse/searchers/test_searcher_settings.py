@@ -22,7 +22,7 @@ COMMITTEE = Committee.of(TRAIN.X, TRAIN.y, SubsetXGB(n_estimators=5).fit(TRAIN.X
 OTHER = {  # every setting of every searcher, each at another value than its default
     "nearest": {"neighbours": 4, "farther": 20, "max_changes": 2, "keep_dominated": True},
     "survival": {"n_completions": 16, "n_candidates": 8, "neighbours": 4, "farther": 20, "max_changes": 2}
-    | {"committee": COMMITTEE, "all_features": True, "enough": 0.5},
+    | {"committee": COMMITTEE, "all_features": True, "second_look": 8, "enough": 0.5},
     "nice": {"reward": "proximity", "justified": False, "neighbours": 9, "max_donors": 300, "literal": True},
     "probe": {"rate": 0.3, "sigma": 0.1, "draws": 64, "steps": 20},
     "dice": {"method": "genetic", "plans": 2, "draws": 64, "generations": 4, "steps": 20},
