@@ -62,7 +62,12 @@ def test_links_lead_somewhere():
         assert link.startswith("https://") or (ROOT / link).exists(), link
 
 
-ELSEWHERE = {"guide.md", "own-model.md", "certification.md", "recourse.md"}  # run once, by tests that also check what they print
+ELSEWHERE = {
+    "guide.md",
+    "own-model.md",
+    "certification.md",
+    "recourse.md",
+}  # run once, by tests that also check what they print
 GUIDES = sorted({path.name for path in (ROOT / "docs").glob("*.md")} - ELSEWHERE)
 
 
