@@ -397,7 +397,7 @@ def wrap(
     >>> people, outcome = table.train.frame[["duration", "checking_status"]], table.train.frame["class"]
     >>> mine = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RandomForestClassifier(20)).fit(people, outcome)
     >>> model = wrap(mine).fit_table(table.train)
-    >>> list(np.array(table.schema.names)[model.varies_])
+    >>> np.array(table.schema.names)[model.varies_].tolist()
     ['checking_status', 'duration']
     """
     own = OwnModel.of(model, columns=columns, classes=classes, like=like)
