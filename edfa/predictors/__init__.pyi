@@ -6,6 +6,8 @@ from .base import Predictor as Predictor
 from .bn import BayesNet as BayesNet
 from .ftt import FTTransformer as FTTransformer
 from .mlp import MaskedMLP as MaskedMLP
+from .wrapped import Wrapped as Wrapped
+from .wrapped import wrap as wrap
 from .xgb import SubsetXGB as SubsetXGB
 
 PREDICTORS: edfa.registry.Registry[Predictor]

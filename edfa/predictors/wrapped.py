@@ -187,6 +187,7 @@ class Wrapped(Predictor):
         features) are the encoded facts of the people of ``frame``, complete.
         """
         rows, answers = self.source_.ask_given(X, frame)
+        self._answers.count(int(len(rows) > 0), len(rows))
         self._answers.pin(self._read(X[rows]), answers)
 
     def _check_steady(self, matrix: Float32Array, chances: Float64Array) -> None:
@@ -216,10 +217,10 @@ class Wrapped(Predictor):
     def _make_view(self, matrix: Float32Array, codes: Int64Array) -> "SubsetXGB | Completed | TreeView":
         if self.partial == "tree":
             return TreeView.of(self.source_, self.tried_, self.answers_)
-        near = Neighbours.of(matrix, self.source_.categorical, k=self.n_completions)
+        categorical, k = self.source_.categorical, self.n_completions
         if self.partial == "completed":
-            return Completed(near, self.source_.reads)
-        return distil(self.ask, matrix, codes, near, n_hybrids=self.n_hybrids, seed=self.seed)
+            return Completed(Neighbours.of(matrix, categorical, k=k), self.source_.reads)
+        return distil(self.ask, matrix, codes, categorical, k=k, n_hybrids=self.n_hybrids, seed=self.seed)
 
     def to_folder(self, folder: str | Path) -> None:
         """Write the model where it has a safe file, and what was learnt beside it; no pickle.

@@ -79,12 +79,12 @@ class SubsetXGB(Predictor):
         The training rows (rows, features), the positions of their classes in ``classes_`` (rows,) and, if it learns
         from those, another model's probabilities (rows, classes), from which the model for a subset is trained when it
         is first needed.
-    inner_split_
-        Positions of the rows that are learnt from, and of those held out.
+    inner_split_, held_out_
+        Positions of the rows that are learnt from, and of those held out; and the latter again if they were not drawn.
     kept_
         The subsets that have a model of their own in mode ``"mixed"``, (subsets, features); None: none are named yet.
     training_hash_
-        SHA-256 of ``rows_`` and ``codes_``.
+        SHA-256 of ``rows_``, ``codes_``, ``chances_`` and ``held_out_``.
     xgboost_version_
         The XGBoost that trains the models, or has trained those that are part of what was learnt.
 
@@ -156,13 +156,23 @@ class SubsetXGB(Predictor):
                 self._drop_oldest()
         return self
 
-    def fit(self, X: Any, y: Any, *, progress: Progress | None = None, chances: Any = None) -> Self:  # noqa: N803
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        progress: Progress | None = None,
+        chances: Any = None,
+        held_out: Any = None,
+    ) -> Self:
         """Learn from encoded rows, as every predictor does, or from what another model says of them (distillation).
 
         ``chances`` (rows, classes) are another model's probabilities of the classes in ascending order; the rows' own
-        classes then decide nothing but which rows are held out. The prior is the mean of ``chances``.
+        classes then decide nothing but which rows are held out. The prior is the mean of ``chances``. ``held_out`` (n,)
+        are the positions of the rows that stop training early; None: a fifth of each class is drawn. Rows that are made
+        of one another must be on one side.
         """
-        self._given = None if chances is None else np.asarray(chances, dtype=np.float32)
+        self._given = None if chances is None else np.asarray(chances, dtype=np.float32), held_out
         try:
             super().fit(X, y, progress=progress)
         finally:
@@ -178,10 +188,14 @@ class SubsetXGB(Predictor):
             # XGBoost would hold every class' score to the same direction, which says nothing of the probabilities.
             raise SettingError(f"monotone: SubsetXGB obeys directions between two classes, not {len(self.classes_)}")
         sample_weights(self.class_weight, self.classes_[codes])  # an error now rather than at the first question
-        self.rows_, self.codes_, self.chances_ = matrix, codes, self._check_chances(self._given, len(matrix))
-        self.inner_split_ = inner_split(codes, self.seed)
+        chances, held_out = self._given
+        self.rows_, self.codes_, self.chances_ = matrix, codes, self._check_chances(chances, len(matrix))
+        self.held_out_ = _check_held_out(held_out, len(matrix))
+        drawn = self.held_out_ is None
+        self.inner_split_ = inner_split(codes, self.seed) if drawn else _without(len(matrix), self.held_out_)
         self.xgboost_version_: str = xgb.__version__
-        self.training_hash_ = _hash(matrix, codes, *([] if self.chances_ is None else [self.chances_]))
+        more = [part for part in (self.chances_, self.held_out_) if part is not None]
+        self.training_hash_ = _hash(matrix, codes, *more)
         self.prior_ = self.prior_ if self.chances_ is None else self.chances_.mean(axis=0, dtype=float)
         self.kept_: BoolArray | None = None
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
@@ -374,6 +388,8 @@ class SubsetXGB(Predictor):
         arrays: dict[str, AnyArray] = {"rows": self.rows_, "codes": self.codes_, "classes": np.asarray(self.classes_)}
         if self.chances_ is not None:
             arrays["chances"] = self.chances_
+        if self.held_out_ is not None:
+            arrays["held_out"] = self.held_out_
         if self.kept_ is not None:
             arrays["kept"] = self.kept_.astype(np.uint8)
         parts = {f"{name}.ubj": booster_bytes(self._booster(mask)) for name, mask in self._definite().items()}
@@ -390,7 +406,9 @@ class SubsetXGB(Predictor):
             rows, width = arrays["rows"].shape
             check_arrays(arrays, {"codes": ("i", rows), "classes": ("iufb", None)}, TRAIN_FILE)
             outcomes = arrays["classes"][arrays["codes"]]
-            model = cls._from_settings(settings, folder).fit(arrays["rows"], outcomes, chances=arrays.get("chances"))
+            chances, held_out = arrays.get("chances"), arrays.get("held_out")
+            model = cls._from_settings(settings, folder)
+            model.fit(arrays["rows"], outcomes, chances=chances, held_out=held_out)
             if "kept" in arrays:
                 check_arrays(arrays, {"kept": ("u", None, width)}, TRAIN_FILE)
                 model = model.keeping(arrays["kept"])
@@ -484,6 +502,24 @@ def _of_chances(matrix: Float32Array, chances: Float32Array) -> xgb.DMatrix:
     classes = chances.shape[1]
     label, each = np.tile(np.arange(classes), len(matrix)), np.repeat(matrix, classes, axis=0)
     return xgb.DMatrix(np.ascontiguousarray(each), label=label, weight=chances.ravel(), nthread=1)
+
+
+def _check_held_out(held_out: Any, rows: int) -> Int64Array | None:
+    """Positions of rows, (n,), ascending; DataError if they are none."""
+    if held_out is None:
+        return None
+    positions = np.asarray(held_out)
+    distinct = np.unique(positions)
+    if positions.ndim != 1 or (len(positions) and positions.dtype.kind not in "iu") or len(distinct) < len(positions):
+        raise DataError("held_out: distinct positions of rows are needed")
+    if len(distinct) and (distinct[0] < 0 or distinct[-1] >= rows or len(distinct) == rows):
+        raise DataError(f"held_out: positions from 0 to {rows - 1} are needed, and not all of them")
+    return distinct.astype(np.int64)
+
+
+def _without(rows: int, held_out: Any) -> tuple[IntArray, IntArray]:
+    """The positions of rows that are not held out, and of those that are."""
+    return np.setdiff1d(np.arange(rows), held_out), held_out
 
 
 def _key(mask: BoolArray) -> bytes:

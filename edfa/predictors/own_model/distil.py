@@ -1,13 +1,15 @@
 """What a model of the user's own says before everything is known, learnt by a ``SubsetXGB`` from its probabilities.
 
 A model that has memorised its training people says little about others. Its answers are free, so that it is also asked
-about *hybrids*: training people with some facts of a near one.
+about *hybrids*: training people with some facts of a near one. Those who stop the training early have no part in any
+hybrid: hybrids of theirs among what is learnt would let it go on far too long.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from edfa.predictors.base import inner_split
 from edfa.predictors.conditional import Neighbours
 from edfa.predictors.xgb import SubsetXGB
 from edfa.typing import Float32Array, Float64Array, Int64Array
@@ -23,8 +25,9 @@ def distil(
     ask: Callable[[Float32Array], Float64Array],
     X: Float32Array,  # noqa: N803
     codes: Int64Array,
-    near: Neighbours,
+    categorical: Sequence[int],
     *,
+    k: int,
     n_hybrids: int,
     seed: int,
 ) -> SubsetXGB:
@@ -36,19 +39,23 @@ def distil(
         Gives the model's probabilities (n, classes) of complete encoded rows (n, features).
     X, codes
         Encoded training people (people, features), and their outcomes as class codes (people,).
-    near
-        Finds near training people.
+    categorical
+        The positions of categorical features.
+    k
+        The number of near people of whom one is drawn.
     n_hybrids
         Hybrids a person; there are fewer where people and hybrids would be more than 20,000.
     seed
         Decides who is exchanged with whom.
     """
-    count = min(n_hybrids * len(X), max(0, MOST - len(X)))
-    hybrids = make_hybrids(X, near, count, seed)
+    learn, held_out = inner_split(codes, seed)
+    count = min(n_hybrids * len(learn), max(0, MOST - len(X)))
+    hybrids = make_hybrids(X[learn], Neighbours.of(X[learn], categorical, k=k), count, seed)
     rows = np.concatenate([X, hybrids])
     chances = ask(rows)
     outcomes = np.concatenate([codes, chances[len(X) :].argmax(axis=1)])
-    return SubsetXGB("mixed", seed=seed, n_estimators=TREES).fit(rows, outcomes, chances=chances)
+    model = SubsetXGB("mixed", seed=seed, n_estimators=TREES)
+    return model.fit(rows, outcomes, chances=chances, held_out=held_out)
 
 
 def make_hybrids(X: Float32Array, near: Neighbours, count: int, seed: int) -> Float32Array:  # noqa: N803

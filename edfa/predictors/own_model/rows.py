@@ -107,7 +107,8 @@ class KeptAnswers:
             fresh = dict(zip(unknown, self._ask(rows[list(unknown.values())]), strict=True))
             kept |= fresh
             self._remember(fresh)
-        self.asked.remembered += len(keys) - len(unknown)
+        with self._lock:
+            self.asked.remembered += len(keys) - len(unknown)
         return np.array([kept[key] for key in keys])
 
     def pin(self, rows: Float32Array, answers: Float64Array) -> None:
@@ -115,13 +116,18 @@ class KeptAnswers:
         for row, answer in zip(np.ascontiguousarray(rows), answers, strict=True):
             self._pinned[row.tobytes()] = answer
 
+    def count(self, calls: int, rows: int) -> None:
+        """Count what was asked of the model, here or elsewhere."""
+        with self._lock:
+            self.asked.calls += calls
+            self.asked.rows += rows
+
     def _ask(self, rows: Float32Array) -> Float64Array:
         if (limit := _LIMIT.get()) is not None:
             limit.take(len(rows))
         parts = np.array_split(rows, max(1, -(-len(rows) // self.batch_rows)))
         answers = [self.ask(part) for part in parts]
-        self.asked.calls += len(parts)
-        self.asked.rows += len(rows)
+        self.count(len(parts), len(rows))
         return np.concatenate(answers)
 
     def _remember(self, fresh: dict[bytes, Float64Array]) -> None:

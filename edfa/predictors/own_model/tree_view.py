@@ -78,23 +78,22 @@ class TreeInput:
     def cells(self, feature: int) -> Float32Array | None:
         """The codes, ascending, between which values of a feature make no difference to the model; None: unknown.
 
-        Thresholds of the model's own numbers become codes of the encoder; of levels, each is a cell of its own.
+        Thresholds of the model's own numbers become codes of the encoder. Of levels none are said: between two codes
+        there is nothing that a model could be asked about.
         """
         frames, columns = self.source.frames, self.columns_of(feature)
         if frames is None:
             return None if feature in self.trees.categorical else _as_codes(self.trees.thresholds(feature))
         column = frames.encoder.columns[feature]
         if not isinstance(column, Measure):
-            return np.unique(np.r_[np.arange(len(column.levels) + 1), column.slots]).astype(np.float32) - np.float32(
-                0.5
-            )
+            return None
         dtype = frames.dtypes.get(column.name)
         cast = dtype is not None and not pd.api.types.is_float_dtype(dtype)
         if self.source.prepared is not None or len(columns) != 1 or cast:
             return None  # what a scaler does to a number is its own affair
         if int(columns[0]) in self.trees.categorical:
             return None
-        return _codes_of(column, self.trees.thresholds(int(columns[0])))
+        return np.union1d(_codes_of(column, self.trees.thresholds(int(columns[0]))), _state_codes(column))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +157,13 @@ def _codes_of(column: Measure, thresholds: Float64Array) -> Float32Array:
     numbers = column.decode(codes.ravel()).to_numpy(float).reshape(codes.shape)
     above = numbers >= thresholds[:, None]
     return np.unique(codes[np.arange(len(codes)), above.argmax(axis=1)])
+
+
+def _state_codes(column: Measure) -> Float32Array:
+    """Codes that part states (a gap, for example) from each other and from the numbers, which lie above them."""
+    if not len(column.slots):
+        return np.zeros(0, dtype=np.float32)
+    return np.append(np.sort(column.slots)[1:], column.slots.max() + np.float32(0.5)).astype(np.float32)
 
 
 def _as_codes(thresholds: Float64Array) -> Float32Array:

@@ -1,0 +1,139 @@
+"""The contract of a model of the user's own: it has the last word, nothing peeks, and nobody changes it.
+
+Public as ``edfa.testing.check_wrapped``.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from edfa.data.table import Table
+from edfa.people import Background, People
+from edfa.predictors.own_model.ask import OwnModel
+from edfa.predictors.wrapped import SAME, Wrapped, wrap
+from edfa.recourse.find import find_recourse
+from edfa.recourse.searchers.survival import SurvivalSearch
+from edfa.typing import BoolArray, Float32Array, Float64Array
+
+__all__ = ["check_wrapped", "require"]
+
+PEOPLE = 40  # test people at most, of whom a part is known
+MASKS = 5  # sets of known features
+SECOND_LOOK = 16  # completions on which the survival of plans is worked out again
+
+
+def require(holds: Any, law: str) -> None:
+    """Raise AssertionError with the law that is broken."""
+    if not holds:
+        raise AssertionError(f"broken: {law}")
+
+
+def check_wrapped(model: Any, table: Table, **wrap_arguments: Any) -> None:
+    """Whether advice about a model of your own is about that model.
+
+    Checked on people of ``table``, a whole one: with everything known the answers are the model's own, to the bit
+    unless the model itself moves its last bits from call to call; nothing peeks; the model is never given a missing
+    value for what was not acquired; whether a plan survives is asked of the model itself; every call is counted; and
+    the model answers in the end as it did before. ``wrap_arguments`` are those of ``edfa.wrap``.
+    """
+    ready = wrap(model, **wrap_arguments)
+    train, test = table.train, table.test
+    frame = _as_asked(ready.own, test)
+    before = ready.own.ask(frame)
+    again = ready.own.ask(frame[::-1])[::-1]
+    apart = 0.0 if np.array_equal(before, again) else SAME
+    recorded = _Recorded(
+        **{name: getattr(ready.own, name) for name in ("model", "kind", "columns", "dtypes", "classes")}
+    )
+    wrapped = ready.set_params(own=recorded).fit_table(train)
+    _check_last_word(wrapped, test, before[:, wrapped.source_.order], apart)
+    # From here on every question goes through the recorded model, and answers kept so far are forgotten.
+    wrapped._use(replace(wrapped.source_, prepared=None))
+    recorded.questions.clear()
+    rows, hidden = _partly_known(test.X)
+    _check_peeking(wrapped, rows, hidden)
+    _check_survival(wrapped, train, rows, hidden)
+    _check_questions(wrapped, recorded, train)
+    require(np.abs(ready.own.ask(frame) - before).max() <= apart, "the model answers as it did before")
+
+
+@dataclass(frozen=True, eq=False)
+class _Recorded(OwnModel):
+    """A model that keeps every question it is asked."""
+
+    questions: list[Any] = field(default_factory=list, repr=False)
+
+    def ask(self, people: Any) -> Float64Array:
+        self.questions.append(people)
+        return super().ask(people)
+
+
+def _as_asked(own: OwnModel, people: Table) -> Any:
+    """People as the model wants them: their frame as it was given, or encoded."""
+    if isinstance(own.columns, str):
+        return people.X
+    own.check_columns(people.schema.names)
+    return people.frame[list(own.columns)].astype(dict(own.dtypes))
+
+
+def _partly_known(X: Float32Array) -> tuple[Float32Array, BoolArray]:  # noqa: N803
+    """Some people (people, features), and what is not known of them (people, features)."""
+    random = np.random.default_rng(0)
+    rows = X[random.permutation(len(X))[:PEOPLE]]
+    masks = random.random((MASKS, X.shape[1])) < 0.6
+    return rows, ~masks[random.integers(MASKS, size=len(rows))]
+
+
+def _check_last_word(wrapped: Wrapped, test: Table, own: Float64Array, apart: float) -> None:
+    wrapped.remember(test.X, test.frame)
+    # Of two people who are the same once they are encoded, one answer is kept.
+    first = pd.DataFrame(wrapped._read(test.X)).drop_duplicates().index.to_numpy()
+    given = wrapped.predict_proba(test.X[first])
+    require(np.abs(given - own[first]).max() <= apart, "with everything known the answer is the model's own")
+    decided = wrapped.decide(own[first])
+    require(np.array_equal(wrapped.predict(test.X[first]), wrapped.classes_[decided]), "and so is the decision")
+
+
+def _check_peeking(wrapped: Wrapped, rows: Float32Array, hidden: BoolArray) -> None:
+    partial = np.where(hidden, np.float32(np.nan), rows)
+    answers = wrapped.predict_proba(partial)
+    require(np.allclose(answers.sum(axis=1), 1), "probabilities add up to one")
+    bits = partial.view(np.uint32).copy()
+    bits[hidden] = 0x7FC00000 | np.arange(1, hidden.sum() + 1, dtype=np.uint32)
+    require(np.array_equal(wrapped.predict_proba(bits.view(np.float32)), answers), "nothing peeks at an unknown cell")
+    crowd = np.concatenate([rows, partial])
+    require(np.abs(wrapped.predict_proba(crowd)[len(rows) :] - answers).max() <= SAME, "nor at other people's rows")
+
+
+def _check_survival(wrapped: Wrapped, train: Table, rows: Float32Array, hidden: BoolArray) -> None:
+    """The survival of plans, worked out once more by asking the model itself about every completion."""
+    searcher = SurvivalSearch(train, second_look=SECOND_LOOK)
+    people = People(np.where(hidden, np.float32(np.nan), rows), Background.of(train, wrapped))
+    favourable = train.schema.classes.index(train.schema.favourable)
+    plans = find_recourse(people, searcher, desired_class=favourable, k=3)
+    completions = searcher.completions_.farther(SECOND_LOOK)
+    if completions is None or plans.survival is None or not len(plans):
+        return
+    everything = np.arange(rows.shape[1])
+    for plan in range(len(plans)):
+        filled = completions.neighbours.complete(people.X[plans.of[plan]][None])[0]
+        to = np.tile(plans.to[plan], (len(filled), 1))
+        changed = np.where(np.isnan(to), filled, to)
+        if plans.consequences is not None:
+            changed = plans.consequences.apply(everything, filled, to)[0]
+        known = ~np.isnan(people.X[plans.of[plan]])
+        decided = wrapped.decide(wrapped.source_.ask(changed))
+        expected = 1.0 if known[wrapped.varies_].all() else (decided == favourable).mean()
+        wrapped._answers.count(1, len(changed))  # it was asked here, past the count
+        require(np.isclose(plans.survival[plan], expected), "whether a plan survives is asked of the model itself")
+
+
+def _check_questions(wrapped: Wrapped, recorded: _Recorded, train: Table) -> None:
+    asked = wrapped.asked_
+    rows = sum(len(people) for people in recorded.questions)
+    require((asked.calls, asked.rows) == (len(recorded.questions), rows), f"every call is counted: {asked}")
+    complete = ~pd.DataFrame(_as_asked(recorded, train)).isna().any(axis=0).to_numpy()
+    missing = [pd.DataFrame(people).isna().to_numpy()[:, complete].any() for people in recorded.questions]
+    require(not any(missing), "the model is never given a missing value for what was not acquired")
