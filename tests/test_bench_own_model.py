@@ -37,7 +37,7 @@ def bench():
 def data():
     random = np.random.default_rng(0)
     n = 300
-    savings, debt, age = random.normal(size=(3, n)).round(0)
+    savings, debt, age = random.normal(size=(3, n)).round(1)
     job = random.choice(["none", "some", "good"], n)
     score = savings - debt + np.where(job == "good", 1.0, 0.0) + random.normal(scale=0.5, size=n)
     outcome = np.where(score > 0.3, "paid", "lost")
