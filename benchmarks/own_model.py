@@ -5,7 +5,7 @@ that is timed is one in timing.jsonl. What is there is not done again. `./run be
 missing and writes the tables; on a larger machine:
 
     python benchmarks/own_model.py --measure --jobs 16 [--cells 'adult/*'] [--out FOLDER]
-    python benchmarks/own_model.py --timing --jobs 16    (fits side by side; then one process at a time is measured)
+    python benchmarks/own_model.py --timing --jobs 16    (fits side by side; then --at-once processes, 1, are measured)
     python benchmarks/own_model.py --render
 """
 
@@ -55,12 +55,16 @@ Cell = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured; smaller in a trial. ``people`` are those of the file, ``warm`` are met before timing."""
+    """How much is measured; smaller in a trial. ``people`` are those of the file, ``warm`` are met before timing.
+
+    ``at_once`` processes are timed at the same time, each on one thread; 1 unless the machine has many processors.
+    """
 
     copies: int = 3
     interviews: int = 30
     warm: int = 5
     people: int = 10_000
+    at_once: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +105,7 @@ def make_model(name: str, train: edfa.Table, seed: int = 0) -> Own:
     frame, y = train.frame[list(schema.names)], train.frame[schema.target]
     words = [column for column in frame if frame[column].dtype.kind not in "if"]
     numbers = [column for column in frame if column not in words]
-    levels = {column: pd.CategoricalDtype(sorted(frame[column].dropna().unique())) for column in words}
+    levels = {column: pd.CategoricalDtype(list(train.encoder[column].levels)) for column in words}
     categories = frame.astype(levels)
     if name == "xgboost":
         settings: dict[str, Any] = {"n_estimators": 200, "max_depth": 4, "learning_rate": 0.1, "n_jobs": 1}
@@ -322,7 +326,12 @@ def measure_speed(ready: Any, data: edfa.Table, sizes: Sizes) -> dict[str, Any]:
     """Steps and a file, of advisors as ``fit_advisors`` gives them."""
     own, advisors, seconds = ready
     steps = measure_steps(own, advisors, data, sizes)
-    return {"fit": seconds, "steps": steps, "file": measure_file(advisors, data, sizes) | {"people": sizes.people}}
+    return {
+        "at_once": sizes.at_once,
+        "fit": seconds,
+        "steps": steps,
+        "file": measure_file(advisors, data, sizes) | {"people": sizes.people},
+    }
 
 
 # Cells: each by itself in a process.
@@ -347,9 +356,7 @@ def do_cell(cell: Cell, sizes: Sizes) -> dict[str, Any]:
         return describe(cell, {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
 
 
-_SHARED: list[
-    Any
-] = []  # of processes that are timed: where they wait for each other's fits, and the one turn to measure
+_SHARED: list[Any] = []  # of processes that are timed: where they wait for each other's fits, and the turns to measure
 
 
 def _share(*parts: Any) -> None:
@@ -357,7 +364,7 @@ def _share(*parts: Any) -> None:
 
 
 def do_timing(cell: Cell, sizes: Sizes) -> dict[str, Any]:
-    """A line of timing.jsonl: fit beside others, then wait until all are fitted, and measure alone."""
+    """A line of timing.jsonl: fit beside others, then wait until all are fitted, and measure in turn."""
     waits, turn = _SHARED
     ready: Any = None
     try:
@@ -414,11 +421,11 @@ def run(
 
 
 def run_timing(cells: list[Cell], path: Path, jobs: int, sizes: Sizes) -> None:
-    """As many cells as ``jobs`` are fitted side by side; then one after the other is measured, and nothing else runs."""
+    """As many cells as ``jobs`` are fitted side by side; then they are measured in turn, and nothing else runs."""
     context = get_context("spawn")
     for first in range(0, len(cells), jobs):
         wave = cells[first : first + jobs]
-        run(do_timing, wave, path, len(wave), sizes, (context.Barrier(len(wave)), context.Semaphore(1)))
+        run(do_timing, wave, path, len(wave), sizes, (context.Barrier(len(wave)), context.Semaphore(sizes.at_once)))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -429,9 +436,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--cells", nargs="+", default=["*"], help="patterns of set/model/seed, such as 'adult/*'")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--people", type=int, default=Sizes.people, help="in the file that is timed")
+    parser.add_argument("--at-once", type=int, default=1, help="processes that are timed at the same time")
     parser.add_argument("--out", type=Path, default=FOLDER)
     given = parser.parse_args(arguments)
-    everything, sizes = not (given.measure or given.timing or given.render), Sizes(people=given.people)
+    everything, sizes = (
+        not (given.measure or given.timing or given.render),
+        Sizes(people=given.people, at_once=given.at_once),
+    )
     pairs = [
         (name, model) for name in reversed(SETS) for model in ("forest", "hgb", "xgboost", "logistic")
     ]  # long first

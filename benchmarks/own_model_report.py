@@ -234,6 +234,7 @@ def report(cells: Sequence[Line], timing: Sequence[Line]) -> None:
     lines = [*cells, *timing]
     alphas = sorted({row["alpha"] for line in cells for row in line.get("promises", [])}, reverse=True)
     people = sorted({line["file"]["people"] for line in timing if "file" in line})
+    turns = " or ".join(str(n) for n in sorted({line["at_once"] for line in timing if "at_once" in line})) or "none"
     levels = " · ".join(f"{alpha:g}" for alpha in alphas)
     parts = [
         "Models fitted on raw training frames as their owners would fit them, then `Advisor(predictor=wrap(model))`; "
@@ -262,8 +263,8 @@ def report(cells: Sequence[Line], timing: Sequence[Line]) -> None:
         "## What it takes",
         "Processor seconds and milliseconds (means, medians in brackets), one thread, seed 0; fits are means over all seeds. A *step* is an answer, "
         "the standing, the plans and the next question, of up to 30 test people whom both the own model and the default "
-        "advisor's model refuse; advisors take turns in one process, while nothing else is measured, and nobody is met "
-        "twice. Ratios are to the default `Advisor()` (a `SubsetXGB` that asks for the outcome's blanket alone), and to one "
+        "advisor's model refuse; advisors take turns in one process, "
+        f"{turns} at a time on the machine, and nobody is met twice. Ratios are to the default `Advisor()` (a `SubsetXGB` that asks for the outcome's blanket alone), and to one "
         "of a `SubsetXGB` that asks for the same features as the own model's advisor, held against all features. *Steps*: "
         "questions a person, own · default. The file has "
         f"{' or '.join(f'{n:,}' for n in people)} test people, drawn with repetition, each feature beyond the start set "
