@@ -37,9 +37,8 @@ from xgboost import XGBClassifier
 
 import edfa
 from edfa.advice.batch_file import advise_file
-from edfa.advice.evaluation import Rollout, roll_out
+from edfa.advice.evaluation import Rollout, fidelity_of, roll_out
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.own_model import fidelity_of
 from edfa.advice.promise import certify_records, practise
 from edfa.errors import ModelError
 from edfa.predictors.wrapped import PARTIAL, wrap
