@@ -31,6 +31,7 @@ __all__ = [
     "ask",
     "ask_and_replay",
     "evaluate",
+    "fidelity_of",
     "replay_promise",
     "roll_out",
 ]
@@ -250,11 +251,11 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
             )
             for label in sorted(set(labels.tolist()) - {None})
         },
-        fidelity=_fidelity(fitted.model, people.X, trajectory),
+        fidelity=fidelity_of(fitted.model, people.X, trajectory),
     )
 
 
-def _fidelity(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fidelity | None:  # noqa: N803
+def fidelity_of(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fidelity | None:  # noqa: N803
     """How near the view of a model of the user's own comes to it; None for any other model.
 
     ``X`` (people, features) are complete people who took no part in anything, ``trajectory`` is how they were asked.

@@ -326,7 +326,7 @@ class Interview:
         >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(edfa.load("german"))
         >>> interview = advisor.interview({"age": 35})
         >>> other = interview.copy(language="de").answer(duration=48)
-        >>> other.log.facts, interview.log.facts
+        >>> dict(other.log.facts), dict(interview.log.facts)
         ({'age': 35, 'duration': 48}, {'age': 35})
         """
         limits = self.constraints if constraints is None else constraints

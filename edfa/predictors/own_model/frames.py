@@ -94,6 +94,9 @@ class FrameMaker:
     dtypes
         Data types by name, as ``frame.dtypes`` of what the model was fitted on; other names are ignored. A column
         without one has the type that ``decode`` gives it.
+    lenient
+        Whether a level that is no category of the model's becomes a missing value, as pandas makes it one, and no
+        error: the card may have levels that the model never met.
 
     Examples
     --------
@@ -108,9 +111,15 @@ class FrameMaker:
     """
 
     def __init__(
-        self, encoder: Encoder, columns: Sequence[str], dtypes: "Mapping[str, Any] | pd.Series | None" = None
+        self,
+        encoder: Encoder,
+        columns: Sequence[str],
+        dtypes: "Mapping[str, Any] | pd.Series | None" = None,
+        *,
+        lenient: bool = False,
     ) -> None:
         self.encoder = encoder
+        self.lenient = lenient
         self.columns = tuple(columns)
         _check_columns(self.columns, encoder.names)
         given = {} if dtypes is None else dict(dtypes.items())
@@ -124,7 +133,7 @@ class FrameMaker:
         self._memory = self._empty
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.encoder, self.columns, self.dtypes)
+        return _make_again, (self.encoder, self.columns, self.dtypes, self.lenient)
 
     def frame(self, X: Float32Array) -> pd.DataFrame:  # noqa: N803
         """The values of encoded rows, (rows, features of the card); cells that the model wants must be known."""
@@ -197,11 +206,15 @@ class FrameMaker:
         column = self.encoder.columns[self.features[i]]
         gap = column.slots[column.states.index(None)] if None in column.states else np.nan
         known = column.decode(codes[codes != gap])  # a gap beside them would turn whole numbers into floats
-        made = _cast(column.name, known, self.dtypes.get(column.name))
+        made = _cast(column.name, known, self.dtypes.get(column.name), self.lenient)
         if len(known) == len(codes):
             return made
         missing = _missing(column.name, known.dtype, self.dtypes.get(column.name))
         return _join([made, missing]).take(_gaps_last(codes != gap))
+
+
+def _make_again(encoder: Encoder, columns: Sequence[str], dtypes: Mapping[str, Any], lenient: bool) -> FrameMaker:
+    return FrameMaker(encoder, columns, dtypes, lenient=lenient)
 
 
 def _gaps_last(known: BoolArray) -> IntArray:
@@ -240,12 +253,12 @@ def _missing(name: str, decoded: Any, dtype: Any) -> Any:
     return _bare(gap if dtype is None else gap.astype(dtype))
 
 
-def _cast(name: str, values: pd.Series, dtype: Any) -> Any:
+def _cast(name: str, values: pd.Series, dtype: Any, lenient: bool) -> Any:
     """Known values, (values,), in the model's data type; DataError naming one that it cannot hold."""
     if dtype is None:
         return _bare(values)
     if isinstance(dtype, pd.CategoricalDtype):
-        return _category_numbers(name, values, dtype)
+        return _category_numbers(name, values, dtype, lenient)
     if pd.api.types.is_bool_dtype(dtype):
         values = _truth(name, values, dtype)
     try:
@@ -277,8 +290,8 @@ def _code_type(dtype: pd.CategoricalDtype) -> Any:
     return pd.Categorical.from_codes([], dtype=dtype).codes.dtype
 
 
-def _category_numbers(name: str, values: pd.Series, dtype: pd.CategoricalDtype) -> AnyArray:
-    """The number of each value's category; DataError for a value that is none.
+def _category_numbers(name: str, values: pd.Series, dtype: pd.CategoricalDtype, lenient: bool) -> AnyArray:
+    """The number of each value's category; for a value that is none DataError, or -1 if that is ``lenient``.
 
     Where the card has words and the model numbers or truth values, or the other way round, those written alike match.
     """
@@ -287,7 +300,7 @@ def _category_numbers(name: str, values: pd.Series, dtype: pd.CategoricalDtype) 
         written = {word: i for i, word in reversed(list(enumerate(read_words(pd.Series(dtype.categories)))))}
         words = read_words(values).map(written)
         numbers = np.where(numbers < 0, words.fillna(-1).to_numpy(dtype=int), numbers)
-    if (numbers < 0).any():
+    if (numbers < 0).any() and not lenient:
         stray = values[numbers < 0].iloc[0]
         raise DataError(f"column {name!r}: {stray!r} is no category of the model{hint(stray, dtype.categories)}")
     return numbers.astype(_code_type(dtype))

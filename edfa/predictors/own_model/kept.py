@@ -101,7 +101,7 @@ def read_kept(parts: Mapping[str, bytes], model: Any, k: int) -> KeptModel:
     own = _open(facts, parts, rows, _in_own_order(arrays), model)
     frames = None
     if own.columns != ENCODED:
-        frames = FrameMaker(Encoder.from_json(parts[ENCODER].decode("utf-8")), own.columns, own.dtypes)
+        frames = FrameMaker(Encoder.from_json(parts[ENCODER].decode("utf-8")), own.columns, own.dtypes, lenient=True)
     categorical = tuple(arrays["categorical"].tolist())
     source = Source(own, arrays["order"], arrays["reads"].astype(bool), categorical, frames)
     if model is not None:

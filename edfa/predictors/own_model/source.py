@@ -48,7 +48,7 @@ class Source:
         """For people of a table; ColumnError or ModelError if the model wants other columns or knows other classes."""
         names, columns = train.schema.names, own.columns
         own.check_columns(names)
-        frames = None if isinstance(columns, str) else FrameMaker(train.encoder, columns, own.dtypes)
+        frames = None if isinstance(columns, str) else FrameMaker(train.encoder, columns, own.dtypes, lenient=True)
         reads = np.array([columns == ENCODED or name in columns for name in names])
         categorical = tuple(i for i, feature in enumerate(train.schema) if feature.kind == "categorical")
         return cls(own, own.order(train.schema.classes), reads, categorical, frames)
@@ -86,7 +86,7 @@ class Source:
         """Ask about those people as they were given of whom encoding cannot express everything.
 
         ``X`` (people, features) are the encoded people of ``frame``. Returns their rows (n,) and the model's
-        probabilities (n, classes). A level that training never showed is no category of the model, as it is to pandas.
+        probabilities (n, classes). A level that is no category of the model's is missing to it, as pandas has it.
         """
         if self.frames is None:
             return np.zeros(0, dtype=np.intp), np.zeros((0, len(self.order)))
@@ -99,7 +99,11 @@ class Source:
         rows = np.flatnonzero(apart)
         if not len(rows):
             return rows, np.zeros((0, len(self.order)))
-        return rows, self._in_order(self.own.ask(given.iloc[rows].astype(self.frames.dtypes)))
+        asked = given.iloc[rows].reset_index(drop=True)
+        for name, dtype in self.frames.dtypes.items():
+            if isinstance(dtype, pd.CategoricalDtype):
+                asked[name] = asked[name].where(asked[name].isin(dtype.categories))
+        return rows, self._in_order(self.own.ask(asked.astype(self.frames.dtypes)))
 
     def _in_order(self, answer: Float64Array) -> Float64Array:
         if answer.shape[1] != len(self.order):

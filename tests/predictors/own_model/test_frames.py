@@ -207,3 +207,14 @@ def test_threads_share_one_and_a_copy_is_empty():
     copy = pickle.loads(pickle.dumps(maker))  # noqa: S301 - our own, sent to a worker
     assert len(copy._memory.codes[0]) == 0
     pd.testing.assert_frame_equal(copy.frame(codes), maker.frame(codes))
+
+
+def test_a_level_that_the_model_never_met_is_missing_to_it_as_pandas_has_it():
+    schema = Schema((Feature("x", "categorical", levels=("boat", "own", "rent")),), "y", "good")
+    people = pd.DataFrame({"x": ["own", "rent", "boat"]})
+    encoder = Encoder.fit(people, schema)
+    dtype = pd.CategoricalDtype(["own", "rent"])
+    made = FrameMaker(encoder, ("x",), {"x": dtype}, lenient=True).frame(encoder.encode(people))
+    assert made["x"].tolist()[:2] == ["own", "rent"]
+    assert made["x"].isna().tolist() == [False, False, True]
+    assert made.dtypes["x"] == dtype
