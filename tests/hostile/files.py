@@ -80,7 +80,9 @@ def _link(parts, at):
 
 
 def _another_block(parts, at):
-    shutil.copy(parts[at], parts[at].with_name(f"00000007{parts[at].name[8:]}"))
+    copy = parts[at].with_name(f"00000007{parts[at].name[8:]}")
+    if copy != parts[at]:  # else it was one of these already
+        shutil.copy(parts[at], copy)
 
 
 def _strangers(parts, at):

@@ -97,6 +97,7 @@ def everything(language):
     for favourable, threshold in product((True, False), (None, 0.5)):
         yield narrate.decision(Decision(0.4996, "bad", favourable, threshold), SCHEMA, language)
     yield narrate.decision(Decision(0.7, "bad", False, 0.7), SCHEMA, language)
+    yield narrate.decision(Decision(0.25, "bad", False, cases=32), SCHEMA, language)
     for why, left in product(get_args(QuestionReason), (1, 4)):
         question = Question(
             "duration", 2.0, 4.0, why, "checking_status", ("savings_status",), 0.31, 0.58, left, low=4, high=72
@@ -130,6 +131,7 @@ def everything(language):
     yield from (narrate.certificate(CERTIFICATE, language, made_for=whom) for whom in ("known", "wishes"))
     ruled = replace(CERTIFICATE, rules=("max_changes = 1", "locked: purpose"))
     yield from (narrate.certificate(ruled, language), ruled.words(language))
+    yield replace(CERTIFICATE, model="HistGradientBoostingClassifier, distilled").words(language)
     yield from (flag_sentence(Flag("age", kind, 80, 75), SCHEMA, language) + "." for kind in get_args(FlagKind))
     for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
         yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
@@ -331,6 +333,8 @@ def test_a_decision():
     assert "the decision is “refused”. Our estimate for “granted” is" in text, "the card's words, not its classes"
     assert "bad" not in text
     assert text.endswith("49.96 of 100; 50 are needed."), "rounded it would be the 50 that are needed"
+    shared = narrate.decision(Decision(0.25, "bad", False, cases=32), SCHEMA)
+    assert shared.endswith("from 32 people like you: for 8 of them the decision is “granted”.")
     tie = narrate.decision(Decision(0.7, "bad", False, 0.7), SCHEMA)
     assert tie.endswith("Our estimate for “granted” is 70 of 100; more than that is needed.")
     assert narrate.decision(Decision(0.8, "good", True), SCHEMA).startswith("Good news")
