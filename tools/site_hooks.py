@@ -4,7 +4,9 @@ MkDocs calls the ``on_`` functions while it builds the documentation site.
 """
 
 import importlib
+import inspect
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ HEADING = re.compile(r"^# (.+)$", flags=re.M)
 
 
 def on_config(config: Any) -> Any:
-    """Put pages that mkdocs.yml does not name into the navigation: results by their headings, guides after the others."""
+    """Put pages that mkdocs.yml does not name into the navigation: results by heading, guides after the others."""
     pages = {_heading(path): f"results/{path.name}" for path in (DOCS / "results").glob("*.md")}
     pages.pop(_heading(DOCS / "results" / "index.md"))
     paper = {"The paper's tables and figures": [{"Overview": "results/paper/README.md"}, "results/paper/report.md"]}
@@ -51,16 +53,19 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def _names(name: str) -> str:
     """The directive of a module; that of a package becomes one for each public name that it defines."""
+    spec = find_spec(name)
+    if spec is None or spec.submodule_search_locations is None:
+        return f"::: {name}"  # read, not imported: it may need what is not installed
     module = importlib.import_module(name)
-    if not hasattr(module, "__path__"):
-        return f"::: {name}"
     public = [other for other in sorted(module.__all__) if _belongs(getattr(module, other), name)]
     return "\n\n".join(f"::: {name}.{other}" for other in public)
 
 
 def _belongs(value: object, package: str) -> bool:
-    """Whether a public name is documented with a package: no folder of its own, and not lent by another package."""
-    return not hasattr(value, "__path__") and getattr(value, "__module__", package).startswith(package)
+    """Whether a public name is documented with a package: not a module, and not lent by another package."""
+    if inspect.ismodule(value):
+        return False
+    return not (inspect.isclass(value) or inspect.isfunction(value)) or value.__module__.startswith(package)
 
 
 def _public_names() -> str:
