@@ -65,6 +65,7 @@ def test_links_lead_somewhere():
 ELSEWHERE = {
     "guide.md",
     "own-model.md",
+    "tutorial.md",
     "certification.md",
     "recourse.md",
 }  # run once, by tests that also check what they print

@@ -108,6 +108,8 @@ def test_each_command_starts_its_program(shell, clone, tmp_path):
     assert demo.stdout == f"python -m edfa demo in {tmp_path}\n"
     tests = call(shell, folder, fake, "test", "-k", "one thing")
     assert tests.stdout == f"python -m pytest -n auto --dist loadfile -k one thing in {folder}\n"
+    docs = call(shell, folder, fake, "docs")
+    assert docs.stdout == f"python -m mkdocs build --strict --quiet in {folder}\n"
     assert "one.py" in call(shell, folder, fake, "bench").stdout
     assert "one.py" in call(shell, folder, fake, "bench", "one").stdout
     wrong = call(shell, folder, fake, "tset")
