@@ -24,7 +24,7 @@ from edfa.predictors.conditional import Neighbours
 from edfa.predictors.own_model.ask import OwnModel
 from edfa.predictors.own_model.completed import Completed
 from edfa.predictors.own_model.distil import distil
-from edfa.predictors.own_model.kept import KeptModel, read_kept, write_kept
+from edfa.predictors.own_model.kept import KeptModel, holds_model, read_kept, write_kept
 from edfa.predictors.own_model.rows import Asked, KeptAnswers
 from edfa.predictors.own_model.source import Source
 from edfa.predictors.own_model.tree_view import TreeInput, TreeView
@@ -242,7 +242,14 @@ class Wrapped(Predictor):
             view,
         )
         settings = {name: value for name, value in self._settings().items() if name != "own"}
-        write_parts(folder, "Wrapped", settings, write_kept(kept))
+        parts = write_kept(kept)
+        if not holds_model(parts):
+            warnings.warn(
+                f"the model {self.own.name} cannot be kept in a safe file; pass it again when this is read: "
+                "Advisor.load(folder, model=...)",
+                stacklevel=2,
+            )
+        write_parts(folder, "Wrapped", settings, parts)
         if isinstance(self.view_, SubsetXGB):
             self.view_.to_folder(Path(folder) / VIEW)
 

@@ -7,6 +7,9 @@ import pytest
 from advisors import walk, words
 from own_people import WEIGHTS, hide, people, two_numbers, wrap_two_numbers
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import edfa
 from edfa.advice.answers import Decision
@@ -207,7 +210,8 @@ def test_a_failing_call_is_a_typed_error_and_loses_nothing():
 
 def test_a_function_is_passed_again_and_must_be_the_same(tmp_path):
     ready = advisor()
-    ready.save(tmp_path / "advisor")
+    with pytest.warns(UserWarning, match="cannot be kept in a safe file; pass it again"):
+        ready.save(tmp_path / "advisor")
     again = edfa.Advisor.load(tmp_path / "advisor", model=two_numbers)
     assert again.fingerprint == ready.fingerprint
     person = refused_person(ready.fitted)
@@ -217,6 +221,28 @@ def test_a_function_is_passed_again_and_must_be_the_same(tmp_path):
         edfa.Advisor.load(tmp_path / "advisor")
     with pytest.raises(ModelError, match="another one"):
         edfa.Advisor.load(tmp_path / "advisor", model=lambda frame: two_numbers(frame) ** 1.01)
+
+
+def test_a_pipeline_is_kept_in_the_folder_and_named_in_certificate_and_receipt(tmp_path):
+    table = people()
+    frame, outcome = table.train.frame[[*WEIGHTS]], table.train.frame[table.schema.target]
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame, outcome)
+    ready = edfa.Advisor(predictor=edfa.wrap(model), seed=0).fit(table)
+    ready.save(tmp_path / "advisor")
+    again = edfa.Advisor.load(tmp_path / "advisor")
+    assert again.fingerprint == ready.fingerprint
+    assert again.evaluation_ == ready.evaluation_
+    assert again.certificate.model == "Pipeline, distilled"
+    facts = {"income": float(frame["income"].iloc[0])}
+    ours, theirs = (a.interview(facts) for a in (ready, again))
+    assert (theirs.decision, theirs.question, theirs.plans()) == (ours.decision, ours.question, ours.plans())
+    receipt = theirs.receipt()
+    assert receipt.model == "Pipeline, distilled"
+    assert receipt.decision["cases"] == 32
+    assert ready.verify(receipt.to_json()).outcome == "holds"
+    model.steps[-1][1].coef_ += 0.01  # another model than the one that was kept
+    with pytest.raises(ModelError, match="another one"):
+        edfa.Advisor.load(tmp_path / "advisor", model=model)
 
 
 def test_every_way_gives_advice():

@@ -265,7 +265,8 @@ def test_a_cut_off_or_flipped_file_is_an_error_or_a_model(place, cut, name):
         OnnxModel.open(changed) if name == "onnx" else unpack(changed, "model.skops")
     except (UnreadableError, ModelError):
         return
-    assert not cut
+    # An ONNX file has no end: cut between two of its fields it is another model, which hashes and answers tell.
+    assert not cut or name == "onnx"
 
 
 @functools.cache

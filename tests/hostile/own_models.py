@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import make_column_transformer
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
@@ -53,6 +53,13 @@ def pipeline(last, encoder=None):
     return make_pipeline(columns, last)
 
 
+def _selected():
+    """A Pipeline whose columns are selected by their data types."""
+    numbers, words = make_column_selector(dtype_include=np.number), make_column_selector(dtype_exclude=np.number)
+    columns = make_column_transformer((SimpleImputer(), numbers), (OneHotEncoder(handle_unknown="ignore"), words))
+    return make_pipeline(columns, LogisticRegression())
+
+
 def _three():
     return np.digitize(people()["age"], [35, 60])
 
@@ -80,6 +87,7 @@ def _in_pipeline(library):
 
 MODELS = {
     "logistic": lambda: pipeline(LogisticRegression(), OneHotEncoder(handle_unknown="ignore")).fit(people(), outcome()),
+    "columns by selectors": lambda: _selected().fit(people(), outcome()),
     "forest": lambda: pipeline(RandomForestClassifier(5, random_state=0)).fit(people(), outcome()),
     "extra trees": lambda: pipeline(ExtraTreesClassifier(5, random_state=0)).fit(people(), outcome()),
     "gradient boosting": lambda: pipeline(GradientBoostingClassifier(n_estimators=4)).fit(people(), outcome()),

@@ -26,7 +26,7 @@ from edfa.predictors.own_model.usage import Usage
 from edfa.reading import parse_json
 from edfa.typing import AnyArray, Float32Array, Float64Array
 
-__all__ = ["KeptModel", "read_kept", "write_kept"]
+__all__ = ["KeptModel", "holds_model", "read_kept", "write_kept"]
 
 ARRAYS, ENCODER, OWN, ROWS = "arrays.safetensors", "encoder.json", "own.json", "rows.json"
 USAGE = "usage.json"
@@ -79,6 +79,11 @@ def write_kept(kept: KeptModel) -> dict[str, bytes]:
     if source.frames is not None:
         parts[ENCODER] = source.frames.encoder.to_json().encode()
     return parts if file is None else parts | {file[0]: file[1]}
+
+
+def holds_model(parts: Mapping[str, bytes]) -> bool:
+    """Whether the parts that ``write_kept`` made have the model itself in a file."""
+    return parse_json(parts[OWN].decode("utf-8"), OWN)["file"] is not None
 
 
 def read_kept(parts: Mapping[str, bytes], model: Any, k: int) -> KeptModel:

@@ -26,6 +26,8 @@ SCHEMA = "schema.json"
 NOT_NEEDED = tuple(f"sklearn.externals.array_api_compat.{name}" for name in ("cupy", "dask", "torch"))
 TRUSTED = (
     "numpy.dtype",  # encoders
+    "numpy.number",  # make_column_selector(dtype_include=np.number)
+    "sklearn.compose._column_transformer.make_column_selector",
     "sklearn.tree._tree.Tree",  # forests and trees
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     # HistGradientBoosting with categories: a FunctionTransformer of partial(check_array, ...). Whatever function a
