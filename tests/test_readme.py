@@ -1,4 +1,4 @@
-"""The examples of README.md are run as they stand."""
+"""The examples of README.md, of the tour and of the guides are run as they stand."""
 
 import os
 import re
@@ -12,24 +12,28 @@ from edfa.acquisition import POLICIES
 from edfa.recourse import SEARCHERS
 
 ROOT = Path(__file__).parents[1]
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.S)
-SHELL = [text for language, text in BLOCKS if language == "sh"]
+PAGES = {"README.md": 6, "docs/tour.md": 15}  # with the number of results that each claims
+BLOCKS = {
+    page: re.findall(r"```(\w+)\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S) for page in PAGES
+}
+SHELL = [text for blocks in BLOCKS.values() for language, text in blocks if language == "sh"]
 
 
-def test_the_python_blocks_run_in_order_and_say_what_they_claim():
+@pytest.mark.parametrize("page", PAGES)
+def test_the_python_blocks_run_in_order_and_say_what_they_claim(page):
     namespace: dict[str, object] = {}
     claims = 0
-    for language, text in BLOCKS:
+    for language, text in BLOCKS[page]:
         if language != "python":
             continue
-        exec(compile(text, "README.md", "exec"), namespace)  # noqa: S102
+        exec(compile(text, page, "exec"), namespace)  # noqa: S102
         for line in text.splitlines():
             code, _, claim = line.partition("# -> ")
             if claim:
                 told = eval(claim.split("; ")[0], {})  # noqa: S307
                 assert eval(code, namespace) == told, line  # noqa: S307
                 claims += 1
-    assert claims == 23
+    assert claims == PAGES[page]
 
 
 @pytest.mark.parametrize("text", SHELL, ids=[t.split("\n")[0] for t in SHELL])
@@ -49,10 +53,10 @@ def test_the_shell_blocks_run(text, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_card_in_the_readme_is_one():
+def test_the_card_in_the_tour_is_one():
     from edfa import Schema
 
-    (card,) = [text for language, text in BLOCKS if language == "toml"]
+    (card,) = [text for language, text in BLOCKS["docs/tour.md"] if language == "toml"]
     assert Schema.from_toml(card)["savings"].effort == 1.5
 
 
@@ -66,6 +70,7 @@ ELSEWHERE = {
     "guide.md",
     "own-model.md",
     "tutorial.md",
+    "tour.md",
     "certification.md",
     "recourse.md",
 }  # run once, by tests that also check what they print
