@@ -48,15 +48,27 @@ Only = Annotated[
 @study.command(name="list")
 def list_studies(as_json: AsJson = False, quiet: Quiet = False) -> None:
     """List the studies that ship with edfa."""
-    from edfa.studies.config import SHIPPED, read_study
-    from edfa.studies.expand import expand
+    from edfa.studies.config import SHIPPED
 
     output = Output(as_json, quiet)
-    studies = [read_study(name) for name in SHIPPED]
-    rows = [(one.name, len(expand(one)), one.title) for one in studies]
+    rows = [_shipped(name) for name in SHIPPED]
     output.write_json(studies=[dict(zip(("name", "cells", "title"), row, strict=True)) for row in rows])
     if output.people:
-        output.console.print(_table("name >cells title", [[name, f"{n:,}", title] for name, n, title in rows]))
+        shown = [[name, "" if count is None else f"{count:,}", title] for name, count, title in rows]
+        output.console.print(_table("name >cells title", shown))
+
+
+def _shipped(name: str) -> tuple[str, int | None, str]:
+    """The name of a study that ships with edfa, its number of cells and its title; or which extra it needs."""
+    from edfa.errors import MissingExtraError
+    from edfa.studies.config import read_study
+    from edfa.studies.expand import expand
+
+    try:
+        one = read_study(name)
+    except MissingExtraError as error:
+        return name, None, str(error)
+    return one.name, len(expand(one)), one.title
 
 
 @study.command()
@@ -269,8 +281,15 @@ def _check_extras(cells: "Sequence[Cell]") -> None:
     """Refuse a study that needs what is not installed."""
     from importlib.util import find_spec
 
+    from edfa.acquisition import POLICIES
     from edfa.errors import MissingExtraError
+    from edfa.predictors import PREDICTORS
+    from edfa.recourse import SEARCHERS
 
+    registries: dict[str, Any] = {"predictor": PREDICTORS, "policy": POLICIES, "searcher": SEARCHERS}
+    for name, registry in registries.items():
+        for part in sorted({getattr(cell, name).of for cell in cells} & set(registry)):  # some measures have none
+            registry[part]  # its import says what is missing
     if any(cell.predictor.of == "bn" for cell in cells) and find_spec("pyagrum") is None:
         raise MissingExtraError("the predictor bn", "bn")
 
