@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edfa.commands import completion
 from edfa.commands.common import EXIT_NO, AsJson, Output, Quiet
+from edfa.commands.examples import show_examples
 from edfa.commands.study_progress import duration, progress_bar
 
 if TYPE_CHECKING:
@@ -23,11 +25,19 @@ if TYPE_CHECKING:
 __all__ = ["study"]
 
 study = typer.Typer(
-    help="Studies: plan, run, follow and report many measurements.", no_args_is_help=True, add_completion=False
+    help="Studies: plan, run, follow and report many measurements.",
+    epilog=show_examples("study"),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
 )
 
 Config = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A study that ships with edfa (edfa study list), or a TOML file.")
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        help="A study that ships with edfa (edfa study list), or a TOML file.",
+        autocompletion=completion.studies,
+    ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Folder of the study; by default NAME-study.", show_default=False)]
 Where = Annotated[
@@ -45,7 +55,7 @@ Only = Annotated[
 ]
 
 
-@study.command(name="list")
+@study.command(name="list", epilog=show_examples("study list"))
 def list_studies(as_json: AsJson = False, quiet: Quiet = False) -> None:
     """List the studies that ship with edfa."""
     from edfa.studies.config import SHIPPED
@@ -71,7 +81,7 @@ def _shipped(name: str) -> tuple[str, int | None, str]:
     return one.name, len(expand(one)), one.title
 
 
-@study.command()
+@study.command(epilog=show_examples("study plan"))
 def plan(
     config: Config,
     out: Out = None,
@@ -123,7 +133,7 @@ def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
     _note_absent(output, cells)
 
 
-@study.command()
+@study.command(epilog=show_examples("study run"))
 def run(
     config: Config,
     out: Out = None,
@@ -195,7 +205,7 @@ def _tell_end(output: Output, config: str, progress: "Progress", seconds: float,
         output.say(f"{progress.left:,} are left; run the same command again to go on")
 
 
-@study.command()
+@study.command(epilog=show_examples("study status"))
 def status(
     config: Config,
     out: Out = None,
@@ -229,7 +239,7 @@ def status(
         )
 
 
-@study.command()
+@study.command(epilog=show_examples("study report"))
 def report(
     config: Config,
     out: Out = None,
