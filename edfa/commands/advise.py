@@ -86,7 +86,8 @@ def _estimate_people(rows: Path) -> int:
         if rows.is_dir() or rows.suffix == ".parquet":
             from pyarrow.parquet import read_metadata
 
-            return sum(read_metadata(path).num_rows for path in ([*rows.glob("*.parquet")] or [rows]))
+            files = rows.glob("*.parquet") if rows.is_dir() else (rows,)
+            return sum(read_metadata(path).num_rows for path in files if path.is_file())  # a pipe would be waited for
         if rows.is_file():
             with rows.open("rb") as file:
                 first = file.read(SAMPLE)

@@ -11,12 +11,12 @@ import typer
 from edfa.commands import completion
 from edfa.commands.common import EXIT_NO, AsJson, Output, Quiet
 from edfa.commands.examples import show_examples
+from edfa.commands.study_needs import check_extras, note_absent
 from edfa.commands.study_progress import duration, progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from edfa.studies.cells import Cell
     from edfa.studies.config import Study
     from edfa.studies.engine import Progress
     from edfa.studies.estimate import Estimate
@@ -130,7 +130,7 @@ def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
         f"{duration(result.seconds / jobs)} with {jobs} workers",
         f"An estimate, {result.basis}.",
     )
-    _note_absent(output, cells)
+    note_absent(output, cells)
 
 
 @study.command(epilog=show_examples("study run"))
@@ -164,8 +164,8 @@ def run(
     cells = expand(chosen) if only is None else select(expand(chosen), only)
     folder = _folder(chosen, out)
     check_writable((cache or folder / "cache") / "entry", made=True)
-    _check_extras(cells)
-    _note_absent(output, cells)
+    check_extras(cells)
+    note_absent(output, cells)
     start = time.perf_counter()
     place = store or folder / "study.sqlite"
     with Store.open(place) as opened, progress_bar(output, len(cells)) as show:
@@ -285,32 +285,6 @@ def _status(place: str | Path) -> Any:
         return None
     with Store.open(place) as opened:
         return opened.status()
-
-
-def _check_extras(cells: "Sequence[Cell]") -> None:
-    """Refuse a study that needs what is not installed."""
-    from importlib.util import find_spec
-
-    from edfa.acquisition import POLICIES
-    from edfa.errors import MissingExtraError
-    from edfa.predictors import PREDICTORS
-    from edfa.recourse import SEARCHERS
-
-    registries: dict[str, Any] = {"predictor": PREDICTORS, "policy": POLICIES, "searcher": SEARCHERS}
-    for name, registry in registries.items():
-        for part in sorted({getattr(cell, name).of for cell in cells} & set(registry)):  # some measures have none
-            registry[part]  # its import says what is missing
-    if any(cell.predictor.of == "bn" for cell in cells) and find_spec("pyagrum") is None:
-        raise MissingExtraError("the predictor bn", "bn")
-
-
-def _note_absent(output: Output, cells: "Sequence[Cell]") -> None:
-    """Say which data sets will be fetched from OpenML, since they are not on this machine."""
-    from edfa.data.catalog import NAMES, where
-
-    names = dict.fromkeys(cell.data.of for cell in cells if cell.data.of in NAMES)
-    if absent := [name for name in names if where(name) == "OpenML"]:
-        output.say(f"not on this machine, to be fetched from OpenML: {', '.join(absent)} (EDFA_DATA names a folder)")
 
 
 def plural(noun: str, count: int) -> str:

@@ -187,7 +187,9 @@ def test_a_file_that_cannot_be_counted_is_no_error(tmp_path):
     (tmp_path / "broken.parquet").write_bytes(b"no parquet")
     (tmp_path / "empty.csv").touch()
     os.mkfifo(tmp_path / "pipe.csv")
-    for name in ("broken.parquet", "empty.csv", "pipe.csv", "nowhere.csv", "nowhere.parquet"):
+    os.mkfifo(tmp_path / "pipe.parquet")
+    (tmp_path / "folder").mkdir()
+    for name in ("broken.parquet", "empty.csv", "pipe.csv", "pipe.parquet", "folder", "nowhere.csv", "nowhere.parquet"):
         assert _estimate_people(tmp_path / name) == 0
     big = tmp_path / "big.csv"
     big.write_text("a,b\n" + "1,2\n" * 600_000)
