@@ -20,6 +20,7 @@ from edfa.commands.advise import advise
 from edfa.commands.certify import certify, monitor
 from edfa.commands.common import printable
 from edfa.commands.demo import demo
+from edfa.commands.examples import show_examples
 from edfa.commands.fit import fit
 from edfa.commands.interview import interview, verify
 from edfa.commands.letter import letter
@@ -32,10 +33,9 @@ __all__ = ["app"]
 
 EXIT_CODES = "Exit codes: 0 done; 1 a fault in edfa; 2 wrong input; 3 the answer is no; 130 interrupted."
 cli = typer.Typer(
-    help=__doc__.splitlines()[0],
-    epilog=EXIT_CODES,
+    epilog=f"{show_examples('')}\n\n{EXIT_CODES}",
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 
@@ -57,7 +57,7 @@ def main(
 
 
 for command in (demo, schema, data, blanket, fit, interview, advise, certify, monitor, verify, letter, serve):
-    cli.command()(command)
+    cli.command(epilog=show_examples(command.__name__))(command)
 cli.add_typer(study, name="study")
 
 

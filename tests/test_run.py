@@ -112,6 +112,11 @@ def test_each_command_starts_its_program(shell, clone, tmp_path):
     assert docs.stdout == f"python -m mkdocs build --strict --quiet in {folder}\n"
     assert "one.py" in call(shell, folder, fake, "bench").stdout
     assert "one.py" in call(shell, folder, fake, "bench", "one").stdout
+    built = call(shell, folder, fake, "build").stdout.splitlines()
+    assert [line.partition(" in ")[0] for line in built] == [
+        "python -m build --no-isolation --outdir dist .",
+        "python tools/check_release.py dist",
+    ]
     wrong = call(shell, folder, fake, "tset")
     assert wrong.returncode == 2
     assert "usage" in wrong.stderr

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -39,11 +39,14 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         Whether the model is shown the blanket alone, too.
     per_cost
         Whether scores are divided by each person's prices before the best is chosen.
+    asks_model
+        Whether what ``fit`` learns depends on the fitted model that it is given.
     """
 
     blanket: Blanket | None = None
     aligned: bool = False
     per_cost: bool = True
+    asks_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot be; called by the constructor of dataclasses, and by ``set_params``."""

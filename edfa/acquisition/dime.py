@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
+
+from edfa.extras import extra
+
+with extra("neural", "DIME"):
+    import torch
+    from torch import Tensor
+    from torch.nn.functional import cross_entropy
 
 from edfa.acquisition.learned import LearnedPolicy, TrainingData, acquire_one, entropy
 from edfa.errors import UnknownNameError

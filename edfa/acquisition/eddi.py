@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+
+from edfa.extras import extra
+
+with extra("neural", "EDDI"):
+    import torch
+    from torch import Tensor, nn
 
 from edfa.acquisition.information import expected_information
 from edfa.acquisition.learned import LearnedPolicy, TrainingData

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+
+from edfa.extras import extra
+
+with extra("neural", "GSMRL"):
+    import torch
+    from torch import Tensor, nn
 
 from edfa.acquisition.learned import LearnedPolicy, TrainingData, acquire_one, entropy
 from edfa.errors import UnknownNameError

@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from safetensors.numpy import save
-from torch import Tensor, nn
+
+from edfa.extras import extra
+
+with extra("neural", "a policy that trains networks"):
+    import torch
+    from torch import Tensor, nn
 
 from edfa.acquisition.base import Policy
 from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
@@ -89,6 +93,7 @@ class LearnedPolicy(Policy):
 
     networks: ClassVar[tuple[str, ...]] = ()
     """Names of the attributes that hold the networks."""
+    asks_model: ClassVar[bool] = False
     seed: int
     device: str
 

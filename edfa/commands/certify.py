@@ -52,6 +52,7 @@ def certify(
     advisor.alpha = advisor.alpha if alpha is None else alpha
     advisor.delta = advisor.delta if delta is None else delta
     with show_progress(output) as progress:
+        progress("preparing", 0, 1)
         made = advisor.certify(people, progress=progress, scheduler=scheduler, folder=folder)
     lost = sorted(_promises(old) - _promises(made))
     saved = keep and (replace or not lost)

@@ -18,6 +18,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from edfa.commands import completion
+
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
     from edfa.data.table import Table
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
 __all__ = [
     "EXIT_NO",
     "AsJson",
+    "BlanketMethod",
     "Folder",
     "Output",
     "Quiet",
     "Scheduler",
+    "TableName",
     "load_advisor",
     "open_table",
     "printable",
@@ -41,6 +45,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON object to s
 Quiet = Annotated[bool, typer.Option("--quiet", help="Write nothing but errors.")]
 Scheduler = Annotated[
     str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://10.0.0.5:8786: its workers do the work.")
+]
+TableName = Annotated[
+    str,
+    typer.Argument(help="A data set of the paper, or a .csv or .parquet file.", autocompletion=completion.data_sets),
+]
+BlanketMethod = Annotated[
+    str,
+    typer.Option(help="hiton-mb, bamb, eamb or iamb.", autocompletion=completion.complete(*completion.METHODS)),
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a saved advisor.")]
 
@@ -91,13 +103,25 @@ def _dumps(result: dict[str, Any]) -> str:
 
 @contextmanager
 def show_progress(output: Output) -> Iterator[Callable[[str, int, int], None]]:
-    """Show one progress bar per stage; the function it yields takes the stage, the work done and the total work."""
+    """Show one progress bar per stage, with the time it has taken and the time it has left.
+
+    The function it yields takes the stage, the work done and the total work; a total of at most 1 says nothing about
+    how far the stage is, so that no time left is shown.
+    """
     if not output.people:
         yield lambda stage, done, total: None
         return
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.text import Text
 
-    columns = (TextColumn("{task.description:<12}"), BarColumn(), TimeElapsedColumn())
+    class TimeLeft(TimeRemainingColumn):
+        """The time left of a stage, once it can be told."""
+
+        def render(self, task: Task) -> Text:
+            known = task.time_remaining is not None and not task.finished
+            return Text(f"{super().render(task)} left" if known else "")
+
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), TimeElapsedColumn(), TimeLeft())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         tasks: dict[str, TaskID] = {}
 
@@ -105,8 +129,8 @@ def show_progress(output: Output) -> Iterator[Callable[[str, int, int], None]]:
             if stage not in tasks:
                 for task in tasks.values():  # a new stage: those before it are done
                     progress.update(task, total=1, completed=1)
-                tasks[stage] = progress.add_task(stage, total=total)
-            progress.update(tasks[stage], completed=done, total=total)
+                tasks[stage] = progress.add_task(stage, total=None)
+            progress.update(tasks[stage], completed=done, total=total if total > 1 else None)
 
         yield update
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from edfa.commands.common import AsJson, Output, Quiet, show_progress
+from edfa.commands.completion import complete
 from edfa.commands.tables import describe, split
 
 __all__ = ["demo"]
@@ -13,7 +14,9 @@ __all__ = ["demo"]
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("out/demo"),
-    language: Annotated[str, typer.Option(help="Language of the report: en or de.")] = "en",
+    language: Annotated[
+        str, typer.Option(help="Language of the report: en or de.", autocompletion=complete("en", "de"))
+    ] = "en",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from edfa.commands.common import AsJson, Output, Quiet, open_table, show_progress
+from edfa.commands import completion
+from edfa.commands.common import AsJson, BlanketMethod, Output, Quiet, TableName, open_table, show_progress
 from edfa.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ __all__ = ["fit"]
 
 
 def fit(
-    table: Annotated[str, typer.Argument(help="A data set of the paper, or a .csv or .parquet file.")],
+    table: TableName,
     out: Annotated[Path, typer.Option(help="Folder to save the advisor to.")],
     schema: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
-    blanket: Annotated[str, typer.Option(help="hiton-mb, bamb, eamb or iamb.")] = "hiton-mb",
-    predictor: Annotated[str, typer.Option(help="xgb, ftt, mlp or bn.")] = "xgb",
+    blanket: BlanketMethod = "hiton-mb",
+    predictor: Annotated[str, typer.Option(help="xgb, ftt, mlp or bn.", autocompletion=completion.predictors)] = "xgb",
     model: Annotated[
         Path | None,
         typer.Option(help="A fitted model of your own, which then decides: a .skops, .onnx, .ubj, .json or .txt file."),
@@ -37,30 +38,48 @@ def fit(
         typer.Option(help="The outcomes in the order of your model's probabilities, with commas between: bad,good."),
     ] = None,
     partial: Annotated[
-        str, typer.Option(help="What your model says before all is known: distilled, completed or tree.")
+        str,
+        typer.Option(
+            help="What your model says before all is known: distilled, completed or tree.",
+            autocompletion=completion.complete("distilled", "completed", "tree"),
+        ),
     ] = "distilled",
     policy: Annotated[
         str | None,
-        typer.Option(help="How the next question is chosen: survival, edfa, …; by default as suits the searcher."),
+        typer.Option(
+            help="How the next question is chosen: survival, edfa, …; by default as suits the searcher.",
+            autocompletion=completion.policies,
+        ),
     ] = None,
     searcher: Annotated[
         str,
-        typer.Option(help="How plans are found: survival, nearest (the paper's policy and signal go with it), nice, …"),
+        typer.Option(
+            help="How plans are found: survival, nearest (the paper's policy and signal go with it), nice, …",
+            autocompletion=completion.searchers,
+        ),
     ] = "survival",
     signal: Annotated[
         str | None,
         typer.Option(
-            help="What the stop rule watches: survival, uncertainty or plan; by default as suits the searcher."
+            help="What the stop rule watches: survival, uncertainty or plan; by default as suits the searcher.",
+            autocompletion=completion.complete("survival", "uncertainty", "plan"),
         ),
     ] = None,
     alpha: Annotated[float, typer.Option(help="Largest share of plans that may fail.")] = 0.2,
     delta: Annotated[float, typer.Option(help="Largest probability that the certificate is wrong.")] = 0.05,
     target: Annotated[
-        str, typer.Option(help="Whom the certificate is about: people who act early, act, all, or refused.")
+        str,
+        typer.Option(
+            help="Whom the certificate is about: people who act early, act, all, or refused.",
+            autocompletion=completion.complete("early", "act", "all", "refused"),
+        ),
     ] = "early",
     reference: Annotated[
         str,
-        typer.Option(help="What plans are held against: auto, retrained, all_features or trajectory_end."),
+        typer.Option(
+            help="What plans are held against: auto, retrained, all_features or trajectory_end.",
+            autocompletion=completion.complete("auto", "retrained", "all_features", "trajectory_end"),
+        ),
     ] = "auto",
     committee: Annotated[
         int, typer.Option(help="Number of models learnt again that have a say in which plan survives; 0: none.")

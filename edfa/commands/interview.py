@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, load_advisor, show_progress
+from edfa.commands.completion import complete
 from edfa.errors import SettingError, UnreadableError
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ def interview(
     ] = None,
     plans: Annotated[int, typer.Option(help="Largest number of plans.")] = 3,
     language: Annotated[
-        str | None, typer.Option(help="en or de; en unless given, a kept interview goes on in its own.")
+        str | None,
+        typer.Option(
+            help="en or de; en unless given, a kept interview goes on in its own.", autocompletion=complete("en", "de")
+        ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from edfa.commands.common import AsJson, Folder, Output, Quiet, load_advisor
+from edfa.commands.completion import complete
 from edfa.errors import SettingError, UnknownNameError
 
 __all__ = ["letter"]
@@ -22,8 +23,12 @@ def letter(
     case: Annotated[
         Path | None, typer.Option(help="What concerns this person alone: keys of letter.toml, which go before them.")
     ] = None,
-    template: Annotated[str, typer.Option(help="us (Regulation B, FCRA) or eu (GDPR, AI Act).")] = "us",
-    language: Annotated[str | None, typer.Option(help="en or de; by default the interview's.")] = None,
+    template: Annotated[
+        str, typer.Option(help="us (Regulation B, FCRA) or eu (GDPR, AI Act).", autocompletion=complete("us", "eu"))
+    ] = "us",
+    language: Annotated[
+        str | None, typer.Option(help="en or de; by default the interview's.", autocompletion=complete("en", "de"))
+    ] = None,
     key: Annotated[
         Path | None, typer.Option(help="The operator's key file; the receipt must be signed with it.")
     ] = None,

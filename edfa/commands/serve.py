@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edfa.commands.common import Folder, load_advisor
+from edfa.commands.completion import complete
 from edfa.errors import MissingExtraError, SettingError
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def serve(
     folder: Folder,
     store: Annotated[
         str | None,
-        typer.Option(help="Where interviews are kept: a file, or postgresql://USER@HOST/DB. [default: DIR.sqlite]"),
+        typer.Option(
+            help="Where interviews are kept: a file, or postgresql://USER@HOST/DB; by default the file DIR.sqlite."
+        ),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
@@ -40,7 +43,9 @@ def serve(
         Path | None, typer.Option(help="The key file that opens /operator and /metrics; without it they are closed.")
     ] = None,
     letter: Annotated[Path | None, typer.Option(help="The operator's letter.toml; without it, no letters.")] = None,
-    letter_template: Annotated[str, typer.Option(help="The usual letter: us or eu.")] = "us",
+    letter_template: Annotated[
+        str, typer.Option(help="The usual letter: us or eu.", autocompletion=complete("us", "eu"))
+    ] = "us",
     keep: Annotated[str, typer.Option(help="How long unfinished interviews are kept: 12h, 30d, 8w.")] = "30d",
     keep_finished: Annotated[str, typer.Option(help="How long finished ones are; US law: 25 months.")] = "760d",
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that serve.")] = 1,

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edfa.commands import completion
 from edfa.commands.common import EXIT_NO, AsJson, Output, Quiet
+from edfa.commands.examples import show_examples
+from edfa.commands.study_needs import check_extras, note_absent
 from edfa.commands.study_progress import duration, progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from edfa.studies.cells import Cell
     from edfa.studies.config import Study
     from edfa.studies.engine import Progress
     from edfa.studies.estimate import Estimate
@@ -23,11 +25,19 @@ if TYPE_CHECKING:
 __all__ = ["study"]
 
 study = typer.Typer(
-    help="Studies: plan, run, follow and report many measurements.", no_args_is_help=True, add_completion=False
+    help="Studies: plan, run, follow and report many measurements.",
+    epilog=show_examples("study"),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
 )
 
 Config = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A study that ships with edfa (edfa study list), or a TOML file.")
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        help="A study that ships with edfa (edfa study list), or a TOML file.",
+        autocompletion=completion.studies,
+    ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Folder of the study; by default NAME-study.", show_default=False)]
 Where = Annotated[
@@ -45,21 +55,33 @@ Only = Annotated[
 ]
 
 
-@study.command(name="list")
+@study.command(name="list", epilog=show_examples("study list"))
 def list_studies(as_json: AsJson = False, quiet: Quiet = False) -> None:
     """List the studies that ship with edfa."""
-    from edfa.studies.config import SHIPPED, read_study
-    from edfa.studies.expand import expand
+    from edfa.studies.config import SHIPPED
 
     output = Output(as_json, quiet)
-    studies = [read_study(name) for name in SHIPPED]
-    rows = [(one.name, len(expand(one)), one.title) for one in studies]
+    rows = [_shipped(name) for name in SHIPPED]
     output.write_json(studies=[dict(zip(("name", "cells", "title"), row, strict=True)) for row in rows])
     if output.people:
-        output.console.print(_table("name >cells title", [[name, f"{n:,}", title] for name, n, title in rows]))
+        shown = [[name, "" if count is None else f"{count:,}", title] for name, count, title in rows]
+        output.console.print(_table("name >cells title", shown))
 
 
-@study.command()
+def _shipped(name: str) -> tuple[str, int | None, str]:
+    """The name of a study that ships with edfa, its number of cells and its title; or which extra it needs."""
+    from edfa.errors import MissingExtraError
+    from edfa.studies.config import read_study
+    from edfa.studies.expand import expand
+
+    try:
+        one = read_study(name)
+    except MissingExtraError as error:
+        return name, None, str(error)
+    return one.name, len(expand(one)), one.title
+
+
+@study.command(epilog=show_examples("study plan"))
 def plan(
     config: Config,
     out: Out = None,
@@ -108,10 +130,10 @@ def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
         f"{duration(result.seconds / jobs)} with {jobs} workers",
         f"An estimate, {result.basis}.",
     )
-    _note_absent(output, cells)
+    note_absent(output, cells)
 
 
-@study.command()
+@study.command(epilog=show_examples("study run"))
 def run(
     config: Config,
     out: Out = None,
@@ -142,8 +164,8 @@ def run(
     cells = expand(chosen) if only is None else select(expand(chosen), only)
     folder = _folder(chosen, out)
     check_writable((cache or folder / "cache") / "entry", made=True)
-    _check_extras(cells)
-    _note_absent(output, cells)
+    check_extras(cells)
+    note_absent(output, cells)
     start = time.perf_counter()
     place = store or folder / "study.sqlite"
     with Store.open(place) as opened, progress_bar(output, len(cells)) as show:
@@ -183,7 +205,7 @@ def _tell_end(output: Output, config: str, progress: "Progress", seconds: float,
         output.say(f"{progress.left:,} are left; run the same command again to go on")
 
 
-@study.command()
+@study.command(epilog=show_examples("study status"))
 def status(
     config: Config,
     out: Out = None,
@@ -217,7 +239,7 @@ def status(
         )
 
 
-@study.command()
+@study.command(epilog=show_examples("study report"))
 def report(
     config: Config,
     out: Out = None,
@@ -263,25 +285,6 @@ def _status(place: str | Path) -> Any:
         return None
     with Store.open(place) as opened:
         return opened.status()
-
-
-def _check_extras(cells: "Sequence[Cell]") -> None:
-    """Refuse a study that needs what is not installed."""
-    from importlib.util import find_spec
-
-    from edfa.errors import MissingExtraError
-
-    if any(cell.predictor.of == "bn" for cell in cells) and find_spec("pyagrum") is None:
-        raise MissingExtraError("the predictor bn", "bn")
-
-
-def _note_absent(output: Output, cells: "Sequence[Cell]") -> None:
-    """Say which data sets will be fetched from OpenML, since they are not on this machine."""
-    from edfa.data.catalog import NAMES, where
-
-    names = dict.fromkeys(cell.data.of for cell in cells if cell.data.of in NAMES)
-    if absent := [name for name in names if where(name) == "OpenML"]:
-        output.say(f"not on this machine, to be fetched from OpenML: {', '.join(absent)} (EDFA_DATA names a folder)")
 
 
 def plural(noun: str, count: int) -> str:

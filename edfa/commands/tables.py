@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from edfa.commands.common import AsJson, Output, Quiet
+from edfa.commands import completion
+from edfa.commands.common import AsJson, BlanketMethod, Output, Quiet, TableName
 from edfa.errors import SettingError
 
 if TYPE_CHECKING:
@@ -55,7 +56,12 @@ def schema(
 
 
 def data(
-    name: Annotated[str | None, typer.Argument(help="A data set of the paper, or a .csv or .parquet file.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="A data set of the paper, or a .csv or .parquet file.", autocompletion=completion.data_sets
+        ),
+    ] = None,
     card: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the rows to a .csv or .parquet file.")] = None,
     as_json: AsJson = False,
@@ -86,10 +92,10 @@ def data(
 
 
 def blanket(
-    table: Annotated[str, typer.Argument(help="A data set of the paper, or a .csv or .parquet file.")],
+    table: TableName,
     schema: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
     target: Annotated[str | None, typer.Option(help="Another column than the card's outcome.")] = None,
-    method: Annotated[str, typer.Option(help="hiton-mb, bamb, eamb or iamb.")] = "hiton-mb",
+    method: BlanketMethod = "hiton-mb",
     compare: Annotated[bool, typer.Option("--compare", help="All four methods side by side.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For machines: a JSON list of blankets.")] = False,
     quiet: Quiet = False,

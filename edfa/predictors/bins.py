@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+
+from edfa.extras import extra
+
+with extra("neural", "Bins"):
+    import torch
+    from torch import Tensor, nn
 
 from edfa.errors import DataError
 from edfa.predictors.base import Progress

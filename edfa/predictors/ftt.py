@@ -5,9 +5,12 @@ Gorishniy, Rubachev, Khrulkov, Babenko (2021), Revisiting deep learning models f
 
 from typing import Literal
 
-import torch
-from torch import Tensor, nn
-from torch.nn.functional import relu, scaled_dot_product_attention
+from edfa.extras import extra
+
+with extra("neural", "FTTransformer"):
+    import torch
+    from torch import Tensor, nn
+    from torch.nn.functional import relu, scaled_dot_product_attention
 
 from edfa.errors import UnknownNameError
 from edfa.predictors.base import ClassWeight

@@ -1,7 +1,10 @@
 """MaskedMLP: the small neural model, better and cheaper than a transformer where rows are few."""
 
-import torch
-from torch import Tensor, nn
+from edfa.extras import extra
+
+with extra("neural", "MaskedMLP"):
+    import torch
+    from torch import Tensor, nn
 
 from edfa.predictors.base import ClassWeight
 from edfa.predictors.neural import Neural

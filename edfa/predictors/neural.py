@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from safetensors.numpy import save
-from torch import Tensor, nn
+
+from edfa.extras import extra
+
+with extra("neural", "a neural model"):
+    import torch
+    from torch import Tensor, nn
 
 from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
 from edfa.errors import SettingError, UnreadableError

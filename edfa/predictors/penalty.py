@@ -6,9 +6,12 @@ column say less: with twenty signed columns they left ten times as many steps in
 
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from edfa.extras import extra
+
+with extra("neural", "a neural model"):
+    import torch
+    from torch import Tensor, nn
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 
 __all__ = ["Penalty"]
 

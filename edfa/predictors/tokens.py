@@ -4,8 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+
+from edfa.extras import extra
+
+with extra("neural", "a neural model"):
+    import torch
+    from torch import Tensor, nn
 
 from edfa.typing import Float32Array
 

@@ -117,11 +117,9 @@ class _Keys:
 
     @cached_property
     def policy(self) -> str:
-        from edfa.acquisition.learned import LearnedPolicy
-
         settings: Any = fields(self.policy_class) if is_dataclass(self.policy_class) else ()
         has_blanket = any(setting.name == "blanket" and setting.default is MISSING for setting in settings)
-        asks_model = self.learns and not issubclass(self.policy_class, LearnedPolicy)
+        asks_model = self.learns and self.policy_class.asks_model
         made = [self.data, self.cell.policy.content, self.blanket if has_blanket else None]
         return digest([*made, [self.predictor, self.cell.settings["reading"]] if asks_model else None])
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 import edfa
 from edfa.errors import UnwritableError
+from edfa.extras import check_extra
 from edfa.studies.cells import Cell
 from edfa.studies.config import Study
 from edfa.studies.exhibits import FigureExhibit, Section, TableExhibit
@@ -60,6 +61,7 @@ def write_report(store: Any, config: Study, folder: Path) -> list[Path]:
 
 def write_sections(store: Any, title: str, cells: Sequence[Cell], folder: Path) -> list[Path]:
     """Write the report of these cells; without any, of everything in the store."""
+    check_extra("plots", "the report of a study")
     counted, doubled = distinct(cells)
     results = View(store, {cell.key for cell in counted} if counted else None)
     done = store.done()

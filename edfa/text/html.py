@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from edfa.errors import MissingExtraError
+from edfa.extras import extra
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -18,6 +21,7 @@ __all__ = [
     "Markup",
     "bullet_list",
     "definition_table",
+    "draw_svg",
     "escaped",
     "figure",
     "fragment",
@@ -160,12 +164,27 @@ def svg_box(x: float, y: float, text: str, fill: str = "#fff") -> Markup:
 
 
 def figure(draw: Callable[["Axes"], object], title: object, size: tuple[float, float] = (6.4, 3.2)) -> Markup:
-    """What ``draw`` plots on a matplotlib axis, as inline SVG whose text stays text.
+    """What ``draw`` plots on a matplotlib axis, as inline SVG; without matplotlib, a line that says how to get it.
 
     ``size`` is in inches. The same drawing under the same title gives the same bytes.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    try:
+        return draw_svg(draw, title, size)
+    except MissingExtraError:
+        return Markup("<p>{}: <code>pip install 'edfa[plots]'</code></p>").format(escaped(title))
+
+
+def draw_svg(draw: Callable[["Axes"], object], title: object, size: tuple[float, float]) -> Markup:
+    """What ``draw`` plots on a matplotlib axis, as inline SVG whose text stays text.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with extra("plots", "a drawing"):
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
 
     text = {"svg.fonttype": "none", "svg.hashsalt": str(title), "font.size": 9, "text.parse_math": False}
     settings: Any = text | {"axes.spines.top": False, "axes.spines.right": False}

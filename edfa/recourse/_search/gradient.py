@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from edfa.extras import extra
+
+with extra("neural", "the search along a gradient"):
+    import torch
+    from torch import Tensor
 
 from edfa.recourse._search.invalidation import Noise
 from edfa.recourse._search.ranking import effort

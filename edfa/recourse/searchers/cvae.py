@@ -13,9 +13,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from scipy.special import ndtr, ndtri
-from torch import Tensor, nn
+
+from edfa.extras import extra
+
+with extra("neural", "CVAE"):
+    import torch
+    from torch import Tensor, nn
 
 from edfa.data.table import Table
 from edfa.errors import SettingError

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from edfa.extras import extra
 from edfa.studies.figures.style import RC
 from edfa.text.html import Markup
 
@@ -28,9 +29,10 @@ def render(draw: Draw, name: str, size: tuple[float, float]) -> tuple[str, bytes
 
     ``size`` is in inches; ``name`` keeps the ids of figures on one page apart.
     """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with extra("plots", "a figure"):
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     svg, png = io.StringIO(), io.BytesIO()
     settings: Any = RC | {"svg.hashsalt": name}
