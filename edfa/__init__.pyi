@@ -5,6 +5,7 @@ from . import certification as certification
 from . import data as data
 from . import errors as errors
 from . import explanation as explanation
+from . import plots as plots
 from . import predictors as predictors
 from . import recourse as recourse
 from .acquisition.edfa import EDFA as EDFA

@@ -1,0 +1,98 @@
+"""What all plots share: an axis to draw on, its look, words in a person's language, and intervals of shares."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from edfa.data.feature import Feature
+from edfa.extras import extra
+from edfa.studies.figures.style import RC
+from edfa.text import phrases
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "DARK",
+    "GREY",
+    "INK",
+    "LIGHT",
+    "PALE",
+    "drawing",
+    "label_of",
+    "legend_above",
+    "say",
+    "share_interval",
+    "tidy",
+]
+
+INK, GREY = "#333333", "#555555"  # of lines and words, and of words beside the point
+DARK, LIGHT, PALE = "#0072B2", "#9DC3DE", "#E8EEF3"  # one hue in three steps, which stay apart in grey
+LEVEL = 0.95  # of intervals
+
+
+@contextmanager
+def drawing(ax: "Axes | None", size: tuple[float, float]) -> Iterator["Axes"]:
+    """Draw inside ``with``: on ``ax``, or on the axis of a new figure of ``size`` inches if it is None.
+
+    Matplotlib is imported here alone, and its settings are the same after it as before. Names from cards are shown as
+    they are: a dollar sign begins no formula.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with extra("plots", "a plot"):
+        import matplotlib as mpl
+        import matplotlib.pyplot as plt
+    settings: Any = RC
+    with mpl.rc_context(settings):
+        drawn = plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+        yield drawn
+        for part in (drawn, *drawn.child_axes):
+            for axis in (part.xaxis, part.yaxis):
+                for text in (axis.label, *axis.get_ticklabels()):
+                    text.set_parse_math(False)
+
+
+def tidy(ax: "Axes", grid: Literal["x", "y", "both"]) -> None:
+    """Leave the lines at the left and the bottom, and a pale grid behind everything, whatever the axis had before."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    ax.grid(visible=False)
+    ax.grid(visible=True, axis=grid, color=RC["grid.color"], linewidth=RC["grid.linewidth"])
+
+
+def legend_above(ax: "Axes") -> None:
+    """Put the legend above the axis, in one line, where nothing is drawn."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=7, borderaxespad=0.2)
+
+
+def label_of(feature: Feature, language: str) -> str:
+    """The card's label of a feature in a language, on one line and without quotation marks."""
+    return phrases.plain(feature.said(language).label)
+
+
+def say(key: str, language: str, /, **values: object) -> str:
+    """One entry of ``sentences/plots.<language>.toml`` with its placeholders filled.
+
+    >>> say("plans.plan", "de", number=2)
+    'Plan 2'
+    """
+    return str(phrases.table(language, "plots")[key]).format(**values)
+
+
+def share_interval(share: float, n: int) -> tuple[float, float]:
+    """The interval of Clopper and Pearson for a share that was observed on ``n`` people, at the level 0.95.
+
+    >>> low, high = share_interval(0.0, 10)
+    >>> low, round(high, 4)
+    (0.0, 0.3085)
+    """
+    from scipy.special import betaincinv
+
+    count, tail = share * n, (1 - LEVEL) / 2
+    low = 0.0 if count <= 0 else float(betaincinv(count, n - count + 1, tail))
+    high = 1.0 if count >= n else float(betaincinv(count + 1, n - count, 1 - tail))
+    return low, high

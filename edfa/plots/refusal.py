@@ -1,0 +1,170 @@
+"""What holds a decision back: how much each known fact of one refused person adds to the refusal."""
+
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edfa.advice.letter_reasons import find_reasons
+from edfa.errors import SettingError
+from edfa.plots.axis import DARK, INK, LIGHT, drawing, label_of, legend_above, say, tidy
+from edfa.text import phrases
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from edfa.advice.interview import Interview
+
+__all__ = ["Contribution", "Refusal", "draw_refusal", "explain_refusal"]
+
+LINE, GAP = 0.14, 0.15  # inches: a line of a name, and what is between two names
+LETTERS = 40  # on one line of a name
+ROOM = 0.17  # left and right of all bars, for their numbers; of the width of all
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one known fact adds to the decision.
+
+    ``label`` and ``value`` are the card's words; ``amount`` is a Shapley value in log odds, negative if it tells
+    against the person, with its standard ``error``. ``principal`` says whether it belongs to a principal reason.
+    """
+
+    feature: str
+    label: str
+    value: str
+    amount: float
+    error: float = 0.0
+    principal: bool = False
+    sensitive: bool = False
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The contributions of all known facts, what tells most against the person first.
+
+    They add up to ``margin`` (the person's log odds less those at the line, below zero) less ``baseline`` (the mean of
+    that over the granted ``people`` nearest to the line, whom the person is compared with).
+    """
+
+    contributions: tuple[Contribution, ...]
+    margin: float
+    baseline: float
+    people: int
+    language: str = "en"
+
+
+def explain_refusal(interview: "Interview") -> Refusal:
+    """What each known fact adds to the refusal of an interview: see ``edfa.explanation.principal_reasons``.
+
+    This is for the operator: sensitive facts are shown like any other, and marked.
+
+    Raises
+    ------
+    DataError
+        If the person is granted what they ask for, or nothing is known that the model uses.
+    """
+    fitted, language = interview.fitted, interview.language
+    row = np.where(fitted.relevant, interview.log.row[0], np.float32(np.nan))
+    everything = {feature.name: "shown to the operator alone" for feature in fitted.schema if feature.sensitive}
+    reasons = find_reasons(fitted, row, everything)
+    principal = {name for reason in reasons.named for name in reason.features}
+    values, facts = reasons.values, interview.log.facts
+    contributions = [
+        Contribution(
+            feature.name,
+            label_of(feature, language),
+            phrases.value(feature, facts.get(feature.name), language),
+            float(amount),
+            float(error),
+            feature.name in principal,
+            feature.sensitive,
+        )
+        for feature, amount, error in zip(fitted.schema, values.contributions, values.errors, strict=True)
+        if not np.isnan(amount)
+    ]
+    contributions.sort(key=lambda part: part.amount)
+    return Refusal(tuple(contributions), values.margin, values.baseline, values.people, language)
+
+
+def draw_refusal(refusal: Refusal, ax: "Axes | None" = None, *, most: int = 12) -> "Axes":
+    """Draw a bar for each fact, to the left if it tells against the person; principal reasons are dark.
+
+    Of more than ``most`` facts the smallest share one bar, so that all bars still add up.
+    """
+    if most < 2:
+        raise SettingError(f"most: at least two bars, not {most}")
+    shown = _merged(refusal, most)
+    names = [_name(part, refusal.language) for part in shown]
+    height = sum(GAP + LINE * (1 + name.count("\n")) for name in names)
+    with drawing(ax, (6.0, 0.9 + height)) as ax:
+        for kind, colour in (("principal", DARK), ("against", LIGHT), ("in_favour", "white")):
+            some = {y: part.amount for y, part in enumerate(shown) if _kind(part) == kind}
+            if some:
+                look: dict[str, Any] = {"color": colour, "edgecolor": DARK, "linewidth": 0.8}
+                ax.barh([*some], [*some.values()], 0.66, label=say(f"refusal.{kind}", refusal.language), **look)
+        for y, part in enumerate(shown):
+            _write_amount(ax, part, y, refusal.language)
+        ax.axvline(0, color=INK, linewidth=0.8)
+        ax.set_yticks(range(len(shown)), names)
+        label = fill(say("refusal.axis", refusal.language, people=refusal.people), LETTERS + 10)
+        ax.set(xlim=_limits(shown), ylim=(len(shown) - 0.4, -0.6), xlabel=label)
+        ax.tick_params(axis="y", length=0)
+        tidy(ax, "x")
+        ax.spines["left"].set_visible(False)
+        legend_above(ax)
+    return ax
+
+
+def _write_amount(ax: "Axes", part: Contribution, y: int, language: str) -> None:
+    """The number beside a bar, and its interval at the level 0.95 if it is an estimate."""
+    way, reach = (-1, "right") if part.amount < 0 else (1, "left")
+    if part.error:
+        ax.errorbar([part.amount], [y], xerr=[1.96 * part.error], fmt="none", ecolor=INK, elinewidth=0.8)
+    end = part.amount + way * 1.96 * part.error
+    look: dict[str, Any] = {"ha": reach, "va": "center", "fontsize": 7, "color": INK}
+    ax.annotate(_signed(part.amount, language), (end, y), (3 * way, 0), textcoords="offset points", **look)
+
+
+def _limits(parts: list[Contribution]) -> tuple[float, float]:
+    """The ends of the axis: all bars with their errors, and room for the numbers beside them."""
+    low = min(0.0, *(part.amount - 1.96 * part.error for part in parts))
+    high = max(0.0, *(part.amount + 1.96 * part.error for part in parts))
+    room = ROOM * ((high - low) or 1.0)
+    return low - room, high + room
+
+
+def _kind(part: Contribution) -> str:
+    if part.amount >= 0:
+        return "in_favour"
+    return "principal" if part.principal else "against"
+
+
+def _merged(refusal: Refusal, most: int) -> list[Contribution]:
+    """At most ``most`` contributions; the smallest of more are one, the last."""
+    parts = [*refusal.contributions]
+    if len(parts) <= most:
+        return parts
+    large = sorted(parts, key=lambda part: -abs(part.amount))[: most - 1]
+    rest = [part for part in parts if part not in large]
+    error = float(np.sqrt(sum(part.error**2 for part in rest)))  # as if they were independent
+    label = say("refusal.others", refusal.language, count=len(rest))
+    return [*(p for p in parts if p in large), Contribution("", label, "", sum(part.amount for part in rest), error)]
+
+
+def _name(part: Contribution, language: str) -> str:
+    if not part.feature:
+        return fill(part.label, LETTERS)
+    fact = say("refusal.fact", language, label=part.label, value=part.value)
+    text = say("refusal.sensitive", language, fact=fact) if part.sensitive else fact
+    if len(text) <= LETTERS or part.value not in text:
+        return fill(text, LETTERS)
+    first, _, last = text.partition(part.value)  # a line for the label, then those of the value
+    return f"{fill(first.strip(), LETTERS)}\n{fill(part.value + last, LETTERS)}"
+
+
+def _signed(amount: float, language: str) -> str:
+    """A number with its sign and two digits, and the minus of print."""
+    sign = "\N{MINUS SIGN}" if amount < 0 else "+"
+    return sign + phrases.number(abs(round(amount, 2)), language)
