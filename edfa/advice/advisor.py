@@ -52,6 +52,7 @@ from edfa.text import summaries
 
 __all__ = ["STAGES", "Advisor"]
 
+OWN_NEED = 0.5  # of the completions of a person that a model of the user's own must refuse before they may act
 STAGES = ("blanket", "model", "policy", "calibration", "test")
 Progress = Callable[[str, int, int], None]
 
@@ -89,7 +90,8 @@ class Advisor:
         Nobody is told to act on a plan whose estimated survival is below this (with the signal ``"survival"``).
     min_need
         Nobody is told to act whose estimated chance of being refused without a plan is below this; they are asked on.
-        At 0.5 far less effort is wasted, and questions cost more.
+        At 0.5 far less effort is wasted, and questions cost more. None: 0.5 where a model of the user's own decides,
+        else 0.
     budget
         What one interview may cost; a share up to 1, an amount, or ``"inf"``.
     threshold
@@ -124,7 +126,7 @@ class Advisor:
     reference: Reference | Literal["auto"] = "auto"
     committee: int = 12
     min_survival: float = 0.5
-    min_need: float = 0.0
+    min_need: float | None = None
     budget: Budget = "inf"
     threshold: Threshold = None
     seed: int = 0
@@ -143,7 +145,7 @@ class Advisor:
         if self.committee and self.committee < 2:
             raise SettingError(f"committee: 0, or at least 2 models, not {self.committee!r}")
         for name in ("min_survival", "min_need"):
-            if not 0 <= getattr(self, name) <= 1:
+            if not 0 <= (getattr(self, name) or 0) <= 1:
                 raise SettingError(f"{name}: a share from 0 to 1, not {getattr(self, name)!r}")
         check_reference(self.predictor, self.reference)
         names = ("blanket", "predictor", "policy", "searcher", "signal", "threshold")
@@ -221,7 +223,7 @@ class Advisor:
             budget=self.budget,
             constraints=rules,
             min_survival=self.min_survival,
-            min_need=self.min_need,
+            min_need=(OWN_NEED if isinstance(model, Wrapped) else 0.0) if self.min_need is None else self.min_need,
             groups=self.groups,
         )
         return replace(fitted, directions=sweep_directions(fitted))
@@ -364,7 +366,7 @@ class Advisor:
 
     def save(self, folder: str | Path) -> None:
         """Write everything into a folder: JSON, safetensors, UBJSON, Parquet, with hashes. All of it or nothing."""
-        settings = {name: getattr(self, name) for name in persist.SETTINGS}
+        settings = {name: getattr(self, name) for name in persist.SETTINGS} | {"min_need": self.fitted.min_need}
         persist.save(self.fitted, settings, getattr(self, "evaluation_", None), folder)
 
     @classmethod

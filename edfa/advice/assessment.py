@@ -81,7 +81,8 @@ class Assessment:
     def explained(self) -> People:
         """The people; if they are few, with the sweep that answers everything in one model call."""
         with limit_rows(self._row_limit):
-            return self.people.with_sweep() if 0 < len(self) <= FEW else self.people
+            people = self.people.with_sweep() if 0 < len(self) <= FEW else self.people
+        return people if self.shares is None else replace(people, decided=self._decided_by_shares(people))
 
     @cached_property
     def _row_limit(self) -> RowLimit | None:
@@ -108,6 +109,16 @@ class Assessment:
     def probability(self) -> Float64Array:
         """The probability of the favourable class, (people,)."""
         return np.asarray(self.explained.probabilities[:, self.fitted.favourable])
+
+    def _decided_by_shares(self, people: People) -> IntArray:
+        """The class that a model of the user's own decides for in most completions, (people,).
+
+        Its view may see a person otherwise; nobody is told that they are refused where most people like them are not.
+        """
+        share, favourable = (np.zeros(0), 0) if self.shares is None else (self.shares[0], self.fitted.favourable)
+        others = people.probabilities.copy()
+        others[:, favourable] = -np.inf
+        return np.where(share > 1 / 2, favourable, others.argmax(axis=1))
 
     @cached_property
     def shares(self) -> tuple[Float64Array, int] | None:

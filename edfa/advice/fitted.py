@@ -100,6 +100,13 @@ class FittedAdvisor:
         return self.background.fitted_model
 
     @property
+    def decisive(self) -> Blanket | None:
+        """The features that may overturn a plan once they are known: those that the model looks at; None: any may."""
+        if self.policy.aligned:
+            return self.blanket
+        return self.policy.blanket if isinstance(self.model, Wrapped) else None
+
+    @property
     def own_model(self) -> str:
         """The name of the user's own model and what speaks for it meanwhile; empty if another model decides."""
         return f"{self.model.own.name}, {self.model.partial}" if isinstance(self.model, Wrapped) else ""

@@ -276,7 +276,7 @@ class _Writer:
 
     def _plan(self, plan: "Plan") -> dict[str, Any]:
         fitted, language = self.interview.fitted, self.language
-        visible = fitted.blanket if fitted.policy.aligned else None
+        visible = fitted.decisive
         text = narrate.plan(
             plan, fitted.schema, language, blanket=visible, locked=self.interview.locks, operator=fitted.rules
         )

@@ -88,8 +88,11 @@ def fit(
         float, typer.Option(help="Nobody is told to act on a plan whose estimated survival is below this.")
     ] = 0.5,
     min_need: Annotated[
-        float, typer.Option(help="Nobody is told to act whose chance of being refused without a plan is below this.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            help="Nobody is told to act whose chance of being refused without a plan is below this; 0, or 0.5 with --model."
+        ),
+    ] = None,
     groups: Annotated[
         str | None, typer.Option(help="A feature, such as sex: each group of people has a certificate of its own.")
     ] = None,

@@ -28,6 +28,7 @@ __all__ = ["find_recourse"]
 
 Keys = tuple[Float64Array | IntArray, ...]
 """What ranks plans, by the last key first, as ``np.lexsort`` does; each (plans,)."""
+MOSTLY = 0.5  # of completions in which a plan must hold to be handed out, where a model of the user's own decides
 ALTERNATIVES = 6  # other sets of features a person that are asked whether they survive
 LASTS = 0.5  # the survival that is asked of another plan than the best
 FEW = 16  # people who are swept at once, without asking first who has the desired decision already
@@ -183,8 +184,22 @@ def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int 
     if survival is not None:
         again = _look_again(searcher, problem, candidates, k, survival.take(order))
         columns |= {"survival": again.probability, "survival_error": again.error}
-        columns |= _own_chances(searcher, problem, candidates, again)
+        if k is not None and (shares := searcher.decided_shares(problem)) is not None:
+            columns |= {"probability_before": shares[candidates.case], "probability_after": again.probability}
+            likely = np.flatnonzero(_mostly_hold(candidates.case, again.probability))
+            candidates, columns = candidates.take(likely), {name: part[likely] for name, part in columns.items()}
     return _for_each_person(problem, candidates.case, rows, columns)
+
+
+def _mostly_hold(case: IntArray, survival: Float64Array) -> BoolArray:
+    """Which plans, in order of their cases, hold in most completions; none of a case whose first plan does not.
+
+    Where a model of the user's own decides, it would mostly refuse the others. Who has no first plan to act on gets
+    none: what may be acted on is the plan that was certified, the first.
+    """
+    holds = survival >= MOSTLY
+    first = np.searchsorted(case, case)
+    return np.asarray(holds & holds[first])
 
 
 def _look_again(
@@ -200,21 +215,6 @@ def _look_again(
     if again is not None:
         survival.probability[chosen], survival.error[chosen] = again
     return survival
-
-
-def _own_chances(
-    searcher: Searcher, problem: SearchProblem, candidates: Candidates, survival: Survival
-) -> dict[str, Any]:
-    """What a person is told of their chances where a model of the user's own decides and not everything is known.
-
-    That is the share of completions in which that model decides for the desired class, without a plan and with it, and
-    not what its view says on average; other plans keep the model's probabilities. Columns of ``Plans``.
-    """
-    shares = searcher.decided_shares(problem)
-    known = ~np.isnan(survival.probability)
-    if shares is None or not known.all():
-        return {}
-    return {"probability_before": shares[candidates.case], "probability_after": survival.probability}
 
 
 def _with_alternatives(

@@ -31,7 +31,7 @@ def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[st
     """
     language, schema, blanket = interview.language, interview.fitted.schema, interview.fitted.blanket
     question, no_plan, standing = interview.question, interview.no_plan, interview.standing
-    visible = blanket if interview.fitted.policy.aligned else None
+    visible = interview.fitted.decisive
     offered, rules = interview.plans(k), interview.fitted.rules
     plans = [
         narrate.plan(plan, schema, language, blanket=visible, locked=interview.locks, operator=rules)

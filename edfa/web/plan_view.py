@@ -159,7 +159,7 @@ def _people(plan: Plan, wording: Wording) -> str:
 def _unknown(plan: Plan, interview: Interview) -> list[str]:
     """What is not known and the model would see."""
     fitted = interview.fitted
-    return not_known(plan, fitted.blanket if fitted.policy.aligned else None)
+    return not_known(plan, fitted.decisive)
 
 
 def _notes(plan: Plan, interview: Interview, wording: Wording) -> tuple[str, ...]:

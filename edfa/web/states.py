@@ -111,7 +111,7 @@ def _plans(interview: Interview, k: int) -> tuple[list[models.PlanState], models
 
 def _plan(interview: Interview, plan: Plan) -> models.PlanState:
     fitted, language = interview.fitted, interview.language
-    visible = fitted.blanket if fitted.policy.aligned else None
+    visible = fitted.decisive
     sentence = narrate.plan(
         plan, fitted.schema, language, blanket=visible, locked=interview.locks, operator=fitted.rules
     )

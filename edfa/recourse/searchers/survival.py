@@ -12,6 +12,7 @@ import numpy as np
 from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.predictors.committee import Committee
+from edfa.predictors.wrapped import Wrapped
 from edfa.recourse._search.postprocess import affordable, distinct
 from edfa.recourse._search.ranking import lengths
 from edfa.recourse._search.single_changes import SingleChanges
@@ -129,10 +130,10 @@ class SurvivalSearch(Nearest):
     def decided_shares(self, problem: SearchProblem) -> Float64Array | None:
         """The share of completions in which a model of the user's own decides for the desired class, (cases,).
 
-        None for other models, where everything is known, and where any other decision is recourse.
+        None for other models, where all that it uses is known, and where any other decision is recourse.
         """
-        unknown = np.isnan(problem.cases.X[:, problem.predictor.varies_]).any()
-        if problem.predictor.refits or problem.desired_class is None or not unknown:
+        model = problem.predictor
+        if not isinstance(model, Wrapped) or problem.desired_class is None or model.is_enough(problem.mask):
             return None
         return self.completions_.decided_share(problem.cases, problem.desired_class)
 
