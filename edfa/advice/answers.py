@@ -13,6 +13,7 @@ from edfa.advice.answer_log import Event
 from edfa.advice.assessment import Assessment
 from edfa.blanket.units import Blanket
 from edfa.data.encode import Levels
+from edfa.explanation.partition import members
 from edfa.parsing import parse
 
 __all__ = [
@@ -180,7 +181,7 @@ def describe_question(assessment: Assessment) -> Question | None:
         details["choices"] = column.levels
     else:
         details |= {"low": column.low, "high": column.high}
-    inside = fitted.background.visible if fitted.policy.blanket else np.ones(len(fitted.schema), dtype=bool)
+    inside = members(fitted.schema.names, fitted.policy.blanket)
     return Question(
         feature=name,
         cost=float(assessment.people.costs[0, chosen]),

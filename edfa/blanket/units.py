@@ -115,18 +115,16 @@ class Blanket:
             rows += [(head if i == 0 else "", s) for i, s in enumerate(behind or ("",))]
         height, middle = 30 * max(len(rows), 1) + 30, 15 * max(len(rows), 1) + 25
         names = ("outcome", "parents and children", "spouses" if self.spouses else "")
-        parts = [
-            html.svg_text(x + 80, 14, name, "middle", html.GREY) for x, name in zip((10, 210, 410), names, strict=True)
-        ]
-        parts.append(html.svg_box(10, middle, self.target, "#dbe7f5"))
+        parts = [html.svg_text(x + 80, 14, name, "middle") for x, name in zip((10, 210, 410), names, strict=True)]
+        parts.append(html.svg_box(10, middle, self.target, "#4a90d940"))
         above = 0
         for i, (head, spouse) in enumerate(rows):
             y = 30 * i + 40
             if head:
                 above, dash = y, "4 3" if head in self.unattached else ""
-                parts += [html.svg_line(170, middle, 210, y, dash), html.svg_box(210, y, head, "#e6f2e1")]
+                parts += [html.svg_line(170, middle, 210, y, dash), html.svg_box(210, y, head, "#5aa84a40")]
             if spouse:
-                parts += [html.svg_line(370, above, 410, y, "4 3"), html.svg_box(410, y, spouse, "#f7efd9")]
+                parts += [html.svg_line(370, above, 410, y, "4 3"), html.svg_box(410, y, spouse, "#d9a62e40")]
         return html.svg(580, height, f"Markov blanket of {self.target}", *parts)
 
     def _evidence_html(self) -> html.Markup:

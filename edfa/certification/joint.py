@@ -12,6 +12,7 @@ from edfa.certification.risk_curve import Target, Undefined
 from edfa.certification.validation import check_level
 from edfa.errors import SettingError
 from edfa.recourse.plans import Plans
+from edfa.text import html
 
 __all__ = ["JointCertificate", "certify_jointly"]
 
@@ -40,7 +41,8 @@ class JointCertificate(Guarantee):
         return f"{promise}, which is wrong with probability at most {self.delta:.4g} over the calibration sample."
 
     def _repr_html_(self) -> str:
-        return "".join(certificate._repr_html_() for certificate in self.certificates.values())
+        parts = ((html.fragment(html.heading(name, 4)), c._repr_html_()) for name, c in self.certificates.items())
+        return "".join(title + shown for title, shown in parts)
 
 
 def certify_jointly(

@@ -137,7 +137,7 @@ class Stops:
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
     def _repr_html_(self) -> str:
-        return str(self.frame().to_html(index=False))
+        return str(self.frame().to_html(index=False, max_rows=20))
 
 
 def stop_at(runs: Any, tau: Any, rule: Rule, sentence: str) -> Stops:

@@ -90,7 +90,7 @@ def fit(
     min_need: Annotated[
         float | None,
         typer.Option(
-            help="Nobody is told to act whose chance of being refused without a plan is below this; 0, or 0.5 with --model."
+            help="Nobody is told to act whose chance of being refused without a plan is below this; 0.5 with --model."
         ),
     ] = None,
     groups: Annotated[

@@ -96,6 +96,8 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.classes_, codes = np.unique(classes, return_inverse=True)
         if len(self.classes_) < 2:
             raise TargetError(f"y has one class only, {self.classes_[0]!r}; two are needed")
+        if self.threshold is not None and not (isinstance(self.threshold, int | float) and 0 <= self.threshold <= 1):
+            raise SettingError(f"threshold: a probability, or None, not {self.threshold!r}")
         if self.favourable is not None and self.favourable not in range(len(self.classes_)):
             raise SettingError(f"favourable: a position from 0 to {len(self.classes_) - 1}, not {self.favourable!r}")
         self.n_features_in_ = matrix.shape[1]

@@ -1,10 +1,13 @@
 """Pieces of HTML and SVG for notebooks and reports.
 
 Every piece is ``markupsafe.Markup``: text put into one is escaped, markup is not escaped again. Documents
-(``fragment``, ``page``) are plain strings. Nothing is fetched, and nothing is expressed by colour alone.
+(``fragment``, ``page``) are plain strings. Nothing is fetched, and nothing is expressed by colour alone. A fragment
+has the colours of the notebook around it, be that light or dark: text and lines have its text colour, tints are
+translucent, and nothing has a background of its own.
 """
 
 import io
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,26 +39,28 @@ __all__ = [
 ]
 
 STYLE = Markup(
-    ".edfa{font:14px/1.45 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:60rem}"
+    ".edfa{font:14px/1.45 system-ui,sans-serif;max-width:60rem}"
     ".edfa table{border-collapse:collapse;margin:.4em 0;font-size:inherit;color:inherit}"
     ".edfa caption{text-align:left;font-weight:600;padding:.2em 0}"
-    ".edfa th,.edfa td{text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border-bottom:1px solid #ccc;"
+    ".edfa th,.edfa td{text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border-bottom:1px solid #8886;"
     "overflow-wrap:break-word;hyphens:auto}"
     "@media(max-width:480px){.edfa table{font-size:12px}.edfa th,.edfa td{padding-right:.4em}}"
     "@media(max-width:400px){.edfa th,.edfa td{overflow-wrap:anywhere}}"
-    ".edfa th{font-weight:600;color:#444}"
+    ".edfa th{font-weight:600}.edfa pre{margin:0;color:inherit;background:none;white-space:pre-wrap}"
     ".edfa td.n,.edfa th.n{text-align:right;font-variant-numeric:tabular-nums}.edfa td.n{white-space:nowrap}"
     ".edfa p{margin:.4em 0}.edfa svg{max-width:100%;height:auto}"
 )
 PAGE_STYLE = Markup(
-    "body{margin:2rem auto;padding:0 1rem;max-width:60rem;background:#fff}"
+    "body{margin:2rem auto;padding:0 1rem;max-width:60rem;color:#1b1b1b;background:#fff}"
     "h1{font:600 1.6rem/1.2 system-ui,sans-serif}h2{font:600 1.15rem/1.3 system-ui,sans-serif;margin-top:2rem}"
-    "pre{font:13px/1.4 ui-monospace,monospace;background:#f5f5f5;padding:.8em;white-space:pre-wrap;"
+    "main pre{font:13px/1.4 ui-monospace,monospace;background:#f5f5f5;padding:.8em;white-space:pre-wrap;"
     "overflow-wrap:anywhere}"
 )
 SECURITY_POLICY = Markup("default-src 'none'; style-src 'unsafe-inline'")
 NUMERIC = Markup(' class="n"')  # right-aligned column
-BLACK, GREY = "#1b1b1b", "#767676"
+TEXT, GREY = "currentColor", "#808080"  # grey is for lines: it can be seen on white and on black
+PAINT = re.compile(r"\b(fill|stroke): (#000000|#ffffff)\b(?=[^<>]*>)")  # in a style, never in a text
+REPAINTED = {"#000000": "currentColor", "#ffffff": "none"}
 BOX_WIDTH = 160
 BOX_LETTERS = 22  # how many letters fit into a box
 
@@ -141,10 +146,10 @@ def svg(width: float, height: float, title: object, *parts: Markup) -> Markup:
     return template.format(width, height, escaped(title), _joined(parts))
 
 
-def svg_text(x: float, y: float, text: object, anchor: str = "start", fill: str = BLACK) -> Markup:
+def svg_text(x: float, y: float, text: object, anchor: str = "start") -> Markup:
     """Text in a drawing."""
     template = Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="{}">{}</text>')
-    return template.format(x, y, anchor, fill, escaped(text))
+    return template.format(x, y, anchor, TEXT, escaped(text))
 
 
 def svg_line(x1: float, y1: float, x2: float, y2: float, dash: str = "", stroke: str = GREY) -> Markup:
@@ -154,8 +159,11 @@ def svg_line(x1: float, y1: float, x2: float, y2: float, dash: str = "", stroke:
     return template.format(x1, y1, x2, y2, stroke, dashes)
 
 
-def svg_box(x: float, y: float, text: str, fill: str = "#fff") -> Markup:
-    """A name in a box with left edge ``x`` and vertical centre ``y``; a long name is cut, hovering shows it whole."""
+def svg_box(x: float, y: float, text: str, fill: str = "none") -> Markup:
+    """A name in a box with left edge ``x`` and vertical centre ``y``; a long name is cut, hovering shows it whole.
+
+    ``fill`` should be translucent, so that the name can be read on a light and on a dark page.
+    """
     label = text if len(text) <= BOX_LETTERS else text[: BOX_LETTERS - 1] + "…"
     template = Markup(
         '<g><title>{}</title><rect x="{:g}" y="{:g}" width="{}" height="22" rx="6" fill="{}" stroke="{}"/>{}</g>'
@@ -166,7 +174,8 @@ def svg_box(x: float, y: float, text: str, fill: str = "#fff") -> Markup:
 def figure(draw: Callable[["Axes"], object], title: object, size: tuple[float, float] = (6.4, 3.2)) -> Markup:
     """What ``draw`` plots on a matplotlib axis, as inline SVG; without matplotlib, a line that says how to get it.
 
-    ``size`` is in inches. The same drawing under the same title gives the same bytes.
+    ``size`` is in inches. The same drawing under the same title gives the same bytes. What is drawn in black has the
+    colour of the text around the figure; what is white is transparent, the background too.
     """
     try:
         return draw_svg(draw, title, size)
@@ -192,8 +201,12 @@ def draw_svg(draw: Callable[["Axes"], object], title: object, size: tuple[float,
         drawing = Figure(figsize=size, layout="constrained")
         draw(drawing.add_subplot())
         written = io.StringIO()
-        drawing.savefig(written, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        unnamed = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        drawing.savefig(written, format="svg", metadata=unnamed, transparent=True)
     _, _, document = written.getvalue().partition("<svg ")  # without the XML declaration
     attributes, _, inner = document.partition(">")
-    trusted = [Markup(part) for part in (attributes, inner.rstrip())]  # noqa: S704 - matplotlib escapes its text
-    return Markup('<svg role="img" {}><title>{}</title>{}').format(trusted[0], escaped(title), trusted[1])
+    inner = PAINT.sub(lambda match: f"{match[1]}: {REPAINTED[match[2]]}", inner.rstrip())
+    trusted = [Markup(part) for part in (attributes, inner)]  # noqa: S704 - matplotlib escapes its text
+    # What matplotlib paints black without saying so has the fill of the whole drawing.
+    template = Markup('<svg role="img" fill="currentColor" {}><title>{}</title>{}')
+    return template.format(trusted[0], escaped(title), trusted[1])

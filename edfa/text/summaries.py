@@ -173,12 +173,18 @@ def advisor_html(
     Without a ``fingerprint`` the advisor is shown as not fitted.
     """
     results = [("fingerprint", fingerprint), ("certificate", certificate), ("on the test part", evaluation)]
-    fitted = html.definition_table([(name, text) for name, text in results if text], "Fitted")
+    results.append(("blanket", blanket))
+    fitted = html.definition_table([(name, _lines(text)) for name, text in results if text], "Fitted")
     return html.fragment(
-        html.definition_table(settings.items(), "Advisor"),
+        html.definition_table([(name, _lines(value)) for name, value in settings.items()], "Advisor"),
         fitted if fingerprint else html.paragraph("Not fitted yet: call fit(table)."),
-        Markup("<pre>{}</pre>").format(blanket) if blanket else Markup(),
     )
+
+
+def _lines(value: object) -> object:
+    """A text of several lines, such as a blanket drawn as a tree, keeps its lines."""
+    text = str(value)
+    return Markup("<pre>{}</pre>").format(text) if "\n" in text else value
 
 
 def _rise(before: Any, after: Any, language: str) -> str:
