@@ -100,6 +100,7 @@ class Interview:
         self.log = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant)
         self._prices = find_prices(fitted, self.costs)
         self._history: list[Assessment] = []  # one after every event of the log
+        self._stands: tuple[AnswerLog, Standing] | None = None  # whether they may act, after the events of a log
         self._states: MutableMapping[bytes, Assessment] = {} if states is None else states
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
@@ -186,8 +187,11 @@ class Interview:
 
     @property
     def standing(self) -> Standing:
-        """Whether the person may act now."""
-        return find_standing(self.assessment, K, self._assess, self._group, self.progress)
+        """Whether the person may act now; worked out once, until something is told."""
+        assessment = self.assessment
+        if self._stands is None or self._stands[0] is not self.log:
+            self._stands = self.log, find_standing(assessment, K, self._assess, self._group, self.progress)
+        return self._stands[1]
 
     @property
     def certificate(self) -> Certificate | None:
