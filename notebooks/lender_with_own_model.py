@@ -136,13 +136,11 @@ interview
 
 # %% [markdown]
 # A person may have limits of their own. They only tighten yours. This one wants to act today and to borrow the whole
-# amount: a shorter loan alone is left, and in most cases it would not be enough, so nobody is told to act on it.
+# amount: a shorter loan alone is left, which your model would refuse in most cases, so that it is no plan.
 
 # %%
 today = edfa.Constraints(locked=("credit_amount",), max_months=0)
-(plan,) = interview.plans(k=1, constraints=today)
-print(plan.changes[0], f"would hold in {plan.survival:.0%} of cases")
-print("may act:", interview.copy(constraints=today).standing.may_act)
+print(len(interview.plans(constraints=today)), "plans; may act:", interview.copy(constraints=today).standing.may_act)
 
 # %% [markdown]
 # Where a limit leaves nothing, it is named:

@@ -36,7 +36,7 @@ def bench():
 @pytest.fixture(scope="module")
 def data():
     random = np.random.default_rng(0)
-    n = 300
+    n = 600
     savings, debt, age = random.normal(size=(3, n)).round(1)
     job = random.choice(["none", "some", "good"], n)
     score = savings - debt + np.where(job == "good", 1.0, 0.0) + random.normal(scale=0.5, size=n)

@@ -42,9 +42,7 @@ def test_a_lender_with_their_own_model(tmp_path):
     assert "The decisions are those of the operator's own model" in shown
     assert "You may act on the first plan now" in shown
     assert "One fact about you is not known yet" in shown
-    held = re.search(r"would hold in (\d+)% of cases may act: (\w+)", shown)
-    assert int(held[1]) < 50, "the text calls it not enough in most cases"
-    assert held[2] == "False"
+    assert "0 plans; may act: False" in shown, "the text: what the model would mostly refuse is no plan"
     assert "length of the loan: 36 months" in shown
     assert "True The receipt holds" in shown
     assert {"people.csv", "card.toml", "letter.html", "advisor"} <= {path.name for path in tmp_path.iterdir()}

@@ -5,9 +5,12 @@ import logging
 import re
 import threading
 import time
+from collections import Counter
 from datetime import timedelta
+from threading import get_ident
 
 import pytest
+from sqlalchemy import event
 from web_service import HERE, OPERATOR, bearer, begin, refused_person, serving, start_facts, to_the_end
 
 from edfa.advice.assessment import Assessment
@@ -273,11 +276,13 @@ def test_a_long_request_holds_up_nobody_else(client, monkeypatch):
 
 
 def test_no_transaction_is_open_while_the_model_is_asked(client, monkeypatch):
-    pool, asked = client.app.state.service.store._engine.pool, []
+    pool, asked, held = client.app.state.service.store._engine.pool, [], Counter()
+    event.listen(pool, "checkout", lambda *_: held.update([get_ident()]))  # by thread: others may tidy meanwhile
+    event.listen(pool, "checkin", lambda *_: held.subtract([get_ident()]))
     before = Assessment.of
 
     def of(*arguments, **options):
-        asked.append(pool.checkedout())
+        asked.append(held[get_ident()])
         return before(*arguments, **options)
 
     monkeypatch.setattr(Assessment, "of", of)
