@@ -328,6 +328,7 @@ def measure_speed(ready: Any, data: edfa.Table, sizes: Sizes) -> dict[str, Any]:
     steps = measure_steps(own, advisors, data, sizes)
     return {
         "at_once": sizes.at_once,
+        "shares": True,  # people in the file are told the decision of most completions; older lines say nothing
         "fit": seconds,
         "steps": steps,
         "file": measure_file(advisors, data, sizes) | {"people": sizes.people},

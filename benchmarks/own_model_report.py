@@ -14,6 +14,10 @@ LABELS = {
     "logistic": "logistic Pipeline",
     "xgboost": "XGBoost",
 }
+BEFORE_SHARES = (
+    " *Timed before everybody in a file was told the decision of most completions: a file now asks about up to 32 rows "
+    "a person more.*"
+)
 VIEWS = ("distilled", "completed", "tree")
 Line = dict[str, Any]
 
@@ -279,7 +283,7 @@ def report(cells: Sequence[Line], timing: Sequence[Line], anybody: Sequence[Line
         "of a `SubsetXGB` that asks for the same features as the own model's advisor, held against all features. *Steps*: "
         "questions a person, own · default. The file has "
         f"{' or '.join(f'{n:,}' for n in people)} test people, drawn with repetition, each feature beyond the start set "
-        "known with probability 1/2.",
+        "known with probability 1/2." + ("" if all("shares" in line for line in timing) else BEFORE_SHARES),
         speed_table(cells, timing),
     ]
     write("own_model", "Advice about a model of one's own", *(part for part in parts if part))
