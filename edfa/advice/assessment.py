@@ -110,6 +110,17 @@ class Assessment:
         """The probability of the favourable class, (people,)."""
         return np.asarray(self.explained.probabilities[:, self.fitted.favourable])
 
+    @property
+    def chance(self) -> Float64Array:
+        """What people are told of the favourable class, (people,): its probability, or with an own model its share.
+
+        Of whom all that such a model uses is known, it is the probability that the model gives.
+        """
+        if self.shares is None or not isinstance(self.fitted.model, Wrapped):
+            return self.probability
+        complete = self.known[:, self.fitted.model.needed_].all(axis=1)
+        return np.where(complete, self.probability, self.shares[0])
+
     def _decided_by_shares(self, people: People) -> IntArray:
         """The class that a model of the user's own decides for in most completions, (people,).
 

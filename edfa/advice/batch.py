@@ -112,7 +112,7 @@ def _advise(
     prices = assessment.people.costs[np.arange(len(assessment)), question]
     return {
         "outcome": np.array(fitted.schema.classes, dtype=object)[assessment.decision],
-        "probability": assessment.probability,
+        "probability": assessment.chance,
         "refused": assessment.refused,
         "question": names[question],
         "cost": np.where(question >= 0, prices, np.nan),

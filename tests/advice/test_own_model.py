@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import edfa
 from edfa.advice.answers import Decision
+from edfa.advice.assessment import Assessment
 from edfa.errors import ModelError, SettingError
 from edfa.recourse.survival import Completions, PlannedChanges
 
@@ -250,3 +251,15 @@ def test_every_way_gives_advice():
     interview = ready.interview({"income": refused_person(ready.fitted)["income"]})
     assert interview.decision.cases == 32
     assert ready.fidelity_.view == "completed"
+
+
+def test_a_file_tells_the_share_of_completions_as_an_interview_does():
+    ready = advisor()
+    rows = ready.fitted.encoder.encode(people().test.frame)[:2]
+    some = hide(rows, 1)
+    some[1] = rows[1]
+    told = Assessment.of(ready.fitted, some)
+    alone = Assessment.of(ready.fitted, some[:1])
+    assert told.chance[0] == alone.shares[0][0] == alone.chance[0]
+    assert told.chance[1] == ready.fitted.model.ask(rows[1:])[0, ready.fitted.favourable]
+    assert (told.chance > 0.5).tolist() == (told.decision == ready.fitted.favourable).tolist()
