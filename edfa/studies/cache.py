@@ -4,6 +4,7 @@ An entry is a folder that is whole or not there; what is in it is written with h
 fit. Nothing in the cache is a result: whoever deletes it loses time alone.
 """
 
+import errno
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 __all__ = ["Cache"]
 
 UNFINISHED = ".unfinished"
+TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,15 @@ class Cache:
         try:
             yield partial
             place.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                partial.rename(place)
-            except OSError:
-                if not place.is_dir():
-                    raise
+            while True:
+                try:
+                    partial.rename(place)
+                except OSError as error:
+                    if error.errno not in TAKEN:
+                        raise
+                    if not place.is_dir():  # made by somebody and dropped again since
+                        continue
+                break
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 

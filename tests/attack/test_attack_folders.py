@@ -1,5 +1,6 @@
 """Folders that others damage, plant, link to or write at the same time: whole and ours, or one clear error."""
 
+import errno
 import json
 import os
 import shutil
@@ -330,6 +331,22 @@ def test_nothing_but_its_own_kind_is_replaced(content, tmp_path):
     with pytest.raises(UnwritableError):
         model.to_folder(tmp_path / "file")
     assert (tmp_path / "file").read_text() == "dear"
+
+
+def test_an_entry_made_and_dropped_by_somebody_else_is_made_again(tmp_path, monkeypatch):
+    cache, rename, tries = Cache(tmp_path), Path.rename, []
+
+    def taken_once(self, target):
+        tries.append(target)
+        if len(tries) == 1:  # somebody's entry is there, and gone when it is looked for
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", taken_once)
+    with cache.fill("thing", "key") as entry:
+        (entry / "a").write_text("mine")
+    assert (cache.folder("thing", "key") / "a").read_text() == "mine"
+    assert len(tries) == 2
 
 
 def test_many_may_drop_and_fill_one_entry_of_a_studys_cache(tmp_path):

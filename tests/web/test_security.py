@@ -5,7 +5,6 @@ import logging
 import re
 import threading
 import time
-from collections import Counter
 from datetime import timedelta
 from threading import get_ident
 
@@ -276,13 +275,13 @@ def test_a_long_request_holds_up_nobody_else(client, monkeypatch):
 
 
 def test_no_transaction_is_open_while_the_model_is_asked(client, monkeypatch):
-    pool, asked, held = client.app.state.service.store._engine.pool, [], Counter()
-    event.listen(pool, "checkout", lambda *_: held.update([get_ident()]))  # by thread: others may tidy meanwhile
-    event.listen(pool, "checkin", lambda *_: held.subtract([get_ident()]))
+    pool, asked, held = client.app.state.service.store._engine.pool, [], {}  # connections, and the threads they are in
+    event.listen(pool, "checkout", lambda _, record, __: held.update({record: get_ident()}))
+    event.listen(pool, "checkin", lambda _, record: held.pop(record, None))  # others may tidy meanwhile
     before = Assessment.of
 
     def of(*arguments, **options):
-        asked.append(held[get_ident()])
+        asked.append(list(held.values()).count(get_ident()))
         return before(*arguments, **options)
 
     monkeypatch.setattr(Assessment, "of", of)
