@@ -232,11 +232,13 @@ def test_a_large_frame_is_quick(tmp_path):
             direct.executemany("INSERT INTO study_result VALUES (?, 'step', ?)", [(c.key, text) for c in cells])
             direct.execute("UPDATE study_cell SET status = 'done'")
         direct.close()
-        begun = time.process_time()
-        parsed = [json.loads(text) for _ in cells]
-        parsing = time.process_time() - begun
-        begun = time.process_time()
-        frame = store.frame("toy", "step")
-        assert time.process_time() - begun < 3 * parsing  # hardly more than the JSON, on a machine of any speed
-    assert len(parsed) == len(cells)
+        parsing, framing = [], []
+        for _ in range(5):  # the quickest of each, in turns: on a machine of any speed, whatever else runs there
+            begun = time.process_time()
+            assert len([json.loads(text) for _ in cells]) == len(cells)
+            parsing.append(time.process_time() - begun)
+            begun = time.process_time()
+            frame = store.frame("toy", "step")
+            framing.append(time.process_time() - begun)
+        assert min(framing) < 3 * min(parsing), "hardly more than reading the JSON"
     assert frame.shape == (80_000, 9 + 11)

@@ -57,24 +57,19 @@ def test_first_come_first_served():
 
 
 def test_one_that_takes_long_is_not_waited_for():
-    turns, taken, done = Turns(longest=0.05), threading.Event(), threading.Event()
+    turns, taken, done = Turns(longest=0.4), threading.Event(), threading.Event()
 
     def work():
         with turns.take():
             taken.set()
-            done.wait(30)
+            done.wait(10)
 
     threads = start(work)
     taken.wait(30)
-    began = time.monotonic()
-    with turns.take() as mine:
-        assert not mine
-    first = time.monotonic() - began
-    assert first < 5
-    began = time.monotonic()
-    with turns.take() as mine:
-        assert not mine, "and by now not at all"
-    assert time.monotonic() - began < max(first, 0.04)
+    for _ in range(50):  # the first waits a little, the others no more, or the thread would be gone
+        with turns.take() as mine:
+            assert not mine
+    assert threads[0].is_alive()
     done.set()
     threads[0].join(30)
     with turns.take() as mine:
