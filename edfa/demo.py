@@ -68,11 +68,6 @@ class Demo:
         return next(iter(self.interview.plans()), None)
 
     @property
-    def complete_interview(self) -> Interview:
-        """The interview in which the applicant has answered everything."""
-        return self.advisor.interview(self.facts)
-
-    @property
     def lasts(self) -> bool | None:
         """Whether the plan leads to the favourable class before the model that sees every feature, once all are known.
 
