@@ -239,7 +239,7 @@ def _unlocks(assessment: Assessment, blanket: Blanket, name: str) -> tuple[str, 
     """Known facts of the same units that cannot turn the decision as long as this one is not known."""
     units = [(head, *spouses) for head, spouses in blanket.units.items() if name == head or name in spouses]
     others = dict.fromkeys(other for unit in units for other in unit if other != name)
-    schema, partition = assessment.fitted.schema, assessment.explained.partition
+    schema, partition = assessment.fitted.schema, assessment.partition
     waits = assessment.known[0] & partition.semifactual[0]
     return tuple(other for other in others if waits[schema.index(other)])
 
@@ -249,7 +249,7 @@ def moments(events: Sequence[Event], history: Sequence[Assessment]) -> Iterator[
     before: tuple[str, ...] = ()
     paid, known = 0.0, np.zeros(0, dtype=bool)
     for step, (event, assessment) in enumerate(zip(events, history, strict=True)):
-        names, turns = np.array(assessment.fitted.schema.names), assessment.explained.partition.counterfactual[0]
+        names, turns = np.array(assessment.fitted.schema.names), assessment.partition.counterfactual[0]
         spent = float(assessment.people.spent[0])
         unlocked = [name for name in names[turns & known].tolist() if name not in before] if step else []
         before, known = tuple(names[turns].tolist()), assessment.known[0]

@@ -4,7 +4,8 @@ One interview is a batch of one, and a file is a batch of many: both read their 
 is looked at is worked out once; of a few people, everything shares one sweep of the model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,13 @@ from edfa.acquisition.loop import budget_amount, next_question
 from edfa.advice.fitted import NO_RULES, FittedAdvisor
 from edfa.certification.replay import signal_of, uncertainty
 from edfa.data.constraints import Constraints
+from edfa.explanation.necessity import necessity
+from edfa.explanation.partition import Partition
 from edfa.people import People
+from edfa.predictors.base import Predictor
+from edfa.predictors.cache import ModelCache
+from edfa.predictors.own_model.given import Given, as_given
+from edfa.predictors.own_model.majority import Majority
 from edfa.predictors.own_model.rows import RowLimit, limit_rows
 from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.find import find_recourse
@@ -37,13 +44,14 @@ class Assessment:
 
     ``people.askable`` is what may be asked and has not been declined, ``people.costs`` are each person's prices;
     ``locked`` features are left as they are by every plan, and ``constraints`` are the people's own limits, beyond the
-    operator's rules.
+    operator's rules. ``given`` are numbers that all of them gave and encoding moved to the edge of what was seen.
     """
 
     fitted: FittedAdvisor
     people: People
     locked: tuple[str, ...] = ()
     constraints: Constraints = NO_RULES
+    given: tuple[Given, ...] = ()
     _plans: dict[Any, Plans] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -56,11 +64,13 @@ class Assessment:
         costs: Float64Array | None = None,
         locked: tuple[str, ...] = (),
         constraints: Constraints = NO_RULES,
+        given: tuple[Given, ...] = (),
     ) -> "Assessment":
         """Assess people by their encoded facts X (people, features); NaN: not known.
 
         ``declined`` (people, features) is never asked; ``costs`` (people, features) are prices in place of the card's.
-        ``constraints`` are limits that all of these people have set themselves.
+        ``constraints`` are limits that all of these people have set themselves. ``given`` are numbers beyond all that
+        was seen, which all of them gave: a model of the user's own is asked about these.
         """
         unknown = np.isnan(X)
         askable = unknown & ~fitted.never_ask & ~np.isin(fitted.schema.names, constraints.never_ask)
@@ -72,7 +82,7 @@ class Assessment:
             costs=prices,
             askable=askable if declined is None else askable & ~declined,
         )
-        return cls(fitted, people, locked, constraints)
+        return cls(fitted, people, locked, constraints, tuple(g for g in given if not unknown[:, g.position].any()))
 
     def __len__(self) -> int:
         return len(self.people)
@@ -80,9 +90,20 @@ class Assessment:
     @cached_property
     def explained(self) -> People:
         """The people; if they are few, with the sweep that answers everything in one model call."""
-        with limit_rows(self._row_limit):
+        with self.asking():
             people = self.people.with_sweep() if 0 < len(self) <= FEW else self.people
-        return people if self.shares is None else replace(people, decided=self._decided_by_shares(people))
+            probabilities = people.probabilities  # worked out now, while it is known what these people gave
+        if self.shares is None:
+            return people
+        decided = replace(people, decided=self._decided_by_shares(people))
+        decided.__dict__["probabilities"] = probabilities
+        return decided
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Within, a model of the user's own is asked about these people as they are, and not too often."""
+        with limit_rows(self._row_limit), as_given(self.given):
+            yield
 
     @cached_property
     def _row_limit(self) -> RowLimit | None:
@@ -140,13 +161,43 @@ class Assessment:
         model = self.fitted.model
         if not isinstance(model, Wrapped) or model.is_enough(np.asarray(self.known.all(axis=0))):
             return None
+        with self.asking():
+            share = self._completions.decided_share(self.people, self.fitted.favourable)
+        return share, self._completions.neighbours.k
+
+    @property
+    def _completions(self) -> Completions:
+        """What completes these people when a model of the user's own is asked about them."""
         searcher = self.fitted.searcher
         if isinstance(searcher, SurvivalSearch):
-            completions = searcher.completions_
-        else:
-            completions = Completions(self.fitted.background.neighbours)
-        with limit_rows(self._row_limit):
-            return completions.decided_share(self.people, self.fitted.favourable), completions.neighbours.k
+            return searcher.completions_
+        return Completions(self.fitted.background.neighbours)
+
+    def majority(self, row: int = 0) -> Predictor:
+        """Who decides about the person in ``row``, and whoever differs from them in known facts alone.
+
+        That is a model of the user's own by most of the person's completions, while facts are missing that it uses.
+        """
+        model = self.fitted.model
+        if self.shares is None or not isinstance(model, Wrapped):
+            return self.fitted.predictor
+        return Majority(model, self._completions.neighbours.complete(self.X[row][None])[0], self.fitted.favourable)
+
+    @cached_property
+    def partition(self) -> Partition:
+        """What can turn each person's decision, what cannot yet, what never will.
+
+        With a model of the user's own that is what changes its decision in most completions of the person.
+        """
+        whole = self.explained.partition
+        if self.shares is None:
+            return whole
+        background, rows = self.fitted.background, np.empty(self.X.shape)
+        support = replace(background.support, cache=ModelCache(1))  # a majority is one person's: nobody asks it again
+        with self.asking():
+            for row in range(len(self)):
+                rows[row] = necessity(self.X[row][None], self.majority(row), support, background.visible)[0]
+        return replace(whole, necessity=rows)
 
     @cached_property
     def refused(self) -> BoolArray:
@@ -157,7 +208,8 @@ class Assessment:
     def next(self) -> IntArray:
         """The feature to ask each person for, (people,); -1: there is none, or it does not fit into the budget."""
         limit = budget_amount(self.fitted.budget, self.people.costs, self.fitted.background.start)
-        return next_question(self.fitted.policy, self.people, limit)[0]
+        with self.asking():
+            return next_question(self.fitted.policy, self.people, limit)[0]
 
     @cached_property
     def wishes(self) -> dict[str, BoolArray]:
@@ -182,7 +234,7 @@ class Assessment:
         """Plans; with ``enough`` below 1 just so many as tell whether one survives in that share of completions."""
         key = (k, None if constraints is None else constraints.to_json(), enough)
         if key not in self._plans:
-            with limit_rows(self._row_limit):
+            with self.asking():
                 self._plans[key] = find_recourse(
                     self.explained,
                     self.fitted.searcher,
@@ -228,7 +280,7 @@ class Assessment:
         return stopped
 
     def _take(self, rows: IntArray) -> "Assessment":
-        return Assessment(self.fitted, self.explained.take(rows), self.locked, self.constraints)
+        return replace(self, people=self.explained.take(rows), _plans={})
 
     def _stops(self, tau: float, k: int | None) -> BoolArray:
         """``stops``, with plans for everybody here."""

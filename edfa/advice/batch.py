@@ -16,6 +16,7 @@ from edfa.data.constraints import Constraints
 from edfa.data.edge import Flag
 from edfa.data.partial import encode_partial
 from edfa.parallel import count_jobs, map_parallel
+from edfa.predictors.own_model.given import Given, numbers_given
 from edfa.recourse.plans import Plans
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.text.flags import flag_sentence
@@ -65,11 +66,16 @@ def advise(
     fine = np.setdiff1d(np.arange(len(facts)), list(errors))
     # Who knows the same stays together, as far as that goes: they are asked about together.
     ordered = fine[np.lexsort(np.packbits(np.isnan(facts[fine]), axis=1).T)]
-    parts = _parts(ordered, own.which, threads)
+    kinds, which = _given(fitted, flags, len(facts))
+    parts = _parts(ordered, own.which * len(kinds) + which, threads)
     columns: dict[str, Any] = {"row": first + np.arange(len(facts))}
     columns |= {name: np.full(len(facts), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
     done = map_parallel(
-        lambda part: _advise(fitted, facts[part], group[part], k, own.constraints[own.which[part[0]]]), parts, threads
+        lambda part: _advise(
+            fitted, facts[part], group[part], k, own.constraints[own.which[part[0]]], kinds[which[part[0]]]
+        ),
+        parts,
+        threads,
     )
     for part, advice in zip(parts, done, strict=True):
         for name, values in advice.items():
@@ -80,10 +86,27 @@ def advise(
 
 
 def _parts(ordered: IntArray, which: IntArray, threads: int) -> list[IntArray]:
-    """The rows ``ordered`` in parts for the threads: in each, everybody has the same rules (``which`` by row)."""
+    """The rows ``ordered`` in parts for the threads: in each, everybody is of the same kind (``which`` by row)."""
     groups = [ordered[which[ordered] == code] for code in np.unique(which[ordered])]
     counts = [1 if threads == 1 else min(PARTS * threads, len(group) // LEAST) or 1 for group in groups]
     return [part for group, count in zip(groups, counts, strict=True) for part in np.array_split(group, count)]
+
+
+def _given(
+    fitted: FittedAdvisor, flags: dict[int, tuple[Flag, ...]], people: int
+) -> tuple[list[tuple[Given, ...]], IntArray]:
+    """Numbers beyond what was seen that people gave, and which of these everybody gave, (people,).
+
+    Most gave none, which is the first; whoever gave one is worked on alone. Only a model of the user's own is asked
+    about them.
+    """
+    kinds: list[tuple[Given, ...]] = [()]
+    which = np.zeros(people, dtype=np.intp)
+    for row, some in ({} if fitted.model.refits else flags).items():
+        if numbers := numbers_given(some, fitted.encoder):
+            which[row] = len(kinds)
+            kinds.append(numbers)
+    return kinds, which
 
 
 def _flags(
@@ -104,9 +127,13 @@ def _advise(
     group: ObjectArray,
     k: int,
     own: Constraints,
+    given: tuple[Given, ...],
 ) -> dict[str, Any]:
-    """The columns of people, of these groups (people,), whose facts are right and whose own limits are the same."""
-    assessment = Assessment.of(fitted, X, constraints=own)
+    """The columns of people, of these groups (people,), whose facts are right and whose own limits are the same.
+
+    ``given`` are numbers beyond what was seen, the same of all of them.
+    """
+    assessment = Assessment.of(fitted, X, constraints=own, given=given)
     plans, question = assessment.plans(k), assessment.next
     names = np.array([*fitted.schema.names, None], dtype=object)
     prices = assessment.people.costs[np.arange(len(assessment)), question]
@@ -116,7 +143,7 @@ def _advise(
         "refused": assessment.refused,
         "question": names[question],
         "cost": np.where(question >= 0, prices, np.nan),
-        "status": find_standings(assessment, k, partial(Assessment.of, fitted), group=group).status,
+        "status": find_standings(assessment, k, partial(Assessment.of, fitted, given=given), group=group).status,
         "plans": _texts(plans),
         "reason": _reasons(plans, assessment.refused),
     }

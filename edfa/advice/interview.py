@@ -23,6 +23,7 @@ from edfa.data.constraints import Constraints
 from edfa.errors import DataError, EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
 from edfa.parsing import one_line
+from edfa.predictors.own_model.given import Given, numbers_given
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence
@@ -157,7 +158,7 @@ class Interview:
     @property
     def partition(self) -> Person:
         """What can turn the decision, what cannot yet and why, what does not matter to this model."""
-        return self.assessment.explained.partition.person(0)
+        return self.assessment.partition.person(0)
 
     @property
     def question(self) -> Question | None:
@@ -398,9 +399,10 @@ class Interview:
                 costs=self._prices,
                 locked=self.locks,
                 constraints=self.constraints,
+                given=self._given(log),
             )
         else:
-            assessment = self._assess(relevant)
+            assessment = self._assess(relevant, log)
         self.log = log
         self._history.append(assessment)
         return self
@@ -409,11 +411,19 @@ class Interview:
         """The person's own limits as plain data; None if there are none."""
         return None if self.constraints == Constraints() else dict(json.loads(self.constraints.to_json()))
 
-    def _assess(self, X: Float32Array) -> Assessment:  # noqa: N803
-        """The assessment of a person with these facts and no wishes; the same one for the same facts."""
-        key = X.tobytes()
+    def _assess(self, X: Float32Array, log: AnswerLog | None = None) -> Assessment:  # noqa: N803
+        """The assessment of the person with these facts and no wishes; the same one for the same facts.
+
+        ``log`` is where they were told; that of now unless given.
+        """
+        given = self._given(self.log if log is None else log)
+        key = (repr(given).encode() if given else b"") + X.tobytes()
         try:
             return self._states[key]
         except KeyError:  # or forgotten: a service bounds what its interviews share
-            made = self._states[key] = Assessment.of(self.fitted, X)
+            made = self._states[key] = Assessment.of(self.fitted, X, given=given)
             return made
+
+    def _given(self, log: AnswerLog) -> tuple[Given, ...]:
+        """The numbers beyond all that was seen that the person gave, for a model of the user's own."""
+        return () if self.fitted.model.refits else numbers_given(log.flags, self.fitted.encoder)

@@ -11,8 +11,6 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from edfa.advice.letter_facts import Facts, sort_facts
 from edfa.advice.letter_reasons import NamedReason, Reasons, find_reasons
 from edfa.advice.letter_settings import Operator, Template, check_operator
@@ -137,9 +135,7 @@ def _reasons(interview: "Interview", operator: Operator) -> Reasons | None:
             "this person is granted what they ask for by the system; if somebody else refused, say so in letter.toml: "
             "decision.decided_by, with their reasons"
         )
-    fitted = interview.fitted
-    row = np.where(fitted.relevant, interview.log.row[0], np.float32(np.nan))
-    return find_reasons(fitted, row, operator.nameable)
+    return find_reasons(interview.assessment, operator.nameable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,14 +167,14 @@ class _Writer:
         """The letter that gives the reasons of a refusal."""
         reasons = self._reason_lines()
         plans, no_plan = self._plans()
-        estimate = float(self.interview.assessment.probability[0])
+        decision = self.interview.decision
         content = {
             "reasons": reasons,
             "only_one": self.reasons is not None and len(self.reasons.values.ranked) == 1,
             "plans": plans,
             "no_plan": no_plan,
             "certificate": self._certificate() if plans else "",
-            "estimate": write_estimate(estimate, self.interview.fitted.threshold, self.language),
+            "estimate": write_estimate(decision.probability, decision.threshold, self.language),
             "compared": self.reasons.values.people if self.reasons else 0,
         }
         lines = tuple(line["text"] for line in reasons)

@@ -9,12 +9,17 @@ import numpy as np
 
 from edfa.errors import DataError
 from edfa.explanation.principal_reasons import PrincipalReasons, Shortfall, principal_reasons
-from edfa.typing import Float32Array
+from edfa.predictors.own_model.given import as_given
+from edfa.predictors.own_model.majority import Majority
 
 if TYPE_CHECKING:
+    from edfa.advice.assessment import Assessment
     from edfa.advice.fitted import FittedAdvisor
 
 __all__ = ["NamedReason", "Reasons", "find_reasons"]
+
+OTHERS = 1_000  # training people to compare with, where each is asked about in many completions
+FEWER: dict[str, int] = {"n_compared": 16, "n_permutations": 16, "max_exact": 8}  # questions, for the same reason
 
 
 @dataclass(frozen=True)
@@ -39,22 +44,31 @@ class Reasons:
     audit: Mapping[str, Any]
 
 
-def find_reasons(fitted: "FittedAdvisor", x: Float32Array, nameable: Mapping[str, str]) -> Reasons:
-    """The principal reasons why a person with the encoded facts ``x`` (features,) is refused; NaN: not known.
+def find_reasons(assessment: "Assessment", nameable: Mapping[str, str]) -> Reasons:
+    """The principal reasons why the one person of ``assessment`` is refused, from what is known of them.
 
     Facts with the same ``reason`` on the card are one reason. ``nameable`` are sensitive features that may be named,
-    with the legal basis of each.
+    with the legal basis of each. While facts are missing that a model of the user's own uses, its score is the log odds
+    of its decision in the person's completions.
 
     Raises
     ------
     DataError
         If a sensitive feature that is not nameable is among them, the person is granted, or nothing is known.
     """
-    schema = fitted.schema
-    groups = _groups([feature.reason for feature in schema])
-    values = principal_reasons(
-        x, fitted.predictor, fitted.train.X, fitted.favourable, threshold=fitted.threshold, groups=groups
-    )
+    fitted, predictor = assessment.fitted, assessment.majority()
+    groups = _groups([feature.reason for feature in fitted.schema])
+    by_majority = isinstance(predictor, Majority)
+    with as_given(assessment.given):
+        values = principal_reasons(
+            assessment.X[0],
+            predictor,
+            fitted.train.X[:OTHERS] if by_majority else fitted.train.X,
+            fitted.favourable,
+            threshold=predictor.threshold if by_majority else fitted.threshold,
+            groups=groups,
+            **(FEWER if by_majority else {}),
+        )
     chosen = values.principal() or values.ranked[:1]  # of many small ones the first is named
     named = tuple(_named(shortfall, values, fitted, nameable) for shortfall in chosen)
     return Reasons(named, values, _audit(fitted, values))

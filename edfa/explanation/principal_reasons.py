@@ -98,6 +98,9 @@ def principal_reasons(
     *,
     threshold: float | None = None,
     groups: Sequence[int] | None = None,
+    n_compared: int = NEIGHBOURS,
+    n_permutations: int = PERMUTATIONS,
+    max_exact: int = EXACT,
     seed: int = 0,
 ) -> PrincipalReasons:
     """What each known fact contributed to the refusal of one person.
@@ -107,7 +110,7 @@ def principal_reasons(
         v(S) = mean over b in B of g(x on S, b on A without S)
 
     where g is the log odds of the favourable class, less those at the line; a fact's contribution is its Shapley value
-    in v. They add up to g(x) less the mean of g over B. Up to 12 facts every subset is tried; of more, permutations in
+    in v. They add up to g(x) less the mean of g over B. Of few facts every subset is tried; of more, permutations in
     pairs with their reverse are drawn, and the result has standard errors.
 
     Parameters
@@ -124,6 +127,10 @@ def principal_reasons(
         The probability of the favourable class that is needed; None: it must be the likeliest.
     groups
         (features,) facts with the same number share one reason. None: each has its own.
+    n_compared
+        The number of people in B.
+    n_permutations, max_exact
+        How many permutations are drawn, each with its reverse, and up to how many facts none are.
     seed
         Of the permutations.
 
@@ -157,9 +164,12 @@ def principal_reasons(
     granted = np.flatnonzero(margins > 0)
     if not len(granted):
         raise DataError("no training person is granted on these facts alone; there is nobody to compare with")
-    near = granted[np.argsort(margins[granted], kind="stable")[:NEIGHBOURS]]
+    near = granted[np.argsort(margins[granted], kind="stable")[:n_compared]]
     others = rows[near][:, known]
-    values, errors = _exact(score, own[0], others) if known.sum() <= EXACT else _sampled(score, own[0], others, seed)
+    if known.sum() <= max_exact:
+        values, errors = _exact(score, own[0], others)
+    else:
+        values, errors = _sampled(score, own[0], others, n_permutations, seed)
     contributions, all_errors = np.full(len(x), np.nan), np.full(len(x), np.nan)
     contributions[known], all_errors[known] = values, errors
     numbers = np.arange(len(x)) if groups is None else np.asarray(groups, dtype=np.intp)
@@ -213,16 +223,18 @@ def _exact(score: _Score, own: Float32Array, others: Float32Array) -> tuple[Floa
     return values, np.zeros(n)
 
 
-def _sampled(score: _Score, own: Float32Array, others: Float32Array, seed: int) -> tuple[Float64Array, Float64Array]:
+def _sampled(
+    score: _Score, own: Float32Array, others: Float32Array, permutations: int, seed: int
+) -> tuple[Float64Array, Float64Array]:
     """Shapley values from permutations, each with its reverse, (facts,), and their standard errors."""
-    draws = np.stack([_gains(score, own, others, order) for order in _orders(len(own), seed)])
+    draws = np.stack([_gains(score, own, others, order) for order in _orders(len(own), permutations, seed)])
     pairs = draws.reshape(-1, 2, len(own)).mean(axis=1)
     return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs))
 
 
-def _orders(facts: int, seed: int) -> Iterator[IntArray]:
+def _orders(facts: int, permutations: int, seed: int) -> Iterator[IntArray]:
     random = np.random.default_rng(seed)
-    for _ in range(PERMUTATIONS):
+    for _ in range(permutations):
         order = random.permutation(facts)
         yield order
         yield order[::-1]

@@ -66,9 +66,8 @@ def explain_refusal(interview: "Interview") -> Refusal:
         If the person is granted what they ask for, or nothing is known that the model uses.
     """
     fitted, language = interview.fitted, interview.language
-    row = np.where(fitted.relevant, interview.log.row[0], np.float32(np.nan))
     everything = {feature.name: "shown to the operator alone" for feature in fitted.schema if feature.sensitive}
-    reasons = find_reasons(fitted, row, everything)
+    reasons = find_reasons(interview.assessment, everything)
     principal = {name for reason in reasons.named for name in reason.features}
     values, facts = reasons.values, interview.log.facts
     contributions = [

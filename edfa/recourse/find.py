@@ -181,8 +181,8 @@ def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int 
         order = order[different(ranked.case, way, k)]
     candidates = candidates.take(order)
     columns = _facts(searcher, problem, candidates) | {name: part[order] for name, part in size._asdict().items()}
-    if survival is not None:
-        again = _look_again(searcher, problem, candidates, k, survival.take(order))
+    again = _look_again(searcher, problem, candidates, k, None if survival is None else survival.take(order))
+    if again is not None:
         columns |= {"survival": again.probability, "survival_error": again.error}
         if k is not None and (shares := searcher.decided_shares(problem)) is not None:
             columns |= {"probability_before": shares[candidates.case], "probability_after": again.probability}
@@ -203,12 +203,14 @@ def _mostly_hold(case: IntArray, survival: Float64Array) -> BoolArray:
 
 
 def _look_again(
-    searcher: Searcher, problem: SearchProblem, candidates: Candidates, k: int | None, survival: Survival
-) -> Survival:
-    """The survival (plans,) of plans in order, estimated again where the searcher does so.
+    searcher: Searcher, problem: SearchProblem, candidates: Candidates, k: int | None, survival: Survival | None
+) -> Survival | None:
+    """The survival (plans,) of plans in order, estimated again where the searcher does so; None: nobody asks.
 
     That is for every plan that is handed out, ``k`` a case; of a menu of all plans, for the first of each case.
     """
+    if survival is None:
+        return None if k is None else searcher.look_again(problem, candidates)
     case = candidates.case
     chosen = np.arange(len(case)) if k is not None else np.flatnonzero(np.r_[True, case[1:] != case[:-1]][: len(case)])
     again = searcher.look_again(problem, candidates.take(chosen)) if len(chosen) else None

@@ -17,10 +17,11 @@ from edfa.fingerprint import canonical
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.cache import ModelCache
+from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.crowd import Crowd
 from edfa.recourse.sense import Sense
-from edfa.recourse.survival import Survival
+from edfa.recourse.survival import Completions, PlannedChanges, Survival
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, IntArray
 
 __all__ = ["Candidates", "SearchProblem", "Searcher"]
@@ -371,10 +372,30 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         """
         return None
 
+    def completions(self, problem: SearchProblem) -> Completions:
+        """What completes people where a model of the user's own is asked about them."""
+        return Completions(problem.background.neighbours)
+
     def decided_shares(self, problem: SearchProblem) -> Float64Array | None:
-        """The share of completions in which each case has the desired decision as it is, (cases,); None: not asked."""
-        return None
+        """The share of completions in which a model of the user's own decides for the desired class, (cases,).
+
+        None for other models, where all that it uses is known, and where any other decision is recourse.
+        """
+        model = problem.predictor
+        if not isinstance(model, Wrapped) or problem.desired_class is None or model.is_enough(problem.mask):
+            return None
+        return self.completions(problem).decided_share(problem.cases, problem.desired_class)
 
     def look_again(self, problem: SearchProblem, candidates: Candidates) -> Survival | None:
-        """The survival of plans once they are chosen, estimated anew; None: that of the search stands."""
-        return None
+        """The survival of plans once they are chosen, estimated anew; None: that of the search stands.
+
+        A searcher that does not ask about survival asks a model of the user's own here: it has seen what stands for it.
+        """
+        if not isinstance(problem.predictor, Wrapped):
+            return None
+        return self.completions(problem).survival(self._planned(problem, candidates))
+
+    def _planned(self, problem: SearchProblem, candidates: Candidates) -> PlannedChanges:
+        """Candidates as changes of the people that are the problem's cases."""
+        follows, to = problem.actions.consequences, candidates.to
+        return PlannedChanges(problem.cases, candidates.case, to, problem.desired_class, follows, problem.features)

@@ -15,6 +15,7 @@ from advisors import begin, german, surviving, walk, words
 from webpage import checked
 
 import edfa
+from edfa.advice.assessment import Assessment
 from edfa.advice.letter import receipt_id, write_letter
 from edfa.advice.letter_reasons import find_reasons
 from edfa.advice.letter_settings import read_operator
@@ -162,7 +163,7 @@ def test_near_identical_people_have_the_same_first_reason():
             for more in (0, 1)
         ]
         if (fitted.predictor.predict_proba(np.stack(pair))[:, fitted.favourable] < 0.5).all():
-            first, second = (find_reasons(fitted, row, {}).named[0].features for row in pair)
+            first, second = (find_reasons(Assessment.of(fitted, row[None]), {}).named[0].features for row in pair)
             same, total = same + (first == second), total + 1
     assert total > 40
     assert same == total
@@ -190,7 +191,7 @@ def test_contributions_add_up_and_the_people_compared_with_are_on_record(tmp_pat
         assert np.isclose(sum(method["contributions"].values()), whole, atol=1e-9)
         fitted = interview.fitted
         known = ~np.isnan(interview.log.row[0]) & fitted.predictor.varies_
-        reasons = find_reasons(fitted, interview.log.row[0], dict.fromkeys(fitted.schema.sensitive, "a law"))
+        reasons = find_reasons(interview.assessment, dict.fromkeys(fitted.schema.sensitive, "a law"))
         rows = reasons.values.compared  # noqa: PD011
         p = fitted.predictor.predict_known(known, np.ascontiguousarray(fitted.train.X[rows][:, known]))
         wanted = p[:, fitted.favourable].astype(float)
@@ -218,7 +219,7 @@ def test_of_many_small_reasons_the_first_is_named(monkeypatch):
     values = PrincipalReasons(small_ones, np.zeros(5), -1.0, 0.5, np.arange(64), np.array([0, 1, 1, 3, 4]))
     monkeypatch.setattr("edfa.advice.letter_reasons.principal_reasons", lambda *args, **options: values)
     row = fitted.encoder.encode_person({"income": 900, "debt": 2000, "loans": 4})
-    assert [reason.features for reason in find_reasons(fitted, row, {}).named] == [("income",)]
+    assert [reason.features for reason in find_reasons(Assessment.of(fitted, row[None]), {}).named] == [("income",)]
 
 
 # What stops a letter

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from edfa.errors import ModelError
+from edfa.predictors.own_model.given import given_now
 from edfa.typing import Float32Array, Float64Array, IntArray
 
 __all__ = ["Asked", "KeptAnswers", "RowLimit", "limit_rows"]
@@ -94,14 +95,16 @@ class KeptAnswers:
 
     def __call__(self, rows: Float32Array) -> Float64Array:
         """Probabilities (n, classes) of rows (n, features)."""
-        rows = np.ascontiguousarray(rows)
+        rows, given = np.ascontiguousarray(rows), given_now()
+        pinned = self._pinned if given is None else {}
         if len(rows) > LOOKED_UP or not len(rows):
             answers = self._ask(rows)
-            self._put_pinned(rows, answers)
+            _put_pinned(pinned, rows, answers)
             return answers
-        keys = [row.tobytes() for row in rows]
+        start = repr(given).encode() if given else b""  # the same row, of somebody who said something else
+        keys = [start + row.tobytes() for row in rows]
         with self._lock:
-            kept = {key: self._pinned.get(key, self._answers.get(key)) for key in keys}
+            kept = {key: pinned.get(key, self._answers.get(key)) for key in keys}
         unknown = {key: i for i, key in enumerate(keys) if kept[key] is None}
         if unknown:
             fresh = dict(zip(unknown, self._ask(rows[list(unknown.values())]), strict=True))
@@ -112,7 +115,10 @@ class KeptAnswers:
         return np.array([kept[key] for key in keys])
 
     def pin(self, rows: Float32Array, answers: Float64Array) -> None:
-        """Keep answers that were given to the people themselves, whatever of them encoding cannot express."""
+        """Keep answers about the people of a table themselves, whatever of them encoding cannot express.
+
+        Others with the same encoded row, who are asked about in an interview or a file, do not get these answers.
+        """
         for row, answer in zip(np.ascontiguousarray(rows), answers, strict=True):
             self._pinned[row.tobytes()] = answer
 
@@ -136,14 +142,15 @@ class KeptAnswers:
             while len(self._answers) > KEPT:
                 self._answers.popitem(last=False)
 
-    def _put_pinned(self, rows: Float32Array, answers: Float64Array) -> None:
-        """Put the pinned answers where their rows are; found by a sum of bits first, then by all bits."""
-        if not self._pinned:
-            return
-        pinned = np.stack([np.frombuffer(key, dtype=np.float32) for key in self._pinned])
-        for i in np.flatnonzero(np.isin(_sums(rows), _sums(pinned))):
-            if (kept := self._pinned.get(rows[i].tobytes())) is not None:
-                answers[i] = kept
+
+def _put_pinned(pinned: dict[bytes, Float64Array], rows: Float32Array, answers: Float64Array) -> None:
+    """Put the pinned answers where their rows are; found by a sum of bits first, then by all bits."""
+    if not pinned:
+        return
+    keys = np.stack([np.frombuffer(key, dtype=np.float32) for key in pinned])
+    for i in np.flatnonzero(np.isin(_sums(rows), _sums(keys))):
+        if (kept := pinned.get(rows[i].tobytes())) is not None:
+            answers[i] = kept
 
 
 def _sums(rows: Float32Array) -> IntArray:

@@ -10,6 +10,7 @@ from edfa.data.table import Table
 from edfa.errors import ModelError, SettingError
 from edfa.predictors.own_model.ask import ENCODED, OwnModel
 from edfa.predictors.own_model.frames import FrameMaker
+from edfa.predictors.own_model.given import given_now, put_given
 from edfa.predictors.own_model.prepared import PreparedPipeline, prepare
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
@@ -73,14 +74,18 @@ class Source:
 
     def ask(self, rows: Float32Array) -> Float64Array:
         """The model's probabilities (n, classes), in the card's order, of complete encoded rows (n, features)."""
-        if self.prepared is not None:
+        given = given_now()
+        if self.prepared is not None and not given:
             try:
                 return self._in_order(self.own.check(self.prepared.predict_proba(rows), len(rows)))
             except ModelError:
                 raise
             except Exception:  # noqa: S110 - whatever it stumbles over, the model itself is asked
                 pass
-        return self._in_order(self.own.ask(rows if self.frames is None else self.frames.frame(rows)))
+        if self.frames is None:
+            return self._in_order(self.own.ask(rows))
+        frame = self.frames.frame(rows)
+        return self._in_order(self.own.ask(put_given(frame, rows, self.frames.encoder.names) if given else frame))
 
     def ask_given(self, X: Float32Array, frame: pd.DataFrame) -> tuple[IntArray, Float64Array]:  # noqa: N803
         """Ask about those people as they were given of whom encoding cannot express everything.

@@ -12,7 +12,6 @@ import numpy as np
 from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.predictors.committee import Committee
-from edfa.predictors.wrapped import Wrapped
 from edfa.recourse._search.postprocess import affordable, distinct
 from edfa.recourse._search.ranking import lengths
 from edfa.recourse._search.single_changes import SingleChanges
@@ -127,15 +126,9 @@ class SurvivalSearch(Nearest):
             train, self.n_completions, without=left_out.tolist(), cache=self.cache_, committee=self.committee
         )
 
-    def decided_shares(self, problem: SearchProblem) -> Float64Array | None:
-        """The share of completions in which a model of the user's own decides for the desired class, (cases,).
-
-        None for other models, where all that it uses is known, and where any other decision is recourse.
-        """
-        model = problem.predictor
-        if not isinstance(model, Wrapped) or problem.desired_class is None or model.is_enough(problem.mask):
-            return None
-        return self.completions_.decided_share(problem.cases, problem.desired_class)
+    def completions(self, problem: SearchProblem) -> Completions:
+        """What completes people: the training people that it has learnt from."""
+        return self.completions_
 
     def look_again(self, problem: SearchProblem, candidates: Candidates) -> Survival | None:
         """The survival of plans that are chosen, on completions that had no part in choosing them."""
@@ -178,10 +171,10 @@ class SurvivalSearch(Nearest):
         return self.completions_.race(plans, _rank_in_case(candidates.case, *keys), enough)
 
     def _planned(self, problem: SearchProblem, candidates: Candidates) -> PlannedChanges:
-        follows, cases = problem.actions.consequences, problem.cases
-        if self.all_features:
-            cases = replace(cases, background=problem.background.unaligned)
-        return PlannedChanges(cases, candidates.case, candidates.to, problem.desired_class, follows, problem.features)
+        planned = super()._planned(problem, candidates)
+        if not self.all_features:
+            return planned
+        return replace(planned, people=replace(planned.people, background=problem.background.unaligned))
 
     def _promising(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
         """At most ``n_candidates`` of each case: half of them the nearest, the others the farthest past the border."""
