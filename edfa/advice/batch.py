@@ -102,7 +102,7 @@ def _given(
     """
     kinds: list[tuple[Given, ...]] = [()]
     which = np.zeros(people, dtype=np.intp)
-    for row, some in ({} if fitted.model.refits else flags).items():
+    for row, some in (flags if fitted.model.reads_given else {}).items():
         if numbers := numbers_given(some, fitted.encoder):
             which[row] = len(kinds)
             kinds.append(numbers)
@@ -113,7 +113,8 @@ def _flags(
     fitted: FittedAdvisor, flags: dict[int, tuple[Flag, ...]], errors: dict[int, str], people: int
 ) -> ObjectArray:
     """What was not taken as told, one text a person, (people,); None for everybody else. Each flag is worded once."""
-    worded = {flag: flag_sentence(flag, fitted.schema) for flag in {flag for some in flags.values() for flag in some}}
+    distinct, as_given = {flag for some in flags.values() for flag in some}, fitted.model.reads_given
+    worded = {flag: flag_sentence(flag, fitted.schema, as_given=as_given) for flag in distinct}
     texts = np.full(people, None, dtype=object)
     for row, some in flags.items():
         if row not in errors:

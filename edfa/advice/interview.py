@@ -168,7 +168,8 @@ class Interview:
     @property
     def flags(self) -> tuple[str, ...]:
         """One sentence for each fact that is not taken as told: beyond what was seen, or not understood."""
-        return tuple(flag_sentence(flag, self.fitted.schema, self.language) for flag in self.log.flags)
+        schema, as_given = self.fitted.schema, self.fitted.model.reads_given
+        return tuple(flag_sentence(flag, schema, self.language, as_given=as_given) for flag in self.log.flags)
 
     def plans(self, k: int = K, constraints: Constraints | None = None) -> tuple[Plan, ...]:
         """At most k plans, the best first, the others as different as there are; if none, ``why_no_plan`` says why.
@@ -426,4 +427,4 @@ class Interview:
 
     def _given(self, log: AnswerLog) -> tuple[Given, ...]:
         """The numbers beyond all that was seen that the person gave, for a model of the user's own."""
-        return () if self.fitted.model.refits else numbers_given(log.flags, self.fitted.encoder)
+        return numbers_given(log.flags, self.fitted.encoder) if self.fitted.model.reads_given else ()

@@ -72,6 +72,8 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Whether the setting ``monotone``, where there is one, is obeyed exactly and not merely in most places."""
     refits: ClassVar[bool] = True
     """Whether ``fit`` learns the model; one of the user's own is never learnt again."""
+    reads_given: bool = False
+    """Whether it can be asked about a number as a person gave it, beyond all that encoding knows."""
     learnt_attributes: ClassVar[tuple[str, ...]] = ("classes_", "prior_", "varies_")
     """Names of the attributes that ``learnt_state`` returns. A subclass adds its own to these."""
 

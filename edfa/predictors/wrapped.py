@@ -168,6 +168,11 @@ class Wrapped(Predictor):
         self._readings: list[TreeInput | None] = []  # one, once it was tried to read the model's trees
 
     @property
+    def reads_given(self) -> bool:  # type: ignore[override]
+        """Whether the model is asked about frames, which hold any number, and not about encoded rows."""
+        return self.source_.frames is not None
+
+    @property
     def asked_(self) -> Asked:
         """What was asked of the model so far."""
         return self._answers.asked

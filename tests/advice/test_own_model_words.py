@@ -139,6 +139,9 @@ def test_the_last_word_is_about_the_person_as_they_were_given():
     *_, last = walk(ready.interview({"income": 4.5}), RICH)
     assert [flag.taken for flag in last.log.flags] == [highest]
     assert last.decision.probability == 0.05
+    assert last.flags == (
+        f"income: 4.5 is above {highest}, the highest seen; people like you are looked for at {highest}",
+    )
     again = ready.interview({"income": highest, "debt": -1.0})
     assert again.decision.favourable, "who really has what was seen is another person"
     assert ready.interview(RICH).decision.probability == 0.05

@@ -132,7 +132,9 @@ def everything(language):
     ruled = replace(CERTIFICATE, rules=("max_changes = 1", "locked: purpose"))
     yield from (narrate.certificate(ruled, language), ruled.words(language))
     yield replace(CERTIFICATE, model="HistGradientBoostingClassifier, distilled").words(language)
-    yield from (flag_sentence(Flag("age", kind, 80, 75), SCHEMA, language) + "." for kind in get_args(FlagKind))
+    flags = [Flag("age", kind, 80, 75) for kind in get_args(FlagKind)]
+    yield from (flag_sentence(flag, SCHEMA, language) + "." for flag in flags)
+    yield from (flag_sentence(flag, SCHEMA, language, as_given=True) + "." for flag in flags)
     for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
         yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
     yield from (
