@@ -4,7 +4,6 @@
 in a process of its own, ``open_model`` does all that is needed for a file that somebody names.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from edfa.errors import ModelError, UnreadableError
 from edfa.predictors.own_model.ask import OwnModel
 from edfa.predictors.own_model.formats import MODEL_LIMIT, KeptLightGBM, read_model, write_model
 from edfa.predictors.own_model.kept_rows import rows_from_json, rows_to_json
+from edfa.predictors.own_model.objective import BOOSTED, check_booster_objective
 from edfa.predictors.own_model.trial import try_in_child
 from edfa.reading import existing, read_bytes
 
@@ -31,10 +31,6 @@ __all__ = [
 ENDINGS = {".ubj": "XGBoost", ".json": "XGBoost", ".txt": "LightGBM", ".onnx": "ONNX", ".skops": "skops"}
 PICKLED = (".pkl", ".pickle", ".joblib", ".dill", ".pt", ".pth", ".sav")
 PROTOCOLS = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))  # how pickles begin
-BOOSTED = {  # the objectives that answer probabilities which add up to 1
-    "XGBoost": ("binary:logistic", "multi:softprob"),
-    "LightGBM": ("binary", "multiclass", "cross_entropy"),
-}
 
 
 def open_model(path: str | Path) -> Any:
@@ -66,7 +62,7 @@ def open_model(path: str | Path) -> Any:
     model = read_model(name, content, kind)
     if ENDINGS[ending] not in BOOSTED:
         return model
-    _check_objective(model, ENDINGS[ending], name)
+    check_booster_objective(model, ENDINGS[ending], name)
     return read_model(name, content) if ENDINGS[ending] == "XGBoost" else model
 
 
@@ -94,17 +90,6 @@ def compare_answers(one: OwnModel, other: OwnModel, people: Any) -> float:
 
 def _asked(own: OwnModel, people: Any) -> Any:
     return people if isinstance(own.columns, str) else people[list(own.columns)]
-
-
-def _check_objective(booster: Any, library: str, name: str) -> None:
-    """Raise ModelError for trees that were boosted to answer something else than probabilities."""
-    if library == "XGBoost":
-        objective = str(json.loads(booster.save_config())["learner"]["objective"]["name"])
-    else:
-        lines = [line for line in booster.model_to_string().splitlines() if line.startswith("objective=")]
-        objective = lines[0].removeprefix("objective=").partition(" ")[0] if lines else "nothing that it names"
-    if objective not in BOOSTED[library]:
-        raise ModelError(f"{name} was fitted for {objective}, which answers no probabilities")
 
 
 def _pickle(name: str) -> UnreadableError:
