@@ -329,4 +329,4 @@ def _first_bad(table: Float64Array) -> int:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
+    return " ".join(str(error).split())[:300].rstrip(".")

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from edfa.data.read import PARQUET_ERRORS, open_parquet, parquet_error, read_parquet
 from edfa.errors import ModelError, UnreadableError
 from edfa.predictors.own_model.ask import OwnModel
 from edfa.predictors.own_model.formats import MODEL_LIMIT, KeptLightGBM, read_model, write_model
@@ -21,6 +23,7 @@ __all__ = [
     "KeptLightGBM",
     "compare_answers",
     "open_model",
+    "read_like",
     "read_model",
     "rows_from_json",
     "rows_to_json",
@@ -64,6 +67,45 @@ def open_model(path: str | Path) -> Any:
         return model
     check_booster_objective(model, ENDINGS[ending], name)
     return read_model(name, content) if ENDINGS[ending] == "XGBoost" else model
+
+
+def read_like(path: str | Path) -> pd.DataFrame:
+    """Some rows of the frame that a model was fitted on, from a Parquet file, which keeps their data types.
+
+    Raises
+    ------
+    UnreadableError
+        If it is no Parquet file, or the frame had categories that are no words: Parquet does not keep those.
+    """
+    path = existing(path)
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        raise UnreadableError(
+            f"{path.name} has no data types; write the rows to a Parquet file: frame.head().to_parquet('like.parquet')"
+        )
+    frame = read_parquet(path)
+    try:
+        with open_parquet(path) as file:
+            described = file.schema_arrow.pandas_metadata or {}
+        if lost := [name for name, count in _categories(described) if not _has_categories(frame, name, count)]:
+            raise UnreadableError(
+                f"{path.name}: the categories of column {lost[0]!r} are no words, and a Parquet file does not keep "
+                "such; wrap the model in Python: edfa.wrap(model, like=frame)"
+            )
+        index = [name for name in described.get("index_columns", []) if isinstance(name, str)]
+    except (AttributeError, *PARQUET_ERRORS) as error:
+        raise parquet_error(path, error) from None
+    return frame.drop(columns=index, errors="ignore")
+
+
+def _categories(described: dict[str, Any]) -> list[tuple[str, int]]:
+    """The columns that were categories when pandas wrote them, by what it says of them, and how many they had."""
+    columns = [column for column in described.get("columns", []) if column["pandas_type"] == "categorical"]
+    return [(column["field_name"], column["metadata"]["num_categories"]) for column in columns]
+
+
+def _has_categories(frame: pd.DataFrame, name: str, count: int) -> bool:
+    dtype = frame.dtypes[name]
+    return isinstance(dtype, pd.CategoricalDtype) and len(dtype.categories) == count
 
 
 def compare_answers(one: OwnModel, other: OwnModel, people: Any) -> float:
