@@ -37,6 +37,10 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "A model of your own decides": (
             "edfa fit people.csv --schema card.toml --model model.skops --classes bad,good --out advisor"
         ),
+        "One with categories": (
+            "edfa fit people.csv --schema card.toml --model model.ubj --classes bad,good "
+            "--like rows.parquet --out advisor"
+        ),
         "The paper's recipe": "edfa fit german --searcher nearest --policy edfa --out advisor",
     },
     "interview": {

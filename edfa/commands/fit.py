@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from edfa.commands import completion
+from edfa.commands import completion, own_model
 from edfa.commands.common import AsJson, BlanketMethod, Output, Quiet, TableName, open_table, show_progress
 from edfa.errors import SchemaError
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from edfa.data.constraints import Constraints
     from edfa.data.schema import Schema
     from edfa.data.table import Table
-    from edfa.predictors.wrapped import Wrapped
 
 __all__ = ["fit"]
 
@@ -36,6 +35,19 @@ def fit(
     classes: Annotated[
         str | None,
         typer.Option(help="The outcomes in the order of your model's probabilities, with commas between: bad,good."),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="The columns in your model's order, where it does not say them, with commas between: age,income; "
+            "or encoded, if it was fitted on a table's X."
+        ),
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="A few rows of the frame your model was fitted on, where it has categories: a .parquet file."
+        ),
     ] = None,
     partial: Annotated[
         str,
@@ -136,6 +148,9 @@ def fit(
     output = Output(as_json, quiet)
     if out.exists() and not force:
         raise typer.BadParameter(f"{out} is there already; --force replaces it", param_hint="--out")
+    for option, given in {"--classes": classes, "--columns": columns, "--like": like}.items():
+        if model is None and given is not None:
+            raise typer.BadParameter("it says something of a model of your own: --model", param_hint=option)
     check_writable(out, made=True)
     check_target_folder(out)
     chosen = {"policy": policy, "searcher": searcher, "signal": signal}
@@ -145,7 +160,7 @@ def fit(
     settings |= {"reference": reference, "committee": committee, "min_survival": min_survival, "groups": groups}
     settings |= {"min_need": min_need}
     settings["obey_directions"] = not ignore_directions
-    chosen_model = predictor if model is None else _wrap(model, classes, partial)
+    chosen_model = predictor if model is None else own_model.wrap_file(model, partial, classes, columns, like)
     advisor = Advisor(blanket, chosen_model, alpha=alpha, delta=delta, seed=seed, **settings)
     rows = open_table(table, schema, seed=seed, cap=cap)
     _check_guesses(rows.schema, accept_guesses, output)
@@ -155,7 +170,7 @@ def fit(
         compare.check_comparable(rows.schema, advisor.obey_directions and model is None)
     if rules is not None:
         _check_rules(rules, settings["constraints"], rows)
-    with show_progress(output) as progress:
+    with show_progress(output) as progress, own_model.in_shell_words(), own_model.kept_warnings() as kept:
         advisor.fit(rows, progress=progress, n_jobs=jobs)
         advisor.save(out)
         compared = compare.compare_free(advisor.fitted, rows.test) if compare_free else None
@@ -169,7 +184,7 @@ def fit(
         output.say(f"Asked of the model: {advisor.fitted.model.asked_}.")
     checks = {name: check for name, check in results.items() if check is not None}
     output.say(*(check.sentence for check in checks.values()))
-    warnings = find_warnings(rows, advisor.fitted.blanket, advisor.evaluation_)
+    warnings = (*kept, *find_warnings(rows, advisor.fitted.blanket, advisor.evaluation_))
     output.say(*(f"Warning: {warning}" for warning in warnings), style="yellow")
     output.say(f"saved to {out}", style="dim")
     output.write_json(
@@ -182,15 +197,6 @@ def fit(
         guesses=rows.schema.guessed,
         **{name: json.loads(check.to_json()) for name, check in checks.items()},
     )
-
-
-def _wrap(path: Path, classes: str | None, partial: Any) -> "Wrapped":
-    """A model of the user's own from its file."""
-    from edfa.predictors.own_model.files import open_model
-    from edfa.predictors.wrapped import wrap
-
-    names = None if classes is None else [name.strip() for name in classes.split(",")]
-    return wrap(open_model(path), partial, classes=names)
 
 
 def _group_table(evaluation: "AdvisorEvaluation", name: str) -> "RichTable":

@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 from edfa.artifacts import Folder, folder_name, read_parts, readable, write_parts
 from edfa.data.table import Table
-from edfa.errors import ModelError, SettingError, UnknownNameError
+from edfa.errors import ModelError, UnknownNameError
 from edfa.predictors.base import Predictor, Progress
 from edfa.predictors.conditional import Neighbours
 from edfa.predictors.own_model.ask import OwnModel
@@ -30,6 +30,7 @@ from edfa.predictors.own_model.source import Source
 from edfa.predictors.own_model.tree_view import TreeInput, TreeView
 from edfa.predictors.own_model.usage import permutation_usage
 from edfa.predictors.xgb import SubsetXGB
+from edfa.settings import check_count, check_seed
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["PARTIAL", "Wrapped", "wrap"]
@@ -157,8 +158,10 @@ class Wrapped(Predictor):
     def _check_settings(self) -> None:
         if self.partial not in PARTIAL:
             raise UnknownNameError("partial", self.partial, PARTIAL)
-        if self.n_completions < 2 or self.n_hybrids < 0 or self.batch_rows < 1:
-            raise SettingError("n_completions: at least 2; n_hybrids: at least 0; batch_rows: at least 1")
+        for name, least in (("n_completions", 2), ("n_hybrids", 0), ("batch_rows", 1)):
+            check_count(name, getattr(self, name), least)
+        check_count("max_rows", self.max_rows, 1, optional=True)
+        check_seed(self.seed)
 
     def _use(self, source: Source, answers: KeptAnswers | None = None) -> None:
         """Ask by a source from here on; what was answered already stays, where ``answers`` are given."""
@@ -413,7 +416,7 @@ def wrap(
     ['checking_status', 'duration']
     """
     own = OwnModel.of(model, columns=columns, classes=classes, like=like)
-    return Wrapped(
+    wrapped = Wrapped(
         own,
         partial,
         n_completions=n_completions,
@@ -423,3 +426,5 @@ def wrap(
         seed=seed,
         threshold=threshold,
     )
+    wrapped._check_settings()
+    return wrapped

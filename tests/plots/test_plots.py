@@ -143,7 +143,9 @@ def refused_person(x, weights, rows, relevant=(True, True, True, True), language
         threshold=None,
         relevant=np.array(relevant),
     )
-    return SimpleNamespace(fitted=fitted, log=SimpleNamespace(row=row, facts=facts), language=language)
+    shown = np.where(fitted.relevant, row, np.float32(np.nan))
+    assessment = SimpleNamespace(fitted=fitted, X=shown, given=(), majority=lambda: fitted.predictor)
+    return SimpleNamespace(fitted=fitted, assessment=assessment, log=SimpleNamespace(facts=facts), language=language)
 
 
 ROWS = np.array([[0, 0, 1, 1], [1, 1, 1, 1], [0, 2, 0, 0]], dtype=np.float32)

@@ -16,6 +16,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from edfa.errors import ColumnError, ModelError, SettingError, hint
+from edfa.predictors.own_model.objective import check_objective
+from edfa.settings import check_items
 from edfa.typing import Float64Array, IntArray
 
 __all__ = ["ENCODED", "OwnModel"]
@@ -71,8 +73,9 @@ class OwnModel:
     ) -> Self:
         """Recognise a fitted model; ModelError if it is not fitted or has no probabilities.
 
-        ``columns``, ``classes`` and ``like`` are those of ``wrap``.
+        ``columns``, ``classes`` and ``like`` are those of ``wrap``; SettingError for what they cannot be.
         """
+        _check_settings(columns, classes, like)
         if isinstance(model, str | Path | bytes):
             from edfa.predictors.own_model.onnx import OnnxModel  # onnxruntime is optional
 
@@ -80,9 +83,10 @@ class OwnModel:
         kind = _kind(model)
         if kind == "estimator":
             _check_fitted(model)
+        check_objective(model)
         names = _columns(model, columns, like)
         known = getattr(model, "classes_", None) if classes is None else classes
-        dtypes = {} if like is None or isinstance(names, str) else {name: like.dtypes[name] for name in names}
+        dtypes = {} if like is None or isinstance(names, str) else _dtypes(like, names)
         return cls(model, kind, names, dtypes, None if known is None else tuple(np.asarray(known).tolist()))
 
     @property
@@ -106,12 +110,16 @@ class OwnModel:
         if self.classes is None:
             return np.arange(len(classes))
         theirs, ours = [_text(c) for c in self.classes], [_text(c) for c in classes]
-        if sorted(theirs) != sorted(ours):
-            raise ModelError(
-                f"the model's classes are {_list(self.classes)}, the card's {_list(classes)}; say which is which, in "
-                f"the order of its probabilities: wrap(model, classes={tuple(classes)!r})"
-            )
-        return np.array([theirs.index(name) for name in ours], dtype=np.intp)
+        if sorted(theirs) == sorted(ours):
+            return np.array([theirs.index(name) for name in ours], dtype=np.intp)
+        both = f"the model's classes are {_list(self.classes)}, the card's {_list(classes)}"
+        if len(theirs) != len(ours):
+            lacks = [c for c, name in zip(classes, ours, strict=True) if name not in theirs]
+            why = f"the model lacks class {_list(lacks)}" if set(theirs) < set(ours) else "as many are needed"
+            raise ModelError(f"{both}; {why}")
+        raise ModelError(
+            f"{both}; say which is which, in the order of its probabilities: wrap(model, classes={tuple(classes)!r})"
+        )
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Raise ColumnError if the model wants a column that is none of these ``names``."""
@@ -125,40 +133,68 @@ class OwnModel:
         return self.check(self._call(people), len(people))
 
     def _call(self, people: Any) -> Any:
+        """What the model answers; it gets a copy, into which it may write."""
+        is_frame = isinstance(people, pd.DataFrame)
+        own = people.copy(deep=False) if is_frame else np.array(people)  # pandas copies what is written to
         try:
-            return _ASK[self.kind](self.model, people)
+            return _ASK[self.kind](self.model, own)
         except (KeyboardInterrupt, MemoryError):
             raise
         except Exception as error:
             raise ModelError(
                 f"the model {self.name} failed on {len(people)} rows: {type(error).__name__}: {_line(error)}"
+                f"{self._hint(error, people)}"
             ) from error
 
+    def _hint(self, error: Exception, people: Any) -> str:
+        """What may help a model that failed on words: its own data types."""
+        if self.dtypes or not isinstance(people, pd.DataFrame) or not isinstance(error, TypeError | ValueError):
+            return ""
+        words = any(pd.api.types.is_string_dtype(dtype) for dtype in people.dtypes)
+        return "; show the frame it was fitted on: wrap(model, like=frame.head())" if words else ""
+
     def check(self, answer: Any, people: int) -> Float64Array:
-        """An answer as probabilities (people, classes); ModelError if it is none."""
+        """An answer as probabilities (people, classes); ModelError if it is none.
+
+        Of one person, the answer may be without the dimension of people.
+        """
+        asked = f"the model {self.name} was asked about {people} {'person' if people == 1 else 'people'} and answered"
+        if answer is None:
+            raise ModelError(f"{asked} None")
         try:
             table = np.asarray(answer, dtype=float)
         except (TypeError, ValueError):
-            raise ModelError(f"the model {self.name} answers {type(answer).__name__}, not probabilities") from None
-        if table.ndim == 1 and table.shape == (people,):
-            table = np.stack([1 - table, table], axis=1)  # of two classes, the second one's
+            raise ModelError(f"{asked} {type(answer).__name__}, not probabilities") from None
+        if people == 1 and table.ndim < 2:
+            table = table.reshape(1, -1)
+        if table.ndim == 0:
+            raise ModelError(f"{asked} one number, {table:.4g}")
+        if len(table) != people:
+            raise ModelError(f"{asked} {len(table)} row{'' if len(table) == 1 else 's'}")
+        if table.ndim == 1:
+            table = table[:, None]
         if table.ndim == 2 and table.shape[1] == 1:
-            table = np.concatenate([1 - table, table], axis=1)
+            table = np.concatenate([1 - table, table], axis=1)  # of two classes, the second one's
         classes = len(self.classes) if self.classes is not None else table.shape[-1]
         if table.shape != (people, classes):
-            raise ModelError(
-                f"the model {self.name} answers an array of {table.shape}; {people} rows of {classes} probabilities "
-                "are needed"
-            )
-        if not np.isfinite(table).all():
-            raise ModelError(f"the model {self.name} answers NaN or an infinite number in row {_first_bad(table)}")
-        if people and (table.min() < -SUM or np.abs(table.sum(axis=1) - 1).max() > SUM):
-            worst = int(np.abs(table.sum(axis=1) - 1).argmax())
-            raise ModelError(
-                f"the model {self.name} answers what are no probabilities: row {worst} is {table[worst].tolist()}, "
-                f"which adds up to {table[worst].sum():g}"
-            )
+            raise ModelError(f"{asked} an array of {table.shape}; one probability for each of {classes} is needed")
+        _check_probabilities(table, self.name)
         return table
+
+
+def _check_probabilities(table: Float64Array, name: str) -> None:
+    """Raise ModelError, showing the worst row, if a table (people, classes) does not have probabilities in each row."""
+    if not np.isfinite(table).all():
+        raise ModelError(f"the model {name} answers NaN or an infinite number in row {_first_bad(table)}")
+    if not table.size:
+        return
+    outside, apart = np.maximum(-table, table - 1).max(axis=1), np.abs(table.sum(axis=1) - 1)
+    wrong = np.maximum(outside, apart)
+    worst = int(wrong.argmax())
+    if wrong[worst] > SUM:
+        row = ", ".join(f"{value:.4g}" for value in table[worst])
+        why = f"which adds up to {table[worst].sum():.4g}" if apart[worst] > SUM else "which are not all from 0 to 1"
+        raise ModelError(f"the model {name} answers what are no probabilities: row {worst} is [{row}], {why}")
 
 
 def _ask_estimator(model: Any, people: Any) -> Any:
@@ -235,14 +271,32 @@ def _check_fitted(model: Any) -> None:
         return
 
 
+def _check_settings(columns: Any, classes: Any, like: Any) -> None:
+    """Raise SettingError for what can be no columns, classes or frame of a model."""
+    if isinstance(columns, str) and columns != ENCODED:
+        raise SettingError(f"columns: names, or {ENCODED!r} for a model of a table's X, not {columns!r}")
+    if columns is not None and not isinstance(columns, str):
+        check_items("columns", columns, f"names in the model's order, or {ENCODED!r}", text=True)
+    if classes is not None:
+        labels = check_items("classes", classes, "the outcomes in the order of the model's probabilities")
+        if len({_text(label) for label in labels}) < len(labels):
+            raise SettingError(f"classes: each outcome once, not {_list(labels)}")
+    if like is not None and not isinstance(like, pd.DataFrame):
+        raise SettingError(f"like: a data frame, a few rows that the model was fitted on, not {type(like).__name__}")
+
+
+def _dtypes(like: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
+    """The data types of a model's columns in a frame like its own."""
+    known = {str(name): dtype for name, dtype in like.dtypes.items()}
+    if absent := [name for name in names if name not in known]:
+        raise ColumnError(f"like: there is no column {absent[0]!r}, which the model wants{hint(absent[0], known)}")
+    return {name: known[name] for name in names}
+
+
 def _columns(model: Any, columns: Sequence[str] | str | None, like: Any) -> tuple[str, ...] | str:
     """The columns that a model wants: as said, as in ``like``, or as the model itself says."""
-    if isinstance(columns, str):
-        if columns != ENCODED:
-            raise SettingError(f"columns: names, or {ENCODED!r} for a model of a table's X, not {columns!r}")
-        return ENCODED
     if columns is not None:
-        return tuple(columns)
+        return ENCODED if isinstance(columns, str) else tuple(columns)
     if like is not None:
         return tuple(str(name) for name in like.columns)
     for attribute in ("feature_names_in_", "feature_names_", "feature_names", "feature_name"):
@@ -275,4 +329,4 @@ def _first_bad(table: Float64Array) -> int:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
+    return " ".join(str(error).split())[:300].rstrip(".")

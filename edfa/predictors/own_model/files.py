@@ -4,16 +4,18 @@
 in a process of its own, ``open_model`` does all that is needed for a file that somebody names.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from edfa.data.read import PARQUET_ERRORS, open_parquet, parquet_error, read_parquet
 from edfa.errors import ModelError, UnreadableError
 from edfa.predictors.own_model.ask import OwnModel
 from edfa.predictors.own_model.formats import MODEL_LIMIT, KeptLightGBM, read_model, write_model
 from edfa.predictors.own_model.kept_rows import rows_from_json, rows_to_json
+from edfa.predictors.own_model.objective import BOOSTED, check_booster_objective
 from edfa.predictors.own_model.trial import try_in_child
 from edfa.reading import existing, read_bytes
 
@@ -21,6 +23,7 @@ __all__ = [
     "KeptLightGBM",
     "compare_answers",
     "open_model",
+    "read_like",
     "read_model",
     "rows_from_json",
     "rows_to_json",
@@ -31,10 +34,6 @@ __all__ = [
 ENDINGS = {".ubj": "XGBoost", ".json": "XGBoost", ".txt": "LightGBM", ".onnx": "ONNX", ".skops": "skops"}
 PICKLED = (".pkl", ".pickle", ".joblib", ".dill", ".pt", ".pth", ".sav")
 PROTOCOLS = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))  # how pickles begin
-BOOSTED = {  # the objectives that answer probabilities which add up to 1
-    "XGBoost": ("binary:logistic", "multi:softprob"),
-    "LightGBM": ("binary", "multiclass", "cross_entropy"),
-}
 
 
 def open_model(path: str | Path) -> Any:
@@ -66,8 +65,47 @@ def open_model(path: str | Path) -> Any:
     model = read_model(name, content, kind)
     if ENDINGS[ending] not in BOOSTED:
         return model
-    _check_objective(model, ENDINGS[ending], name)
+    check_booster_objective(model, ENDINGS[ending], name)
     return read_model(name, content) if ENDINGS[ending] == "XGBoost" else model
+
+
+def read_like(path: str | Path) -> pd.DataFrame:
+    """Some rows of the frame that a model was fitted on, from a Parquet file, which keeps their data types.
+
+    Raises
+    ------
+    UnreadableError
+        If it is no Parquet file, or the frame had categories that are no words: Parquet does not keep those.
+    """
+    path = existing(path)
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        raise UnreadableError(
+            f"{path.name} has no data types; write the rows to a Parquet file: frame.head().to_parquet('like.parquet')"
+        )
+    frame = read_parquet(path)
+    try:
+        with open_parquet(path) as file:
+            described = file.schema_arrow.pandas_metadata or {}
+        if lost := [name for name, count in _categories(described) if not _has_categories(frame, name, count)]:
+            raise UnreadableError(
+                f"{path.name}: the categories of column {lost[0]!r} are no words, and a Parquet file does not keep "
+                "such; wrap the model in Python: edfa.wrap(model, like=frame)"
+            )
+        index = [name for name in described.get("index_columns", []) if isinstance(name, str)]
+    except (AttributeError, *PARQUET_ERRORS) as error:
+        raise parquet_error(path, error) from None
+    return frame.drop(columns=index, errors="ignore")
+
+
+def _categories(described: dict[str, Any]) -> list[tuple[str, int]]:
+    """The columns that were categories when pandas wrote them, by what it says of them, and how many they had."""
+    columns = [column for column in described.get("columns", []) if column["pandas_type"] == "categorical"]
+    return [(column["field_name"], column["metadata"]["num_categories"]) for column in columns]
+
+
+def _has_categories(frame: pd.DataFrame, name: str, count: int) -> bool:
+    dtype = frame.dtypes[name]
+    return isinstance(dtype, pd.CategoricalDtype) and len(dtype.categories) == count
 
 
 def compare_answers(one: OwnModel, other: OwnModel, people: Any) -> float:
@@ -94,17 +132,6 @@ def compare_answers(one: OwnModel, other: OwnModel, people: Any) -> float:
 
 def _asked(own: OwnModel, people: Any) -> Any:
     return people if isinstance(own.columns, str) else people[list(own.columns)]
-
-
-def _check_objective(booster: Any, library: str, name: str) -> None:
-    """Raise ModelError for trees that were boosted to answer something else than probabilities."""
-    if library == "XGBoost":
-        objective = str(json.loads(booster.save_config())["learner"]["objective"]["name"])
-    else:
-        lines = [line for line in booster.model_to_string().splitlines() if line.startswith("objective=")]
-        objective = lines[0].removeprefix("objective=").partition(" ")[0] if lines else "nothing that it names"
-    if objective not in BOOSTED[library]:
-        raise ModelError(f"{name} was fitted for {objective}, which answers no probabilities")
 
 
 def _pickle(name: str) -> UnreadableError:

@@ -19,7 +19,7 @@ from edfa.data.encode import Encoder
 from edfa.errors import ColumnError, DataError, hint
 from edfa.typing import AnyArray, BoolArray, Float32Array, IntArray
 
-__all__ = ["FrameMaker", "find_codes", "locate", "merge_codes"]
+__all__ = ["FrameMaker", "cast_frame", "find_codes", "locate", "merge_codes"]
 
 MOST_CODES = 20_000  # remembered for each column; beyond that, only those of the latest call
 
@@ -206,11 +206,39 @@ class FrameMaker:
         column = self.encoder.columns[self.features[i]]
         gap = column.slots[column.states.index(None)] if None in column.states else np.nan
         known = column.decode(codes[codes != gap])  # a gap beside them would turn whole numbers into floats
-        made = _cast(column.name, known, self.dtypes.get(column.name), self.lenient)
-        if len(known) == len(codes):
-            return made
-        missing = _missing(column.name, known.dtype, self.dtypes.get(column.name))
-        return _join([made, missing]).take(_gaps_last(codes != gap))
+        return _cast_known(column.name, known, codes != gap, self.dtypes.get(column.name), self.lenient)
+
+
+def cast_frame(frame: pd.DataFrame, dtypes: Mapping[str, Any]) -> pd.DataFrame:
+    """People as they were given, (people, columns), in a model's data types by name, by the rules of ``FrameMaker``.
+
+    The words "True" and "False" are truth values to a model that has such a column; a level that is no category of the
+    model's is missing to it. DataError for a value that a data type cannot hold.
+
+    Examples
+    --------
+    >>> cast_frame(pd.DataFrame({"car": ["True", "False"], "age": [20, 30]}), {"car": bool})["car"].tolist()
+    [True, False]
+    """
+    made = frame.copy(deep=False)
+    for name, wanted in dtypes.items():
+        dtype, values = pd.api.types.pandas_dtype(wanted), frame[name]
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            values = values.astype(values.cat.categories.dtype)
+        known = values.notna().to_numpy(dtype=bool)
+        cells = _cast_known(name, values[known], known, dtype, lenient=True)
+        if isinstance(dtype, pd.CategoricalDtype):
+            cells = pd.Categorical.from_codes(cells, dtype=dtype)
+        made[name] = pd.Series(cells, index=frame.index, dtype=dtype)
+    return made
+
+
+def _cast_known(name: str, values: pd.Series, known: BoolArray, dtype: Any, lenient: bool) -> Any:
+    """The known values of a column in the model's data type, with its missing value elsewhere, (cells,)."""
+    made = _cast(name, values, dtype, lenient)
+    if len(values) == len(known):
+        return made
+    return _join([made, _missing(name, values.dtype, dtype)]).take(_gaps_last(known))
 
 
 def _make_again(encoder: Encoder, columns: Sequence[str], dtypes: Mapping[str, Any], lenient: bool) -> FrameMaker:
@@ -278,8 +306,8 @@ def _unfit(name: str, values: pd.Series, dtype: Any) -> DataError:
 
 
 def _truth(name: str, values: pd.Series, dtype: Any) -> pd.Series:
-    """Truth values of the words "True" and "False", or of the numbers 1 and 0."""
-    truth = values.map({"True": True, "False": False} if pd.api.types.is_string_dtype(values) else {1: True, 0: False})
+    """Truth values of the words "True" and "False", of the numbers 1 and 0, or of themselves."""
+    truth = values.astype(object).map({"True": True, "False": False, 1: True, 0: False})
     strange = truth.isna()
     if strange.any():
         raise _unfit(name, values[strange], dtype)

@@ -9,7 +9,7 @@ import pandas as pd
 from edfa.data.table import Table
 from edfa.errors import ModelError, SettingError
 from edfa.predictors.own_model.ask import ENCODED, OwnModel
-from edfa.predictors.own_model.frames import FrameMaker
+from edfa.predictors.own_model.frames import FrameMaker, cast_frame
 from edfa.predictors.own_model.given import given_now, put_given
 from edfa.predictors.own_model.prepared import PreparedPipeline, prepare
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
@@ -104,11 +104,8 @@ class Source:
         rows = np.flatnonzero(apart)
         if not len(rows):
             return rows, np.zeros((0, len(self.order)))
-        asked = given.iloc[rows].reset_index(drop=True)
-        for name, dtype in self.frames.dtypes.items():
-            if isinstance(dtype, pd.CategoricalDtype):
-                asked[name] = asked[name].where(asked[name].isin(dtype.categories))
-        return rows, self._in_order(self.own.ask(asked.astype(self.frames.dtypes)))
+        asked = cast_frame(given.iloc[rows].reset_index(drop=True), self.frames.dtypes)
+        return rows, self._in_order(self.own.ask(asked))
 
     def _in_order(self, answer: Float64Array) -> Float64Array:
         if answer.shape[1] != len(self.order):

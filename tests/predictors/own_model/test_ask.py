@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 import edfa
 from edfa.errors import ColumnError, ModelError, SettingError
 from edfa.predictors.own_model.ask import OwnModel
+from edfa.predictors.own_model.files import read_model, write_model
 
 NUMBERS = ["income", "debt"]
 
@@ -151,3 +152,172 @@ def test_stopping_by_hand_is_no_failure_of_the_model(frame):
 def test_a_calibrated_machine_can_be_wrapped(frame, codes):
     model = CalibratedClassifierCV(LinearSVC(), cv=2).fit(frame, codes)
     np.testing.assert_array_equal(OwnModel.of(model).ask(frame), model.predict_proba(frame))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "answers_it was asked about 216 people and answered None"),
+        (0.51234567, r"asked about 216 people and answered one number, 0\.5123"),
+        (np.full(215, 0.5), "asked about 216 people and answered 215 rows"),
+        (np.full((1, 2), 0.5), "asked about 216 people and answered 1 row$"),
+        (np.full((216, 2, 2), 0.5), r"answered an array of \(216, 2, 2\)"),
+        (["yes"] * 216, "asked about 216 people and answered list, not probabilities"),
+    ],
+)
+def test_an_answer_of_another_shape_says_what_was_asked_and_what_came(answer, words, frame):
+    def answers_it(people):
+        return answer
+
+    with pytest.raises(ModelError, match=words):
+        OwnModel.of(answers_it, columns=NUMBERS).ask(frame)
+
+
+def test_of_one_person_the_answer_may_lack_the_dimension_of_people(frame):
+    one = frame.head(1)
+    for answer in (0.25, [0.25], [[0.25]], [0.75, 0.25], [[0.75, 0.25]]):
+        own = OwnModel.of(lambda people, answer=answer: answer, columns=NUMBERS)
+        np.testing.assert_array_equal(own.ask(one), [[0.75, 0.25]])
+    with pytest.raises(ModelError, match="asked about 1 person and answered None"):
+        OwnModel.of(lambda people: None, columns=NUMBERS).ask(one)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ([1.3, -0.3], r"row 7 is \[1\.3, -0\.3\], which are not all from 0 to 1"),
+        ([0.123456789, 0.8], r"row 7 is \[0\.1235, 0\.8\], which adds up to 0\.9235"),
+    ],
+)
+def test_the_row_that_is_no_probabilities_is_shown(row, words, frame):
+    """All other rows add up to 1, some of them not to the bit."""
+    chance = two_numbers(frame)
+    answer = np.stack([1 - chance, chance], axis=1)
+    answer[7] = row
+    with pytest.raises(ModelError, match=words):
+        OwnModel.of(lambda people: answer, columns=NUMBERS).ask(frame)
+
+
+@pytest.mark.parametrize("columns", [NUMBERS, "encoded"])
+def test_a_model_may_write_into_what_it_is_handed(columns, frame):
+    people = frame if columns is NUMBERS else frame.to_numpy(np.float32)
+    before = people.copy()
+
+    def writes(people):
+        chance = two_numbers(pd.DataFrame(people, columns=NUMBERS))
+        if isinstance(people, pd.DataFrame):
+            people.loc[:, "debt"] = 0.0
+            del people["income"]
+        else:
+            people[:] = 0
+        return chance
+
+    own = OwnModel.of(writes, columns=columns)
+    np.testing.assert_array_equal(own.ask(people), own.ask(people))
+    np.testing.assert_array_equal(np.asarray(people), np.asarray(before))
+
+
+def test_trees_that_answer_labels_or_numbers_are_refused(frame, codes):
+    matrix, three = xgb.DMatrix(frame, label=codes), np.arange(len(frame)) % 3
+    for objective in ("multi:softmax", "binary:hinge", "binary:logitraw", "reg:squarederror"):
+        several = {"num_class": 2} if objective.startswith("multi") else {}
+        booster = xgb.train({"objective": objective, **several}, matrix, 2)
+        with pytest.raises(
+            ModelError, match=f"this Booster was fitted for {objective}, which answers no probabilities"
+        ):
+            edfa.wrap(booster)
+    hinge = xgb.XGBClassifier(n_estimators=2, objective="binary:hinge").fit(frame, codes)
+    for model in (hinge, make_pipeline(StandardScaler(), hinge)):
+        with pytest.raises(ModelError, match="this XGBClassifier was fitted for binary:hinge"):
+            edfa.wrap(model, columns=NUMBERS)
+    for objective in ("regression", "multiclassova"):
+        several = {"num_class": 3} if objective == "multiclassova" else {}
+        settings = {"objective": objective, "verbose": -1, **several}
+        light = lightgbm.train(settings, lightgbm.Dataset(frame, three if several else codes), 2)
+        with pytest.raises(ModelError, match=f"this Booster was fitted for {objective}"):
+            edfa.wrap(light)
+
+
+def test_a_classifier_that_turns_labels_into_probabilities_is_taken(frame):
+    """XGBClassifier works them out itself where its trees were boosted for labels."""
+    three = np.arange(len(frame)) % 3
+    models = [
+        xgb.XGBClassifier(n_estimators=3, objective=f"multi:{what}").fit(frame, three)
+        for what in ("softmax", "softprob")
+    ]
+    labels, chances = (OwnModel.of(model).ask(frame) for model in models)
+    np.testing.assert_allclose(labels, chances, atol=1e-6)
+    again = read_model(*write_model(OwnModel.of(models[0])))
+    np.testing.assert_array_equal(OwnModel.of(again).ask(frame), labels)
+
+
+def test_a_model_that_fails_on_words_is_pointed_to_like(codes):
+    words = people().train.frame[["home", "income"]]
+    shown = words.astype({"home": "category"})
+    boosted = xgb.XGBClassifier(n_estimators=2, enable_categorical=True).fit(shown, codes)
+    light = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1).fit(shown, codes)
+    scikit = LogisticRegression().fit(words[["income"]].assign(home=0.0)[["home", "income"]], codes)
+    end = r"; show the frame it was fitted on: wrap\(model, like=frame\.head\(\)\)$"
+    for model in (boosted, light, scikit):
+        with pytest.raises(ModelError, match=end):
+            OwnModel.of(model).ask(words)
+    with pytest.raises(ModelError) as caught:
+        OwnModel.of(scikit, like=shown).ask(shown)
+    assert "show the frame" not in str(caught.value)
+
+    def away(people):
+        raise ConnectionError("the server is away")
+
+    with pytest.raises(ModelError, match=r"is away$"):
+        OwnModel.of(away, columns=["home"]).ask(words)
+
+
+def test_a_class_that_the_model_lacks_is_named():
+    own = OwnModel.of(two_numbers, columns=NUMBERS, classes=("low", "high"))
+    with pytest.raises(
+        ModelError, match=r"'low', 'high', the card's 'low', 'middle', 'high'; the model lacks class 'middle'$"
+    ):
+        own.order(("low", "middle", "high"))
+    with pytest.raises(ModelError, match=r"the card's 'a', 'b', 'c'; as many are needed$"):
+        own.order(("a", "b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_completions": 2.5}, r"n_completions: a whole number of at least 2, not 2\.5"),
+        ({"n_completions": "8"}, "n_completions: a whole number of at least 2, not '8'"),
+        ({"n_completions": True}, "n_completions: .* not True"),
+        ({"n_hybrids": -1}, "n_hybrids: a whole number of at least 0, not -1"),
+        ({"batch_rows": "a"}, "batch_rows: a whole number of at least 1, not 'a'"),
+        ({"max_rows": 0}, "max_rows: a whole number of at least 1, or None, not 0"),
+        ({"max_rows": -5}, "max_rows: .* not -5"),
+        ({"seed": "a"}, "seed: a whole number"),
+        ({"like": 3}, "like: a data frame, .*not int"),
+        ({"classes": 3}, "classes: a list of the outcomes .*not 3"),
+        ({"classes": "good"}, "classes: a list of the outcomes .*not 'good'"),
+        ({"classes": {"bad", "good"}}, "classes: a list of the outcomes"),
+        ({"classes": ("bad", "bad")}, "classes: each outcome once, not 'bad', 'bad'"),
+        ({"columns": 3}, "columns: a list of names in the model's order, or 'encoded', not 3"),
+        ({"columns": [0, 1]}, r"columns: a list of names .*not \[0, 1\]"),
+        ({"columns": []}, r"columns: a list of names .*not \[\]"),
+    ],
+)
+def test_settings_of_another_kind_are_refused_before_any_work(settings, words):
+    with pytest.raises(SettingError, match=words) as caught:
+        edfa.wrap(two_numbers, **{"columns": NUMBERS, **settings})
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_of_numpy_and_pandas_are_as_good(frame):
+    own = edfa.wrap(two_numbers, columns=frame.columns, classes=np.array(["no", "yes"]), n_completions=np.int64(8)).own
+    assert own.columns == tuple(NUMBERS)
+    assert own.classes == ("no", "yes")
+    assert edfa.wrap(two_numbers, columns=NUMBERS, max_rows=None).max_rows is None
+
+
+def test_a_column_that_like_lacks_is_named(frame):
+    with pytest.raises(
+        ColumnError, match="like: there is no column 'height', which the model wants; known: income, debt"
+    ):
+        edfa.wrap(two_numbers, columns=["income", "height"], like=frame)

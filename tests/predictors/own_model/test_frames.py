@@ -13,7 +13,7 @@ from edfa import Feature, Schema
 from edfa.data import Encoder
 from edfa.errors import ColumnError, DataError
 from edfa.predictors.own_model import frames as module
-from edfa.predictors.own_model.frames import FrameMaker
+from edfa.predictors.own_model.frames import FrameMaker, cast_frame
 
 SCHEMA = Schema(
     (
@@ -218,3 +218,32 @@ def test_a_level_that_the_model_never_met_is_missing_to_it_as_pandas_has_it():
     assert made["x"].tolist()[:2] == ["own", "rent"]
     assert made["x"].isna().tolist() == [False, False, True]
     assert made.dtypes["x"] == dtype
+
+
+@settings(max_examples=40, deadline=None)
+@given(people, st.sampled_from([PLAIN, CATEGORIES]))
+def test_people_as_they_were_given_are_cast_as_encoded_ones(rows, dtypes):
+    frame = as_frame(rows)
+    encoder = Encoder.fit(frame, SCHEMA)
+    wanted = {name: dtype for name, dtype in dtypes.items() if name in SCHEMA.names}
+    maker = FrameMaker(encoder, SCHEMA.names, wanted, lenient=True)
+    matrix = encoder.encode(frame)
+    made = cast_frame(encoder.decode(matrix), wanted)
+    pd.testing.assert_frame_equal(made[list(wanted)], maker.frame(matrix)[list(wanted)], check_exact=True)
+
+
+def test_words_that_a_model_has_as_truth_values_or_numbers_keep_their_meaning():
+    given = pd.DataFrame({"car": ["False", "True", "False"], "size": ["1", "30", "7"], "home": ["own", None, "boat"]})
+    sizes, homes = pd.CategoricalDtype([30, 1]), pd.CategoricalDtype(["rent", "own"])
+    made = cast_frame(given, {"car": bool, "size": sizes, "home": homes})
+    assert made["car"].tolist() == [False, True, False]
+    assert made["car"].dtype == bool
+    assert made["size"].astype(object).where(made["size"].notna(), None).tolist() == [1, 30, None]
+    assert made["size"].dtype == sizes
+    assert made["home"].isna().tolist() == [False, True, True]
+    assert cast_frame(given.astype("category"), {"car": bool})["car"].tolist() == [False, True, False]
+    assert cast_frame(pd.DataFrame({"car": [True, False]}), {"car": bool})["car"].tolist() == [True, False]
+    assert given["car"].tolist() == ["False", "True", "False"]
+    for car, words in ((["False", None], "is missing in some row"), (["False", "no"], "'no' does not fit")):
+        with pytest.raises(DataError, match=f"column 'car'.*{words}"):
+            cast_frame(pd.DataFrame({"car": car}), {"car": bool})

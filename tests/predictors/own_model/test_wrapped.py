@@ -263,7 +263,7 @@ def test_a_model_that_changes_its_answers_is_refused(table):
         (lambda f: np.full(len(f), np.nan), "NaN or an infinite number in row 0"),
         (lambda f: np.full((len(f), 2), 0.6), r"adds up to 1\.2"),
         (lambda f: np.stack([np.full(len(f), 1.5), np.full(len(f), -0.5)], axis=1), "no probabilities"),
-        (lambda f: np.full(3, 0.5), "an array of"),
+        (lambda f: np.full(3, 0.5), "asked about 216 people and answered 3 rows"),
         (lambda f: np.full((len(f), 3), 1 / 3), "3 probabilities; the card has 2 classes"),
         (lambda f: ["yes"] * len(f), "not probabilities"),
         (lambda f: 1 / 0, "failed on .* rows: ZeroDivisionError"),
@@ -339,3 +339,36 @@ def test_categories_of_the_model_come_from_a_frame_like_its_own(table):
     wrapped = edfa.wrap(model, like=frame, classes=table.schema.classes).fit_table(table.train)
     raw = table.test.frame[frame.columns].astype({"home": pd.CategoricalDtype(HOMES)})
     np.testing.assert_array_equal(wrapped.predict_proba(table.test.X), model.predict_proba(raw))
+
+
+def test_truth_values_of_the_model_are_words_of_the_card():
+    """The word "False" is no truth: neither in the contract nor in answers about people as they were given."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": random.normal(size=300).round(2), "car": random.random(300) < 0.5})
+    score = frame["income"] + 2 * frame["car"] - 1
+    frame["repays"] = np.where(score + random.normal(size=300) > 0, "yes", "no")
+    features = (edfa.Feature("income", "continuous", start=True, change="up"), edfa.Feature("car", "categorical"))
+    table = edfa.Table.from_frame(frame, edfa.Schema(features, "repays", "yes"), name="cars")
+    model = LogisticRegression().fit(frame[["income", "car"]], frame["repays"])
+    check_wrapped(model, table, like=frame[["income", "car"]].head())
+    wrapped = edfa.wrap(model, like=frame[["income", "car"]].head()).fit_table(table.train)
+    far = pd.DataFrame({"income": [9.0, 9.5], "car": ["False", "True"]})  # out of range: asked about as they are
+    rows, answers = wrapped.source_.ask_given(table.encoder.encode(far), far)
+    assert rows.tolist() == [0, 1]
+    np.testing.assert_allclose(answers, model.predict_proba(far.assign(car=[False, True])), rtol=1e-12)
+
+
+def test_a_model_that_writes_into_many_rows_changes_neither_people_nor_answers(forest):
+    """More rows than are looked up one by one are handed over without being copied on the way."""
+    many = people(8000, seed=5)
+    matrix = many.train.X.copy()
+
+    def writes(rows):
+        chance = forest.predict_proba(rows)
+        rows[:] = 0
+        return chance
+
+    assert len(matrix) > 4096
+    wrapped = edfa.wrap(writes, "completed", columns="encoded").fit_table(many.train)
+    np.testing.assert_array_equal(many.train.X, matrix)
+    np.testing.assert_array_equal(wrapped.predict_proba(many.test.X[:9]), forest.predict_proba(many.test.X[:9]))
