@@ -180,7 +180,8 @@ def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> lis
     if plan.inlier is False:
         sentences.append(say("plan.rare", language))
     unknown = not_known(plan, blanket)
-    survival = plan.survival if unknown or plan.survival != 1 else None  # all is known, and all models agree
+    certain = plan.survival == 1 and not unknown  # all is known, and all models agree
+    survival = None if certain or plan.survival == plan.probability_after else plan.survival  # or it was just said
     for key, share in (("plan.rough", plan.invalidation), ("plan.survival", survival)):
         cases = None if share is None else phrases.cases(language, share)
         sentences += [say(key, language, cases=cases[0])] if cases else []

@@ -540,6 +540,9 @@ LASTING = plan_of(Change("duration", 24, 12), survival=0.58, survival_error=0.02
 
 def test_what_a_plan_says_of_its_survival():
     assert "will hold in 58 of 100 cases" in narrate.plan(LASTING, SCHEMA)
+    shares = replace(LASTING, probability_after=LASTING.survival)  # as a model of the user's own decides completions
+    assert "would be 58 of 100" in narrate.plan(shares, SCHEMA)
+    assert "will hold" not in narrate.plan(shares, SCHEMA), "which says the same again"
     assert "hält der Plan in 58 von 100 Fällen" in narrate.plan(LASTING, SCHEMA, "de")
 
 
