@@ -224,6 +224,19 @@ def test_a_function_is_passed_again_and_must_be_the_same(tmp_path):
         edfa.Advisor.load(tmp_path / "advisor", model=lambda frame: two_numbers(frame) ** 1.01)
 
 
+def test_a_model_that_was_changed_since_the_fit_is_not_saved(tmp_path):
+    weights = dict(WEIGHTS)
+
+    def scored(frame):
+        return expit(sum(frame[name].to_numpy(float) * weight for name, weight in weights.items()))
+
+    wrapped = edfa.wrap(scored, columns=list(WEIGHTS)).fit_table(people().train)
+    weights["income"] += 0.1
+    with pytest.raises(ModelError, match="the model scored has changed since the advisor was fitted"):
+        wrapped.to_folder(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
 def test_a_pipeline_is_kept_in_the_folder_and_named_in_certificate_and_receipt(tmp_path):
     table = people()
     frame, outcome = table.train.frame[[*WEIGHTS]], table.train.frame[table.schema.target]

@@ -54,8 +54,9 @@ class KeptModel:
 
 
 def write_kept(kept: KeptModel) -> dict[str, bytes]:
-    """The parts of a folder: file name to content."""
+    """The parts of a folder: file name to content; ModelError if the model has changed since people were tried."""
     source, own = kept.source, kept.source.own
+    _check_same(source, kept.tried, kept.answers, "has changed since the advisor was fitted")
     arrays: dict[str, AnyArray] = {
         "tried": kept.tried,
         "answers": kept.answers,
@@ -110,7 +111,7 @@ def read_kept(parts: Mapping[str, bytes], model: Any, k: int) -> KeptModel:
     categorical = tuple(arrays["categorical"].tolist())
     source = Source(own, arrays["order"], arrays["reads"].astype(bool), categorical, frames)
     if model is not None:
-        _check_same(source, arrays["tried"], arrays["answers"])
+        _check_same(source, arrays["tried"], arrays["answers"], "that was passed is another one")
     names = ("tried", "answers", "fill", "prior", "classes", "cover")
     return KeptModel(
         source.with_prepared(np.concatenate([arrays["cover"], arrays["tried"]])),
@@ -139,12 +140,12 @@ def _open(
     return OwnModel(read_model(facts["file"], content, kind), kind, columns, dtypes, classes)
 
 
-def _check_same(source: Source, tried: Float32Array, answers: Float64Array) -> None:
-    """Raise ModelError if a model does not answer as the one that was kept."""
+def _check_same(source: Source, tried: Float32Array, answers: Float64Array, otherwise: str) -> None:
+    """Raise ModelError, which says what is ``otherwise``, if a model does not answer as it did."""
     apart = float(np.abs(source.ask(tried) - answers).max(initial=0.0))
     if not apart <= SAME:
         raise ModelError(
-            f"the model that was passed is another one: its answers about {len(tried)} people are up to {apart:.2g} "
+            f"the model {source.own.name} {otherwise}: its answers about {len(tried)} people are up to {apart:.2g} "
             "away from those that were kept"
         )
 
