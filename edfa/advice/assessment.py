@@ -34,6 +34,7 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 __all__ = ["Assess", "Assessment"]
 
 FEW = 16  # people of whom everything is read off one sweep
+SWEPT = 100_000  # rows, about, that a model of the user's own is asked to say what can turn one person's decision
 Assess = Callable[[Float32Array], "Assessment"]
 """Makes, or finds again, the assessment of people without wishes from their encoded facts (people, features)."""
 
@@ -193,7 +194,8 @@ class Assessment:
         if self.shares is None:
             return whole
         background, rows = self.fitted.background, np.empty(self.X.shape)
-        support = replace(background.support, cache=ModelCache(1))  # a majority is one person's: nobody asks it again
+        most = max(4, min(background.support.most, SWEPT // (self.X.shape[1] * self._completions.neighbours.k)))
+        support = replace(background.support, cache=ModelCache(1), most=most)  # of one person: nobody asks again
         with self.asking():
             for row in range(len(self)):
                 rows[row] = necessity(self.X[row][None], self.majority(row), support, background.visible)[0]

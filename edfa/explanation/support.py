@@ -13,7 +13,7 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["CandidateGrid", "CandidateValues", "Support"]
 
-GRID = 64  # candidate values of a feature that has more, if the model does not say where its cells are
+GRID = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +148,8 @@ class Support:
         Features whose values are all candidates, whatever their number: they have no order to thin out by.
     cache
         Results that are worked out once for a model and a set of known features.
+    most
+        The number of candidate values of a feature that has more, if the model does not say where its cells are.
 
     Examples
     --------
@@ -160,6 +162,7 @@ class Support:
     shares: tuple[Float64Array, ...]
     unordered: tuple[int, ...] = ()
     cache: ModelCache = field(default_factory=ModelCache, repr=False)
+    most: int = GRID
 
     @classmethod
     def of(cls, rows: Float32Array, unordered: Iterable[int] = (), *, cache: ModelCache | None = None) -> "Support":
@@ -181,13 +184,13 @@ class Support:
         """The candidate values of a feature for a model that knows the features in ``mask``, (features,).
 
         One value of each cell, if the model says where its cells are: then nothing is sampled and nothing missed.
-        Otherwise every training value, or, if there are many, the medians of 64 groups of about the same weight.
+        Otherwise every training value, or, if there are many, the medians of groups of about the same weight.
         """
         values, shares = self.values[feature], self.shares[feature]
         if (cuts := predictor.cells(mask, feature)) is not None:
             return _one_per_cell(values, shares, cuts)
-        if len(values) > GRID and feature not in self.unordered:
-            values, shares = _group_medians(values, shares)
+        if len(values) > self.most and feature not in self.unordered:
+            values, shares = _group_medians(values, shares, self.most)
         return CandidateValues(values, shares, values, values, values, values)
 
     def grid(self, predictor: Predictor, mask: BoolArray, features: BoolArray) -> CandidateGrid:
@@ -220,11 +223,11 @@ def _one_per_cell(values: Float32Array, shares: Float64Array, cuts: Float32Array
     return CandidateValues(np.where(occupied, low, inside).astype(np.float32), weight, low, high, lower, upper)
 
 
-def _group_medians(values: Float32Array, shares: Float64Array) -> tuple[Float32Array, Float64Array]:
-    """The weighted median of each of 64 groups, with the group's weight."""
+def _group_medians(values: Float32Array, shares: Float64Array, groups: int) -> tuple[Float32Array, Float64Array]:
+    """The weighted median of each of some groups, with the group's weight."""
     middle = np.cumsum(shares) - shares / 2
-    group = np.minimum((middle * GRID).astype(int), GRID - 1)
-    weight = _sum_by_group(group, shares, GRID)
+    group = np.minimum((middle * groups).astype(int), groups - 1)
+    weight = _sum_by_group(group, shares, groups)
     medians = np.searchsorted(middle, np.cumsum(weight) - weight / 2)
     filled = np.flatnonzero(weight > 0)
     chosen, group_of = np.unique(np.minimum(medians[filled], len(values) - 1), return_inverse=True)
