@@ -239,9 +239,11 @@ def _unlocks(assessment: Assessment, blanket: Blanket, name: str) -> tuple[str, 
     """Known facts of the same units that cannot turn the decision as long as this one is not known."""
     units = [(head, *spouses) for head, spouses in blanket.units.items() if name == head or name in spouses]
     others = dict.fromkeys(other for unit in units for other in unit if other != name)
-    schema, partition = assessment.fitted.schema, assessment.partition
-    waits = assessment.known[0] & partition.semifactual[0]
-    return tuple(other for other in others if waits[schema.index(other)])
+    known = [other for other in others if assessment.known[0, assessment.fitted.schema.index(other)]]
+    if not known:
+        return ()
+    waits = assessment.partition.semifactual[0]
+    return tuple(other for other in known if waits[assessment.fitted.schema.index(other)])
 
 
 def moments(events: Sequence[Event], history: Sequence[Assessment]) -> Iterator[Moment]:
