@@ -263,14 +263,13 @@ class Service:
 
         RepeatedKeyError if that request asked for something else.
         """
-        record = self.store.read(token)
-        earlier = self.store.reply(record.id, request[0])
+        earlier = self.store.reply(self.store.read(token).id, request[0])
         if earlier is None:
             return None
         body, seq = earlier
         if body != hash_of_body(request[1]):
             raise RepeatedKeyError
-        return self.then(record, seq)
+        return self.then(self.store.read(token), seq)  # read after the reply, which may have come just now
 
     def then(self, record: InterviewRecord, seq: int) -> Session:
         """The session of a record as it stood after ``seq`` events."""

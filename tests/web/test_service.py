@@ -254,6 +254,21 @@ def test_what_is_only_noted_is_not_worked_out_again(service, refused, monkeypatc
     assert noted.asking == (noted.question is not None and not noted.standing.may_act)
 
 
+def test_a_request_that_was_done_between_two_looks_is_answered_as_it_was_done(service, refused, monkeypatch):
+    token, session = begun(service, refused)
+    asked, request, reply = session.interview.question.feature, ("key", b"body"), service.store.reply
+
+    def done_just_now(interview, key):
+        done = service.act(token, None, "answer", {"facts": {asked: refused[asked]}}, request=request)
+        assert done.seq == session.seq + 1
+        return reply(interview, key)
+
+    monkeypatch.setattr(service.store, "reply", done_just_now)
+    again = service.repeated(token, request)
+    assert again.seq == session.seq + 1
+    assert again.interview.log.facts[asked] == refused[asked]
+
+
 def test_requests_of_one_interview_at_once_do_not_wait_for_each_other_in_a_circle(service, refused, monkeypatch):
     monkeypatch.setattr(TURNS, "longest", 20.0)  # so long a circle would last
     token, _ = begun(service, refused)
