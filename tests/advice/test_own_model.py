@@ -189,6 +189,16 @@ class Flaky:
         return two_numbers(frame)
 
 
+def test_the_next_question_asks_the_model_nothing():
+    ready = advisor(three_numbers)
+    person = refused_person(ready.fitted)
+    for interview in walk(ready.interview({"income": person["income"]}), person):
+        _ = interview.standing, interview.plans()
+        before = ready.fitted.model.asked_.rows
+        _ = interview.question
+        assert ready.fitted.model.asked_.rows == before
+
+
 def test_a_failing_call_is_a_typed_error_and_loses_nothing():
     model = Flaky()
     ready = advisor(model)
