@@ -102,12 +102,14 @@ def test_a_half_made_environment_is_made_anew(clone):
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_each_command_starts_its_program(shell, clone, tmp_path):
+def test_each_command_starts_its_program(shell, clone, tmp_path, monkeypatch):
+    monkeypatch.delenv("EDFA_TEST_JOBS", raising=False)
     folder, fake, _ = clone
     demo = call(shell, folder, fake, "demo", cwd=tmp_path)
     assert demo.stdout == f"python -m edfa demo in {tmp_path}\n"
     tests = call(shell, folder, fake, "test", "-k", "one thing")
     assert tests.stdout == f"python -m pytest -n auto --dist loadfile -k one thing in {folder}\n"
+    assert "-n 3 " in call(shell, folder, fake, "test", EDFA_TEST_JOBS="3").stdout
     docs = call(shell, folder, fake, "docs")
     assert docs.stdout == f"python -m mkdocs build --strict --quiet in {folder}\n"
     assert "one.py" in call(shell, folder, fake, "bench").stdout
