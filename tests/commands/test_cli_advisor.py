@@ -1,13 +1,11 @@
 """The commands around a saved advisor: what they print, what they write, how they end."""
 
-import io
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -18,21 +16,6 @@ from edfa import Advisor, Constraints
 from edfa.cli import app
 
 ANSWERS = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400, "checking_status": "<0", "duration": 48}
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """The command line in this process: starting a new one each time would take most of the time."""
-
-    def call(*arguments, typed=""):
-        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            app([str(a) for a in arguments])
-        out, err = capsys.readouterr()
-        return SimpleNamespace(returncode=ended.value.code or 0, stdout=out, stderr=err)
-
-    return call
 
 
 @pytest.fixture(scope="module")

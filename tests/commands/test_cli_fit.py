@@ -1,6 +1,5 @@
 """`edfa fit` on a drafted card: guesses stop it until they are accepted, and warnings are told."""
 
-import io
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,22 +9,8 @@ import pandas as pd
 import pytest
 
 from edfa import Advisor, Schema, load
-from edfa.cli import app
 from edfa.data import infer_schema
 from edfa.errors import SettingError
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr("sys.stdin", io.StringIO(""))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            app([str(a) for a in arguments])
-        out, err = capsys.readouterr()
-        return SimpleNamespace(returncode=ended.value.code or 0, stdout=out, stderr=err)
-
-    return call
 
 
 @pytest.fixture

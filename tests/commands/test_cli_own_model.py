@@ -1,6 +1,5 @@
 """`edfa fit --model`: files are asked as their owner asks them, and errors advise options of the shell."""
 
-import io
 import json
 from types import SimpleNamespace
 
@@ -14,7 +13,6 @@ from skl2onnx import to_onnx
 from sklearn.linear_model import LogisticRegression
 
 from edfa import Advisor
-from edfa.cli import app
 from edfa.commands.own_model import wrap_file
 from edfa.errors import UnreadableError
 from edfa.predictors.own_model import files
@@ -23,19 +21,6 @@ from edfa.predictors.own_model.files import read_like
 NUMBERS = ["debt", "income"]
 COLUMNS = ["home", *NUMBERS]
 HOME = pd.CategoricalDtype([*HOMES, "castle"])  # one that nobody has
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*arguments):
-        monkeypatch.setattr("sys.stdin", io.StringIO(""))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            app([str(a) for a in arguments])
-        out, err = capsys.readouterr()
-        return SimpleNamespace(returncode=ended.value.code or 0, stdout=out, stderr=err)
-
-    return call
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from edfa.errors import ModelError
 from edfa.predictors.base import Predictor, Progress
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array
 
@@ -40,7 +41,7 @@ class Majority(Predictor):
         self.n_features_in_ = model.n_features_in_
 
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
-        raise NotImplementedError("a majority is of a model that is there")
+        raise ModelError("a majority learns nothing: it asks a model that is fitted")
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         size = max(1, ROWS // len(self.completions))
