@@ -55,7 +55,10 @@ def measure_sweep(data: Any, model: Model) -> list[list[Any]]:
         with Recorder(model) as seen:
             sweep(people, model, support)
         ours, bare = best(
-            lambda p=people: sweep(p, model, support).necessity, seen.replay, repeats=9, clock=time.process_time
+            lambda p=people: sweep(p, model, support).necessity,
+            seen.replay,
+            repeats=9,
+            clock=time.process_time,
         )
         rows.append(
             [
@@ -84,7 +87,15 @@ def measure_runs(data: Any, model: Model, blanket: Any) -> tuple[list[list[Any]]
             run()
         ours, bare = best(run, seen.replay, repeats=5 if n <= 1_000 else 2, clock=time.process_time)
         ratios.append(ours / bare)
-        rows.append([f"{n:,}", f"{ours * 1e3:.0f}", f"{ours / n * 1e3:.2f}", f"{bare * 1e3:.0f}", f"{ours / bare:.2f}"])
+        rows.append(
+            [
+                f"{n:,}",
+                f"{ours * 1e3:.0f}",
+                f"{ours / n * 1e3:.2f}",
+                f"{bare * 1e3:.0f}",
+                f"{ours / bare:.2f}",
+            ]
+        )
     return rows, ratios
 
 
@@ -98,7 +109,9 @@ def measure_cube() -> list[list[Any]]:
         run = edfa.acquire(data.test, Greedy(sampler=sampler), model, 10, explain=False)
         seconds = time.perf_counter() - start
         accuracy = [(run.decision[run.at(k)] == data.test.y).mean() for k in EXACT]
-        rows.append([sampler, *(f"{share:.3f}" for share in accuracy), f"{seconds / len(run) * 1e3:.1f}"])
+        rows.append(
+            [sampler, *(f"{share:.3f}" for share in accuracy), f"{seconds / len(run) * 1e3:.1f}"]
+        )
     return [*rows, ["exact", *(f"{v:.3f}" for v in EXACT.values()), ""]]
 
 
@@ -110,11 +123,19 @@ def main() -> None:
     runs, ratios = measure_runs(data, model, blanket)
     worst = max(float(row[-1]) for row in sweeps)
     misses = [f"a sweep costs {worst:.2f} times its model call"] if worst > SWEEP else []
-    misses += [f"1,000 people cost {ratios[3]:.2f} times their model calls"] if ratios[3] > RUN else []
+    misses += (
+        [f"1,000 people cost {ratios[3]:.2f} times their model calls"] if ratios[3] > RUN else []
+    )
     per_person = [float(row[2]) for row in runs]
-    misses += ["cost per person does not fall with the batch"] if per_person[:4] != sorted(per_person[:4])[::-1] else []
+    misses += (
+        ["cost per person does not fall with the batch"]
+        if per_person[:4] != sorted(per_person[:4])[::-1]
+        else []
+    )
     growth = per_person[-1] / per_person[3]
-    misses += [f"beyond 1,000 people each costs {growth:.2f} times as much"] if growth > 1.25 else []
+    misses += (
+        [f"beyond 1,000 people each costs {growth:.2f} times as much"] if growth > 1.25 else []
+    )
     write(
         "acquisition",
         "Explanation and acquisition: what they cost",

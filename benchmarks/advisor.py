@@ -43,7 +43,9 @@ def people_of(data: Any, count: int) -> tuple[Any, Any]:
 def part_way(advisor: Any, rows: Any, frame: pd.DataFrame) -> pd.DataFrame:
     """Everybody at a random step of the policy's order."""
     fitted = advisor.fitted
-    run = edfa.acquire(rows, fitted.policy, fitted.model, "inf", reference=fitted.train, explain=False)
+    run = edfa.acquire(
+        rows, fitted.policy, fitted.model, "inf", reference=fitted.train, explain=False
+    )
     step = np.random.default_rng(1).integers(0, run.when.max() + 1, len(rows))
     return frame.where((run.when >= 0) & (run.when <= step[:, None]), None).infer_objects()
 
@@ -61,7 +63,9 @@ def steps(advisor: Any, people: list[dict[str, Any]]) -> Any:
             row = interview.assessment.X.copy()
             start = clock()
             model.predict_proba(row)
-            taken.append([times[-1] - times[0], clock() - start, *np.diff(times), interview.decision.refused])
+            taken.append(
+                [times[-1] - times[0], clock() - start, *np.diff(times), interview.decision.refused]
+            )
     return np.array(taken)
 
 
@@ -88,9 +92,19 @@ def one_by_one(advisor: Any, people: list[dict[str, Any]]) -> float:
     for person in people:
         interview = advisor.interview({k: v for k, v in person.items() if v is not None and v == v})
         question, standing = interview.question, interview.standing
-        plans = [[(c.feature, c.before, c.after) for c in plan.changes] for plan in interview.plans()]
+        plans = [
+            [(c.feature, c.before, c.after) for c in plan.changes] for plan in interview.plans()
+        ]
         reason = interview.no_plan.reason if not plans and interview.decision.refused else None
-        json.dumps([interview.decision.probability, question and question.feature, standing.status, plans, reason])
+        json.dumps(
+            [
+                interview.decision.probability,
+                question and question.feature,
+                standing.status,
+                plans,
+                reason,
+            ]
+        )
     return (time.perf_counter() - start) / len(people)
 
 
@@ -114,7 +128,9 @@ def measure_file(name: str, advisor: Any, data: Any, folder: Path) -> tuple[list
 
     def whole(n_jobs: int | None) -> float:
         start = time.perf_counter()
-        counts = advise_file(advisor.fitted, folder / "people.parquet", folder / "out.csv", n_jobs=n_jobs)
+        counts = advise_file(
+            advisor.fitted, folder / "people.parquet", folder / "out.csv", n_jobs=n_jobs
+        )
         assert counts["errors"] == 0
         return time.perf_counter() - start
 
@@ -126,7 +142,11 @@ def measure_file(name: str, advisor: Any, data: Any, folder: Path) -> tuple[list
         name,
         f"{len(np.unique(rows, axis=0)):,}",
         f"{single * 1e3:.2f}",
-        *(cell for taken in (alone, shared) for cell in (f"{taken:.2f}", f"{single * PEOPLE / taken:.0f}")),
+        *(
+            cell
+            for taken in (alone, shared)
+            for cell in (f"{taken:.2f}", f"{single * PEOPLE / taken:.0f}")
+        ),
         ", ".join(f"{word} {count / PEOPLE:.0%}" for word, count in statuses.items()),
     ]
     return row, single * PEOPLE / shared
@@ -139,9 +159,20 @@ def measure_memory(advisor: Any, data: Any, folder: Path) -> list[list[Any]]:
     for count in (10_000, 40_000, 160_000):
         encoded, words = people_of(data, count)
         part_way(advisor, encoded, words).to_parquet(folder / "many.parquet", index=False)
-        command = [sys.executable, "-c", CHILD, folder / "advisor", folder / "many.parquet", folder / "many.csv"]
+        command = [
+            sys.executable,
+            "-c",
+            CHILD,
+            folder / "advisor",
+            folder / "many.parquet",
+            folder / "many.csv",
+        ]
         peak = subprocess.run(
-            command, capture_output=True, text=True, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+            command,
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
         ).stdout
         rows.append([f"{count:,}", f"{int(peak) / 1024:.0f}"])
     return rows
@@ -174,9 +205,17 @@ def main() -> None:
             row, ratio = measure_file(label, advisor, data, folder)
             filed.append(row)
             notable = misses if chosen is NEAREST else beside
-            notable += [f"{label}: a step is {stepped[-1][-1]} bare calls"] if float(stepped[-1][-1]) > STEP else []
+            notable += (
+                [f"{label}: a step is {stepped[-1][-1]} bare calls"]
+                if float(stepped[-1][-1]) > STEP
+                else []
+            )
             notable += [f"{label}: a file is {ratio:.0f} times one by one"] if ratio < FILE else []
-            memory = measure_memory(advisor, data, folder) if (name, chosen) == ("adult", NEAREST) else memory
+            memory = (
+                measure_memory(advisor, data, folder)
+                if (name, chosen) == ("adult", NEAREST)
+                else memory
+            )
     processors = cpu_count()
     write(
         "advisor",

@@ -29,8 +29,17 @@ NETWORKS = ("asia", "child", "insurance", "alarm")
 SIZES = (500, 1000, 5000)
 SAMPLES = 3
 OURS = {m: Search(m) for m in ("hiton-mb", "bamb", "eamb", "iamb")}
-AUTHORS = {m: Search(m, test="g2", parity=True, recover=0.05) for m in ("hiton-mb", "bamb", "eamb", "iamb")}
-FIELD = ("pycausalfs-iamb", "pycausalfs-hiton", "pycausalfs-bamb", "causallearn-pc", "causallearn-iamb", "pgmpy-pc")
+AUTHORS = {
+    m: Search(m, test="g2", parity=True, recover=0.05) for m in ("hiton-mb", "bamb", "eamb", "iamb")
+}
+FIELD = (
+    "pycausalfs-iamb",
+    "pycausalfs-hiton",
+    "pycausalfs-bamb",
+    "causallearn-pc",
+    "causallearn-iamb",
+    "pgmpy-pc",
+)
 FIELD = (*FIELD, "pyagrum-miic", "pyagrum-tabu")
 FEW = 8  # targets that pyCausalFS is asked for at n = 5,000, on the first sample: it takes up to half a minute each
 MANY = 30  # other samples of the cells below, where three samples leave it open who is better
@@ -86,11 +95,16 @@ def score(graph: Graph, frame: pd.DataFrame, targets: list[str], search: Search)
     rows = []
     for target in targets:
         found = search.find(tester, tester.names.index(target))
-        units = {tester.names[c]: [tester.names[s] for s in spouses] for c, spouses in found.units.items()}
+        units = {
+            tester.names[c]: [tester.names[s] for s in spouses]
+            for c, spouses in found.units.items()
+        }
         members = {*units, *(s for spouses in units.values() for s in spouses)}
         members |= {tester.names[u] for u in found.unattached}
         truth = graph.units(target)
-        rows.append((f1(graph.blanket(target), members), f1(truth, units), f1(pairs(truth), pairs(units))))
+        rows.append(
+            (f1(graph.blanket(target), members), f1(truth, units), f1(pairs(truth), pairs(units)))
+        )
     return np.array(rows)
 
 
@@ -99,9 +113,26 @@ def peer(method: str, path: Path, targets: list[str]) -> dict[str, Any]:
     out = path.parent / "peers" / f"{path.stem}-{method}.json"
     if not out.is_file():
         out.parent.mkdir(parents=True, exist_ok=True)
-        command = [PEERS, ROOT / "benchmarks" / "peers" / "blanket_peers.py", "run", "--method", method]
-        command += ["--data", path, "--alpha", "0.01", "--out", out.with_suffix(".part"), "--targets", *targets]
-        subprocess.run([str(c) for c in command], check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        command = [
+            PEERS,
+            ROOT / "benchmarks" / "peers" / "blanket_peers.py",
+            "run",
+            "--method",
+            method,
+        ]
+        command += [
+            "--data",
+            path,
+            "--alpha",
+            "0.01",
+            "--out",
+            out.with_suffix(".part"),
+            "--targets",
+            *targets,
+        ]
+        subprocess.run(
+            [str(c) for c in command], check=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+        )
         out.with_suffix(".part").rename(out)
     found: dict[str, Any] = json.loads(out.read_text())
     return found
@@ -124,7 +155,13 @@ def asked(method: str, size: int, sample: int, targets: list[str]) -> list[str]:
 def networks() -> tuple[list[list[str]], list[list[str]], list[list[str]], list[str]]:
     """Quality on the discrete networks: ours and the field's, units, gains over the authors, what missed its bar."""
     if not (WORK / "alarm.json").is_file():
-        command = [PEERS, ROOT / "benchmarks" / "peers" / "blanket_peers.py", "export", "--networks", *NETWORKS]
+        command = [
+            PEERS,
+            ROOT / "benchmarks" / "peers" / "blanket_peers.py",
+            "export",
+            "--networks",
+            *NETWORKS,
+        ]
         command += ["--sizes", *SIZES, "--samples", SAMPLES, "--seed", 0, "--out", WORK]
         subprocess.run([str(c) for c in command], check=True)
     quality, units, gains, missed, means = [], [], [], [], []
@@ -137,7 +174,10 @@ def networks() -> tuple[list[list[str]], list[list[str]], list[list[str]], list[
             varied = [[c for c in f if len(f[c].unique()) > 1] for f in frames]
             samples = list(zip(frames, varied, strict=True))
             ours = {m: [score(graph, f, v, s) for f, v in samples] for m, s in OURS.items()}
-            theirs = {m: np.mean([score(graph, f, v, s)[:, 0].mean() for f, v in samples]) for m, s in AUTHORS.items()}
+            theirs = {
+                m: np.mean([score(graph, f, v, s)[:, 0].mean() for f, v in samples])
+                for m, s in AUTHORS.items()
+            }
             field = {
                 m: [
                     peer_score(graph, m, p, asked(m, size, k, v))
@@ -148,14 +188,26 @@ def networks() -> tuple[list[list[str]], list[list[str]], list[list[str]], list[
             mean = {m: np.mean([rows.mean(axis=0) for rows in v], axis=0) for m, v in ours.items()}
             label = f"{name} {size:,}"
             quality.append(
-                [label, *(f"{mean[m][0]:.3f}" for m in OURS), *(f"{v:.3f}" for v in theirs.values())]
+                [
+                    label,
+                    *(f"{mean[m][0]:.3f}" for m in OURS),
+                    *(f"{v:.3f}" for v in theirs.values()),
+                ]
                 + [f"{np.mean([np.mean(s) for s in v if s]):.3f}" for v in field.values()]
             )
             units.append([label, *(f"{mean[m][1]:.3f} / {mean[m][2]:.3f}" for m in OURS)])
             means.append([[mean[m][0] for m in OURS], list(theirs.values())])
-            anchors = dict(zip(ANCHORED, zip(ANCHORS[name, size], THERE[name, size], strict=True), strict=True))
+            anchors = dict(
+                zip(ANCHORED, zip(ANCHORS[name, size], THERE[name, size], strict=True), strict=True)
+            )
             gains.append(
-                [label, *(f"{mean[m][0] - theirs[m]:+.3f} / {a - there:+.3f}" for m, (a, there) in anchors.items())]
+                [
+                    label,
+                    *(
+                        f"{mean[m][0] - theirs[m]:+.3f} / {a - there:+.3f}"
+                        for m, (a, there) in anchors.items()
+                    ),
+                ]
             )
             missed += [
                 f"{label} {m}: {mean[m][0]:.3f} against the anchor {a:.3f} - 0.02 (the authors' version: {theirs[m]:.3f} here, {there:.3f} there)"
@@ -164,12 +216,23 @@ def networks() -> tuple[list[list[str]], list[list[str]], list[list[str]], list[
             ]
             for method, rival in (("iamb", "iamb"), ("hiton-mb", "hiton"), ("bamb", "bamb")):
                 told = field[f"pycausalfs-{rival}"]
-                mine = np.mean([ours[method][k][: len(s), 0].mean() for k, s in enumerate(told) if s])
+                mine = np.mean(
+                    [ours[method][k][: len(s), 0].mean() for k, s in enumerate(told) if s]
+                )
                 other = np.mean([np.mean(s) for s in told if s])
                 if mine <= other:
-                    missed.append(f"{label} {method}: {mine:.3f}, not above pyCausalFS {other:.3f} on the same targets")
+                    missed.append(
+                        f"{label} {method}: {mine:.3f}, not above pyCausalFS {other:.3f} on the same targets"
+                    )
     overall = np.mean(means, axis=0)
-    quality.append(["mean", *(f"{v:.3f}" for v in overall[0]), *(f"{v:.3f}" for v in overall[1]), *[""] * len(FIELD)])
+    quality.append(
+        [
+            "mean",
+            *(f"{v:.3f}" for v in overall[0]),
+            *(f"{v:.3f}" for v in overall[1]),
+            *[""] * len(FIELD),
+        ]
+    )
     missed += [
         f"mean of {m}: {a:.3f}, not above the authors' {b:.3f}"
         for m, a, b in zip(OURS, *overall, strict=True)
@@ -182,7 +245,14 @@ def paired() -> list[list[str]]:
     """Cells near or below their anchor over 30 other samples: means with standard errors, and the paired gains."""
     more = WORK / "more"
     if not (more / "child.json").is_file():
-        command = [PEERS, ROOT / "benchmarks" / "peers" / "blanket_peers.py", "export", "--networks", "asia", "child"]
+        command = [
+            PEERS,
+            ROOT / "benchmarks" / "peers" / "blanket_peers.py",
+            "export",
+            "--networks",
+            "asia",
+            "child",
+        ]
         command += ["--sizes", *SIZES, "--samples", MANY, "--seed", 1, "--out", more]
         subprocess.run([str(c) for c in command], check=True)
     rows = []
@@ -194,8 +264,14 @@ def paired() -> list[list[str]]:
             frame = pd.read_parquet(path).astype(str)
             varied = [c for c in frame if len(frame[c].unique()) > 1]
             for method, rival in RIVALS.items():
-                ours, authors = (score(graph, frame, varied, s[method])[:, 0].mean() for s in (OURS, AUTHORS))
-                theirs = np.mean(peer_score(graph, f"pycausalfs-{rival}", path, varied)) if rival else np.nan
+                ours, authors = (
+                    score(graph, frame, varied, s[method])[:, 0].mean() for s in (OURS, AUTHORS)
+                )
+                theirs = (
+                    np.mean(peer_score(graph, f"pycausalfs-{rival}", path, varied))
+                    if rival
+                    else np.nan
+                )
                 found[method].append([ours, authors, theirs])
         for i, (method, scores) in enumerate(found.items()):
             ours, authors, theirs = np.array(scores).T
@@ -216,7 +292,9 @@ def paired() -> list[list[str]]:
 def with_error(values: np.ndarray, sign: str = "") -> str:
     """Mean and standard error over the samples."""
     return (
-        "" if np.isnan(values).any() else f"{values.mean():{sign}.3f} ± {values.std(ddof=1) / len(values) ** 0.5:.3f}"
+        ""
+        if np.isnan(values).any()
+        else f"{values.mean():{sign}.3f} ± {values.std(ddof=1) / len(values) ** 0.5:.3f}"
     )
 
 
@@ -234,9 +312,15 @@ def mixed() -> tuple[list[list[str]], list[str]]:
                     found[m].append(score(world.graph, frame, targets, search).mean(axis=0))
             means = {m: np.mean(v, axis=0) for m, v in found.items()}
             label = "interactions" if interactions else "additive"
-            rows.append([label, f"{n:,}", *(" / ".join(f"{x:.3f}" for x in means[m]) for m in OURS)])
+            rows.append(
+                [label, f"{n:,}", *(" / ".join(f"{x:.3f}" for x in means[m]) for m in OURS)]
+            )
             bar = 0.86 if n == 1000 else 0.93
-            missed += [f"{label} {n:,} {m}: {v[0]:.3f} against {bar}" for m, v in means.items() if v[0] < bar]
+            missed += [
+                f"{label} {n:,} {m}: {v[0]:.3f} against {bar}"
+                for m, v in means.items()
+                if v[0] < bar
+            ]
     return rows, missed
 
 
@@ -256,7 +340,9 @@ def growth() -> tuple[list[list[str]], list[list[str]], list[list[str]], list[li
         except edfa.errors.UnavailableError:
             continue
         seconds, found = timed(lambda t=whole: discover(t))
-        real.append([name, f"{len(whole):,} x {len(whole.schema)}", f"{found.tests:,}", f"{seconds:.1f}"])
+        real.append(
+            [name, f"{len(whole):,} x {len(whole.schema)}", f"{found.tests:,}", f"{seconds:.1f}"]
+        )
     tests, rows, features = [], [], []
     base = None
     for n in (1000, 10_000, 100_000):
@@ -265,7 +351,11 @@ def growth() -> tuple[list[list[str]], list[list[str]], list[list[str]], list[li
         tester = Search(test="lrt").tester(source)
         tester.test(0, 1)
         questions = [
-            (x, y, (z, w)) for x in range(4) for y in range(5, 9) for z in range(10, 14) for w in range(15, 19)
+            (x, y, (z, w))
+            for x in range(4)
+            for y in range(5, 9)
+            for z in range(10, 14)
+            for w in range(15, 19)
         ]
         seconds, _ = timed(lambda t=tester, q=questions: [t.test(x, y, g) for x, y, g in q])
         base = base or seconds
@@ -276,7 +366,15 @@ def growth() -> tuple[list[list[str]], list[list[str]], list[list[str]], list[li
         frame = world.sample(n)
         seconds, found = timed(lambda f=frame, w=world: discover(f, target=w.target))
         base = base or seconds
-        rows.append([f"{n:,}", f"{found.tests:,}", f"{seconds:.2f}", f"{seconds / base:.1f}", f"{n / 10_000:.0f}"])
+        rows.append(
+            [
+                f"{n:,}",
+                f"{found.tests:,}",
+                f"{seconds:.2f}",
+                f"{seconds / base:.1f}",
+                f"{n / 10_000:.0f}",
+            ]
+        )
     for width in (10, 20, 40, 80, 160):
         world = random_mechanisms(width, seed=1)
         frame = world.sample(10_000)
@@ -316,7 +414,12 @@ def big(rows: int = 20_000_000) -> tuple[list[list[str]], str, list[str]]:
             writer.write_table(chunk)
         if writer:
             writer.close()
-    done = subprocess.run([sys.executable, "-c", BIG, str(path), str(card)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", BIG, str(path), str(card)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     opened, seconds, peak, n, tests, tree = json.loads(done.stdout.splitlines()[-1])
     truth = f"truth: {dict(world.graph.units(world.target))}"
     size = f"{path.stat().st_size / 2**20:.0f}"
@@ -332,8 +435,14 @@ def main() -> None:
     large, tree, large_missed = big()
     close = paired()
     missed += mix_missed + large_missed
-    missed += [f"{name} took {seconds} seconds" for name, _, _, seconds in real if float(seconds) >= 60]
-    missed += [f"{r[0]} rows took {r[3]} times as long as 10,000" for r in rows if float(r[3]) > float(r[4])]
+    missed += [
+        f"{name} took {seconds} seconds" for name, _, _, seconds in real if float(seconds) >= 60
+    ]
+    missed += [
+        f"{r[0]} rows took {r[3]} times as long as 10,000"
+        for r in rows
+        if float(r[3]) > float(r[4])
+    ]
     ours = [f"edfa {m}" for m in OURS]
     write(
         "blanket",
@@ -376,7 +485,10 @@ def main() -> None:
         table(["columns", "members", "tests", "seconds"], features),
         "## Larger than memory",
         "HITON-MB on a generated Parquet file through DuckDB (8 mixed columns); peak memory of the process.",
-        table(["rows", "MiB of file", "seconds to open", "seconds in all", "tests", "GiB of memory"], large),
+        table(
+            ["rows", "MiB of file", "seconds to open", "seconds in all", "tests", "GiB of memory"],
+            large,
+        ),
         tree,
         "## Bars",
         "\n".join(f"- missed: {m}" for m in missed) or "All met.",

@@ -14,19 +14,24 @@ from report import table, write
 from edfa.blanket.sources.open import open_source
 
 BAR = 100
-REPEATS = 5  # of edfa's milliseconds, each with cold caches; pyCausalFS takes seconds and is asked once
+REPEATS = (
+    5  # of edfa's milliseconds, each with cold caches; pyCausalFS takes seconds and is asked once
+)
 
 
 def measure(method: str, rival: str, name: str) -> np.ndarray:
     """Mean seconds a target: edfa's search, the same with reading the frame, pyCausalFS."""
-    path = WORK / "speed" / f"{name}-5000-0.parquet"  # a folder of its own, where no earlier times are kept
+    path = (
+        WORK / "speed" / f"{name}-5000-0.parquet"
+    )  # a folder of its own, where no earlier times are kept
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(WORK / path.name, path)
     frame = pd.read_parquet(path)
     (path.parent / "peers" / f"{path.stem}-pycausalfs-{rival}.json").unlink(missing_ok=True)
     theirs = peer(f"pycausalfs-{rival}", path, list(frame)[:FEW])["seconds"]
     rows = [
-        [*np.median([once(method, frame, target) for _ in range(REPEATS)], axis=0), theirs[target]] for target in theirs
+        [*np.median([once(method, frame, target) for _ in range(REPEATS)], axis=0), theirs[target]]
+        for target in theirs
     ]
     return np.mean(rows, axis=0)
 
@@ -43,7 +48,13 @@ def once(method: str, frame: pd.DataFrame, target: str) -> tuple[float, float]:
 
 def row(method: str, name: str, times: np.ndarray) -> list[str]:
     mine, read, other = times
-    return [method, name, *(f"{v * 1e3:.1f}" for v in times), f"{other / mine:.0f}", f"{other / read:.0f}"]
+    return [
+        method,
+        name,
+        *(f"{v * 1e3:.1f}" for v in times),
+        f"{other / mine:.0f}",
+        f"{other / read:.0f}",
+    ]
 
 
 def main() -> None:
@@ -57,7 +68,15 @@ def main() -> None:
                 for name, t in found.items()
                 if t[2] / t[0] < BAR
             ]
-    columns = ["method", "network", "edfa", "with reading", "pyCausalFS", "ratio", "ratio with reading"]
+    columns = [
+        "method",
+        "network",
+        "edfa",
+        "with reading",
+        "pyCausalFS",
+        "ratio",
+        "ratio with reading",
+    ]
     write(
         "blanket_speed",
         "Markov blankets: speed against pyCausalFS",

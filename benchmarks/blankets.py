@@ -11,7 +11,15 @@ from edfa.blanket import METHODS, Blanket, Stability, discover, stability
 from edfa.data.catalog import NAMES
 
 os.environ.setdefault("EDFA_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
-PAPER = {"adult": 6, "german": 2, "heloc": 5, "taiwan": 7, "acs_income": 5, "gmsc": 3, "diabetes130": 11}
+PAPER = {
+    "adult": 6,
+    "german": 2,
+    "heloc": 5,
+    "taiwan": 7,
+    "acs_income": 5,
+    "gmsc": 3,
+    "diabetes130": 11,
+}
 CAP, RUNS, FEW = 50_000, 20, 5
 REASONS = {
     "german": "HITON-MB finds the paper's two. BAMB adds a spouse that never returns. EAMB and IAMB condition on everything at once, which 600 rows hardly carry: their further members return in one half-sample of ten at most.",
@@ -29,7 +37,9 @@ def units(blanket: Blanket, found: Stability) -> str:
     told = []
     for child, spouses in blanket.units.items():
         behind = ", ".join(f"{s} {found.pairs.get((child, s), 0):.2f}" for s in spouses)
-        told.append(f"{child} {found.members.get(child, 0):.2f}" + (f" ({behind})" if behind else ""))
+        told.append(
+            f"{child} {found.members.get(child, 0):.2f}" + (f" ({behind})" if behind else "")
+        )
     told += [f"{u} {found.members.get(u, 0):.2f} (behind no child)" for u in blanket.unattached]
     return "; ".join(told)
 
@@ -50,7 +60,9 @@ def main() -> None:
             runs = RUNS if seconds < 3 else FEW
             found = stability(train, method, B=runs)
             counts.append(str(len(blanket)))
-            rows.append([method, str(len(blanket)), units(blanket, found), f"{seconds:.1f}", str(runs)])
+            rows.append(
+                [method, str(len(blanket)), units(blanket, found), f"{seconds:.1f}", str(runs)]
+            )
         sizes.append([name, f"{len(train):,}", str(PAPER[name]), *counts])
         columns = [
             "method",

@@ -32,14 +32,25 @@ def speed() -> tuple[str, float]:
     """Every way to walk the large population, and the loops, in turn."""
     records = population(PEOPLE)
     nested = algorithm2.as_people(records)
-    ways = {"paper": "HB, Algorithm 2's grid", "hb": "HB, every threshold", "wsr": "betting, every threshold"}
+    ways = {
+        "paper": "HB, Algorithm 2's grid",
+        "hb": "HB, every threshold",
+        "wsr": "betting, every threshold",
+    }
     jobs = [lambda b=b: RecourseCertifier(ALPHA, DELTA, bound=b).search(records) for b in ways]
     jobs += [lambda b=b: RecourseCertifier(ALPHA, DELTA, bound=b).calibrate(records) for b in ways]
     *mine, loops = best(*jobs, lambda: algorithm2.algorithm2(nested, ALPHA, DELTA, GRID), repeats=3)
     tau, feasible, *_ = algorithm2.algorithm2(nested[:300], ALPHA, DELTA, GRID)
-    few = RecourseCertifier(ALPHA, DELTA, bound="paper").calibrate(records.take(records.person < 300)).certificate_
+    few = (
+        RecourseCertifier(ALPHA, DELTA, bound="paper")
+        .calibrate(records.take(records.person < 300))
+        .certificate_
+    )
     assert (few.tau, few.certified) == (tau, feasible), "the loops and the walk must agree"
-    names = [*ways.values(), *(f"{name}, with the certificate and its curve" for name in ways.values())]
+    names = [
+        *ways.values(),
+        *(f"{name}, with the certificate and its curve" for name in ways.values()),
+    ]
     rows = [[name, f"{t:.3f}", f"{loops / t:.0f}"] for name, t in zip(names, mine, strict=True)]
     rows.append([f"Algorithm 2's loops, G = {GRID}", f"{loops:.1f}", "1"])
     return table(["walk", "seconds", "times faster"], rows), float(loops / max(mine[0], mine[1]))
@@ -49,9 +60,15 @@ def growth() -> str:
     """Seconds over n log n, for n that doubles."""
     sizes = [1250 * 2**k for k in range(6)]
     data = [population(n) for n in sizes]
-    times = best(*(lambda d=d: RecourseCertifier(ALPHA, DELTA, bound="hb").search(d) for d in data), repeats=5)
+    times = best(
+        *(lambda d=d: RecourseCertifier(ALPHA, DELTA, bound="hb").search(d) for d in data),
+        repeats=5,
+    )
     scale = [t / (n * np.log(n)) for t, n in zip(times, sizes, strict=True)]
-    rows = [[f"{n:,}", f"{t:.3f}", f"{s / scale[0]:.2f}"] for n, t, s in zip(sizes, times, scale, strict=True)]
+    rows = [
+        [f"{n:,}", f"{t:.3f}", f"{s / scale[0]:.2f}"]
+        for n, t, s in zip(sizes, times, scale, strict=True)
+    ]
     return table(["people", "seconds", "seconds / (n log n), the first being 1"], rows)
 
 
@@ -94,7 +111,9 @@ def mapie() -> str:
     mu = np.array([0.05, 0.1, 0.2, 0.3])
     with tempfile.TemporaryDirectory() as folder:
         cases, out = Path(folder) / "cases.json", Path(folder) / "out.json"
-        cases.write_text(json.dumps({"risk": (lost / n).tolist(), "n": n.tolist(), "mu": mu.tolist()}))
+        cases.write_text(
+            json.dumps({"risk": (lost / n).tolist(), "n": n.tolist(), "mu": mu.tolist()})
+        )
         command = [PEERS, ROOT / "benchmarks" / "peers" / "mapie_peers.py", cases, out]
         subprocess.run([str(part) for part in command], check=True)
         theirs = np.array(json.loads(out.read_text()))
@@ -103,9 +122,7 @@ def mapie() -> str:
     gap = np.abs(ours - theirs) / np.maximum(ours, 1e-300)
     assert gap[~slipped & (ours > 1e-250)].max() < 1e-9, "apart from the ceil the two must agree"
     differ = slipped & (gap > 1e-9)
-    summary = (
-        f"{ours.size:,} p-values (every count of 25, 100, 333 and 1,000 people, four levels). Largest relative gap "
-    )
+    summary = f"{ours.size:,} p-values (every count of 25, 100, 333 and 1,000 people, four levels). Largest relative gap "
     summary += f"where the float ceil is right: {gap[~slipped & (ours > 1e-250)].max():.1e}. Where (k/n)·n lands above k, MAPIE "
     return (
         summary

@@ -44,11 +44,18 @@ def main() -> None:
             continue
         words = [f.name for f in schema if f.words]
         numbers = [f.name for f in schema if not f.words]
-        mine, theirs = best(lambda p=path, s=schema: ours(p, s), lambda p=path, n=numbers, w=words: peers(p, n, w))
+        mine, theirs = best(
+            lambda p=path, s=schema: ours(p, s), lambda p=path, n=numbers, w=words: peers(p, n, w)
+        )
         size, ratios[name] = len(pd.read_parquet(path)), mine / theirs
-        rows.append([name, f"{size:,}", f"{mine * 1e3:.0f}", f"{theirs * 1e3:.0f}", f"{ratios[name]:.2f}"])
+        rows.append(
+            [name, f"{size:,}", f"{mine * 1e3:.0f}", f"{theirs * 1e3:.0f}", f"{ratios[name]:.2f}"]
+        )
     command = [sys.executable, "-c", IMPORT]
-    runs = [json.loads(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(5)]
+    runs = [
+        json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+        for _ in range(5)
+    ]
     heavy = ", ".join(runs[0][1]) or "none of torch, scikit-learn, pandas, scipy.stats"
     write(
         "data",

@@ -19,7 +19,10 @@ from edfa.advice import batch_file
 from edfa.advice.batch_file import advise_file
 from edfa.predictors.monotone import signs
 
-TIMES, LOSS = 3.0, 1.03  # bars: half-known beside complete people, the log loss of mixed beside exact models
+TIMES, LOSS = (
+    3.0,
+    1.03,
+)  # bars: half-known beside complete people, the log loss of mixed beside exact models
 FITTED, PEOPLE, SETS, REPEATS = 5_000, 10_000, 20, 3
 SPLITS = (0, 1, 2)
 CHILD = "import sys; from edfa import Advisor; from edfa.advice.batch_file import advise_file; " + (
@@ -31,7 +34,9 @@ def fit() -> tuple[Any, pd.DataFrame]:
     """A default advisor on some of Adult, and others of whom everything is known."""
     data = edfa.load("adult")
     some = data.frame.sample(FITTED, random_state=0)
-    advisor = edfa.Advisor().fit(edfa.Table.from_frame(some.reset_index(drop=True), data.schema, name="adult"))
+    advisor = edfa.Advisor().fit(
+        edfa.Table.from_frame(some.reset_index(drop=True), data.schema, name="adult")
+    )
     others = data.frame.drop(index=some.index).sample(PEOPLE, random_state=1)
     encoder = advisor.fitted.encoder
     return advisor, encoder.decode(encoder.encode(others)).astype(object)
@@ -43,26 +48,34 @@ def half_known(advisor: Any, people: pd.DataFrame) -> pd.DataFrame:
     return people.mask(hidden & ~np.isin(people.columns, advisor.schema.start), None)
 
 
-def measure_files(advisor: Any, files: dict[str, Path], out: Path) -> tuple[dict[str, tuple[float, float]], list[int]]:
+def measure_files(
+    advisor: Any, files: dict[str, Path], out: Path
+) -> tuple[dict[str, tuple[float, float]], list[int]]:
     """The shortest wall-clock and processor seconds of each file, which take turns; and the sizes of the parts."""
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in files}
     sizes: list[int] = []
     each = batch_file._advise
-    batch_file._advise = lambda fitted, frame, *more: sizes.append(len(frame)) or each(fitted, frame, *more)
+    batch_file._advise = lambda fitted, frame, *more: (
+        sizes.append(len(frame)) or each(fitted, frame, *more)
+    )
     for _ in range(REPEATS):
         for name, path in files.items():
             wall, processor = time.perf_counter(), time.process_time()
             advise_file(advisor.fitted, path, out)
             taken[name].append((time.perf_counter() - wall, time.process_time() - processor))
     batch_file._advise = each
-    return {name: (min(t[0] for t in times), min(t[1] for t in times)) for name, times in taken.items()}, sizes
+    return {
+        name: (min(t[0] for t in times), min(t[1] for t in times)) for name, times in taken.items()
+    }, sizes
 
 
 def measure_kill(advisor: Any, path: Path, folder: Path) -> tuple[int, int]:
     """How many people's advice is kept of a run that is killed when some is there; and that it goes on."""
     advisor.save(folder / "advisor")
     out, parts = folder / "killed.csv", folder / ".killed.csv.parts"
-    process = subprocess.Popen([sys.executable, "-c", CHILD, folder / "advisor", path, out], env=dict(os.environ))
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, folder / "advisor", path, out], env=dict(os.environ)
+    )
     while process.poll() is None and len(list(parts.glob("[0-9]*.parquet"))) < 3:
         time.sleep(0.01)
     process.kill()
@@ -78,16 +91,27 @@ def measure_loss(name: str) -> list[Any]:
         data = edfa.load(name, seed=seed)
         train, test = data.train, data.test
         settings = {"seed": 0, "monotone": signs(data.schema) if any(signs(data.schema)) else None}
-        exact, mixed = (edfa.SubsetXGB(mode, **settings).fit(train.X, train.y) for mode in ("per_subset", "mixed"))
+        exact, mixed = (
+            edfa.SubsetXGB(mode, **settings).fit(train.X, train.y)
+            for mode in ("per_subset", "mixed")
+        )
         start = np.array([feature.start for feature in data.schema])
-        mixed = mixed.keeping([start, np.ones_like(start)])  # random sets are not on the path: nearly all are masked
+        mixed = mixed.keeping(
+            [start, np.ones_like(start)]
+        )  # random sets are not on the path: nearly all are masked
         random, sizes = np.random.default_rng(seed), (len(train), len(test))
         masks = [start | (random.random(len(start)) < 0.5) for _ in range(SETS)]
         losses.append([[_loss(model, mask, test) for mask in masks] for model in (exact, mixed)])
     by_split = np.mean(losses, axis=2)
     means = by_split.mean(axis=0)
     each = ", ".join(f"{split[1] / split[0]:.3f}" for split in by_split)
-    return [name, *(f"{n:,}" for n in sizes), *(f"{loss:.4f}" for loss in means), each, f"{means[1] / means[0]:.3f}"]
+    return [
+        name,
+        *(f"{n:,}" for n in sizes),
+        *(f"{loss:.4f}" for loss in means),
+        each,
+        f"{means[1] / means[0]:.3f}",
+    ]
 
 
 def _loss(model: Any, mask: Any, test: Any) -> float:
@@ -145,7 +169,16 @@ def main() -> None:
         "and mode `mixed` with the start set and everything kept, so that nearly all sets are answered by the masked model. "
         "Directions as the card says.",
         table(
-            ["set", "training rows", "test people", "a model for each set", "mixed", "ratio by split", "ratio"], losses
+            [
+                "set",
+                "training rows",
+                "test people",
+                "a model for each set",
+                "mixed",
+                "ratio by split",
+                "ratio",
+            ],
+            losses,
         ),
         "## Bars",
         table(["", "measured", "bar", ""], bars),

@@ -28,7 +28,10 @@ def score(model: Any, case: dict[str, Any]) -> dict[str, Any]:
     """Accuracy, AUROC, calibration error on everything; log loss on each of the random subsets."""
     X, y = case["X_test"], case["y_test"]
     told = model.predict_proba(X)
-    subsets = [log_loss(y, model.predict_proba(np.where(mask, X, np.float32(np.nan)))) for mask in case["masks"]]
+    subsets = [
+        log_loss(y, model.predict_proba(np.where(mask, X, np.float32(np.nan))))
+        for mask in case["masks"]
+    ]
     by_size = np.array(subsets).reshape(len(SIZES), SUBSETS).mean(axis=1)
     return {
         "accuracy": float((told.argmax(axis=1) == y).mean()),
@@ -55,7 +58,9 @@ def train(path: Path, name: str) -> str:
         model = MODELS[name](seed=int(case["seed"])).fit(case["X_train"], case["y_train"])
         seconds = time.perf_counter() - start
         where = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-        target.write_text(json.dumps(score(model, case) | {"seconds": seconds, "device": where}), encoding="utf-8")
+        target.write_text(
+            json.dumps(score(model, case) | {"seconds": seconds, "device": where}), encoding="utf-8"
+        )
     return target.name
 
 
@@ -64,7 +69,9 @@ def epoch_seconds(path: Path, device: str) -> float:
     case = dict(np.load(path))
     ticks: list[float] = []
     model = FTTransformer(epochs=4, device=device)
-    model.fit(case["X_train"], case["y_train"], progress=lambda *_: ticks.append(time.perf_counter()))
+    model.fit(
+        case["X_train"], case["y_train"], progress=lambda *_: ticks.append(time.perf_counter())
+    )
     return min(np.diff(ticks).tolist())
 
 
@@ -76,7 +83,11 @@ def main(jobs: int = 1) -> None:
         for done in pool.map(train, *zip(*todo, strict=True)):
             print(done, file=sys.stderr, flush=True)
     if torch.cuda.is_available() and cases:
-        timed = {"case": cases[0].stem, "device": torch.cuda.get_device_name(), "cuda": epoch_seconds(cases[0], "cuda")}
+        timed = {
+            "case": cases[0].stem,
+            "device": torch.cuda.get_device_name(),
+            "cuda": epoch_seconds(cases[0], "cuda"),
+        }
         (FOLDER / "epoch.json").write_text(json.dumps(timed), encoding="utf-8")
 
 

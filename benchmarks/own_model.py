@@ -88,7 +88,11 @@ class Own:
         """Whether this model or a copy of it decides for the favourable class by argmax, (people,); without edfa."""
         if not len(people):
             return np.zeros(0, dtype=bool)
-        words = {name: dtype for name, dtype in self.X.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)}
+        words = {
+            name: dtype
+            for name, dtype in self.X.dtypes.items()
+            if isinstance(dtype, pd.CategoricalDtype)
+        }
         chances = model.predict_proba(people[list(self.X.columns)].astype(words))
         return np.array(self.classes, dtype=object)[np.argmax(chances, axis=1)] == favourable
 
@@ -107,19 +111,28 @@ def make_model(name: str, train: edfa.Table, seed: int = 0) -> Own:
     levels = {column: pd.CategoricalDtype(list(train.encoder[column].levels)) for column in words}
     categories = frame.astype(levels)
     if name == "xgboost":
-        settings: dict[str, Any] = {"n_estimators": 200, "max_depth": 4, "learning_rate": 0.1, "n_jobs": 1}
+        settings: dict[str, Any] = {
+            "n_estimators": 200,
+            "max_depth": 4,
+            "learning_rate": 0.1,
+            "n_jobs": 1,
+        }
         model = XGBClassifier(enable_categorical=True, random_state=seed, **settings)
         return Own(model.fit(categories, train.y), categories, train.y, schema.classes, like=True)
     if name == "hgb":
         if max(len(dtype.categories) for dtype in levels.values()) <= MOST_LEVELS:
-            model = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=seed)
+            model = HistGradientBoostingClassifier(
+                categorical_features="from_dtype", random_state=seed
+            )
             model.fit(categories, y)
             return Own(model, categories, y, tuple(model.classes_), like=True)
         coded = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
         last, first = HistGradientBoostingClassifier(random_state=seed), (coded, words)
         model = make_pipeline(make_column_transformer(first, remainder="passthrough"), last)
     else:
-        columns = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), (StandardScaler(), numbers))
+        columns = make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore"), words), (StandardScaler(), numbers)
+        )
         last = {
             "forest": RandomForestClassifier(200, n_jobs=1, random_state=seed),
             "logistic": LogisticRegression(max_iter=2_000),
@@ -135,12 +148,19 @@ def with_changes(table: edfa.Table, own: Any, followed: Any) -> pd.DataFrame:
     for j, name in enumerate(table.schema.names):
         changed = own[:, j] != followed[:, j]
         if changed.any():
-            raw[name] = raw[name].astype(object).mask(changed, decoded[name].astype(object)).infer_objects()
+            raw[name] = (
+                raw[name].astype(object).mask(changed, decoded[name].astype(object)).infer_objects()
+            )
     return raw
 
 
 def who_acts(
-    made: Any, rollout: Rollout, test: edfa.Table, own: Own, copies: list[Any], fitted: FittedAdvisor
+    made: Any,
+    rollout: Rollout,
+    test: edfa.Table,
+    own: Own,
+    copies: list[Any],
+    fitted: FittedAdvisor,
 ) -> dict[str, Any]:
     """What becomes of test people under a certificate, as the full model and copies of it decide about raw rows."""
     favourable, last = test.schema.favourable, rollout.trajectory.last
@@ -158,7 +178,11 @@ def who_acts(
     followed[acts] = rollout.plans.make_changes(rollout.plans.first[row[acts]], test.X[acts])
     after, early = with_changes(test, test.X, followed), acts & (row < last)
     fails = ~own.grants(own.model, after, favourable)
-    again = [float((~own.grants(copy, after[early], favourable)).mean()) for copy in copies] if early.any() else []
+    again = (
+        [float((~own.grants(copy, after[early], favourable)).mean()) for copy in copies]
+        if early.any()
+        else []
+    )
     total = float(fitted.schema.costs.sum())
     return {
         "early": int(early.sum()),
@@ -173,11 +197,15 @@ def who_acts(
         "cost_planned": _mean(spent[planned] / total),
         "cost_end": float(end.mean()) / total,
         # People about whom the advisor's own books say something else; encoding cannot express every raw row.
-        "differs": int((np.asarray(rollout.records.loss)[row[acts]].astype(bool) != fails[acts]).sum()),
+        "differs": int(
+            (np.asarray(rollout.records.loss)[row[acts]].astype(bool) != fails[acts]).sum()
+        ),
     }
 
 
-def fidelities(own: Own, fitted: FittedAdvisor, data: edfa.Table, rollout: Rollout) -> dict[str, Any]:
+def fidelities(
+    own: Own, fitted: FittedAdvisor, data: edfa.Table, rollout: Rollout
+) -> dict[str, Any]:
     """How near each view comes to the model at random masks, and on the advisor's path; None: it cannot be had."""
     views: dict[str, Any] = {}
     for partial in PARTIAL:
@@ -192,7 +220,9 @@ def fidelities(own: Own, fitted: FittedAdvisor, data: edfa.Table, rollout: Rollo
             views[partial] = {"error": str(error)}
             continue
         assert measured is not None
-        views[partial] = {name: getattr(measured, name) for name in ("rmse", "same", "path_rmse", "path_same")}
+        views[partial] = {
+            name: getattr(measured, name) for name in ("rmse", "same", "path_rmse", "path_same")
+        }
         views[partial]["seconds"] = time.process_time() - start
     return views
 
@@ -201,24 +231,39 @@ def measure_promise(data: edfa.Table, name: str, sizes: Sizes) -> dict[str, Any]
     """One model on one split: certificates at each alpha, who is let down on test people, and how near the views come."""
     own = make_model(name, data.train)
     start = time.process_time()
-    advisor = edfa.Advisor(predictor=wrap(own.model, **own.options), alpha=ALPHAS[0], delta=DELTA).fit(data, n_jobs=1)
+    advisor = edfa.Advisor(
+        predictor=wrap(own.model, **own.options), alpha=ALPHAS[0], delta=DELTA
+    ).fit(data, n_jobs=1)
     fitted, seconds = advisor.fitted, time.process_time() - start
     rows = fitted.model.asked_.rows
     practised = practise(fitted, advisor.seed, 1, ["all_features"])["all_features"]
-    calibration, test = (roll_out(fitted, part.X, n_jobs=1) for part in (data.calibration, data.test))
+    calibration, test = (
+        roll_out(fitted, part.X, n_jobs=1) for part in (data.calibration, data.test)
+    )
     copies = [own.copy(number) for number in range(sizes.copies)]
     promises = []
     for alpha in ALPHAS:
         made: Any = certify_records(
-            fitted, calibration.records, practised, {"alpha": alpha, "delta": DELTA, "target": "early"}
+            fitted,
+            calibration.records,
+            practised,
+            {"alpha": alpha, "delta": DELTA, "target": "early"},
         )
-        row = {"alpha": alpha, "status": made.status, "target": made.target, "n": made.n, "bound": made.bound}
+        row = {
+            "alpha": alpha,
+            "status": made.status,
+            "target": made.target,
+            "n": made.n,
+            "bound": made.bound,
+        }
         promises.append(row | who_acts(made, test, data.test, own, copies, fitted))
     granted = own.grants(own.model, data.test.frame, data.schema.favourable)
     return {
         "rows": len(data),
         "test": len(data.test),
-        "accuracy": float((granted == (data.test.frame[data.schema.target] == data.schema.favourable)).mean()),
+        "accuracy": float(
+            (granted == (data.test.frame[data.schema.target] == data.schema.favourable)).mean()
+        ),
         "uses": int(fitted.model.usage_.used.sum()),
         "features": len(data.schema),
         "fit_seconds": seconds,
@@ -275,14 +320,20 @@ def interview_steps(advisor: Any, person: dict[str, Any]) -> list[list[float]]:
 def people_of(table: edfa.Table, rows: Any) -> list[dict[str, Any]]:
     """Some people of a table as they would tell it; a gap is None."""
     frame = table.encoder.decode(table.X[rows])
-    return [{k: None if v != v else v for k, v in person.items()} for person in frame.to_dict("records")]
+    return [
+        {k: None if v != v else v for k, v in person.items()} for person in frame.to_dict("records")
+    ]
 
 
-def measure_steps(own: Own, advisors: dict[str, Any], data: edfa.Table, sizes: Sizes) -> dict[str, Any]:
+def measure_steps(
+    own: Own, advisors: dict[str, Any], data: edfa.Table, sizes: Sizes
+) -> dict[str, Any]:
     """Interview steps of test people whom the own model and the default advisor's model refuse; nobody is met twice."""
     test, favourable = data.test, data.schema.favourable
     plain = advisors["default"].fitted
-    refused = ~own.grants(own.model, test.frame, favourable) & (plain.model.predict(test.X) != plain.favourable)
+    refused = ~own.grants(own.model, test.frame, favourable) & (
+        plain.model.predict(test.X) != plain.favourable
+    )
     people = people_of(test, np.flatnonzero(refused)[: sizes.interviews])
     for person in people_of(data.calibration, np.arange(sizes.warm)):
         for advisor in advisors.values():
@@ -306,7 +357,9 @@ def measure_steps(own: Own, advisors: dict[str, Any], data: edfa.Table, sizes: S
 def measure_file(advisors: dict[str, Any], data: edfa.Table, sizes: Sizes) -> dict[str, Any]:
     """Processor seconds of a file of half-known test people, drawn with repetition; one thread."""
     random, names = np.random.default_rng(0), data.schema.names
-    people = data.encoder.decode(data.test.X[random.integers(0, len(data.test), sizes.people)]).astype(object)
+    people = data.encoder.decode(
+        data.test.X[random.integers(0, len(data.test), sizes.people)]
+    ).astype(object)
     hidden = (random.random(people.shape) < 0.5) & ~np.isin(names, data.schema.start)
     measured = {}
     with TemporaryDirectory() as temporary:
@@ -318,7 +371,11 @@ def measure_file(advisors: dict[str, Any], data: edfa.Table, sizes: Sizes) -> di
             counts = advise_file(advisor.fitted, path, Path(temporary) / f"{kind}.csv", n_jobs=1)
             seconds = time.process_time() - start
             rows = (asked.rows if asked else 0) - before
-            measured[kind] = {"seconds": seconds, "errors": counts["errors"], "rows": rows / sizes.people}
+            measured[kind] = {
+                "seconds": seconds,
+                "errors": counts["errors"],
+                "rows": rows / sizes.people,
+            }
     return measured
 
 
@@ -354,10 +411,14 @@ def do_cell(cell: Cell, sizes: Sizes) -> dict[str, Any]:
     try:
         return describe(cell, measure_promise(load(cell[0], cell[2]), cell[1], sizes))
     except Exception as error:
-        return describe(cell, {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
+        return describe(
+            cell, {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        )
 
 
-_SHARED: list[Any] = []  # of processes that are timed: where they wait for each other's fits, and the turns to measure
+_SHARED: list[
+    Any
+] = []  # of processes that are timed: where they wait for each other's fits, and the turns to measure
 
 
 def _share(*parts: Any) -> None:
@@ -377,7 +438,9 @@ def do_timing(cell: Cell, sizes: Sizes) -> dict[str, Any]:
         with turn:
             return describe(cell, measure_speed(ready, data, sizes))
     except Exception as error:
-        return describe(cell, {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
+        return describe(
+            cell, {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        )
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -394,8 +457,16 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def missing(cells: Iterable[Cell], path: Path, patterns: list[str]) -> list[Cell]:
     """The cells that match one of the patterns and are not in a file without an error."""
-    done = {(line["set"], line["model"], line["seed"]) for line in read_lines(path) if "error" not in line}
-    return [cell for cell in cells if cell not in done and any(fnmatch("/".join(map(str, cell)), p) for p in patterns)]
+    done = {
+        (line["set"], line["model"], line["seed"])
+        for line in read_lines(path)
+        if "error" not in line
+    }
+    return [
+        cell
+        for cell in cells
+        if cell not in done and any(fnmatch("/".join(map(str, cell)), p) for p in patterns)
+    ]
 
 
 def run(
@@ -418,7 +489,11 @@ def run(
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
             name = f"{line['set']}/{line['model']}/{line['seed']}"
-            print(f"{time.perf_counter() - start:6.0f} s  {name}  {line.get('error', '')}", file=sys.stderr, flush=True)
+            print(
+                f"{time.perf_counter() - start:6.0f} s  {name}  {line.get('error', '')}",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def run_timing(cells: list[Cell], path: Path, jobs: int, sizes: Sizes) -> None:
@@ -426,18 +501,37 @@ def run_timing(cells: list[Cell], path: Path, jobs: int, sizes: Sizes) -> None:
     context = get_context("spawn")
     for first in range(0, len(cells), jobs):
         wave = cells[first : first + jobs]
-        run(do_timing, wave, path, len(wave), sizes, (context.Barrier(len(wave)), context.Semaphore(sizes.at_once)))
+        run(
+            do_timing,
+            wave,
+            path,
+            len(wave),
+            sizes,
+            (context.Barrier(len(wave)), context.Semaphore(sizes.at_once)),
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--measure", action="store_true", help="promises and fidelity of the cells that are not there")
-    parser.add_argument("--timing", action="store_true", help="speed of the pairs that are not there")
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="promises and fidelity of the cells that are not there",
+    )
+    parser.add_argument(
+        "--timing", action="store_true", help="speed of the pairs that are not there"
+    )
     parser.add_argument("--render", action="store_true", help="write docs/results/own_model.md")
-    parser.add_argument("--cells", nargs="+", default=["*"], help="patterns of set/model/seed, such as 'adult/*'")
+    parser.add_argument(
+        "--cells", nargs="+", default=["*"], help="patterns of set/model/seed, such as 'adult/*'"
+    )
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--people", type=int, default=Sizes.people, help="in the file that is timed")
-    parser.add_argument("--at-once", type=int, default=1, help="processes that are timed at the same time")
+    parser.add_argument(
+        "--people", type=int, default=Sizes.people, help="in the file that is timed"
+    )
+    parser.add_argument(
+        "--at-once", type=int, default=1, help="processes that are timed at the same time"
+    )
     parser.add_argument("--out", type=Path, default=FOLDER)
     given = parser.parse_args(arguments)
     everything, sizes = (
@@ -445,7 +539,9 @@ def main(arguments: list[str] | None = None) -> None:
         Sizes(people=given.people, at_once=given.at_once),
     )
     pairs = [
-        (name, model) for name in reversed(SETS) for model in ("forest", "hgb", "xgboost", "logistic")
+        (name, model)
+        for name in reversed(SETS)
+        for model in ("forest", "hgb", "xgboost", "logistic")
     ]  # long first
     if given.measure or everything:
         path = given.out / "cells.jsonl"
@@ -453,11 +549,19 @@ def main(arguments: list[str] | None = None) -> None:
         run(do_cell, cells, path, given.jobs, sizes)
     if given.timing or everything:
         path = given.out / "timing.jsonl"
-        run_timing(missing([(*pair, SEEDS[0]) for pair in pairs], path, given.cells), path, given.jobs, sizes)
+        run_timing(
+            missing([(*pair, SEEDS[0]) for pair in pairs], path, given.cells),
+            path,
+            given.jobs,
+            sizes,
+        )
     if given.render or everything:
         from own_model_report import report
 
-        lines = [read_lines(given.out / f"{name}.jsonl") for name in ("cells", "timing", "cells_min_need_0")]
+        lines = [
+            read_lines(given.out / f"{name}.jsonl")
+            for name in ("cells", "timing", "cells_min_need_0")
+        ]
         report(*lines)
 
 

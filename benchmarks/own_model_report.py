@@ -7,7 +7,11 @@ import numpy as np
 from report import table, write
 from scipy.stats import binom
 
-STEP_BARS = {"xgboost": 4.0, "logistic": 4.0, "hgb": 8.0}  # times an interview step, and a file, of SubsetXGB
+STEP_BARS = {
+    "xgboost": 4.0,
+    "logistic": 4.0,
+    "hgb": 8.0,
+}  # times an interview step, and a file, of SubsetXGB
 LABELS = {
     "hgb": "HistGradientBoosting",
     "forest": "random forest",
@@ -25,11 +29,16 @@ Line = dict[str, Any]
 def pairs(lines: Sequence[Line]) -> dict[tuple[str, str], list[Line]]:
     """Lines without an error by data set and model, in the order of the issue."""
     fine = [line for line in lines if "error" not in line]
-    sets = [name for name in ("german", "adult", "acs_income") if any(line["set"] == name for line in fine)]
+    sets = [
+        name
+        for name in ("german", "adult", "acs_income")
+        if any(line["set"] == name for line in fine)
+    ]
     sets += sorted({line["set"] for line in fine} - {*sets})
     grouped = {
         (name, model): sorted(
-            (line for line in fine if (line["set"], line["model"]) == (name, model)), key=lambda line: line["seed"]
+            (line for line in fine if (line["set"], line["model"]) == (name, model)),
+            key=lambda line: line["seed"],
         )
         for name in sets
         for model in LABELS
@@ -39,7 +48,13 @@ def pairs(lines: Sequence[Line]) -> dict[tuple[str, str], list[Line]]:
 
 def promises(lines: Sequence[Line], alpha: float, *, certified: bool = True) -> list[Line]:
     """What was measured at one alpha, of every cell, or of those with a certificate."""
-    rows = [row for line in lines if "error" not in line for row in line["promises"] if row["alpha"] == alpha]
+    rows = [
+        row
+        for line in lines
+        if "error" not in line
+        for row in line["promises"]
+        if row["alpha"] == alpha
+    ]
     return [row for row in rows if row["status"] == "certified" or not certified]
 
 
@@ -67,7 +82,10 @@ def spread(rows: Sequence[Line], name: str) -> str:
 
 def beyond_chance(row: Line) -> bool:
     """Whether so many let-downs among the early actors would be rare (5 %) if alpha were the truth."""
-    return float(binom.sf(round(row["let_down"] * row["early"]) - 1, row["early"], row["alpha"])) < 0.05
+    return (
+        float(binom.sf(round(row["let_down"] * row["early"]) - 1, row["early"], row["alpha"]))
+        < 0.05
+    )
 
 
 def promise_bars(cells: Sequence[Line], alphas: Sequence[float]) -> list[list[str]]:
@@ -78,7 +96,10 @@ def promise_bars(cells: Sequence[Line], alphas: Sequence[float]) -> list[list[st
         some = [row for row in promises(cells, alpha) if row["early"]]
         kept = sum(row["let_down"] <= alpha for row in some)
         rare = sum(beyond_chance(row) for row in some)
-        people, down = sum(row["early"] for row in some), sum(row["let_down"] * row["early"] for row in some)
+        people, down = (
+            sum(row["early"] for row in some),
+            sum(row["let_down"] * row["early"] for row in some),
+        )
         copied = [row for row in some if row["copies"] is not None]
         held = sum(row["copies"] <= alpha for row in copied)
         pooled = f"; {down:.0f} of {people} people, {percent(down / people, 1)}" if people else ""
@@ -112,8 +133,13 @@ def speed_bars(timing: Sequence[Line]) -> list[list[str]]:
     rows = []
     for what, words in (("steps", "an interview step"), ("file", "a file")):
         for model, bar in STEP_BARS.items():
-            lines = [line for (_, name), some in pairs(timing).items() if name == model for line in some]
-            for beside, other in (("default", "`Advisor()`"), ("same questions", "`SubsetXGB` asking the same")):
+            lines = [
+                line for (_, name), some in pairs(timing).items() if name == model for line in some
+            ]
+            for beside, other in (
+                ("default", "`Advisor()`"),
+                ("same questions", "`SubsetXGB` asking the same"),
+            ):
                 ratios = [(line["set"], ratio(line, what, beside)) for line in lines]
                 held = sum(value <= bar for _, value in ratios)
                 each = ", ".join(f"{name} {value:.1f}" for name, value in ratios)
@@ -154,8 +180,24 @@ def promise_table(cells: Sequence[Line], alphas: Sequence[float]) -> str:
                 str(sum(row["differs"] for line in some for row in line["promises"])),
             ]
         )
-    columns = ["set", "model", "right", "uses", "seeds certified", "told to act early", "let down", "with copies"]
-    columns += ["wasted", "refused reached", "cost, all", "cost, with a plan", "all questions", "books differ"]
+    columns = [
+        "set",
+        "model",
+        "right",
+        "uses",
+        "seeds certified",
+        "told to act early",
+        "let down",
+        "with copies",
+    ]
+    columns += [
+        "wasted",
+        "refused reached",
+        "cost, all",
+        "cost, with a plan",
+        "all questions",
+        "books differ",
+    ]
     return table(columns, rows)
 
 
@@ -165,14 +207,18 @@ def fidelity_table(cells: Sequence[Line]) -> str:
     for (name, model), some in pairs(cells).items():
         cells_of = []
         for view in VIEWS:
-            made = [line["fidelity"][view] for line in some if "rmse" in line["fidelity"].get(view, {})]
+            made = [
+                line["fidelity"][view] for line in some if "rmse" in line["fidelity"].get(view, {})
+            ]
             if not made:
                 cells_of += ["not readable", ""]
                 continue
             cells_of.append(f"{show(mean(made, 'rmse'), 3)} / {show(mean(made, 'path_rmse'), 3)}")
             cells_of.append(f"{percent(mean(made, 'same'))} / {percent(mean(made, 'path_same'))}")
         rows.append([name, LABELS[model], *cells_of])
-    return table(["set", "model", *(f"{view}, {what}" for view in VIEWS for what in ("RMSE", "same"))], rows)
+    return table(
+        ["set", "model", *(f"{view}, {what}" for view in VIEWS for what in ("RMSE", "same"))], rows
+    )
 
 
 def speed_table(cells: Sequence[Line], timing: Sequence[Line]) -> str:
@@ -195,7 +241,10 @@ def speed_table(cells: Sequence[Line], timing: Sequence[Line]) -> str:
                 show(mean(fits.get(pair, []), "fit_seconds"), 0),
                 show(float(np.mean([line["fit"]["default"] for line in some])), 1),
                 f"{mean(own, 'steps'):.1f} · {mean(plain, 'steps'):.1f}",
-                *(f"{show(mean(part, 'ms'), 1)} ({show(mean(part, 'median_ms'), 1)})" for part in (own, plain, same)),
+                *(
+                    f"{show(mean(part, 'ms'), 1)} ({show(mean(part, 'median_ms'), 1)})"
+                    for part in (own, plain, same)
+                ),
                 *times[:2],
                 show(mean(own, "calls"), 1),
                 show(mean(own, "rows"), 0),
@@ -215,13 +264,22 @@ def speed_table(cells: Sequence[Line], timing: Sequence[Line]) -> str:
         "same questions'",
         "ratio",
     ]
-    columns += ["ratio, same questions", "calls a step", "rows a step", "file, s", "ratio", "ratio, same questions"]
+    columns += [
+        "ratio, same questions",
+        "calls a step",
+        "rows a step",
+        "file, s",
+        "ratio",
+        "ratio, same questions",
+    ]
     return table([*columns, "rows a person"], rows)
 
 
 def made_with(lines: Sequence[Line]) -> str:
     """The versions and seeds of what is shown."""
-    versions = sorted({", ".join(f"{k} {v}" for k, v in line["versions"].items()) for line in lines})
+    versions = sorted(
+        {", ".join(f"{k} {v}" for k, v in line["versions"].items()) for line in lines}
+    )
     seeds = sorted({line["seed"] for line in lines})
     return f"Seeds {', '.join(map(str, seeds))}; computed with {' and '.join(versions)}."
 
@@ -232,22 +290,36 @@ def without_need(cells: Sequence[Line], alphas: Sequence[float]) -> list[str]:
         return []
     head = "### The same with `min_need=0`"
     text = f"Whoever the distilled model refuses may be told to act, though the model may grant most completions. {made_with(cells)}"
-    return [head, text, table(["bar", "asked", "measured"], promise_bars(cells, alphas)), promise_table(cells, alphas)]
+    return [
+        head,
+        text,
+        table(["bar", "asked", "measured"], promise_bars(cells, alphas)),
+        promise_table(cells, alphas),
+    ]
 
 
 def failures(lines: Sequence[Line]) -> str:
     """Cells that went wrong, each with its error."""
     wrong = [line for line in lines if "error" in line]
-    each = [f"- {line['set']}, {line['model']}, seed {line['seed']}: {line['error']}" for line in wrong]
+    each = [
+        f"- {line['set']}, {line['model']}, seed {line['seed']}: {line['error']}" for line in wrong
+    ]
     return "\n".join(["**Cells without figures:**", "", *each]) if wrong else ""
 
 
 def report(cells: Sequence[Line], timing: Sequence[Line], anybody: Sequence[Line] = ()) -> None:
     """Write docs/results/own_model.md; ``anybody`` are cells measured with ``min_need=0``."""
     lines = [*cells, *timing]
-    alphas = sorted({row["alpha"] for line in cells for row in line.get("promises", [])}, reverse=True)
+    alphas = sorted(
+        {row["alpha"] for line in cells for row in line.get("promises", [])}, reverse=True
+    )
     people = sorted({line["file"]["people"] for line in timing if "file" in line})
-    turns = " or ".join(str(n) for n in sorted({line["at_once"] for line in timing if "at_once" in line})) or "none"
+    turns = (
+        " or ".join(
+            str(n) for n in sorted({line["at_once"] for line in timing if "at_once" in line})
+        )
+        or "none"
+    )
     levels = " · ".join(f"{alpha:g}" for alpha in alphas)
     parts = [
         "Models fitted on raw training frames as their owners would fit them, then `Advisor(predictor=wrap(model))`; "
@@ -283,7 +355,8 @@ def report(cells: Sequence[Line], timing: Sequence[Line], anybody: Sequence[Line
         "of a `SubsetXGB` that asks for the same features as the own model's advisor, held against all features. *Steps*: "
         "questions a person, own · default. The file has "
         f"{' or '.join(f'{n:,}' for n in people)} test people, drawn with repetition, each feature beyond the start set "
-        "known with probability 1/2." + ("" if all("shares" in line for line in timing) else BEFORE_SHARES),
+        "known with probability 1/2."
+        + ("" if all("shares" in line for line in timing) else BEFORE_SHARES),
         speed_table(cells, timing),
     ]
     write("own_model", "Advice about a model of one's own", *(part for part in parts if part))

@@ -25,7 +25,10 @@ from edfa.recourse import Constraints, Plans, SurvivalSearch
 CAP, PEOPLE, SEED, SPLITS = 10_000, 600, 0, (0, 1, 2)
 PARTS = (0.25, 0.5, 1.0)
 FAILS, LOST = 0.01, 0.005  # bars: plans that fail further along, AUROC lost to directions
-MODELS = {"SubsetXGB": lambda: edfa.SubsetXGB(seed=SEED), "MaskedMLP": lambda: edfa.MaskedMLP(seed=SEED)}
+MODELS = {
+    "SubsetXGB": lambda: edfa.SubsetXGB(seed=SEED),
+    "MaskedMLP": lambda: edfa.MaskedMLP(seed=SEED),
+}
 
 
 class Sense(NamedTuple):
@@ -44,7 +47,9 @@ class Sense(NamedTuple):
 def free_card(schema: Any) -> Any:
     """The card without directions, times and rules."""
     features = tuple(replace(f, monotone=None, takes="", per_year=0.0) for f in schema)
-    return replace(schema, features=features, rules=Constraints(), merge={})  # the labels are merged already
+    return replace(
+        schema, features=features, rules=Constraints(), merge={}
+    )  # the labels are merged already
 
 
 def fit(name: str, kind: str, free: bool) -> Any:
@@ -52,7 +57,9 @@ def fit(name: str, kind: str, free: bool) -> Any:
     if free:
         data = edfa.Table.from_frame(data.frame, free_card(data.schema), seed=SEED)
     searcher = SurvivalSearch(holds_further=False, min_support=0) if free else SurvivalSearch()
-    return data, edfa.Advisor(predictor=MODELS[kind](), searcher=searcher, threshold="balanced", seed=SEED).fit(data)
+    return data, edfa.Advisor(
+        predictor=MODELS[kind](), searcher=searcher, threshold="balanced", seed=SEED
+    ).fit(data)
 
 
 def first_plans(advisor: Any, rows: Any) -> Iterator[tuple[str, Any, Plans]]:
@@ -71,7 +78,11 @@ def first_plans(advisor: Any, rows: Any) -> Iterator[tuple[str, Any, Plans]]:
 
 def further(plans: Plans, which: Any, part: float) -> Any:
     """The rows of plans with every changed number moved on by a part of its way, within the training range."""
-    to, own, train = plans.to[which].copy(), plans.people.X[plans.of[which]], plans.people.background.rows
+    to, own, train = (
+        plans.to[which].copy(),
+        plans.people.X[plans.of[which]],
+        plans.people.background.rows,
+    )
     schema, encoder = plans.people.schema, plans.people.encoder
     for j, feature in enumerate(schema):
         if feature.kind == "categorical":
@@ -82,7 +93,9 @@ def further(plans: Plans, which: Any, part: float) -> Any:
         if feature.kind == "ordinal":
             there = np.round(there)
         elif column.whole:  # as a person would: whole months, whole amounts
-            there = (np.round(there.astype(float) * column.scale + column.mean) - column.mean) / column.scale
+            there = (
+                np.round(there.astype(float) * column.scale + column.mean) - column.mean
+            ) / column.scale
         to[:, j] = np.where(np.isnan(to[:, j]), np.nan, there)
     if plans.consequences is None:
         return np.where(np.isnan(to), own, to)
@@ -97,14 +110,20 @@ def judge(advisor: Any, schema: Any, plans: Plans, states: Any, least: int) -> S
     to, own = plans.to[which], plans.people.X[plans.of[which]]
     numbers = np.array([f.kind != "categorical" for f in schema])
     numeric = which[(~np.isnan(to) & numbers).any(axis=1)]
-    predict = lambda part: fitted.predictor.decide(fitted.predictor.predict_proba(further(plans, numeric, part)))  # noqa: E731
-    fails = tuple(float((predict(part) != fitted.favourable).mean()) if len(numeric) else 0.0 for part in PARTS)
+    predict = lambda part: fitted.predictor.decide(  # noqa: E731
+        fitted.predictor.predict_proba(further(plans, numeric, part))
+    )
+    fails = tuple(
+        float((predict(part) != fitted.favourable).mean()) if len(numeric) else 0.0
+        for part in PARTS
+    )
     signs = np.array([{"up": 1, "down": -1}.get(f.monotone or "", 0) for f in schema])
     against = (np.nan_to_num(to - own) * signs < 0).any(axis=1)
     support = -1 if plans.support is None or not len(which) else int(plans.support[which].min())
     actions = fitted.searcher.action_set(None, plans.people, fitted.favourable)
     broken = sum(
-        int((~actions.allows(mask, own[[i]][:, mask], to[[i]][:, mask])).sum()) for i, mask in enumerate(~np.isnan(own))
+        int((~actions.allows(mask, own[[i]][:, mask], to[[i]][:, mask])).sum())
+        for i, mask in enumerate(~np.isnan(own))
     )
     return Sense(
         refused=len(refused),
@@ -131,7 +150,9 @@ def lost(name: str, kind: str) -> list[float]:
         data = edfa.load(name, cap=CAP, seed=seed)
         blanket = [data.schema.index(feature) for feature in edfa.discover(data.train).features]
         free, directed = (MODELS[kind]().set_params(monotone=m) for m in (None, signs(data.schema)))
-        models = [align(model.fit(data.train.X, data.train.y), blanket) for model in (free, directed)]
+        models = [
+            align(model.fit(data.train.X, data.train.y), blanket) for model in (free, directed)
+        ]
         differences.append(auroc(models[0], data) - auroc(models[1], data))
     return differences
 
@@ -143,22 +164,42 @@ def measure(name: str, kind: str) -> Iterator[tuple[list[Any], dict[str, Any]]]:
     for free in (True, False):
         start = time.perf_counter()
         data, advisor = fit(name, kind, free)
-        sense = advisor.fitted.searcher.sense(advisor.fitted.searcher.action_set(None, advisor_people(advisor)))
+        sense = advisor.fitted.searcher.sense(
+            advisor.fitted.searcher.action_set(None, advisor_people(advisor))
+        )
         least = sense.min_support if sense else 0
         states = first_plans(advisor, data.test.X[:PEOPLE])
         plans = {w: judge(advisor, schema, p, s, least) for w, s, p in states}
         results[free] = (auroc(advisor.fitted.predictor, data), plans, advisor)
-        print(f"{name}, {kind}, {'free' if free else 'default'}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
+        print(
+            f"{name}, {kind}, {'free' if free else 'default'}: {time.perf_counter() - start:.0f} s",
+            file=sys.stderr,
+        )
     (free_auroc, free_plans, _), (own_auroc, own_plans, advisor) = results[True], results[False]
     certified = "yes" if advisor.fitted.tau is not None else "no"
     for where in ("stop", "end"):
         own, other = own_plans[where], free_plans[where]
-        numbers = [f"{free_auroc:.3f} → {own_auroc:.3f}", certified, f"{other.refused} → {own.refused}"]
-        numbers += [f"{other.planned:.0%} → {own.planned:.0%}", f"{other.effort:.2f} → {own.effort:.2f}"]
+        numbers = [
+            f"{free_auroc:.3f} → {own_auroc:.3f}",
+            certified,
+            f"{other.refused} → {own.refused}",
+        ]
+        numbers += [
+            f"{other.planned:.0%} → {own.planned:.0%}",
+            f"{other.effort:.2f} → {own.effort:.2f}",
+        ]
         numbers += [f"{other.changes:.2f} → {own.changes:.2f}"]
         numbers += [f"{a:.1%} → {b:.1%}" for a, b in zip(other.fails, own.fails, strict=True)]
-        numbers += [f"{other.wrong_way:.1%} → {own.wrong_way:.1%}", f"{other.broken} → {own.broken}"]
-        bars = {"fails": max(own.fails), "wrong way": own.wrong_way, "support": own.support, "broken": own.broken}
+        numbers += [
+            f"{other.wrong_way:.1%} → {own.wrong_way:.1%}",
+            f"{other.broken} → {own.broken}",
+        ]
+        bars = {
+            "fails": max(own.fails),
+            "wrong way": own.wrong_way,
+            "support": own.support,
+            "broken": own.broken,
+        }
         yield [name, kind, where, *numbers], bars
 
 
@@ -176,16 +217,34 @@ def main() -> None:
                     rows.append(row)
                     bars.append(bar)
                 costs[name, kind] = lost(name, kind)
-    columns = ["set", "model", "at the", "AUROC", "certified", "refused", "with a plan", "effort", "changes"]
+    columns = [
+        "set",
+        "model",
+        "at the",
+        "AUROC",
+        "certified",
+        "refused",
+        "with a plan",
+        "effort",
+        "changes",
+    ]
     columns += [f"{part:.0%} further fails" for part in PARTS] + ["wrong way", "rules broken"]
     means = {kind: max((float(np.mean(costs[n, kind])), n) for n in chosen) for kind in MODELS}
     held = [
-        ["plans that fail 25, 50 or 100 % further, at most", f"{FAILS:.0%}", f"{max(b['fails'] for b in bars):.1%}"],
+        [
+            "plans that fail 25, 50 or 100 % further, at most",
+            f"{FAILS:.0%}",
+            f"{max(b['fails'] for b in bars):.1%}",
+        ],
         ["plans against the card's directions", "0", f"{max(b['wrong way'] for b in bars):.1%}"],
         ["support below what is asked", "0", f"{sum(b['support'] < 0 for b in bars)}"],
         ["plans that break a rule", "0", f"{sum(b['broken'] for b in bars)}"],
         *(
-            [f"AUROC lost to directions, {kind}, mean of {len(SPLITS)} splits, at most", LOST, f"{most:.4f} ({worst})"]
+            [
+                f"AUROC lost to directions, {kind}, mean of {len(SPLITS)} splits, at most",
+                LOST,
+                f"{most:.4f} ({worst})",
+            ]
             for kind, (most, worst) in means.items()
         ),
     ]

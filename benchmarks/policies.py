@@ -74,12 +74,16 @@ def lay_out() -> None:
 
 def read(name: str, seed: int) -> Table:
     if name in CUBES:
-        return Cube(CUBES[name]).table(12_000, seed=seed, shares=(10 / 12, 1 / 120, 1 - 10 / 12 - 1 / 120))
+        return Cube(CUBES[name]).table(
+            12_000, seed=seed, shares=(10 / 12, 1 / 120, 1 - 10 / 12 - 1 / 120)
+        )
     import pandas as pd
 
     schema = Schema.from_json((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     words = {f.name: str for f in schema if f.words} | {schema.target: str}
-    frame = pd.read_csv(FOLDER / f"{name}.csv.gz", dtype=words, keep_default_na=False, na_values=[""])
+    frame = pd.read_csv(
+        FOLDER / f"{name}.csv.gz", dtype=words, keep_default_na=False, na_values=[""]
+    )
     return Table.from_frame(frame, schema, name=name, seed=seed)
 
 
@@ -99,10 +103,16 @@ def play(name: str, seed: int, policy: str) -> str:
         data, model, chosen = read(name, seed), external(name, seed), policies(seed)[policy]
         chosen.fit(data.train)
         rows, truth = data.test.X[:PEOPLE], data.test.y[:PEOPLE]
-        trajectory = acquire(rows, chosen, model, FEATURES + 0.5, seed, reference=data.train, explain=False)
+        trajectory = acquire(
+            rows, chosen, model, FEATURES + 0.5, seed, reference=data.train, explain=False
+        )
         steps = [trajectory.probabilities[trajectory.at(k)] for k in range(1, FEATURES + 1)]
         curve = [float((after.argmax(axis=1) == truth).mean()) for after in steps]
-        area = [100 * float(roc_auc_score(truth, after[:, 1])) for after in steps] if steps[0].shape[1] == 2 else []
+        area = (
+            [100 * float(roc_auc_score(truth, after[:, 1])) for after in steps]
+            if steps[0].shape[1] == 2
+            else []
+        )
         target.write_text(json.dumps({"accuracy": curve, "auroc": area}), encoding="utf-8")
     return target.name
 
@@ -136,7 +146,9 @@ def speed() -> list[list[Any]]:
     """CPU milliseconds to score 1,000 people once, a person, and seconds to learn from 10,000 x 20."""
     data = read("cube 0.1", 0)
     model = MaskedMLP(epochs=2).fit(data.train.X, data.train.y)
-    rows = np.where(np.random.default_rng(0).random((1000, 20)) < 0.3, data.test.X[:1000], np.float32(np.nan))
+    rows = np.where(
+        np.random.default_rng(0).random((1000, 20)) < 0.3, data.test.X[:1000], np.float32(np.nan)
+    )
     lines = []
     for name, policy in policies(0).items():
         start = time.process_time()
@@ -178,14 +190,28 @@ def main() -> None:
             if means[p] <= means["random"]
         ]
         if name == "heloc":
-            misses += [f"heloc: {p} {means[p]:.1f}, the bar {bar}" for p, bar in HELOC.items() if means[p] < bar]
+            misses += [
+                f"heloc: {p} {means[p]:.1f}, the bar {bar}"
+                for p, bar in HELOC.items()
+                if means[p] < bar
+            ]
     pace = speed()
     bars = {"DIME": 0.02, "GSMRL": 0.05, "EDDI latent": 5.0}
-    misses += [f"{p}: {ms} ms to score, the bar {bars[p]}" for p, _, ms in pace if p in bars and float(ms) > bars[p]]
-    misses += [f"{p}: {s} s to learn, the bar 90" for p, s, _ in pace if p in ("DIME", "GSMRL") and float(s) > 90]
+    misses += [
+        f"{p}: {ms} ms to score, the bar {bars[p]}"
+        for p, _, ms in pace
+        if p in bars and float(ms) > bars[p]
+    ]
+    misses += [
+        f"{p}: {s} s to learn, the bar 90"
+        for p, s, _ in pace
+        if p in ("DIME", "GSMRL") and float(s) > 90
+    ]
     if (FOLDER / "gpu.json").exists():
         gpu = json.loads((FOLDER / "gpu.json").read_text(encoding="utf-8"))
-        pace = [[*row, f"{gpu[row[0]]:.0f} ({gpu['device']})" if row[0] in gpu else ""] for row in pace]
+        pace = [
+            [*row, f"{gpu[row[0]]:.0f} ({gpu['device']})" if row[0] in gpu else ""] for row in pace
+        ]
     else:
         pace = [[*row, "no GPU at hand"] for row in pace]
     write(

@@ -36,7 +36,9 @@ def lay_out() -> list[str]:
             path = FOLDER / f"{name}-{seed}.npz"
             if path.exists():
                 continue
-            whole = Table.from_parquet(SHARED / f"{name}.parquet", load_schema(name), seed=seed, cap=CAP)
+            whole = Table.from_parquet(
+                SHARED / f"{name}.parquet", load_schema(name), seed=seed, cap=CAP
+            )
             random, d = np.random.default_rng(seed), whole.train.X.shape[1]
             masks = np.zeros((len(SIZES) * SUBSETS, d), dtype=bool)
             for row, size in enumerate(np.repeat(SIZES, SUBSETS)):
@@ -61,7 +63,12 @@ class Plain:
             "n_estimators": like.n_estimators,
             "n_jobs": 1,
         }
-        stop = {"early_stopping_rounds": 20, "eval_metric": "logloss", "subsample": 0.9, "random_state": like.seed}
+        stop = {
+            "early_stopping_rounds": 20,
+            "eval_metric": "logloss",
+            "subsample": 0.9,
+            "random_state": like.seed,
+        }
         train, held = inner_split(case["y_train"].astype(np.int64), like.seed)
         self.model = xgb.XGBClassifier(**settings, **stop)
         X, y = case["X_train"], case["y_train"]
@@ -95,7 +102,9 @@ def gather(name: str) -> dict[str, list[dict[str, Any]]]:
         path = FOLDER / f"{name}-{seed}.npz"
         told = trees(path)
         for model in networks.MODELS:
-            told[model] = json.loads(path.with_name(f"{path.stem}-{model}.json").read_text(encoding="utf-8"))
+            told[model] = json.loads(
+                path.with_name(f"{path.stem}-{model}.json").read_text(encoding="utf-8")
+            )
         for model in MODELS:
             found[model].append(told[model])
     return found
@@ -114,9 +123,14 @@ def speed() -> tuple[str, dict[str, float]]:
     group = random.integers(0, len(masks), len(X))
     partial = np.where(masks[group], X, np.float32(np.nan))
     model.predict_proba(partial)
-    parts = [(model.booster(m), np.ascontiguousarray(X[group == g][:, m])) for g, m in enumerate(masks & model.varies_)]
+    parts = [
+        (model.booster(m), np.ascontiguousarray(X[group == g][:, m]))
+        for g, m in enumerate(masks & model.varies_)
+    ]
     ours, bare = best(
-        lambda: model.predict_proba(partial), lambda: [b.inplace_predict(p) for b, p in parts], repeats=20
+        lambda: model.predict_proba(partial),
+        lambda: [b.inplace_predict(p) for b, p in parts],
+        repeats=20,
     )
     columns = random.choice(X.shape[1], 20, replace=False)
     network = FTTransformer(epochs=1).fit(case["X_train"][:2000, columns], case["y_train"][:2000])
@@ -128,7 +142,8 @@ def speed() -> tuple[str, dict[str, float]]:
     with torch.no_grad():
         everything = torch.arange(20)
         packed, unpacked = best(
-            lambda: network.predict_proba(few), lambda: network.network_(places, everything, known).softmax(dim=1)
+            lambda: network.predict_proba(few),
+            lambda: network.network_(places, everything, known).softmax(dim=1),
         )
     ratios = {"SubsetXGB": ours / bare, "packed": unpacked / packed}
     rows = [
@@ -177,22 +192,38 @@ def main() -> None:
         rows = int(np.load(FOLDER / f"{name}-0.npz")["rows"])
         for model in MODELS:
             scores = found[model]
-            told = [100 * mean(scores, "accuracy"), 100 * mean(scores, "auroc"), 100 * mean(scores, "ece")]
+            told = [
+                100 * mean(scores, "accuracy"),
+                100 * mean(scores, "auroc"),
+                100 * mean(scores, "ece"),
+            ]
             quality.append([name, f"{rows:,}", model, *(f"{value:.1f}" for value in told)])
         for key in ("accuracy", "auroc"):
             gap = 100 * (mean(found["SubsetXGB"], key) - mean(found["XGBoost"], key))
             if gap < -0.3:
-                misses.append(f"{name}: SubsetXGB's {key} {gap:+.2f} points from plain XGBoost's (bar -0.3)")
+                misses.append(
+                    f"{name}: SubsetXGB's {key} {gap:+.2f} points from plain XGBoost's (bar -0.3)"
+                )
         gap = 100 * (mean(found["FTTransformer"], "auroc") - mean(found["XGBoost"], "auroc"))
         if rows >= LARGE and gap < -2:
-            misses.append(f"{name}: FTTransformer's AUROC {gap:+.2f} points from plain XGBoost's (bar -2)")
+            misses.append(
+                f"{name}: FTTransformer's AUROC {gap:+.2f} points from plain XGBoost's (bar -2)"
+            )
         for size in SIZES:
             base = mean(found["SubsetXGB"], "log_loss", size)
             ratios = {m: mean(found[m], "log_loss", size) / base for m in MODELS[2:]}
-            subsets.append([name, size, f"{base:.4f}", *(f"{ratio:.3f}" for ratio in ratios.values())])
-            misses += [f"{name}: {m} at {size} features {r:.3f} (bar 1.1)" for m, r in ratios.items() if r > 1.1]
+            subsets.append(
+                [name, size, f"{base:.4f}", *(f"{ratio:.3f}" for ratio in ratios.values())]
+            )
+            misses += [
+                f"{name}: {m} at {size} features {r:.3f} (bar 1.1)"
+                for m, r in ratios.items()
+                if r > 1.1
+            ]
     pace, ratios = speed()
-    misses += [f"SubsetXGB's ratio is {ratios['SubsetXGB']:.2f}"] if ratios["SubsetXGB"] > 1.3 else []
+    misses += (
+        [f"SubsetXGB's ratio is {ratios['SubsetXGB']:.2f}"] if ratios["SubsetXGB"] > 1.3 else []
+    )
     misses += [f"packing gains {ratios['packed']:.1f} x"] if ratios["packed"] < 2.5 else []
     write(
         "predictors",

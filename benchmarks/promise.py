@@ -52,7 +52,9 @@ def held_out_judges(table: edfa.Table, fitted: FittedAdvisor, seed: int) -> dict
 
     def others() -> tuple[Any, Any]:
         half = random.permutation(len(train))[: len(train) // 2]
-        return np.concatenate([train.X[half], calibration.X]), np.concatenate([train.y[half], calibration.y])
+        return np.concatenate([train.X[half], calibration.X]), np.concatenate(
+            [train.y[half], calibration.y]
+        )
 
     judges: dict[str, list[Judge]] = {"same kind": []}
     for number in range(SAME_KIND):
@@ -61,7 +63,8 @@ def held_out_judges(table: edfa.Table, fitted: FittedAdvisor, seed: int) -> dict
     categorical = [j for j, feature in enumerate(table.schema) if feature.kind == "categorical"]
     numbers = [j for j in range(len(table.schema)) if j not in categorical]
     encoded = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore", min_frequency=10), categorical), (StandardScaler(), numbers)
+        (OneHotEncoder(handle_unknown="ignore", min_frequency=10), categorical),
+        (StandardScaler(), numbers),
     )
     peers = {
         "HGB": HistGradientBoostingClassifier(max_iter=100, random_state=seed),
@@ -90,12 +93,19 @@ def validity(judges: dict[str, list[Judge]], own: Any, followed: Any) -> dict[st
 
 def complete_rows(rollout: Rollout, X: Any, row: Any) -> tuple[Any, Any]:
     """The complete facts of the people of some rows of a rollout, and the same with the first plan followed."""
-    own = X[np.searchsorted(np.unique(rollout.plans.people.person), rollout.plans.people.person[row])]
+    own = X[
+        np.searchsorted(np.unique(rollout.plans.people.person), rollout.plans.people.person[row])
+    ]
     return own, rollout.plans.make_changes(rollout.plans.first[row], own)
 
 
 def certificates(
-    recipe: str, fitted: FittedAdvisor, parts: dict[str, Any], references: tuple[str, ...], judges: Any, seed: int
+    recipe: str,
+    fitted: FittedAdvisor,
+    parts: dict[str, Any],
+    references: tuple[str, ...],
+    judges: Any,
+    seed: int,
 ) -> Iterator[dict[str, Any]]:
     """A row for each reference and alpha: the certificate, and what its rule does to test people."""
     rollouts = {name: roll_out(fitted, X, n_jobs=1) for name, X in parts.items()}
@@ -120,12 +130,23 @@ def certificates(
         for alpha in ALPHAS:
             levels = {"alpha": alpha, "delta": DELTA, "target": "early"}
             try:
-                certifier = make_certifier(held, practised[reference], len(parts["calibration"]), levels)
+                certifier = make_certifier(
+                    held, practised[reference], len(parts["calibration"]), levels
+                )
             except edfa.errors.DataError:
-                yield shared | {"reference": reference, "alpha": alpha, "status": "nobody acts early"}
+                yield shared | {
+                    "reference": reference,
+                    "alpha": alpha,
+                    "status": "nobody acts early",
+                }
                 continue
             made = certifier.certificate_for(records["calibration"])
-            row = shared | {"reference": reference, "alpha": alpha, "status": made.status, "tau": made.tau}
+            row = shared | {
+                "reference": reference,
+                "alpha": alpha,
+                "status": made.status,
+                "tau": made.tau,
+            }
             row |= {"n": made.n, "risk": made.risk, "bound": made.bound, "n_more": made.n_more}
             if made.certified:
                 row |= who_acts(made, records["test"], test, X, judges)
@@ -172,8 +193,13 @@ def robust_peers(fitted: FittedAdvisor, X: Any, judges: Any, seed: int) -> list[
     scale = standard_deviations(train.X)
     categorical = np.array([feature.kind == "categorical" for feature in train.schema])
     ways: dict[str, Any] = {}
-    for name, searcher in (("nearest", edfa.Nearest().fit(train)), ("edfa, committee", fitted.searcher)):
-        plans = find_recourse(people, searcher, constraints=fitted.limits, desired_class=favourable, k=1)
+    for name, searcher in (
+        ("nearest", edfa.Nearest().fit(train)),
+        ("edfa, committee", fitted.searcher),
+    ):
+        plans = find_recourse(
+            people, searcher, constraints=fitted.limits, desired_class=favourable, k=1
+        )
         rows = np.full(X.shape, np.nan, dtype=np.float32)
         rows[plans.legal] = plans.make_changes(plans.first[plans.legal], X[plans.legal])
         ways[name] = rows
@@ -181,7 +207,15 @@ def robust_peers(fitted: FittedAdvisor, X: Any, judges: Any, seed: int) -> list[
     committee = Committee.of(train.X, train.y, predictor, 32, seed=seed + 5)
     needed = 0.5 if fitted.threshold is None else fitted.threshold
     ways["RobX"] = robx(
-        X, base, predictor, train.X, favourable, tau=(needed + 1) / 2, K=300, categorical=categorical, seed=seed
+        X,
+        base,
+        predictor,
+        train.X,
+        favourable,
+        tau=(needed + 1) / 2,
+        K=300,
+        categorical=categorical,
+        seed=seed,
     )
     limits = (train.X.min(axis=0), train.X.max(axis=0))
     ways["BetaRCE"] = beta_rce(
@@ -218,7 +252,12 @@ def case(name: str, seed: int, min_need: float = 0.0) -> dict[str, Any]:
     """Everything about one set and seed."""
     table = edfa.load(name, cap=CAP, seed=seed)
     parts = {"calibration": table.calibration.X, "test": table.test.X}
-    common: dict[str, Any] = {"threshold": "balanced", "seed": seed, "delta": DELTA, "min_need": min_need}
+    common: dict[str, Any] = {
+        "threshold": "balanced",
+        "seed": seed,
+        "delta": DELTA,
+        "min_need": min_need,
+    }
     ours = edfa.Advisor(reference="retrained", **common).fit(table, n_jobs=1).fitted
     judges = held_out_judges(table, ours, seed)
     rows = list(certificates("edfa", ours, parts, ("trajectory_end", "retrained"), judges, seed))
@@ -226,7 +265,11 @@ def case(name: str, seed: int, min_need: float = 0.0) -> dict[str, Any]:
     rows += certificates("edfa", everything, parts, ("all_features",), judges, seed)
     alone = edfa.Advisor(reference="retrained", committee=0, **common).fit(table, n_jobs=1).fitted
     rows += certificates("survival, no committee", alone, parts, REFERENCES, judges, seed)
-    nearest = edfa.Advisor(reference="retrained", searcher="nearest", **common).fit(table, n_jobs=1).fitted
+    nearest = (
+        edfa.Advisor(reference="retrained", searcher="nearest", **common)
+        .fit(table, n_jobs=1)
+        .fitted
+    )
     rows += certificates("nearest", nearest, parts, REFERENCES, judges, seed)
     chosen = edfa.Advisor(**common).fit(table, n_jobs=1)
     default = {"reference": chosen.fitted.reference, "status": chosen.certificate.status}
@@ -239,7 +282,12 @@ def run(jobs: int, min_need: float = 0.0) -> None:
     """Do what is not there yet, some cases at a time."""
     folder = NEED if min_need else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    open_ = [(name, seed) for name in SETS for seed in SEEDS if not (folder / f"{name}_{seed}.json").is_file()]
+    open_ = [
+        (name, seed)
+        for name in SETS
+        for seed in SEEDS
+        if not (folder / f"{name}_{seed}.json").is_file()
+    ]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         cases = {pool.submit(case, *which, min_need): which for which in open_}
         for done in as_completed(cases):

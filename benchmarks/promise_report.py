@@ -24,7 +24,9 @@ class Cases:
     """The cases in a folder, and what to look up in them."""
 
     def __init__(self, folder: Path) -> None:
-        self.cases = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*_*.json"))]
+        self.cases = [
+            json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*_*.json"))
+        ]
         order = list(dict.fromkeys(case["set"] for case in self.cases))
         self.sets = sorted(order, key=lambda name: (-self.planned(name), name))
 
@@ -49,11 +51,20 @@ class Cases:
     def cost(self, name: str, recipe: str, reference: str, alpha: float) -> float:
         """The mean cost; without a certificate people are asked everything."""
         rows = self.rows(name, recipe, reference, alpha)
-        full = np.mean([row["full_cost"] for case in self.of(name) for row in case["rows"] if "full_cost" in row])
+        full = np.mean(
+            [
+                row["full_cost"]
+                for case in self.of(name)
+                for row in case["rows"]
+                if "full_cost" in row
+            ]
+        )
         return float(np.mean([row.get("cost", full) for row in rows]))
 
     def full(self, name: str) -> float:
-        costs = [row["full_cost"] for case in self.of(name) for row in case["rows"] if "full_cost" in row]
+        costs = [
+            row["full_cost"] for case in self.of(name) for row in case["rows"] if "full_cost" in row
+        ]
         return float(np.mean(costs)) if costs else float("nan")
 
 
@@ -76,7 +87,10 @@ def headline(cases: Cases) -> str:
     for name in cases.sets:
         for reference, words in NAMES.items():
             both = [certified(cases.rows(name, "edfa", reference, alpha)) for alpha in ALPHAS]
-            pair = lambda make: " · ".join(make(some, alpha) for some, alpha in zip(both, ALPHAS, strict=True))  # noqa: E731,B023
+            pair = lambda make: " · ".join(  # noqa: E731
+                make(some, alpha)
+                for some, alpha in zip(both, ALPHAS, strict=True)  # noqa: B023
+            )
             of = len(cases.of(name))
             rows.append(
                 [
@@ -88,14 +102,26 @@ def headline(cases: Cases) -> str:
                     show(cases.full(name), 1),
                     pair(lambda some, _: f"{100 * mean(some, 'early'):.0f}%" if some else "none"),
                     pair(lambda some, _: show(mean(some, "let_down"), 3) or "none"),
-                    pair(lambda some, _: show(max(row["let_down"] for row in some), 3) if some else "none"),
+                    pair(
+                        lambda some, _: (
+                            show(max(row["let_down"] for row in some), 3) if some else "none"
+                        )
+                    ),
                     pair(lambda some, _: show(mean(some, "let_down_last"), 3) or "none"),
                     pair(lambda some, _: show(mean(some, "wasted")) or "none"),
                     pair(lambda some, _: show(mean(some, "changes")) or "none"),
                     pair(lambda some, _: show(mean(some, "effort")) or "none"),
                 ]
             )
-    columns = ["set", "refused with a plan", "held against", "seeds certified", "cost", "everything", "act early"]
+    columns = [
+        "set",
+        "refused with a plan",
+        "held against",
+        "seeds certified",
+        "cost",
+        "everything",
+        "act early",
+    ]
     columns += ["let down", "highest", "at the last question", "wasted", "changes", "effort"]
     return table(columns, rows)
 
@@ -105,9 +131,13 @@ def against_nearest(cases: Cases) -> str:
     rows = []
     for name in cases.sets:
         for reference, words in NAMES.items():
-            costs = [[cases.cost(name, recipe, reference, alpha) for recipe in RECIPES] for alpha in ALPHAS]
+            costs = [
+                [cases.cost(name, recipe, reference, alpha) for recipe in RECIPES]
+                for alpha in ALPHAS
+            ]
             count = [
-                [len(certified(cases.rows(name, recipe, reference, alpha))) for recipe in RECIPES] for alpha in ALPHAS
+                [len(certified(cases.rows(name, recipe, reference, alpha))) for recipe in RECIPES]
+                for alpha in ALPHAS
             ]
             cells = [
                 " · ".join(f"{costs[i][j]:.1f} ({count[i][j]})" for i in range(len(ALPHAS)))
@@ -135,7 +165,9 @@ def _validity(rows: list[dict[str, Any]], where: str) -> list[str]:
     for judge in ("same kind", "HGB", "RF", "LR"):
         pairs = [row[where][judge] for row in rows if judge in row.get(where, {})]
         cells.append(
-            " / ".join(show(float(np.nanmean(column))) for column in zip(*pairs, strict=True)) if pairs else ""
+            " / ".join(show(float(np.nanmean(column))) for column in zip(*pairs, strict=True))
+            if pairs
+            else ""
         )
     return cells
 
@@ -145,11 +177,26 @@ def peers(cases: Cases) -> str:
     rows = []
     for name in cases.sets:
         for way in [entry["way"] for entry in cases.of(name)[0]["peers"]]:
-            some = [entry for case in cases.of(name) for entry in case["peers"] if entry["way"] == way]
+            some = [
+                entry for case in cases.of(name) for entry in case["peers"] if entry["way"] == way
+            ]
             judged = [{"at": entry["judged"]} for entry in some]
             figures = [show(mean(some, figure)) for figure in ("coverage", "changes", "distance")]
             rows.append([name, way, *figures, *_validity(judged, "at")])
-    return table(["set", "plans", "people with one", "changes", "distance (sd)", "same kind", "HGB", "RF", "LR"], rows)
+    return table(
+        [
+            "set",
+            "plans",
+            "people with one",
+            "changes",
+            "distance (sd)",
+            "same kind",
+            "HGB",
+            "RF",
+            "LR",
+        ],
+        rows,
+    )
 
 
 def defaults(cases: Cases) -> str:
@@ -160,24 +207,33 @@ def defaults(cases: Cases) -> str:
             given, figures = case["default"], case["default"]["evaluation"]
             risk = "" if figures["risk"] is None else f"{figures['risk']:.3f} of {figures['n']}"
             cost = f"{figures['cost']:.1f} of {figures['cost_end']:.1f}"
-            rows.append([name, case["seed"], NAMES[given["reference"]], given["status"], cost, risk])
+            rows.append(
+                [name, case["seed"], NAMES[given["reference"]], given["status"], cost, risk]
+            )
     return table(["set", "seed", "held against", "status", "cost, all people", "let down"], rows)
 
 
 def bars(cases: Cases, speed: dict[str, float]) -> str:
     """What was asked, and what was measured."""
     sensible = cases.sensible()
-    cells = [row for case in cases.cases for row in certified(case["rows"]) if row["recipe"] == "edfa"]
+    cells = [
+        row for case in cases.cases for row in certified(case["rows"]) if row["recipe"] == "edfa"
+    ]
     kept = [row["let_down"] <= row["alpha"] for row in cells if row["let_down"] is not None]
-    kept_all = [row["let_down_all"] <= row["alpha"] for row in cells if row["let_down_all"] is not None]
+    kept_all = [
+        row["let_down_all"] <= row["alpha"] for row in cells if row["let_down_all"] is not None
+    ]
     surely = [
-        float(binom.sf(round(row["let_down"] * row["n_early"]) - 1, row["n_early"], row["alpha"])) < 0.05
+        float(binom.sf(round(row["let_down"] * row["n_early"]) - 1, row["n_early"], row["alpha"]))
+        < 0.05
         for row in cells
         if row["let_down"] is not None
     ]
 
     def sets(reference: str, alpha: float) -> str:
-        count = {name: len(certified(cases.rows(name, "edfa", reference, alpha))) for name in sensible}
+        count = {
+            name: len(certified(cases.rows(name, "edfa", reference, alpha))) for name in sensible
+        }
         every = [name for name, n in count.items() if n == len(cases.of(name))]
         return f"{len(every)} of {len(sensible)} in every seed, {sum(n > 0 for n in count.values())} in some"
 
@@ -192,14 +248,28 @@ def bars(cases: Cases, speed: dict[str, float]) -> str:
 
     halves = []
     for name in sensible:
-        ratio = cases.cost(name, "edfa", "retrained", 0.2) / cases.cost(name, "nearest", "retrained", 0.2)
+        ratio = cases.cost(name, "edfa", "retrained", 0.2) / cases.cost(
+            name, "nearest", "retrained", 0.2
+        )
         halves.append((name, ratio))
     half = f"{sum(ratio <= 0.5 for _, ratio in halves)} of {len(halves)}: "
     half += ", ".join(f"{name} {ratio:.2f}" for name, ratio in halves)
     rows: list[list[Any]] = [
-        ["sets whose card leaves at least half of the refused a plan", "5", f"{len(sensible)}: {', '.join(sensible)}"],
-        ["early actors let down at most alpha, certified cells", "all", f"{sum(kept)} of {len(kept)}"],
-        ["all who act let down at most alpha, certified cells", "95%", f"{sum(kept_all)} of {len(kept_all)}"],
+        [
+            "sets whose card leaves at least half of the refused a plan",
+            "5",
+            f"{len(sensible)}: {', '.join(sensible)}",
+        ],
+        [
+            "early actors let down at most alpha, certified cells",
+            "all",
+            f"{sum(kept)} of {len(kept)}",
+        ],
+        [
+            "all who act let down at most alpha, certified cells",
+            "95%",
+            f"{sum(kept_all)} of {len(kept_all)}",
+        ],
         [
             "early actors let down more than alpha, beyond chance of the test people (5 %)",
             "5%",
@@ -208,10 +278,26 @@ def bars(cases: Cases, speed: dict[str, float]) -> str:
         ["retrained promise at 0.2", "all of these sets", sets("retrained", 0.2)],
         ["retrained promise at 0.1", "3", sets("retrained", 0.1)],
         ["promise against all features at 0.2", "4", sets("all_features", 0.2)],
-        ["plans that work, same kind, told to act at alpha 0.1", "0.9, all but one", works("same kind", 0.9, 0.1)],
-        ["plans that work, same kind, told to act at alpha 0.2", "0.9, all but one", works("same kind", 0.9, 0.2)],
-        ["plans that work, HGB of all features, alpha 0.1", "0.7, all but one", works("HGB", 0.7, 0.1)],
-        ["plans that work, HGB of all features, alpha 0.2", "0.7, all but one", works("HGB", 0.7, 0.2)],
+        [
+            "plans that work, same kind, told to act at alpha 0.1",
+            "0.9, all but one",
+            works("same kind", 0.9, 0.1),
+        ],
+        [
+            "plans that work, same kind, told to act at alpha 0.2",
+            "0.9, all but one",
+            works("same kind", 0.9, 0.2),
+        ],
+        [
+            "plans that work, HGB of all features, alpha 0.1",
+            "0.7, all but one",
+            works("HGB", 0.7, 0.1),
+        ],
+        [
+            "plans that work, HGB of all features, alpha 0.2",
+            "0.7, all but one",
+            works("HGB", 0.7, 0.2),
+        ],
         ["cost, of the nearest recipe's, retrained promise at 0.2", "0.5, all but two", half],
         ["an interview step, of one without a committee", f"{STEP_BAR}", f"{speed['step']:.2f}"],
         ["a file of complete people", f"{FILE_BAR}", f"{speed['complete']:.2f}"],
@@ -232,14 +318,18 @@ def needed(cases: Cases, others: Cases) -> str:
             ]
             seeds = " → ".join(str(len(some)) for some in pair)
             rows.append([name, NAMES[reference], seeds, *figures])
-    return table(["set", "held against", "seeds certified", "cost", "act early", "wasted", "let down"], rows)
+    return table(
+        ["set", "held against", "seeds certified", "cost", "act early", "wasted", "let down"], rows
+    )
 
 
 def measure_speed() -> dict[str, float]:
     """Times with a committee of 12 over times without one: a step of an interview, and files; Adult, 10,000 rows."""
     data = edfa.load("adult", cap=10_000)
     fitted = {
-        size: edfa.Advisor(threshold="balanced", committee=size, reference="trajectory_end").fit(data)
+        size: edfa.Advisor(threshold="balanced", committee=size, reference="trajectory_end").fit(
+            data
+        )
         for size in (0, 12)
     }
     people = data.test.frame.head(INTERVIEWS).to_dict("records")
@@ -264,7 +354,9 @@ def measure_speed() -> dict[str, float]:
 
 
 def _interview(advisor: Any, person: dict[str, Any]) -> None:
-    start = {f.name: person[f.name] for f in advisor.schema if f.start and person[f.name] is not None}
+    start = {
+        f.name: person[f.name] for f in advisor.schema if f.start and person[f.name] is not None
+    }
     interview = advisor.interview(start)
     while (question := interview.question) is not None:
         interview.answer({question.feature: person[question.feature]})

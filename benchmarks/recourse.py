@@ -20,7 +20,17 @@ from threadpoolctl import threadpool_limits
 import edfa
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
-from edfa.recourse import CVAE, NICE, PROBE, Constraints, DiCE, Nearest, Plans, evaluate_plans, find_recourse
+from edfa.recourse import (
+    CVAE,
+    NICE,
+    PROBE,
+    Constraints,
+    DiCE,
+    Nearest,
+    Plans,
+    evaluate_plans,
+    find_recourse,
+)
 
 ROOT = Path(__file__).parents[1]
 PEERS = Path(os.environ.get("EDFA_PEERS", ROOT / ".venv-peers")) / "bin" / "python"
@@ -30,7 +40,13 @@ ALLOWED = {
     "german": "checking_status duration purpose credit_amount savings_status employment installment_commitment housing",
     "adult": "workclass education education-num occupation capital-gain hours-per-week",
 }
-FIELD = {"dice-random": 20, "dice-genetic": 8, "nice-none": 100, "nice-sparsity": 100, "nice-proximity": 100}
+FIELD = {
+    "dice-random": 20,
+    "dice-genetic": 8,
+    "nice-none": 100,
+    "nice-sparsity": 100,
+    "nice-proximity": 100,
+}
 BARS = {"dice-random": 400, "nice-sparsity": 4}
 PLANS = 5
 
@@ -153,7 +169,10 @@ def inside(case: Case, job: Callable[[], Any]) -> float:
 
 def search(case: Case, searcher: Any, people: People | None = None) -> Plans:
     return find_recourse(
-        people or case.people, searcher, constraints=case.constraints, desired_class=case.desired_class
+        people or case.people,
+        searcher,
+        constraints=case.constraints,
+        desired_class=case.desired_class,
     )
 
 
@@ -171,7 +190,9 @@ def agreement(case: Case, folder: Path) -> str:
     for reward in ("none", "sparsity", "proximity"):
         peers = json.loads((folder / f"nice-{reward}.json").read_text())["rows"]
         mine = find_recourse(
-            people, NICE(train, reward, max_donors=len(train), literal=True), desired_class=case.desired_class
+            people,
+            NICE(train, reward, max_donors=len(train), literal=True),
+            desired_class=case.desired_class,
         )
         theirs = np.array([rows[0] if rows else np.full(len(schema), np.nan) for rows in peers])
         ours = np.full_like(theirs, np.nan)
@@ -217,7 +238,9 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
         batched = min(batched, again)
         farther = min(farther, cpu(lambda: search(case, every), 3) / count)
         if method == "dice-random":
-            single = min(single, cpu(lambda: [search(case, nearest, one) for one in alone], 20) / len(alone))
+            single = min(
+                single, cpu(lambda: [search(case, nearest, one) for one in alone], 20) / len(alone)
+            )
         rows.append(
             [
                 method,
@@ -234,9 +257,13 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
             )
         missed += below(case, method, taken, (batched, farther, single))
     if not share >= 0.5:
-        missed.append(f"{case.name}: {share:.0%} of Nearest's batched time is in the model call; the bar is 50 %")
+        missed.append(
+            f"{case.name}: {share:.0%} of Nearest's batched time is in the model call; the bar is 50 %"
+        )
     if (each := search(case, every).count.mean()) < PLANS:
-        missed.append(f"{case.name}: Nearest gives {each:.1f} minimal plans each; the bar is about {PLANS}")
+        missed.append(
+            f"{case.name}: Nearest gives {each:.1f} minimal plans each; the bar is about {PLANS}"
+        )
     mine = [
         [
             "Nearest, batched",
@@ -248,7 +275,14 @@ def measure(case: Case) -> tuple[list[list[Any]], list[str], list[str]]:
         ]
     ]
     mine += [
-        ["Nearest, one at a time", len(alone), f"{single * 1e3:.2f}", f"{single / batched:,.1f}", "1", *mine[0][5:]]
+        [
+            "Nearest, one at a time",
+            len(alone),
+            f"{single * 1e3:.2f}",
+            f"{single / batched:,.1f}",
+            "1",
+            *mine[0][5:],
+        ]
     ]
     mine += [
         [
@@ -310,7 +344,12 @@ def main() -> None:
         ]
         trees = case.model.booster(np.ones(len(case.data.schema), dtype=bool)).num_boosted_rounds()
         summary = f"{len(case.data.train):,} training people, {len(case.people)} refused, {len(case.allowed)} of {len(case.data.schema)} features may change, XGBoost of {trees} trees of depth 4."
-        parts += [f"## {name}", summary, table(head, rows), "\n".join(f"- {note}" for note in notes)]
+        parts += [
+            f"## {name}",
+            summary,
+            table(head, rows),
+            "\n".join(f"- {note}" for note in notes),
+        ]
         missed += some
     write(
         "recourse",

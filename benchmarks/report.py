@@ -11,7 +11,9 @@ import edfa
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
-def best(*jobs: Callable[[], Any], repeats: int = 7, clock: Callable[[], float] = time.perf_counter) -> list[float]:
+def best(
+    *jobs: Callable[[], Any], repeats: int = 7, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     """The shortest time of each job in seconds; the jobs take turns, so that a busy moment hits all of them."""
     times = [[float("inf")] for _ in jobs]
     for _ in range(repeats):

@@ -12,10 +12,10 @@ from typing import Any
 
 from report import table, write
 
-from edfa.studies.cells import Cell, Part
-from edfa.studies.store import Store
-from edfa.studies.tasks import Outcome, Task, run_tasks
 from edfa.workers import Workers, open_workers
+from edfa_studies.cells import Cell, Part
+from edfa_studies.store import Store
+from edfa_studies.tasks import Outcome, Task, run_tasks
 
 SPEEDUP, OVERHEAD, SMOKE, RERUN = 1.7, 0.05, 120.0, 50.0
 CELLS, SECONDS = 24, 0.5  # of the comparison of two workers with one
@@ -28,14 +28,25 @@ def spin(seconds: float, clock: Callable[[], float]) -> dict[str, list[dict[str,
     end, sum_ = clock() + seconds, 0.0
     while clock() < end:
         sum_ += 1.0
-    return {"step": [{name: row + sum_ / place for place, name in enumerate("abcdefgh", 7)} for row in range(ROWS)]}
+    return {
+        "step": [
+            {name: row + sum_ / place for place, name in enumerate("abcdefgh", 7)}
+            for row in range(ROWS)
+        ]
+    }
 
 
 def toy(seed: int) -> Cell:
-    return Cell("growth", *(Part(name, name) for name in ("german", "xgb", "hiton-mb", "edfa", "nearest")), seed=seed)
+    return Cell(
+        "growth",
+        *(Part(name, name) for name in ("german", "xgb", "hiton-mb", "edfa", "nearest")),
+        seed=seed,
+    )
 
 
-def timed(workers: Workers, cells: int, seconds: float, clock: Callable[[], float]) -> tuple[float, float]:
+def timed(
+    workers: Workers, cells: int, seconds: float, clock: Callable[[], float]
+) -> tuple[float, float]:
     """The time that cells take with workers that are ready, all results written; and the sum of the work itself."""
     study = {cell.key: cell for cell in map(toy, range(cells))}
     tasks = [Task(key, spin, (seconds, clock)) for key in study]
@@ -81,14 +92,29 @@ def overhead() -> tuple[list[Any], float]:
         timed(two, 4, 0.05, time.perf_counter)
         taken, work = timed(two, LONG_CELLS, LONG_SECONDS, time.perf_counter)
     share = (taken * 2 - work) / work
-    row = f"{LONG_CELLS} cells of {LONG_SECONDS:.0f} s", f"{taken:.2f} s with two workers, {work:.2f} s of work"
+    row = (
+        f"{LONG_CELLS} cells of {LONG_SECONDS:.0f} s",
+        f"{taken:.2f} s with two workers, {work:.2f} s of work",
+    )
     return [*row, f"{share:.2%}", f"≤ {OVERHEAD:.0%}"], share
 
 
 def smoke() -> tuple[list[list[Any]], float, float]:
     """The smoke study as a user runs it, and the same command once more."""
     with TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "edfa", "study", "run", "smoke", "--jobs", "2", "--json", "--out", folder]
+        command = [
+            sys.executable,
+            "-m",
+            "edfa",
+            "study",
+            "run",
+            "smoke",
+            "--jobs",
+            "2",
+            "--json",
+            "--out",
+            folder,
+        ]
         times, own = [], []
         for _ in range(2):
             begun = time.perf_counter()
@@ -100,8 +126,18 @@ def smoke() -> tuple[list[list[Any]], float, float]:
             assert not store.failed()
     first, again = times
     rows = [
-        [f"smoke, {cells} cells", "2 processes, nothing made before", f"{first:.0f} s", f"< {SMOKE:.0f} s"],
-        ["the same run again", f"{own[1]:.3f} s", f"{own[0] / own[1]:.0f} times faster", f"≥ {RERUN:.0f}"],
+        [
+            f"smoke, {cells} cells",
+            "2 processes, nothing made before",
+            f"{first:.0f} s",
+            f"< {SMOKE:.0f} s",
+        ],
+        [
+            "the same run again",
+            f"{own[1]:.3f} s",
+            f"{own[0] / own[1]:.0f} times faster",
+            f"≥ {RERUN:.0f}",
+        ],
         ["the same command again", f"{again:.2f} s", f"{first / again:.0f} times faster", ""],
     ]
     return rows, first, own[0] / own[1]
@@ -120,7 +156,9 @@ def main() -> None:
         "time times workers less work, as a share of the work. *The same run again* is the time that the run says itself; *the same command again* "
         "also starts Python and checks the study file, which no cache saves.",
     )
-    assert ratio >= SPEEDUP, f"two workers do {ratio:.2f} times the work of one; the bar is {SPEEDUP}"
+    assert ratio >= SPEEDUP, (
+        f"two workers do {ratio:.2f} times the work of one; the bar is {SPEEDUP}"
+    )
     assert share <= OVERHEAD, f"the engine costs {share:.2%} of the work; the bar is {OVERHEAD:.0%}"
     assert seconds < SMOKE, f"the smoke study took {seconds:.0f} s; the bar is {SMOKE:.0f}"
     assert again >= RERUN, f"the same run again is {again:.0f} times faster; the bar is {RERUN:.0f}"

@@ -59,7 +59,9 @@ def read(name: str, seed: int) -> Table:
 
     schema = Schema.from_json((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     words = {f.name: str for f in schema if f.words} | {schema.target: str}
-    frame = pd.read_csv(FOLDER / f"{name}.csv.gz", dtype=words, keep_default_na=False, na_values=[""])
+    frame = pd.read_csv(
+        FOLDER / f"{name}.csv.gz", dtype=words, keep_default_na=False, na_values=[""]
+    )
     return Table.from_frame(frame, schema, name=name, seed=seed)
 
 
@@ -76,7 +78,9 @@ def train_model(kind: str, table: Table, seed: int) -> Predictor:
     return model
 
 
-def population(policy: Policy, blanket: Blanket, table: Table, model: Predictor, seed: int) -> tuple[str, ...]:
+def population(
+    policy: Policy, blanket: Blanket, table: Table, model: Predictor, seed: int
+) -> tuple[str, ...]:
     """The order in which a policy asks training people on average, inside the blanket."""
     schema, train = table.schema, table.train
     rows = train.X[np.random.default_rng(seed).permutation(len(train))[:LEARNERS]]
@@ -85,7 +89,9 @@ def population(policy: Policy, blanket: Blanket, table: Table, model: Predictor,
     background = Background.of(train, model, blanket, aligned=True)
     while (inside & ~known).any():
         askable = np.tile(inside & ~known, (len(rows), 1))
-        people = People(np.where(known, rows, np.float32(np.nan)), background, seed=seed, askable=askable)
+        people = People(
+            np.where(known, rows, np.float32(np.nan)), background, seed=seed, askable=askable
+        )
         mean = np.where(inside & ~known, policy.score(people).mean(axis=0), np.nan)[None]
         best = int(choose(mean, people.costs[:1], policy.per_cost)[0])
         order.append(schema.names[best])
@@ -136,13 +142,26 @@ def play(name: str, kind: str, seed: int, order: str) -> str:
     results: dict[str, Any] = {"blanket": blanket.features, "cells": [], "curves": {}}
     if order != "personal" or len(asked) <= FEW:
         policy = orders(order, blanket, table, model, seed)
-        run = acquire(np.concatenate([cal, test]), policy, model, "inf", seed, reference=table.train, explain=False)
-        for way, searcher in (("nearest", Nearest(table.train)), ("lasting", SurvivalSearch(table.train))):
+        run = acquire(
+            np.concatenate([cal, test]),
+            policy,
+            model,
+            "inf",
+            seed,
+            reference=table.train,
+            explain=False,
+        )
+        for way, searcher in (
+            ("nearest", Nearest(table.train)),
+            ("lasting", SurvivalSearch(table.train)),
+        ):
             plans = find_recourse(run, searcher, constraints=PAPER)
             plans = add_survival(plans, table.train) if way == "nearest" else plans
             for signal in ("uncertainty", "survival"):
                 cells = certify(plans, signal, len(cal), truth)
-                results["cells"] += [{"order": order, "plans": way, "signal": signal} | cell for cell in cells]
+                results["cells"] += [
+                    {"order": order, "plans": way, "signal": signal} | cell for cell in cells
+                ]
             results["curves"][way] = curve(plans)
         results["reliability"] = reliable(plans, run.last)
     results |= {"calibration": len(cal), "test": len(test), "cpu": time.process_time() - start}
@@ -153,13 +172,18 @@ def play(name: str, kind: str, seed: int, order: str) -> str:
 def certify(plans: Plans, signal: str, calibration: int, truth: np.ndarray) -> list[dict[str, Any]]:
     """Certified on the first people, measured on the rest: at the step where each of them may act."""
     records, cells = replay(plans, signal=signal), []
-    fit, held = (records.take(part) for part in (records.person < calibration, records.person >= calibration))
+    fit, held = (
+        records.take(part) for part in (records.person < calibration, records.person >= calibration)
+    )
     rows = np.flatnonzero(records.person >= calibration)
     for alpha in ALPHAS:
         certifier = RecourseCertifier(alpha, DELTA, bound="hb").calibrate(fit)
         result = certifier.evaluate(held)
         stops = certifier.stop(held).frame().query("step >= 0")  # who never has a plan never stops
-        position = {key: row for row, key in enumerate(zip(held.person.tolist(), held.step.tolist(), strict=True))}
+        position = {
+            key: row
+            for row, key in enumerate(zip(held.person.tolist(), held.step.tolist(), strict=True))
+        }
         at = rows[[position[p, s] for p, s in zip(stops["person"], stops["step"], strict=True)]]
         ends = rows[np.append(held.person[1:] != held.person[:-1], True)]
         who = stops["person"].to_numpy() - calibration
@@ -169,10 +193,14 @@ def certify(plans: Plans, signal: str, calibration: int, truth: np.ndarray) -> l
             {
                 "alpha": alpha,
                 "certified": certified,
-                "cost": float(result.cost) if result and certified else float(records.spent[ends].mean()),
+                "cost": float(result.cost)
+                if result and certified
+                else float(records.spent[ends].mean()),
                 "risk": float(result.risk) if result and certified else 0.0,
                 "n": int(result.n) if result else 0,
-                "early": float((records.spent[at] < records.spent[ends[who]]).mean()) if certified else 0.0,
+                "early": float((records.spent[at] < records.spent[ends[who]]).mean())
+                if certified
+                else 0.0,
                 "right": float((plans.decision[at] == truth[who]).mean()),
                 "right_end": float((plans.decision[ends] == truth).mean()),
                 "changes": float(plans.l0[first].mean()) if len(first) else float("nan"),
@@ -189,7 +217,11 @@ def curve(plans: Plans) -> list[list[float]]:
         at = records.step == step
         lost = records.loss[at & records.legal]
         points.append(
-            [float(records.spent[at].mean()), len(lost) / at.sum(), float(np.nansum(lost)) / max(1, len(lost))]
+            [
+                float(records.spent[at].mean()),
+                len(lost) / at.sum(),
+                float(np.nansum(lost)) / max(1, len(lost)),
+            ]
         )
     return points
 
@@ -201,7 +233,11 @@ def reliable(plans: Plans, last: np.ndarray) -> list[list[float]]:
     survival = plans.survival[plans.first[early]]
     tenth = np.minimum((survival * 10).astype(int), 9)
     return [
-        [int((tenth == t).sum()), float(survival[tenth == t].sum()), float((1 - loss[early])[tenth == t].sum())]
+        [
+            int((tenth == t).sum()),
+            float(survival[tenth == t].sum()),
+            float((1 - loss[early])[tenth == t].sum()),
+        ]
         for t in range(10)
     ]
 

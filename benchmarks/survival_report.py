@@ -35,15 +35,24 @@ def load(folder: Path) -> dict[Case, dict[str, Any]]:
     """All cases, by set, model, seed and order."""
     cases = [(n, k, s, o) for n in SETS for k in MODELS for s in SEEDS for o in ORDERS]
     paths = {case: folder / ("-".join(map(str, case)) + ".result.json") for case in cases}
-    return {case: json.loads(p.read_text(encoding="utf-8")) for case, p in paths.items() if p.exists()}
+    return {
+        case: json.loads(p.read_text(encoding="utf-8")) for case, p in paths.items() if p.exists()
+    }
 
 
 def cells(
     results: dict[Case, Any], name: str, kind: str, way: tuple[str, str, str], alpha: float
 ) -> list[dict[str, Any]]:
     """One way of one set and model at one alpha, a cell a seed."""
-    parts = [results[case]["cells"] for case in results if case[:2] == (name, kind) and case[3] == way[0]]
-    return [c for part in parts for c in part if (c["plans"], c["signal"], c["alpha"]) == (*way[1:], alpha)]
+    parts = [
+        results[case]["cells"] for case in results if case[:2] == (name, kind) and case[3] == way[0]
+    ]
+    return [
+        c
+        for part in parts
+        for c in part
+        if (c["plans"], c["signal"], c["alpha"]) == (*way[1:], alpha)
+    ]
 
 
 def mean(some: list[dict[str, Any]], key: str) -> float:
@@ -56,18 +65,27 @@ def cost(some: list[dict[str, Any]]) -> str:
     if not some:
         return "none"
     missing = sum(not c["certified"] for c in some)
-    return f"{mean(some, 'cost'):.1f}" + (f" ({missing} of {len(some)} not certified)" if missing else "")
+    return f"{mean(some, 'cost'):.1f}" + (
+        f" ({missing} of {len(some)} not certified)" if missing else ""
+    )
 
 
 def costs(results: dict[Case, Any], kind: str) -> tuple[str, list[str], int]:
     rows, misses, halved = [], [], 0
     for name in SETS:
         ends = [
-            c["curves"]["nearest"][-1][0] for case, c in results.items() if case[:2] == (name, kind) and c["curves"]
+            c["curves"]["nearest"][-1][0]
+            for case, c in results.items()
+            if case[:2] == (name, kind) and c["curves"]
         ]
-        shown = [[cost(cells(results, name, kind, way, alpha)) for alpha in ALPHAS] for way in COMBINATIONS + OTHERS]
+        shown = [
+            [cost(cells(results, name, kind, way, alpha)) for alpha in ALPHAS]
+            for way in COMBINATIONS + OTHERS
+        ]
         rows.append([name, f"{np.mean(ends):.1f}", *(" · ".join(pair) for pair in shown)])
-        recipe, ours = (mean(cells(results, name, kind, way, 0.2), "cost") for way in (RECIPE, OURS))
+        recipe, ours = (
+            mean(cells(results, name, kind, way, 0.2), "cost") for way in (RECIPE, OURS)
+        )
         halved += ours <= recipe / 2
         if ours > recipe / 2:
             misses.append(f"- {NAMES[kind]}, {name}: {ours:.2f}, more than half of {recipe:.2f}")
@@ -82,11 +100,24 @@ def details(results: dict[Case, Any], kind: str) -> tuple[str, list[str]]:
         by_alpha = [cells(results, name, kind, way, alpha) for alpha in ALPHAS]
         if not any(by_alpha):
             continue
-        rows.append([name, ", ".join(way), *(" · ".join(part) for part in zip(*map(_columns, by_alpha), strict=True))])
+        rows.append(
+            [
+                name,
+                ", ".join(way),
+                *(" · ".join(part) for part in zip(*map(_columns, by_alpha), strict=True)),
+            ]
+        )
         for alpha, part in zip(ALPHAS, by_alpha, strict=True):
             # Bound and noise: a certificate fails with 5 %, and a test share is off by its standard error.
-            loud = [c for c in part if c["risk"] > alpha + 3 * np.sqrt(alpha * (1 - alpha) / max(1, c["n"]))]
-            misses += [f"{NAMES[kind]}, {name}, {way}: a test risk of {c['risk']:.3f} at {alpha}" for c in loud]
+            loud = [
+                c
+                for c in part
+                if c["risk"] > alpha + 3 * np.sqrt(alpha * (1 - alpha) / max(1, c["n"]))
+            ]
+            misses += [
+                f"{NAMES[kind]}, {name}, {way}: a test risk of {c['risk']:.3f} at {alpha}"
+                for c in loud
+            ]
     head = [
         "set",
         "order, plans, signal",
@@ -116,9 +147,15 @@ def reliability(results: dict[Case, Any]) -> tuple[str, list[str]]:
     for name in SETS:
         for kind in MODELS:
             parts = [
-                c["reliability"] for case, c in results.items() if case[:2] == (name, kind) and case[3] == "surviving"
+                c["reliability"]
+                for case, c in results.items()
+                if case[:2] == (name, kind) and case[3] == "surviving"
             ]
-            tenths = np.sum([part for part in parts if part], axis=0) if any(parts) else np.zeros((10, 3))
+            tenths = (
+                np.sum([part for part in parts if part], axis=0)
+                if any(parts)
+                else np.zeros((10, 3))
+            )
             count = tenths[:, 0].sum()
             if not count:
                 rows.append([name, NAMES[kind], "no plan before the last step", *[""] * 10])
@@ -138,7 +175,14 @@ def curves(results: dict[Case, Any]) -> str:
         for label, order, way in (("paper", "paper", "nearest"), ("full", "surviving", "lasting")):
             points = results[name, "xgb", SEEDS[0], order]["curves"][way]
             rows.append(
-                [name, label, ", ".join(f"{s:.0f}: {lost:.0%}" if has else f"{s:.0f}: none" for s, has, lost in points)]
+                [
+                    name,
+                    label,
+                    ", ".join(
+                        f"{s:.0f}: {lost:.0%}" if has else f"{s:.0f}: none"
+                        for s, has, lost in points
+                    ),
+                ]
             )
     return table(["set", "recipe", "spent: share of plans lost (none: nobody has a plan)"], rows)
 
@@ -153,7 +197,11 @@ def speed() -> tuple[str, list[str]]:
     first = np.unique(everybody[:, known], axis=0, return_index=True)[1]
     rows = everybody[np.sort(first)[:STATES]]
     background = Background.of(data.train, train_model("xgb", data, 0), blanket, aligned=True)
-    people, model, searcher = People(rows, background), background.predictor, SurvivalSearch().fit(data.train)
+    people, model, searcher = (
+        People(rows, background),
+        background.predictor,
+        SurvivalSearch().fit(data.train),
+    )
     actions = searcher.action_set(PAPER, people)
     group = sweep(people.X, model, searcher.support_, actions.free).groups[0]
     problem = SearchProblem(group, actions, background, None)
@@ -178,7 +226,9 @@ def speed() -> tuple[str, list[str]]:
         f"{ranking / bare:.2f} times the bare calls (bar 3). The population's order on adult, with the models of all "
         f"subsets it visits, takes {order:.0f} s on one core (bar 60)."
     )
-    misses = [f"ranking takes {ranking / bare:.2f} times the bare calls"] if ranking > 3 * bare else []
+    misses = (
+        [f"ranking takes {ranking / bare:.2f} times the bare calls"] if ranking > 3 * bare else []
+    )
     return text, misses + ([f"the order takes {order:.0f} s"] if order > 60 else [])
 
 
@@ -193,7 +243,9 @@ def report(folder: Path) -> None:
         for kind in MODELS
     ]
     spared = [miss for kind in MODELS for miss in by_model[kind][1]]
-    misses = [f"the target is missed with {NAMES[kind]}" for kind in MODELS if by_model[kind][2] < 5]
+    misses = [
+        f"the target is missed with {NAMES[kind]}" for kind in MODELS if by_model[kind][2] < 5
+    ]
     misses += [miss for kind in MODELS for miss in more[kind][1]] + unsure + slow
     parts = [
         f"Up to {PEOPLE} calibration and {PEOPLE} test people a seed (german 200), seeds {SEEDS}, sets capped at 40,000 "
@@ -223,4 +275,8 @@ def report(folder: Path) -> None:
         "plan that lasts (see the curves):\n\n" + "\n".join(spared),
         "\n".join(f"- missed: {miss}" for miss in misses) or "All bars are met.",
     ]
-    write("survival", "Recourse that survives: what it costs until people may act, in the paper's reading", *parts)
+    write(
+        "survival",
+        "Recourse that survives: what it costs until people may act, in the paper's reading",
+        *parts,
+    )

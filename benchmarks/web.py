@@ -20,11 +20,17 @@ from report import table, write
 
 import edfa
 
-RATE, LATENCY, GROWTH = 100.0, 150.0, 1.10  # bars: steps a second, p99 in milliseconds, memory at the end over early
+RATE, LATENCY, GROWTH = (
+    100.0,
+    150.0,
+    1.10,
+)  # bars: steps a second, p99 in milliseconds, memory at the end over early
 CLIENTS = (1, 4, 8)
 SECONDS = float(os.environ.get("EDFA_WEB_SECONDS", "20"))
 REQUESTS = int(os.environ.get("EDFA_WEB_REQUESTS", "50000"))
-PERSON = itertools.count()  # goes on from one measurement to the next, so that nobody comes again soon
+PERSON = (
+    itertools.count()
+)  # goes on from one measurement to the next, so that nobody comes again soon
 HERE = "/api/v1/interviews/current"
 
 
@@ -37,7 +43,9 @@ class Client:
         self.requests = 0
 
     def send(self, method: str, path: str, body: Any = None, token: str | None = None) -> Any:
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        headers = {"Content-Type": "application/json"} | (
+            {"Authorization": f"Bearer {token}"} if token else {}
+        )
         content = None if body is None else json.dumps(body)
         start = time.perf_counter()
         self.connection.request(method, path, content, headers)
@@ -64,12 +72,25 @@ class Client:
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[tuple[int, int]]:
     """Port and process of one worker."""
-    command = [sys.executable, "-m", "edfa", "serve", folder / "advisor", "--insecure", "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "edfa",
+        "serve",
+        folder / "advisor",
+        "--insecure",
+        "--port",
+        "0",
+    ]
     command += ["--rate", str(10**9), "--store", folder / "interviews.sqlite"]
     paths = {"PYTHONPATH": str(Path(edfa.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(
-            [str(word) for word in command], stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ | paths
+            [str(word) for word in command],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=os.environ | paths,
         )
     try:
         assert server.stdout is not None
@@ -82,7 +103,9 @@ def served(folder: Path) -> Iterator[tuple[int, int]]:
         server.wait(30)
 
 
-def load(port: int, process: int, people: list[Any], start: tuple[str, ...], clients: int, seconds: float) -> list[Any]:
+def load(
+    port: int, process: int, people: list[Any], start: tuple[str, ...], clients: int, seconds: float
+) -> list[Any]:
     """As many interviews as go into some seconds, from so many clients at a time."""
     ready = [Client(port) for _ in range(clients)]
     end = time.perf_counter() + seconds
@@ -120,7 +143,9 @@ def memory_of(process: int) -> float:
     return int(match[1]) / 1024
 
 
-def measure_memory(port: int, process: int, people: list[Any], start: tuple[str, ...], most: int) -> list[list[Any]]:
+def measure_memory(
+    port: int, process: int, people: list[Any], start: tuple[str, ...], most: int
+) -> list[list[Any]]:
     """Memory after so many requests: of four, one begins or answers and the others read."""
     marks = [mark for mark in (5_000, 25_000, 50_000) if mark <= most] or [most]
     clients, rows = [Client(port) for _ in range(4)], []
@@ -137,7 +162,9 @@ def measure_memory(port: int, process: int, people: list[Any], start: tuple[str,
             thread.start()
         for thread in threads:
             thread.join()
-        rows.append([f"{sum(client.requests for client in clients):,}", f"{memory_of(process):.0f}"])
+        rows.append(
+            [f"{sum(client.requests for client in clients):,}", f"{memory_of(process):.0f}"]
+        )
     return rows
 
 
@@ -155,23 +182,32 @@ def measure_pages(port: int) -> list[list[Any]]:
         return []
     links = re.findall(rb'(?:href|src)="(/static/[^"]+)"', text)
     rows = [["/", f"{len(text) / 1024:.1f}"]]
-    rows += [[link.decode(), f"{len(fetch(link.decode())[1]) / 1024:.1f}"] for link in dict.fromkeys(links)]
+    rows += [
+        [link.decode(), f"{len(fetch(link.decode())[1]) / 1024:.1f}"]
+        for link in dict.fromkeys(links)
+    ]
     return [*rows, ["together", f"{sum(float(row[1]) for row in rows):.1f}"]]
 
 
 def main() -> None:
     data = edfa.load("german")
     advisor = edfa.Advisor(threshold="balanced").fit(data)
-    everyone = data.encoder.decode(np.concatenate([data.test.X, data.calibration.X])).to_dict("records")
+    everyone = data.encoder.decode(np.concatenate([data.test.X, data.calibration.X])).to_dict(
+        "records"
+    )
     people = [
-        {name: value for name, value in person.items() if value is not None and value == value} for person in everyone
+        {name: value for name, value in person.items() if value is not None and value == value}
+        for person in everyone
     ]
     with TemporaryDirectory() as name:
         folder = Path(name)
         advisor.save(folder / "advisor")
         with served(folder) as (port, process):
             load(port, process, people, advisor.schema.start, 2, 3.0)
-            steps = [load(port, process, people, advisor.schema.start, clients, SECONDS) for clients in CLIENTS]
+            steps = [
+                load(port, process, people, advisor.schema.start, clients, SECONDS)
+                for clients in CLIENTS
+            ]
             pages = measure_pages(port)
         with served(folder) as (port, process):
             memory = measure_memory(port, process, people, advisor.schema.start, REQUESTS)

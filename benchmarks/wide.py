@@ -58,7 +58,9 @@ print(json.dumps({"taken": taken, "peak": peak, "blanket": len(blanket), "right"
 
 def measure(searcher: str) -> dict[str, Any]:
     words = [str(value) for value in (FEATURES, ROWS, RELEVANT, SEED)]
-    done = subprocess.run([sys.executable, "-c", CHILD, *words, searcher], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, *words, searcher], capture_output=True, text=True, check=True
+    )
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 
@@ -69,8 +71,18 @@ def main() -> None:
         one = measure(searcher)
         seconds = [f"{one['taken'][name]:.1f}" for name in ("fit", "save", "load", "interview")]
         held = "yes" if one["peak"] < GIBIBYTES else "no"
-        rows.append([searcher, *seconds, f"{one['peak']:.2f}", held, f"{one['right']} of {one['blanket']}"])
-    columns = ["searcher", "fit (s)", "save (s)", "load (s)", "interview (s)", "peak (GiB)", "below 4 GiB"]
+        rows.append(
+            [searcher, *seconds, f"{one['peak']:.2f}", held, f"{one['right']} of {one['blanket']}"]
+        )
+    columns = [
+        "searcher",
+        "fit (s)",
+        "save (s)",
+        "load (s)",
+        "interview (s)",
+        "peak (GiB)",
+        "below 4 GiB",
+    ]
     write(
         "wide",
         "Many features",

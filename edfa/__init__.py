@@ -1,6 +1,7 @@
 """Which fact to ask a person next, what they can change, and when they may act.
 
-The public names are in ``__init__.pyi`` and are loaded on first use, so that ``import edfa`` stays cheap.
+The public names are in ``__init__.pyi`` and are loaded on first use, so that ``import edfa`` stays
+cheap.
 """
 
 from typing import Any
@@ -23,4 +24,6 @@ def __getattr__(name: str) -> Any:
     except AttributeError:
         from edfa.errors import hint
 
-        raise AttributeError(f"module 'edfa' has no attribute {name!r}{hint(name, __all__)}") from None
+        raise AttributeError(
+            f"module 'edfa' has no attribute {name!r}{hint(name, __all__)}"
+        ) from None

@@ -1,8 +1,10 @@
-"""A folder of parts with a manifest: what kind of thing it is, its settings, and the hash of every part.
+"""A folder of parts with a manifest: what kind of thing it is, its settings, and the hash of every
+part.
 
-``write_parts`` writes a fitted model, ``read_parts`` reads it and checks every hash. Every file is read once, no more
-of it than ``LIMIT``, and what was checked is what is parsed: a ``Folder`` holds it in memory. Reading runs no code from
-what is read, and whatever is damaged is one error (``readable``).
+``write_parts`` writes a fitted model, ``read_parts`` reads it and checks every hash. Every file is
+read once, no more of it than ``LIMIT``, and what was checked is what is parsed: a ``Folder`` holds
+it in memory. Reading runs no code from what is read, and whatever is damaged is one error
+(``readable``).
 """
 
 import hashlib
@@ -45,7 +47,8 @@ MOST_PARTS = 100_000
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder that was read into memory: the content of its files by their path in it, and what to call it.
+    """A folder that was read into memory: the content of its files by their path in it, and what to
+    call it.
 
     Examples
     --------
@@ -60,7 +63,11 @@ class Folder:
     def under(self, name: str) -> "Folder":
         """A folder in this one; one without files if there is none of this name."""
         start = f"{name}/"
-        files = {path.removeprefix(start): content for path, content in self.files.items() if path.startswith(start)}
+        files = {
+            path.removeprefix(start): content
+            for path, content in self.files.items()
+            if path.startswith(start)
+        }
         return Folder(f"{self.name}/{name}", files)
 
 
@@ -69,11 +76,15 @@ def folder_name(folder: str | Path | Folder) -> str:
     return folder.name if isinstance(folder, Folder) else str(folder)
 
 
-def write_parts(folder: str | Path, kind: str, settings: Mapping[str, Any], parts: Mapping[str, bytes]) -> None:
-    """Write a fitted model: its parts (file name to content) and a manifest with its kind, settings and hashes.
+def write_parts(
+    folder: str | Path, kind: str, settings: Mapping[str, Any], parts: Mapping[str, bytes]
+) -> None:
+    """Write a fitted model: its parts (file name to content) and a manifest with its kind, settings
+    and hashes.
 
-    ``kind`` is the class name that ``read_parts`` must be asked for; ``settings`` must be JSON. An existing folder is
-    replaced only when the new one is complete (``replace_folder``), and only if it holds something of the same kind.
+    ``kind`` is the class name that ``read_parts`` must be asked for; ``settings`` must be JSON. An
+    existing folder is replaced only when the new one is complete (``replace_folder``), and only if
+    it holds something of the same kind.
     """
     check_replaceable(folder, kind)
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
@@ -86,19 +97,31 @@ def write_parts(folder: str | Path, kind: str, settings: Mapping[str, Any], part
 
 
 def check_replaceable(folder: str | Path, kind: str, *, locked: bool = False) -> None:
-    """Raise UnwritableError if writing to ``folder`` would delete anything but a saved thing of this ``kind``.
+    """Raise UnwritableError if writing to ``folder`` would delete anything but a saved thing of
+    this ``kind``.
 
-    Whoever holds the folder's lock, as within ``replace_folder``, says so: nobody else writes there then.
+    Whoever holds the folder's lock, as within ``replace_folder``, says so: nobody else writes there
+    then.
     """
     place = Path(folder)
-    replaceable = _is_replaceable(place, kind) if locked else read_settled(place, lambda: _is_replaceable(place, kind))
+    replaceable = (
+        _is_replaceable(place, kind)
+        if locked
+        else read_settled(place, lambda: _is_replaceable(place, kind))
+    )
     if not replaceable:
         name = "advisor" if kind == "Advisor" else kind
-        raise UnwritableError(f"{place} is there already and holds no {name}; choose another folder")
+        raise UnwritableError(
+            f"{place} is there already and holds no {name}; choose another folder"
+        )
 
 
 def _is_replaceable(place: Path, kind: str) -> bool:
-    return not place.exists() or kind_of(place) == kind or (place.is_dir() and not any(place.iterdir()))
+    return (
+        not place.exists()
+        or kind_of(place) == kind
+        or (place.is_dir() and not any(place.iterdir()))
+    )
 
 
 def kind_of(folder: Path) -> str | None:
@@ -111,7 +134,9 @@ def kind_of(folder: Path) -> str | None:
 
 
 def read_parts(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Read what ``write_parts`` wrote: the settings, and the parts by file name, each checked against its hash."""
+    """Read what ``write_parts`` wrote: the settings, and the parts by file name, each checked
+    against its hash.
+    """
     if isinstance(folder, Folder):
         settings, hashes = _head(folder.name, folder.files.get(MANIFEST, b""), kind)
         files = folder.files
@@ -120,12 +145,16 @@ def read_parts(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], 
         settings, hashes, files = read_settled(place, lambda: _read_folder(place, kind))
     for name, expected in hashes.items():
         if name not in files or hashlib.sha256(files[name]).hexdigest() != expected:
-            raise UnreadableError(f"{folder_name(folder)}: the part {name} is missing or has been changed")
+            raise UnreadableError(
+                f"{folder_name(folder)}: the part {name} is missing or has been changed"
+            )
     return settings, {name: files[name] for name in hashes}
 
 
 def _read_folder(place: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, bytes]]:
-    """The settings, the hashes, and the parts that the manifest names; other files are left alone."""
+    """The settings, the hashes, and the parts that the manifest names; other files are left
+    alone.
+    """
     try:
         content = read_bytes(place / MANIFEST, MANIFEST_LIMIT)
     except UnreadableError:
@@ -138,13 +167,17 @@ def _head(name: str, manifest: bytes, kind: str) -> tuple[dict[str, Any], dict[s
     """The settings and the hashes of a manifest, if it is one of this kind."""
     try:
         entries = _manifest(manifest)
-        written, written_kind, settings, hashes = (entries[n] for n in ("format", "kind", "settings", "sha256"))
+        written, written_kind, settings, hashes = (
+            entries[n] for n in ("format", "kind", "settings", "sha256")
+        )
     except (UnreadableError, KeyError):
         settings = hashes = None
     if not isinstance(settings, dict) or not isinstance(hashes, dict):
         raise UnreadableError(f"{name} is not a saved model: its {MANIFEST} is missing or damaged")
     if type(written) is not int or written > FORMAT:
-        raise UnreadableError(f"{name} was written by a newer edfa (format {written}, this one reads {FORMAT})")
+        raise UnreadableError(
+            f"{name} was written by a newer edfa (format {written}, this one reads {FORMAT})"
+        )
     if written_kind != kind:
         raise UnreadableError(f"{name} holds a {written_kind}, not a {kind}")
     for part in hashes:
@@ -162,11 +195,15 @@ def read_files(place: Path, names: Sequence[str]) -> dict[str, bytes]:
     for name in names:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or str(path) != name or "\\" in name:
-            raise UnreadableError(f"{place}: {name!r} is no name of a part")  # it lies in the folder, whatever is said
+            raise UnreadableError(
+                f"{place}: {name!r} is no name of a part"
+            )  # it lies in the folder, whatever is said
         try:
             files[name] = read_bytes(place / name, left)
         except UnreadableError as error:
-            raise UnreadableError(f"{place}: the part {name} is missing or has been changed ({error})") from None
+            raise UnreadableError(
+                f"{place}: the part {name} is missing or has been changed ({error})"
+            ) from None
         left -= len(files[name])
     return files
 
@@ -199,7 +236,15 @@ def readable(name: str) -> Iterator[None]:
         raise
     except KeyError as error:
         raise UnreadableError(f"{name} is damaged: {error} is missing") from None
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, EOFError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        EOFError,
+    ) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UnreadableError(f"{name} is damaged: {first}") from None
 
@@ -217,11 +262,14 @@ def load_arrays(content: bytes, name: str) -> dict[str, AnyArray]:
     return arrays
 
 
-def check_arrays(arrays: Mapping[str, AnyArray], expected: Mapping[str, tuple[Any, ...]], name: str) -> None:
-    """Raise UnreadableError unless each of these arrays is there, of its shape, and without NaN and infinities.
+def check_arrays(
+    arrays: Mapping[str, AnyArray], expected: Mapping[str, tuple[Any, ...]], name: str
+) -> None:
+    """Raise UnreadableError unless each of these arrays is there, of its shape, and without NaN and
+    infinities.
 
-    ``expected`` has the kinds of numbers (numpy's letters, such as "f" or "iu") and then the shape, None where any size
-    will do.
+    ``expected`` has the kinds of numbers (numpy's letters, such as "f" or "iu") and then the shape,
+    None where any size will do.
 
     Examples
     --------
@@ -234,10 +282,14 @@ def check_arrays(arrays: Mapping[str, AnyArray], expected: Mapping[str, tuple[An
         if array_name not in arrays:
             raise UnreadableError(f"{name} is damaged: {array_name!r} is missing")
         array = arrays[array_name]
-        same = len(array.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
+        same = len(array.shape) == len(shape) and all(
+            n in (None, m) for n, m in zip(shape, array.shape, strict=True)
+        )
         if array.dtype.kind not in kinds or not same:
             wanted = f"{kinds} of {tuple(shape)}"
             what = f"{array_name!r} is {array.dtype} of shape {array.shape}, not {wanted}"
             raise UnreadableError(f"{name} is damaged: {what}")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise UnreadableError(f"{name} is damaged: {array_name!r} has values that are no numbers")
+            raise UnreadableError(
+                f"{name} is damaged: {array_name!r} has values that are no numbers"
+            )

@@ -1,4 +1,5 @@
-"""The contract of a model of the user's own: it has the last word, nothing peeks, and nobody changes it.
+"""The contract of a model of the user's own: it has the last word, nothing peeks, and nobody
+changes it.
 
 Public as ``edfa.testing.check_wrapped``.
 """
@@ -22,7 +23,8 @@ __all__ = ["check_wrapped", "require"]
 
 PEOPLE = 40  # test people at most, of whom a part is known
 MASKS = 5  # sets of known features
-LAST_BITS = 1e-14  # how far the sums of a steady model may move with the rows that it is asked about at once
+# how far the sums of a steady model may move with the rows that it is asked about at once
+LAST_BITS = 1e-14
 SECOND_LOOK = 16  # completions on which the survival of plans is worked out again
 
 
@@ -35,10 +37,11 @@ def require(holds: Any, law: str) -> None:
 def check_wrapped(model: Any, table: Table, **wrap_arguments: Any) -> None:
     """Whether advice about a model of your own is about that model.
 
-    Checked on people of ``table``, a whole one: with everything known the answers are the model's own, but for last
-    bits that the model itself moves from call to call; nothing peeks; the model is never given a missing value for what
-    was not acquired; whether a plan survives is asked of the model itself; every call is counted; and the model answers
-    in the end as it did before. ``wrap_arguments`` are those of ``edfa.wrap``.
+    Checked on people of ``table``, a whole one: with everything known the answers are the model's
+    own, but for last bits that the model itself moves from call to call; nothing peeks; the model
+    is never given a missing value for what was not acquired; whether a plan survives is asked of
+    the model itself; every call is counted; and the model answers in the end as it did before.
+    ``wrap_arguments`` are those of ``edfa.wrap``.
     """
     ready = wrap(model, **wrap_arguments)
     train, test = table.train, table.test
@@ -47,18 +50,24 @@ def check_wrapped(model: Any, table: Table, **wrap_arguments: Any) -> None:
     again = ready.own.ask(frame[::-1])[::-1]
     apart = LAST_BITS if np.abs(before - again).max(initial=0.0) <= LAST_BITS else SAME
     recorded = _Recorded(
-        **{name: getattr(ready.own, name) for name in ("model", "kind", "columns", "dtypes", "classes")}
+        **{
+            name: getattr(ready.own, name)
+            for name in ("model", "kind", "columns", "dtypes", "classes")
+        }
     )
     wrapped = ready.set_params(own=recorded).fit_table(train)
     _check_last_word(wrapped, test, before[:, wrapped.source_.order], apart)
-    # From here on every question goes through the recorded model, and answers kept so far are forgotten.
+    # From here on every question goes through the recorded model, and answers kept so far are
+    # forgotten.
     wrapped._use(replace(wrapped.source_, prepared=None))
     recorded.questions.clear()
     rows, hidden = _partly_known(test.X)
     _check_peeking(wrapped, rows, hidden)
     _check_survival(wrapped, train, rows, hidden)
     _check_questions(wrapped, recorded, train)
-    require(np.abs(ready.own.ask(frame) - before).max() <= apart, "the model answers as it did before")
+    require(
+        np.abs(ready.own.ask(frame) - before).max() <= apart, "the model answers as it did before"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +102,15 @@ def _check_last_word(wrapped: Wrapped, test: Table, own: Float64Array, apart: fl
     # Of two people who are the same once they are encoded, one answer is kept.
     first = pd.DataFrame(wrapped._read(test.X)).drop_duplicates().index.to_numpy()
     given = wrapped.predict_proba(test.X[first])
-    require(np.abs(given - own[first]).max() <= apart, "with everything known the answer is the model's own")
+    require(
+        np.abs(given - own[first]).max() <= apart,
+        "with everything known the answer is the model's own",
+    )
     decided = wrapped.decide(own[first])
-    require(np.array_equal(wrapped.predict(test.X[first]), wrapped.classes_[decided]), "and so is the decision")
+    require(
+        np.array_equal(wrapped.predict(test.X[first]), wrapped.classes_[decided]),
+        "and so is the decision",
+    )
 
 
 def _check_peeking(wrapped: Wrapped, rows: Float32Array, hidden: BoolArray) -> None:
@@ -104,13 +119,21 @@ def _check_peeking(wrapped: Wrapped, rows: Float32Array, hidden: BoolArray) -> N
     require(np.allclose(answers.sum(axis=1), 1), "probabilities add up to one")
     bits = partial.view(np.uint32).copy()
     bits[hidden] = 0x7FC00000 | np.arange(1, hidden.sum() + 1, dtype=np.uint32)
-    require(np.array_equal(wrapped.predict_proba(bits.view(np.float32)), answers), "nothing peeks at an unknown cell")
+    require(
+        np.array_equal(wrapped.predict_proba(bits.view(np.float32)), answers),
+        "nothing peeks at an unknown cell",
+    )
     crowd = np.concatenate([rows, partial])
-    require(np.abs(wrapped.predict_proba(crowd)[len(rows) :] - answers).max() <= SAME, "nor at other people's rows")
+    require(
+        np.abs(wrapped.predict_proba(crowd)[len(rows) :] - answers).max() <= SAME,
+        "nor at other people's rows",
+    )
 
 
 def _check_survival(wrapped: Wrapped, train: Table, rows: Float32Array, hidden: BoolArray) -> None:
-    """The survival of plans, worked out once more by asking the model itself about every completion."""
+    """The survival of plans, worked out once more by asking the model itself about every
+    completion.
+    """
     searcher = SurvivalSearch(train, second_look=SECOND_LOOK)
     people = People(np.where(hidden, np.float32(np.nan), rows), Background.of(train, wrapped))
     favourable = train.schema.classes.index(train.schema.favourable)
@@ -129,13 +152,21 @@ def _check_survival(wrapped: Wrapped, train: Table, rows: Float32Array, hidden: 
         decided = wrapped.decide(wrapped.source_.ask(changed))
         expected = 1.0 if known[wrapped.varies_].all() else (decided == favourable).mean()
         wrapped._answers.count(1, len(changed))  # it was asked here, past the count
-        require(np.isclose(plans.survival[plan], expected), "whether a plan survives is asked of the model itself")
+        require(
+            np.isclose(plans.survival[plan], expected),
+            "whether a plan survives is asked of the model itself",
+        )
 
 
 def _check_questions(wrapped: Wrapped, recorded: _Recorded, train: Table) -> None:
     asked = wrapped.asked_
     rows = sum(len(people) for people in recorded.questions)
-    require((asked.calls, asked.rows) == (len(recorded.questions), rows), f"every call is counted: {asked}")
+    require(
+        (asked.calls, asked.rows) == (len(recorded.questions), rows),
+        f"every call is counted: {asked}",
+    )
     complete = ~pd.DataFrame(_as_asked(recorded, train)).isna().any(axis=0).to_numpy()
-    missing = [pd.DataFrame(people).isna().to_numpy()[:, complete].any() for people in recorded.questions]
+    missing = [
+        pd.DataFrame(people).isna().to_numpy()[:, complete].any() for people in recorded.questions
+    ]
     require(not any(missing), "the model is never given a missing value for what was not acquired")

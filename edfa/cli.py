@@ -1,6 +1,7 @@
 """The command line of edfa.
 
-Names become objects in the commands; heavy imports stay inside them, so that ``edfa --help`` answers at once.
+Names become objects in the commands; heavy imports stay inside them, so that ``edfa --help``
+answers at once.
 """
 
 import io
@@ -8,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, NoReturn, TextIO
 
@@ -23,15 +25,15 @@ from edfa.commands.demo import demo
 from edfa.commands.examples import show_examples
 from edfa.commands.fit import fit
 from edfa.commands.interview import interview, verify
-from edfa.commands.letter import letter
-from edfa.commands.serve import serve
-from edfa.commands.study import study
 from edfa.commands.tables import blanket, data, schema
 from edfa.errors import EdfaError
 
 __all__ = ["app"]
 
-EXIT_CODES = "Exit codes: 0 done; 1 a fault in edfa; 2 wrong input; 3 the answer is no; 130 interrupted."
+GROUP = "edfa.commands"  # entry points: a function or a typer.Typer with a name
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 a fault in edfa; 2 wrong input; 3 the answer is no; 130 interrupted."
+)
 cli = typer.Typer(
     epilog=f"{show_examples('')}\n\n{EXIT_CODES}",
     no_args_is_help=True,
@@ -48,17 +50,31 @@ def _print_version(wanted: bool) -> None:
 
 @cli.callback()
 def main(
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")
+    ] = False,
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Which fact to ask a person next, what they can change, and when they may act."""
 
 
-for command in (demo, schema, data, blanket, fit, interview, advise, certify, monitor, verify, letter, serve):
-    cli.command(epilog=show_examples(command.__name__))(command)
-cli.add_typer(study, name="study")
+def _add_commands() -> None:
+    """Add the commands of this package, then those that other packages announce as entry points."""
+    own = (demo, schema, data, blanket, fit, interview, advise, certify, monitor, verify)
+    found = [entry.load() for entry in sorted(entry_points(group=GROUP))]
+    for command in (*own, *found):
+        if isinstance(command, typer.Typer):
+            cli.add_typer(command)
+        else:
+            cli.command(epilog=show_examples(command.__name__))(command)
+
+
+_add_commands()
 
 
 def app(arguments: Sequence[str] | None = None) -> None:
@@ -91,7 +107,9 @@ def app(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(words: list[str]) -> None:
-    """Run a command and flush what it wrote; a reader that has gone away, as ``head`` does, ends it quietly."""
+    """Run a command and flush what it wrote; a reader that has gone away, as ``head`` does, ends it
+    quietly.
+    """
     code: int | str | None = 0
     try:
         try:
@@ -114,7 +132,8 @@ def _prepare_streams() -> None:
         if stream is None:  # closed: >&-
             setattr(sys, name, _nowhere())
         elif isinstance(stream, io.TextIOWrapper) and (
-            stream.errors == "strict" or (stream.errors == "surrogateescape" and stream.encoding.lower() != "utf-8")
+            stream.errors == "strict"
+            or (stream.errors == "surrogateescape" and stream.encoding.lower() != "utf-8")
         ):
             stream.reconfigure(errors="backslashreplace")
 

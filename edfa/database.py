@@ -1,4 +1,6 @@
-"""Connections to a database: an SQLite file by default, PostgreSQL by its URL; errors in one line."""
+"""Connections to a database: an SQLite file by default, PostgreSQL by its URL; errors in one
+line.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,15 +18,17 @@ BUSY_SECONDS = 60.0  # to wait for another writer
 
 
 def connect(place: str | Path, *, durable: bool = False) -> sa.Engine:
-    """An engine for a path or URL; SQLite waits for other writers, and readers do not wait for them.
+    """An engine for a path or URL; SQLite waits for other writers, and readers do not wait for
+    them.
 
     Parameters
     ----------
     place
         The path of an SQLite file, ``sqlite:///PATH``, or ``postgresql://USER@HOST/DATABASE``.
     durable
-        Whether what was committed must survive a loss of power, what is deleted must be gone from the file, and
-        every transaction must have the right to write from its beginning (SQLite alone; PostgreSQL does all that).
+        Whether what was committed must survive a loss of power, what is deleted must be gone from
+        the file, and every transaction must have the right to write from its beginning (SQLite
+        alone; PostgreSQL does all that).
 
     Raises
     ------
@@ -48,13 +52,16 @@ def connect(place: str | Path, *, durable: bool = False) -> sa.Engine:
         if durable:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
-            connection.isolation_level = None  # the driver begins no transaction by itself: see below
+            connection.isolation_level = (
+                None  # the driver begins no transaction by itself: see below
+            )
 
     if durable:
 
         @sa.event.listens_for(engine, "begin")
         def begin(connection: sa.Connection) -> None:
-            # A transaction that reads first and writes then may find that another has written meanwhile.
+            # A transaction that reads first and writes then may find that another has written
+            # meanwhile.
             writes = connection.get_execution_options().get("writes", False)
             connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -77,7 +84,9 @@ def typed(name: str, what: str) -> Iterator[None]:
     except sa.exc.OperationalError as error:
         raise UnavailableError(f"{name} cannot be {what}: {_first_line(error)}") from None
     except sa.exc.DatabaseError as error:
-        raise UnreadableError(f"{name} is not a database of edfa, or damaged ({what}): {_first_line(error)}") from None
+        raise UnreadableError(
+            f"{name} is not a database of edfa, or damaged ({what}): {_first_line(error)}"
+        ) from None
 
 
 def _url(place: str | Path) -> sa.URL:
@@ -91,9 +100,13 @@ def _url(place: str | Path) -> sa.URL:
     try:
         url = sa.make_url(str(place))
     except sa.exc.ArgumentError:
-        raise SettingError("a database is a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE") from None
+        raise SettingError(
+            "a database is a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
+        ) from None
     if url.drivername not in ("sqlite", "postgresql", "postgresql+psycopg"):
-        raise SettingError(f"a database is an SQLite file or in PostgreSQL (postgresql://), not {url.drivername}")
+        raise SettingError(
+            f"a database is an SQLite file or in PostgreSQL (postgresql://), not {url.drivername}"
+        )
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
 
 

@@ -1,4 +1,6 @@
-"""German credit from table to receipt: fit an advisor, interview one applicant, and write a report."""
+"""German credit from table to receipt: fit an advisor, interview one applicant, and write a
+report.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Demo", "Turn", "draw_plans", "report", "run_demo", "story", "write_report"]
 
-# The default blanket of German credit has two members and no spouses; this method finds units worth showing.
+# The default blanket of German credit has two members and no spouses; this method finds units worth
+# showing.
 METHOD = "eamb"
 RULES = Constraints(max_months=12)  # on top of the card's: who needs a loan does not wait for years
 ALPHA = 0.2
-REFERENCE = "all_features"  # the lender decides by the whole application; 200 calibration people carry this promise
+# the lender decides by the whole application; 200 calibration people carry this promise
+REFERENCE = "all_features"
 LINE_LENGTH = 88  # letters that fit above an arrow
 ENOUGH = 2  # questions, and plans, that make an interview worth watching
 Facts = Mapping[str, Any]
@@ -41,7 +45,9 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Turn:
-    """One question, its answer, the decision after it and the probability of the favourable class, all in words."""
+    """One question, its answer, the decision after it and the probability of the favourable class,
+    all in words.
+    """
 
     question: str
     answer: str
@@ -69,7 +75,8 @@ class Demo:
 
     @property
     def lasts(self) -> bool | None:
-        """Whether the plan leads to the favourable class before the model that sees every feature, once all are known.
+        """Whether the plan leads to the favourable class before the model that sees every feature,
+        once all are known.
 
         That is what the promise of this advisor is held against. None without a plan.
         """
@@ -80,11 +87,15 @@ class Demo:
         for change in self.plan.changes:
             at = schema.index(change.feature)
             row[at] = encoder.encode_person({change.feature: change.after})[at]
-        return int(model.decide(model.predict_proba(row[None]))[0]) == self.advisor.fitted.favourable
+        return (
+            int(model.decide(model.predict_proba(row[None]))[0]) == self.advisor.fitted.favourable
+        )
 
     @cached_property
     def early(self) -> tuple[int, int]:
-        """How many test people may act before their last question, and how many of their plans do not last."""
+        """How many test people may act before their last question, and how many of their plans do
+        not last.
+        """
         test = roll_out(self.advisor.fitted, self.table.test.X)
         stops = self.advisor.certificate.stop(test.records)
         is_early = stops.triggered & (stops.step < test.trajectory.step[test.trajectory.last])
@@ -110,15 +121,23 @@ class Demo:
 def run_demo(language: str = "en", progress: Callable[[str, int, int], None] | None = None) -> Demo:
     """Fit an advisor, interview refused test people, and return one interview worth watching.
 
-    Preferred are people who may act after at least two questions and before the last one, and have a choice of plans;
-    of these, the one whose first plan is the likeliest to last.
+    Preferred are people who may act after at least two questions and before the last one, and have
+    a choice of plans; of these, the one whose first plan is the likeliest to last.
     """
     phrases.table(language)  # an unknown language is an error before any work
     table = load("german")
     settings: dict[str, Any] = {"alpha": ALPHA, "reference": REFERENCE}
-    advisor = Advisor(blanket=METHOD, threshold="balanced", constraints=RULES, **settings).fit(table, progress)
-    demos = [_interview(advisor, table, facts, language) for facts in _refused_people(advisor, table)]
-    early = [demo for demo in demos if demo.interview.standing.may_act and demo.interview.question is not None]
+    advisor = Advisor(blanket=METHOD, threshold="balanced", constraints=RULES, **settings).fit(
+        table, progress
+    )
+    demos = [
+        _interview(advisor, table, facts, language) for facts in _refused_people(advisor, table)
+    ]
+    early = [
+        demo
+        for demo in demos
+        if demo.interview.standing.may_act and demo.interview.question is not None
+    ]
     return max(early or demos, key=_worth_watching)
 
 
@@ -130,17 +149,24 @@ def _worth_watching(demo: Demo) -> tuple[int, int, float]:
 
 
 def _refused_people(advisor: Advisor, table: Table, limit: int = 40) -> list[Facts]:
-    """Test people who are refused if everything is known, and all of whose values occur in training."""
+    """Test people who are refused if everything is known, and all of whose values occur in
+    training.
+    """
     model, test = advisor.fitted.predictor, table.test
     decided = np.asarray(model.decide(model.predict_proba(test.X)))
     frame = test.frame[list(table.schema.names)].reset_index(drop=True)
     familiar = (table.encoder.decode(test.X) == frame).all(axis=1).to_numpy()
     chosen = np.flatnonzero(familiar & (decided != advisor.fitted.favourable))[:limit]
-    return [{str(name): value for name, value in row.items()} for row in frame.iloc[chosen].to_dict("records")]
+    return [
+        {str(name): value for name, value in row.items()}
+        for row in frame.iloc[chosen].to_dict("records")
+    ]
 
 
 def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> Demo:
-    """Ask one person until they may act or nothing is left to ask; ``facts`` has all their answers."""
+    """Ask one person until they may act or nothing is left to ask; ``facts`` has all their
+    answers.
+    """
     schema = table.schema
     interview = advisor.interview({name: facts[name] for name in schema.start}, language=language)
     turns = []
@@ -149,17 +175,23 @@ def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> D
         answer = phrases.value(schema[question.feature], facts[question.feature], language)
         interview.answer({question.feature: facts[question.feature]})
         probability = narrate.chance(interview.decision, language)
-        turns.append(Turn(text, answer, narrate.decision(interview.decision, schema, language), probability))
+        turns.append(
+            Turn(text, answer, narrate.decision(interview.decision, schema, language), probability)
+        )
     return Demo(table, advisor, facts, interview, tuple(turns))
 
 
 def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
-    """Draw each plan as an arrow from today's estimate for the favourable class to the one it leads to, out of 100."""
+    """Draw each plan as an arrow from today's estimate for the favourable class to the one it leads
+    to, out of 100.
+    """
     plans, threshold = demo.interview.plans(), demo.interview.decision.threshold
     blanket, language = demo.advisor.fitted.blanket, demo.interview.language
     for i, plan in enumerate(plans):
         before, after = 100 * plan.probability_before, 100 * plan.probability_after
-        ax.annotate("", (after, i), (before, i), arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0})
+        ax.annotate(
+            "", (after, i), (before, i), arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0}
+        )
         ax.plot([before], [i], "o", color="black", mfc="white", ms=4)
         told = "; ".join(steps(plan, demo.table.schema, language, operator=RULES, blanket=blanket))
         ax.text(0, i - 0.14, fill(f"{i + 1}. {told}", LINE_LENGTH), va="bottom")
@@ -173,7 +205,8 @@ def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
 
 
 def report(demo: Demo) -> str:
-    """The demo as one HTML page that loads nothing: first the applicant, then how the advice came about.
+    """The demo as one HTML page that loads nothing: first the applicant, then how the advice came
+    about.
 
     All of it is in the language of the interview.
     """
@@ -208,11 +241,20 @@ def report(demo: Demo) -> str:
 
 
 def story(demo: Demo) -> list[tuple[str, list[str]]]:
-    """The demo as lines of text under headings, for the terminal: first the applicant, then the machinery."""
+    """The demo as lines of text under headings, for the terminal: first the applicant, then the
+    machinery.
+    """
     sentences = interview_sentences(demo.interview)
-    turns = [line for turn in demo.turns for line in (f"? {turn.question}", f"> {turn.answer}", f"  {turn.decision}")]
+    turns = [
+        line
+        for turn in demo.turns
+        for line in (f"? {turn.question}", f"> {turn.answer}", f"  {turn.decision}")
+    ]
     plans = [f"{i}. {text}" for i, text in enumerate(sentences["plans"], 1)]
-    units = [_say(demo, "together", fact=fact, others=others) if others else fact for fact, others in _units(demo)]
+    units = [
+        _say(demo, "together", fact=fact, others=others) if others else fact
+        for fact, others in _units(demo)
+    ]
     evaluation = _say(demo, "on_test", text=f"{_evaluation(demo)} {_early_text(demo)}")
     promise = demo.advisor.certificate.words(demo.interview.language)
     return [
@@ -239,26 +281,40 @@ def _start(demo: Demo) -> str:
     """What is known from the start, in the applicant's language."""
     schema, language = demo.table.schema, demo.interview.language
     facts = ", ".join(
-        f"{schema[name].said(language).label} {phrases.value(schema[name], demo.facts[name], language)}"
+        (
+            f"{schema[name].said(language).label} "
+            f"{phrases.value(schema[name], demo.facts[name], language)}"
+        )
         for name in schema.start
     )
     return _say(demo, "start", facts=facts)
 
 
 def _units(demo: Demo) -> list[tuple[str, str]]:
-    """The label of each parent or child of the outcome, and the labels of the facts that count only with it."""
-    blanket, schema, language = demo.advisor.fitted.blanket, demo.table.schema, demo.interview.language
+    """The label of each parent or child of the outcome, and the labels of the facts that count only
+    with it.
+    """
+    blanket, schema, language = (
+        demo.advisor.fitted.blanket,
+        demo.table.schema,
+        demo.interview.language,
+    )
     units = {**blanket.units, **dict.fromkeys(blanket.unattached, ())}
     labels = {feature.name: feature.said(language).label for feature in schema}
-    return [(labels[head], ", ".join(labels[name] for name in behind)) for head, behind in units.items()]
+    return [
+        (labels[head], ", ".join(labels[name] for name in behind)) for head, behind in units.items()
+    ]
 
 
 def _draw_risk(demo: Demo, ax: "Axes") -> "Axes":
-    """Draw how many of those who act are let down against the cost of asking, for stricter and less strict rules."""
+    """Draw how many of those who act are let down against the cost of asking, for stricter and less
+    strict rules.
+    """
     ax = demo.advisor.certificate.draw(ax)
     handles, labels = ax.get_legend_handles_labels()
     keys = [
-        label if label in ("bound", "risk") else "alpha" if label.startswith("alpha") else "rule" for label in labels
+        label if label in ("bound", "risk") else "alpha" if label.startswith("alpha") else "rule"
+        for label in labels
     ]
     ax.legend(handles, [_say(demo, key) for key in keys], frameon=False)
     ax.set(xlabel=_say(demo, "cost_axis"), ylabel=_say(demo, "risk_axis"))
@@ -270,7 +326,11 @@ def _test_of_promise(demo: Demo) -> list[tuple[str, str]]:
     c, language = demo.advisor.certificate, demo.interview.language
 
     def hundredths(share: float | None, key: str = "of_hundred", digits: int = 1) -> str:
-        return "" if share is None else _say(demo, key, n=phrases.number(round(100 * share, digits), language))
+        return (
+            ""
+            if share is None
+            else _say(demo, key, n=phrases.number(round(100 * share, digits), language))
+        )
 
     rows = [
         ("tested", phrases.number(c.people, language)),
@@ -293,7 +353,9 @@ def _plans_html(demo: Demo) -> list[Markup]:
     count = len(demo.interview.plans())
     if not count:
         return []
-    figure = html.figure(lambda ax: draw_plans(demo, ax), _say(demo, "plans"), (6.4, 0.9 + 0.75 * count))
+    figure = html.figure(
+        lambda ax: draw_plans(demo, ax), _say(demo, "plans"), (6.4, 0.9 + 0.75 * count)
+    )
     return [_heading(demo, "side_by_side"), figure]
 
 
@@ -324,7 +386,9 @@ def _afterwards(demo: Demo) -> str:
 
 
 def write_report(demo: Demo, folder: Path) -> Path:
-    """Write the report to ``report.html`` in the folder, which is made if need be, and return its path."""
+    """Write the report to ``report.html`` in the folder, which is made if need be, and return its
+    path.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
     write_text(path, report(demo))

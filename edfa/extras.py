@@ -1,4 +1,6 @@
-"""What does not come with ``pip install edfa``: optional dependencies, by the extra that brings them."""
+"""What does not come with ``pip install edfa``: optional dependencies, by the extra that brings
+them.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +16,8 @@ MODULES = {"neural": ("torch",), "plots": ("matplotlib",)}
 
 @contextmanager
 def extra(name: str, what: str) -> Iterator[None]:
-    """Import optional packages inside ``with``; where they are missing, the error says which extra brings them.
+    """Import optional packages inside ``with``; where they are missing, the error says which extra
+    brings them.
 
     Any other error inside, such as that of a package which is installed and broken, stays as it is.
 
@@ -37,7 +40,7 @@ def extra(name: str, what: str) -> Iterator[None]:
     Traceback (most recent call last):
         ...
     edfa.errors.MissingExtraError: FTTransformer needs an optional dependency: pip install 'edfa[neural]'
-    """
+    """  # noqa: E501
     try:
         yield
     except ModuleNotFoundError as error:
@@ -47,7 +50,9 @@ def extra(name: str, what: str) -> Iterator[None]:
 
 
 def check_extra(name: str, what: str) -> None:
-    """Raise MissingExtraError unless the extra's packages can be imported; for use before any work is spent."""
+    """Raise MissingExtraError unless the extra's packages can be imported; for use before any work
+    is spent.
+    """
     with extra(name, what):
         for module in MODULES[name]:
             import_module(module)

@@ -1,7 +1,9 @@
-"""Fingerprints: one word for a model, a policy, a searcher or plans, from their settings and what they have learnt.
+"""Fingerprints: one word for a model, a policy, a searcher or plans, from their settings and what
+they have learnt.
 
-Whatever can be part of an advisor says itself what it is: ``get_params`` gives its settings, ``learnt_state`` what it
-has learnt. Nothing else is looked at, so that two parts that act differently differ in one of the two.
+Whatever can be part of an advisor says itself what it is: ``get_params`` gives its settings,
+``learnt_state`` what it has learnt. Nothing else is looked at, so that two parts that act
+differently differ in one of the two.
 """
 
 import hashlib
@@ -25,14 +27,16 @@ LENGTH = 16  # hexadecimal digits
 def fingerprint(**parts: str) -> str:
     """One word for several: any change of one of them changes it.
 
-    >>> fingerprint(model="xgb:1", searcher="nearest") == fingerprint(searcher="nearest", model="xgb:1")
+    >>> fingerprint(model="xgb:1", searcher="nearest") == fingerprint(searcher="nearest",
+    ...     model="xgb:1")
     True
     """
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
 def identify(plans: "Plans") -> str:
-    """The fingerprint of whatever made these plans; seeds are no part of it, for they vary by design.
+    """The fingerprint of whatever made these plans; seeds are no part of it, for they vary by
+    design.
 
     What nobody knows (the policy behind people who came without a trajectory) counts as nothing.
     """
@@ -60,7 +64,8 @@ def canonical(noun: Any) -> str:
 
 
 def digest(part: Any) -> str:
-    """The fingerprint of one part: a plain value, an array, a noun with ``to_json``, or something with settings.
+    """The fingerprint of one part: a plain value, an array, a noun with ``to_json``, or something
+    with settings.
 
     >>> digest({"a": np.arange(3), "b": None}) == digest({"b": None, "a": np.arange(3)})
     True
@@ -74,10 +79,11 @@ def digest(part: Any) -> str:
 
 
 def _pieces(part: Any) -> Iterator[bytes]:
-    """The part as a sequence of bytes, its type first; a mapping is its entries in the order of their names.
+    """The part as a sequence of bytes, its type first; a mapping is its entries in the order of
+    their names.
 
-    What JSON does not tell apart is the same here: a number of numpy's and a plain one, a list and a tuple. An advisor
-    that was saved and read has the fingerprint that it had.
+    What JSON does not tell apart is the same here: a number of numpy's and a plain one, a list and
+    a tuple. An advisor that was saved and read has the fingerprint that it had.
     """
     part = part.item() if isinstance(part, np.generic) else part
     yield b"sequence" if isinstance(part, list | tuple) else type(part).__name__.encode()
@@ -87,9 +93,15 @@ def _pieces(part: Any) -> Iterator[bytes]:
         yield part
     elif isinstance(part, np.ndarray):
         yield f"{part.dtype} {part.shape}".encode()
-        yield repr(part.tolist()).encode() if part.dtype == object else np.ascontiguousarray(part).tobytes()
+        yield (
+            repr(part.tolist()).encode()
+            if part.dtype == object
+            else np.ascontiguousarray(part).tobytes()
+        )
     elif isinstance(part, Mapping):
-        yield str(len(part)).encode()  # what is inside ends somewhere: {a: {b: 1}, c: 2} is not {a: {b: 1, c: 2}}
+        yield str(
+            len(part)
+        ).encode()  # what is inside ends somewhere: {a: {b: 1}, c: 2} is not {a: {b: 1, c: 2}}
         for name in sorted(part, key=str):
             yield str(name).encode()
             yield from _pieces(part[name])
@@ -104,7 +116,9 @@ def _pieces(part: Any) -> Iterator[bytes]:
 
 
 def _settings(part: Any) -> dict[str, Any]:
-    """All settings; of a part that is a setting itself (a policy's searcher) its name and settings."""
+    """All settings; of a part that is a setting itself (a policy's searcher) its name and
+    settings.
+    """
     inner = part.get_params(deep=False)
     return {
         name: [type(value).__name__, _settings(value)] if hasattr(value, "get_params") else value
@@ -120,4 +134,7 @@ def _described(part: Any) -> Any:
         return part.learnt_state()
     if hasattr(part, "to_json"):
         return canonical(part) if hasattr(part, "from_json") else part.to_json()
-    raise SettingError(f"a {type(part).__name__} cannot be part of an advisor: it has neither learnt_state nor to_json")
+    raise SettingError(
+        f"a {type(part).__name__} cannot be part of an advisor: it has neither "
+        "learnt_state nor to_json"
+    )

@@ -16,7 +16,8 @@ Done = TypeVar("Done")
 
 
 def count_jobs(n_jobs: int | None) -> int:
-    """The number of jobs meant by ``n_jobs``, as scikit-learn reads it: None is 1, -1 is one a processor.
+    """The number of jobs meant by ``n_jobs``, as scikit-learn reads it: None is 1, -1 is one a
+    processor.
 
     >>> count_jobs(3), count_jobs(None), count_jobs(-1) >= 1
     (3, 1, True)
@@ -26,7 +27,9 @@ def count_jobs(n_jobs: int | None) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
-def map_parallel(work: Callable[[Part], Done], parts: Sequence[Part], n_jobs: int = 1) -> Iterator[Done]:
+def map_parallel(
+    work: Callable[[Part], Done], parts: Sequence[Part], n_jobs: int = 1
+) -> Iterator[Done]:
     """``map(work, parts)`` in the order of ``parts``, with ``n_jobs`` threads.
 
     >>> list(map_parallel(str.upper, ["a", "b", "c"], n_jobs=2))
@@ -35,6 +38,7 @@ def map_parallel(work: Callable[[Part], Done], parts: Sequence[Part], n_jobs: in
     if n_jobs == 1 or len(parts) < 2:
         yield from map(work, parts)
         return
-    # Each job has a processor of its own: what multiplies matrices on all of them would only be in the others' way.
+    # Each job has a processor of its own: what multiplies matrices on all of them would only be in
+    # the others' way.
     with threadpool_limits(1), ThreadPoolExecutor(min(n_jobs, len(parts))) as pool:
         yield from pool.map(work, parts)

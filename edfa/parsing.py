@@ -1,4 +1,6 @@
-"""Parse a mapping from outside (a TOML card, a JSON file) into a dataclass, with errors that name the wrong key."""
+"""Parse a mapping from outside (a TOML card, a JSON file) into a dataclass, with errors that name
+the wrong key.
+"""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -29,8 +31,9 @@ def _adapter(cls: Any) -> Any:
 def parse_object(text: str, name: str) -> dict[str, Any]:
     """The JSON object that a text holds, as plain data that can be written again as it is.
 
-    UnreadableError, which begins with ``name``, for any other text: no JSON object, nested too deeply, a key that is
-    there twice, a number beyond all floats, or characters that no file can hold.
+    UnreadableError, which begins with ``name``, for any other text: no JSON object, nested too
+    deeply, a key that is there twice, a number beyond all floats, or characters that no file can
+    hold.
 
     >>> parse_object('{"spent": 1e999}', "this receipt")
     Traceback (most recent call last):
@@ -39,7 +42,9 @@ def parse_object(text: str, name: str) -> dict[str, Any]:
     """
     content = parse_json(text, name) if isinstance(text, str) else text
     if not isinstance(text, str) or not isinstance(content, dict):
-        raise UnreadableError(f"{name} is not a JSON object of names and values, but a {type(content).__name__}")
+        raise UnreadableError(
+            f"{name} is not a JSON object of names and values, but a {type(content).__name__}"
+        )
     left: list[tuple[str, Any, int]] = [("", content, 0)]
     while left:
         where, value, depth = left.pop()
@@ -72,10 +77,13 @@ def is_unicode(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def parse(cls: type[T], values: Mapping[str, Any], where: str, error: type[EdfaError] = SchemaError) -> T:
+def parse(
+    cls: type[T], values: Mapping[str, Any], where: str, error: type[EdfaError] = SchemaError
+) -> T:
     """Make an instance of the dataclass ``cls`` from ``values``, one entry a field.
 
-    Types are checked by pydantic from the annotations, so a card and a constructor call obey the same rules.
+    Types are checked by pydantic from the annotations, so a card and a constructor call obey the
+    same rules.
 
     Parameters
     ----------
@@ -84,7 +92,8 @@ def parse(cls: type[T], values: Mapping[str, Any], where: str, error: type[EdfaE
     values
         Field values by name; fields with a default may be left out, other keys are errors.
     where
-        The path of ``values`` in its file, such as ``"features.age"``; error messages begin with it.
+        The path of ``values`` in its file, such as ``"features.age"``; error messages begin with
+        it.
     error
         What to raise for the first key that is unknown, missing or of the wrong type.
 
@@ -96,7 +105,7 @@ def parse(cls: type[T], values: Mapping[str, Any], where: str, error: type[EdfaE
         ...
     edfa.errors.SchemaError: features.age.kind: 'continous' is not one of continuous, ordinal, categorical; \
 did you mean 'continuous'?
-    """
+    """  # noqa: E501
     from pydantic import ValidationError
 
     if not isinstance(values, Mapping):
@@ -113,7 +122,10 @@ def _short(value: Any) -> str:
     """A value as an error message shows it."""
     try:
         shown = repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, or a list of lists of lists
+    except (
+        ValueError,
+        RecursionError,
+    ):  # an integer of thousands of digits, or a list of lists of lists
         return f"such {type(value).__name__}"
     return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
 
@@ -134,8 +146,13 @@ def _explain(problem: Any, cls: type[Any], where: str) -> str:
         names = [f.name for f in fields(cls)]
         return f"{key}: no such key{hint(problem['loc'][-1], names, shown=20)}"
     if kind == "literal_error":
-        options = [part.strip("' ") for part in problem["ctx"]["expected"].replace(" or ", ",").split(",")]
-        return f"{key}: {_short(value)} is not one of {', '.join(options)}{did_you_mean(value, options)}"
+        options = [
+            part.strip("' ") for part in problem["ctx"]["expected"].replace(" or ", ",").split(",")
+        ]
+        return (
+            f"{key}: {_short(value)} is not one of "
+            f"{', '.join(options)}{did_you_mean(value, options)}"
+        )
     if kind == "missing":
         return f"{key}: is missing"
     return f"{key}: {problem['msg']}, not {_short(value)}"

@@ -1,7 +1,9 @@
-"""Partly known people, and what follows from what is known: the one batch that everything downstream shares.
+"""Partly known people, and what follows from what is known: the one batch that everything
+downstream shares.
 
-Policies, the partition, searchers, survival, certificates and interviews all take a ``People``. Whatever is worked out
-about it (the model's probabilities, the decision, the sweep of single changes, the partition) is worked out once.
+Policies, the partition, searchers, survival, certificates and interviews all take a ``People``.
+Whatever is worked out about it (the model's probabilities, the decision, the sweep of single
+changes, the partition) is worked out once.
 """
 
 from collections.abc import Mapping
@@ -29,7 +31,8 @@ __all__ = ["Background", "HasPeople", "People", "Provenance"]
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """What all people of a batch share: the features, the model that decides, and the training rows behind it.
+    """What all people of a batch share: the features, the model that decides, and the training rows
+    behind it.
 
     Parameters
     ----------
@@ -38,20 +41,24 @@ class Background:
     model
         The fitted model. Plans that were read from a file have none.
     blanket
-        Features outside it are never changed, and an ``aligned`` model never sees them. None: every feature counts.
+        Features outside it are never changed, and an ``aligned`` model never sees them. None: every
+        feature counts.
     aligned
         Whether the model is shown the blanket alone (Assumption 3).
     rows
-        Encoded training rows, (training people, features); needed by whatever looks at training values.
+        Encoded training rows, (training people, features); needed by whatever looks at training
+        values.
     shared_support
-        The values among the training rows where a searcher has them already; else they are read off ``rows``.
+        The values among the training rows where a searcher has them already; else they are read off
+        ``rows``.
 
     Examples
     --------
     >>> import edfa
     >>> table = edfa.load("german")
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    >>> background = Background.of(table.train, model, edfa.Blanket("class", {"duration": ()}), aligned=True)
+    >>> background = Background.of(table.train, model, edfa.Blanket("class", {"duration": ()}),
+    ...     aligned=True)
     >>> int(background.visible.sum())
     1
     """
@@ -91,9 +98,11 @@ class Background:
         return cls(train.schema, train.encoder, model, blanket, aligned, train.X, support)
 
     def with_schema(self, schema: Schema) -> "Background":
-        """The same with another card of the same features; what is worked out about model and rows already is shared.
+        """The same with another card of the same features; what is worked out about model and rows
+        already is shared.
 
-        That matters for speed alone: what is cached for a model is found again by the same view of it.
+        That matters for speed alone: what is cached for a model is found again by the same view of
+        it.
         """
         other = replace(self, schema=schema)
         kept = ("predictor", "neighbours", "bins", "support", "visible")
@@ -102,7 +111,9 @@ class Background:
 
     @cached_property
     def support(self) -> Support:
-        """The values that training people have; all levels of a category count, whatever their number."""
+        """The values that training people have; all levels of a category count, whatever their
+        number.
+        """
         if self.shared_support is not None:
             return self.shared_support
         categorical = [j for j, feature in enumerate(self.schema) if feature.kind == "categorical"]
@@ -122,7 +133,9 @@ class Background:
 
     @cached_property
     def predictor(self) -> Predictor:
-        """The model as it is shown to the people: aligned with the blanket where that is asked for."""
+        """The model as it is shown to the people: aligned with the blanket where that is asked
+        for.
+        """
         if self.blanket is None or not self.aligned:
             return self.fitted_model
         return align(self.fitted_model, np.flatnonzero(self.visible).tolist())
@@ -145,7 +158,9 @@ class Background:
 
     @cached_property
     def bins(self) -> Sampler:
-        """Likely values of what is not known, from a small network that is trained when first asked for."""
+        """Likely values of what is not known, from a small network that is trained when first asked
+        for.
+        """
         from edfa.predictors.bins import Bins  # torch is slow to load, and most runs do without
 
         rows = self._training_rows
@@ -154,7 +169,10 @@ class Background:
     @property
     def _training_rows(self) -> Float32Array:
         if self.rows is None:
-            raise DataError("these people come without training rows; make their background with Background.of(train)")
+            raise DataError(
+                "these people come without training rows; make their background with "
+                "Background.of(train)"
+            )
         return self.rows
 
     def class_code(self, name: int | str | None) -> int | None:
@@ -173,10 +191,12 @@ class Background:
 
 @dataclass(frozen=True, eq=False)
 class Provenance:
-    """What brought people or plans about; a certificate holds for the same alone. None: nobody knows.
+    """What brought people or plans about; a certificate holds for the same alone. None: nobody
+    knows.
 
-    ``policy``, ``searcher`` and ``constraints`` are the objects that were used, ``costs`` the prices and the budget,
-    ``desired_class`` the code of the class that plans lead to, ``completions`` what survival was estimated from.
+    ``policy``, ``searcher`` and ``constraints`` are the objects that were used, ``costs`` the
+    prices and the budget, ``desired_class`` the code of the class that plans lead to,
+    ``completions`` what survival was estimated from.
     """
 
     policy: Any = None
@@ -198,15 +218,19 @@ class People:
     background
         The features, the model and the training rows that all of them share.
     person, seed, step
-        Whole numbers that come back with plans, (people,) or one for all; a person is numbered by row unless given.
+        Whole numbers that come back with plans, (people,) or one for all; a person is numbered by
+        row unless given.
     spent
         What each person has paid so far, (people,) or one for all.
     costs
-        What each feature costs each person, (people, features) or (features,); the card's prices unless given.
+        What each feature costs each person, (people, features) or (features,); the card's prices
+        unless given.
     askable
-        Which features may be asked for, (people, features); what is known never is. All that is not unless given.
+        Which features may be asked for, (people, features); what is known never is. All that is not
+        unless given.
     swept, decided
-        The sweep of single changes (see ``with_sweep``) and the decision (people,), where they are worked out already.
+        The sweep of single changes (see ``with_sweep``) and the decision (people,), where they are
+        worked out already.
     provenance
         What brought them here.
 
@@ -251,8 +275,14 @@ class People:
             if column.ndim and column.shape != (len(rows),):
                 raise DataError(f"{name} has {column.size} numbers for {len(rows)} people")
             object.__setattr__(self, name, column if column.ndim else np.full(len(rows), column))
-        costs = np.asarray(self.background.schema.costs if self.costs is None else self.costs, dtype=float)
-        object.__setattr__(self, "costs", costs if costs.shape == rows.shape else np.broadcast_to(costs, rows.shape))
+        costs = np.asarray(
+            self.background.schema.costs if self.costs is None else self.costs, dtype=float
+        )
+        object.__setattr__(
+            self,
+            "costs",
+            costs if costs.shape == rows.shape else np.broadcast_to(costs, rows.shape),
+        )
         object.__setattr__(self, "X", rows)
         unknown = np.isnan(rows)
         askable = unknown if self.askable is None else np.asarray(self.askable, dtype=bool)
@@ -298,21 +328,26 @@ class People:
     def with_sweep(self) -> "People":
         """The same people with their sweep worked out.
 
-        Of a few people one model call then answers everything: probabilities, decision, partition, single changes.
+        Of a few people one model call then answers everything: probabilities, decision, partition,
+        single changes.
         """
         return self if self.swept is not None else replace(self, swept=self.sweep)
 
     @cached_property
     def probabilities(self) -> Float64Array:
         """What the model says now, (people, classes)."""
-        return self.predictor.predict_proba(self.X) if self.swept is None else self.swept.probabilities
+        return (
+            self.predictor.predict_proba(self.X) if self.swept is None else self.swept.probabilities
+        )
 
     @cached_property
     def decision(self) -> IntArray:
         """The code of the class that is decided for each person, (people,)."""
         if self.decided is not None:
             return self.decided
-        return self.predictor.decide(self.probabilities) if self.swept is None else self.swept.decision
+        return (
+            self.predictor.decide(self.probabilities) if self.swept is None else self.swept.decision
+        )
 
     @cached_property
     def partition(self) -> Partition:
@@ -321,7 +356,10 @@ class People:
 
     def take(self, rows: IntArray) -> "People":
         """Some of the people, by row."""
-        columns = {name: getattr(self, name)[rows] for name in ("person", "seed", "step", "spent", "costs", "askable")}
+        columns = {
+            name: getattr(self, name)[rows]
+            for name in ("person", "seed", "step", "spent", "costs", "askable")
+        }
         swept = None if self.swept is None else self.swept.take(rows, self.background.visible)
         decided = None if self.decided is None else self.decided[rows]
         return replace(self, X=self.X[rows], swept=swept, decided=decided, **columns)
@@ -332,7 +370,9 @@ class People:
 
 
 class HasPeople(Protocol):
-    """Whatever holds a batch of people: ``People`` itself, or a trajectory with everybody at every step."""
+    """Whatever holds a batch of people: ``People`` itself, or a trajectory with everybody at every
+    step.
+    """
 
     def people(self) -> People:
         """The people."""

@@ -12,10 +12,11 @@ ROOM = 1 << 16  # bytes that there must be room for
 
 
 def check_writable(path: str | Path, *, made: bool = False) -> Path:
-    """Raise UnwritableError unless something could be written at ``path`` now; return it with links resolved.
+    """Raise UnwritableError unless something could be written at ``path`` now; return it with links
+    resolved.
 
-    A few bytes are written, under no name, to the folder that it would be in, and are gone at once: this notices a
-    folder that is missing or protected, and a disk that is read-only or full.
+    A few bytes are written, under no name, to the folder that it would be in, and are gone at once:
+    this notices a folder that is missing or protected, and a disk that is read-only or full.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def check_writable(path: str | Path, *, made: bool = False) -> Path:
     Traceback (most recent call last):
         ...
     edfa.errors.UnwritableError: cannot write no_such_folder/out.csv: there is no folder no_such_folder
-    """
+    """  # noqa: E501
     try:
         place = Path(path).resolve()
         why = _obstacle(place, made)
@@ -49,7 +50,11 @@ def _obstacle(place: Path, made: bool) -> str:
     while made and not os.path.lexists(folder):
         folder = folder.parent
     if not folder.is_dir():
-        return f"{folder} is no folder" if os.path.lexists(folder) else f"there is no folder {folder.name}"
+        return (
+            f"{folder} is no folder"
+            if os.path.lexists(folder)
+            else f"there is no folder {folder.name}"
+        )
     if place.is_dir() and not made:
         return "it is a folder"
     with tempfile.TemporaryFile(dir=folder) as trial:

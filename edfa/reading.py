@@ -1,4 +1,5 @@
-"""One reader for everything that comes from outside: sizes are bounded before memory is taken, damage is one error.
+"""One reader for everything that comes from outside: sizes are bounded before memory is taken,
+damage is one error.
 
 No reader here runs code from what it reads.
 """
@@ -13,28 +14,44 @@ from typing import Any
 
 from edfa.errors import UnreadableError, did_you_mean
 
-__all__ = ["MEGABYTE", "existing", "parse_json", "read_bytes", "read_json", "read_text", "sha256_of"]
+__all__ = [
+    "MEGABYTE",
+    "existing",
+    "parse_json",
+    "read_bytes",
+    "read_json",
+    "read_text",
+    "sha256_of",
+]
 
 MEGABYTE = 1 << 20
 TEXT_LIMIT = 64 * MEGABYTE
 
 
 def existing(path: str | Path) -> Path:
-    """``path`` if there is such a file; else UnreadableError with the most similar name in its folder."""
+    """``path`` if there is such a file; else UnreadableError with the most similar name in its
+    folder.
+    """
     path = Path(path)
     try:
         if path.is_file():
             return path
-        beside = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
+        beside = (
+            [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
+        )
     except (OSError, ValueError) as error:  # a name that is too long, or has a zero byte
-        raise UnreadableError(f"cannot look for {str(path)[:80]!r}: {getattr(error, 'strerror', error)}") from None
+        raise UnreadableError(
+            f"cannot look for {str(path)[:80]!r}: {getattr(error, 'strerror', error)}"
+        ) from None
     if path.exists():
         raise UnreadableError(f"{path} is not a file")
     raise UnreadableError(f"there is no file {path}{did_you_mean(path.name, beside)}")
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
-    """The content of a file of at most ``limit`` bytes; what is larger, or no plain file, is not read at all."""
+    """The content of a file of at most ``limit`` bytes; what is larger, or no plain file, is not
+    read at all.
+    """
     path = existing(path)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -59,7 +76,9 @@ def read_text(path: str | Path, limit: int = TEXT_LIMIT) -> str:
         return read_bytes(path, limit).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise UnreadableError(f"{Path(path).name} is not UTF-8 (byte 0x{byte:02x}); save it as UTF-8") from None
+        raise UnreadableError(
+            f"{Path(path).name} is not UTF-8 (byte 0x{byte:02x}); save it as UTF-8"
+        ) from None
 
 
 def read_json(path: str | Path, limit: int = TEXT_LIMIT) -> Any:
@@ -70,8 +89,8 @@ def read_json(path: str | Path, limit: int = TEXT_LIMIT) -> Any:
 def parse_json(text: str, name: str) -> Any:
     """The content of a JSON text; UnreadableError that begins with ``name`` if it is none.
 
-    A key that is written twice is an error: which of the two counts would depend on the reader. So is ``NaN``, which
-    is no JSON.
+    A key that is written twice is an error: which of the two counts would depend on the reader. So
+    is ``NaN``, which is no JSON.
 
     >>> parse_json('{"age": 3, "age": 4}', "answers.json")
     Traceback (most recent call last):
@@ -103,7 +122,9 @@ def _unique(pairs: list[tuple[str, Any]], name: str) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise UnreadableError(f"{name}: the key {next(k for k in keys if keys.count(k) > 1)!r} is there twice")
+        raise UnreadableError(
+            f"{name}: the key {next(k for k in keys if keys.count(k) > 1)!r} is there twice"
+        )
     return content
 
 

@@ -12,7 +12,8 @@ T = TypeVar("T")
 
 
 class Registry(MutableMapping[str, type[T]], Generic[T]):
-    """Classes by name. An entry may be the class or ``"module:Class"``, imported when it is first asked for.
+    """Classes by name. An entry may be the class or ``"module:Class"``, imported when it is first
+    asked for.
 
     Examples
     --------
@@ -58,4 +59,6 @@ class Registry(MutableMapping[str, type[T]], Generic[T]):
         for name, entry in self._entries.items():
             if entry is kind or entry == f"{kind.__module__}:{kind.__name__}":
                 return name
-        raise SettingError(f"{kind.__name__} is not a registered {self.what}; register it under a name to save it")
+        raise SettingError(
+            f"{kind.__name__} is not a registered {self.what}; register it under a name to save it"
+        )

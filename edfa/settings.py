@@ -23,13 +23,18 @@ def check_seed(seed: Any) -> int:
         ...
     edfa.errors.SettingError: seed: a whole number from 0 to 4294967295, not -1
     """
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) <= LARGEST_SEED:
+    if (
+        isinstance(seed, bool)
+        or not isinstance(seed, Integral)
+        or not 0 <= int(seed) <= LARGEST_SEED
+    ):
         raise SettingError(f"seed: a whole number from 0 to {LARGEST_SEED}, not {str(seed)[:40]}")
     return int(seed)
 
 
 def check_count(name: str, value: Any, least: int, *, optional: bool = False) -> None:
-    """Raise SettingError unless ``value`` is a whole number of at least ``least``, or None if it is ``optional``.
+    """Raise SettingError unless ``value`` is a whole number of at least ``least``, or None if it is
+    ``optional``.
 
     Examples
     --------
@@ -42,13 +47,17 @@ def check_count(name: str, value: Any, least: int, *, optional: bool = False) ->
         return
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         more = ", or None" if optional else ""
-        raise SettingError(f"{name}: a whole number of at least {least}{more}, not {repr(value)[:40]}")
+        raise SettingError(
+            f"{name}: a whole number of at least {least}{more}, not {repr(value)[:40]}"
+        )
 
 
 def check_items(name: str, values: Any, what: str, *, text: bool = False) -> list[Any]:
-    """The items of a list, tuple or array that is not empty, all of them texts if ``text`` is set; else SettingError.
+    """The items of a list, tuple or array that is not empty, all of them texts if ``text`` is set;
+    else SettingError.
 
-    One text is no list of its letters, and a set has no order. ``what`` says what the setting takes.
+    One text is no list of its letters, and a set has no order. ``what`` says what the setting
+    takes.
 
     Examples
     --------
@@ -58,7 +67,9 @@ def check_items(name: str, values: Any, what: str, *, text: bool = False) -> lis
     edfa.errors.SettingError: classes: a list of the outcomes in order, not 'good'
     """
     listed = values.tolist() if hasattr(values, "tolist") else values  # of numpy and pandas
-    items = list(listed) if isinstance(listed, Sequence) and not isinstance(listed, str | bytes) else []
+    items = (
+        list(listed) if isinstance(listed, Sequence) and not isinstance(listed, str | bytes) else []
+    )
     if not items or (text and not all(isinstance(item, str) for item in items)):
         raise SettingError(f"{name}: a list of {what}, not {repr(values)[:40]}")
     return items

@@ -1,7 +1,8 @@
-"""Processes on this machine, or the workers of a Dask cluster, as one ``concurrent.futures.Executor``.
+"""Processes on this machine, or the workers of a Dask cluster, as one
+``concurrent.futures.Executor``.
 
-A study's cells and the chunks of a file of people are handed to whichever it is; what they return does not depend on
-it. Each worker has one thread.
+A study's cells and the chunks of a file of people are handed to whichever it is; what they return
+does not depend on it. Each worker has one thread.
 """
 
 import multiprocessing
@@ -54,17 +55,18 @@ class SerialExecutor(Executor):
 
 @contextmanager
 def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterator[Workers]:
-    """Workers to hand work to; they are gone when the block ends, and so is what they had not begun.
+    """Workers to hand work to; they are gone when the block ends, and so is what they had not
+    begun.
 
     Parameters
     ----------
     jobs
-        The number of processes on this machine, as scikit-learn counts them (-1: one a processor); with 1, the work is
-        done in this process.
+        The number of processes on this machine, as scikit-learn counts them (-1: one a processor);
+        with 1, the work is done in this process.
     scheduler
-        The address of a Dask scheduler, such as ``"tcp://127.0.0.1:8786"``: its workers are used instead. What is sent
-        to them is pickled, so both sides need the same version of edfa, and a scheduler one trusts. Should all workers
-        die, the work waits until new ones have come.
+        The address of a Dask scheduler, such as ``"tcp://127.0.0.1:8786"``: its workers are used
+        instead. What is sent to them is pickled, so both sides need the same version of edfa, and a
+        scheduler one trusts. Should all workers die, the work waits until new ones have come.
 
     Raises
     ------
@@ -101,7 +103,9 @@ def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterato
 
 
 def worker_died(error: BaseException | None) -> bool:
-    """Whether work has this for a result because its worker is gone, and may well succeed on another one."""
+    """Whether work has this for a result because its worker is gone, and may well succeed on
+    another one.
+    """
     return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ in DASK_LOST
 
 
@@ -110,7 +114,10 @@ def _start(pool: ProcessPoolExecutor, count: int) -> None:
     try:
         wait_for([pool.submit(os.getpid) for _ in range(count)])[0].pop().result()
     except BrokenExecutor:
-        reason = "the worker processes end as they start; a script that starts them needs if __name__ == '__main__':"
+        reason = (
+            "the worker processes end as they start; a script that starts "
+            "them needs if __name__ == '__main__':"
+        )
         raise UnavailableError(reason) from None
 
 
@@ -139,7 +146,9 @@ def _one_thread_each() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Set up a worker process: Ctrl-C is the parent's business, and without the parent there is nothing to do."""
+    """Set up a worker process: Ctrl-C is the parent's business, and without the parent there is
+    nothing to do.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -161,7 +170,9 @@ def _cluster(address: str) -> Iterator[Workers]:
         raise MissingExtraError("a cluster", "cluster") from None
     _check_encryption(address)
     try:
-        client: Any = cast(Any, distributed).Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        client: Any = cast(Any, distributed).Client(
+            address, timeout=CONNECT_SECONDS, set_as_default=False
+        )
     except ValueError as error:
         raise SettingError(f"{address!r} is no address of a scheduler: {error}") from None
     except OSError:
@@ -177,24 +188,33 @@ def _cluster(address: str) -> Iterator[Workers]:
 
 
 def _check_encryption(address: str) -> None:
-    """Refuse an address that does not go with the certificates of Dask's configuration, before a client is made.
+    """Refuse an address that does not go with the certificates of Dask's configuration, before a
+    client is made.
 
     A client that fails for this reason is left half open, and the program waits for it at its end.
     """
     import dask
     from distributed.security import Security
 
-    if dask.config.get("distributed.client.security-loader", None):  # the certificates are not in the configuration
+    if dask.config.get(
+        "distributed.client.security-loader", None
+    ):  # the certificates are not in the configuration
         return
     try:
         settings = cast(Any, Security)().get_connection_args("client")
     except OSError as error:
-        raise SettingError(f"the certificates in Dask's configuration cannot be used: {error}") from None
+        raise SettingError(
+            f"the certificates in Dask's configuration cannot be used: {error}"
+        ) from None
     if address.startswith("tls://") and settings["ssl_context"] is None:
         keys = "ca-file, client.cert and client.key of distributed.comm.tls"
-        raise SettingError(f"{address} needs certificates; name them in Dask's configuration: {keys}")
+        raise SettingError(
+            f"{address} needs certificates; name them in Dask's configuration: {keys}"
+        )
     if settings["require_encryption"] and not address.startswith(("tls://", "wss://")):
-        raise SettingError(f"Dask's configuration requires encryption; {address} has none, one with tls:// does")
+        raise SettingError(
+            f"Dask's configuration requires encryption; {address} has none, one with tls:// does"
+        )
 
 
 def _check_versions(client: Any, address: str) -> int:
@@ -204,9 +224,13 @@ def _check_versions(client: Any, address: str) -> int:
     except ImportError as error:
         raise MismatchError(f"the workers of {address} cannot import edfa: {error}") from None
     if not versions:
-        raise UnavailableError(f"the scheduler at {address} has no workers; start some: dask worker {address}")
+        raise UnavailableError(
+            f"the scheduler at {address} has no workers; start some: dask worker {address}"
+        )
     if others := sorted({str(version) for version in versions.values()} - {_version()}):
-        raise MismatchError(f"the workers of {address} have edfa {', '.join(others)}, this machine {_version()}")
+        raise MismatchError(
+            f"the workers of {address} have edfa {', '.join(others)}, this machine {_version()}"
+        )
     return len(versions)
 
 

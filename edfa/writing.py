@@ -1,9 +1,11 @@
-"""One writer for everything: files and folders that are whole or not there, and that two writers never mix.
+"""One writer for everything: files and folders that are whole or not there, and that two writers
+never mix.
 
-``atomic_file`` writes one file and ``replace_folder`` a folder of files: beside their place, under a lock, flushed to
-disk, and moved in by renaming. Whoever is killed meanwhile leaves what was there before; the next writer tidies up.
-Names of temporary files cannot be guessed and are created by the writer, so that no link planted there is followed. A
-link at the place itself is the user's: what it points to is written.
+``atomic_file`` writes one file and ``replace_folder`` a folder of files: beside their place, under
+a lock, flushed to disk, and moved in by renaming. Whoever is killed meanwhile leaves what was there
+before; the next writer tidies up. Names of temporary files cannot be guessed and are created by the
+writer, so that no link planted there is followed. A link at the place itself is the user's: what it
+points to is written.
 """
 
 import os
@@ -21,7 +23,9 @@ from edfa.errors import BusyError, EdfaError, UnreadableError, UnwritableError
 
 try:
     import fcntl
-except ImportError:  # no POSIX system: writing stays atomic, and two writers do not wait for each other
+except (
+    ImportError
+):  # no POSIX system: writing stays atomic, and two writers do not wait for each other
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
@@ -44,9 +48,11 @@ ATTEMPTS = 10  # at reading a folder that is replaced again and again
 
 @contextmanager
 def locked(path: str | Path, wait: float = PATIENCE) -> Iterator[None]:
-    """Hold the right to write ``path``, for the length of the block; threads and processes alike respect it.
+    """Hold the right to write ``path``, for the length of the block; threads and processes alike
+    respect it.
 
-    The lock is a file beside ``path`` that goes when the block ends. The system gives up the lock of whoever dies.
+    The lock is a file beside ``path`` that goes when the block ends. The system gives up the lock
+    of whoever dies.
 
     Parameters
     ----------
@@ -69,7 +75,7 @@ def locked(path: str | Path, wait: float = PATIENCE) -> Iterator[None]:
     Traceback (most recent call last):
         ...
     edfa.errors.BusyError: another run is writing out.csv; wait until it is done, or choose another place
-    """
+    """  # noqa: E501
     place = Path(path).absolute()
     file = place.with_name(f".{place.name}.lock")
     with _typed(place):
@@ -78,7 +84,9 @@ def locked(path: str | Path, wait: float = PATIENCE) -> Iterator[None]:
         yield
     finally:
         try:
-            file.unlink(missing_ok=True)  # while it is held: who waits for it finds that it is gone, and makes another
+            file.unlink(
+                missing_ok=True
+            )  # while it is held: who waits for it finds that it is gone, and makes another
         finally:
             os.close(handle)
 
@@ -107,11 +115,12 @@ def _acquire(file: Path, place: Path, deadline: float) -> int:
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path`` to write to; on success it is flushed to disk and renamed to ``path``.
+    """Yield a temporary path beside ``path`` to write to; on success it is flushed to disk and
+    renamed to ``path``.
 
-    The temporary file ends like ``path`` does, for writers that choose a format by the ending. If the block raises, it
-    is removed and what was at ``path`` stays. Processes and threads that write the same file wait for each other, and
-    the last one wins.
+    The temporary file ends like ``path`` does, for writers that choose a format by the ending. If
+    the block raises, it is removed and what was at ``path`` stays. Processes and threads that write
+    the same file wait for each other, and the last one wins.
 
     Examples
     --------
@@ -123,7 +132,9 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
     ['result.csv']
     """
     path = _resolved(path)
-    if path.exists() and not path.is_file():  # a folder, a pipe or a device is not replaced by a file
+    if (
+        path.exists() and not path.is_file()
+    ):  # a folder, a pipe or a device is not replaced by a file
         raise UnwritableError(f"cannot write {path}: it is there, and no plain file")
     partial = path.with_name(f".{path.stem}.{uuid.uuid4().hex}{NEW}{path.suffix}")
     with _typed(path), locked(path):
@@ -176,7 +187,9 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
 
 
 def restore_interrupted(folder: str | Path) -> None:
-    """Put the old folder back if a ``replace_folder`` died between its two renames; otherwise do nothing."""
+    """Put the old folder back if a ``replace_folder`` died between its two renames; otherwise do
+    nothing.
+    """
     folder = _resolved(folder)
     if _is_interrupted(folder):
         with locked(folder):  # a writer that lives is waited for
@@ -184,7 +197,9 @@ def restore_interrupted(folder: str | Path) -> None:
 
 
 def tidy(folder: str | Path) -> None:
-    """Remove what writers of a folder that were killed have left beside it; what they had set aside is put back."""
+    """Remove what writers of a folder that were killed have left beside it; what they had set aside
+    is put back.
+    """
     folder = _resolved(folder)
     with _typed(folder), locked(folder):
         _tidy(folder)
@@ -208,12 +223,16 @@ def read_settled(folder: str | Path, read: Callable[[], T]) -> T:
 
 def list_files(folder: Path) -> list[str]:
     """All files in a folder and its subfolders, as sorted POSIX paths relative to it."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
 
 
 @contextmanager
 def _typed(place: Path) -> Iterator[None]:
-    """What the system refuses (no such folder, no right, no room) as an error that names the place."""
+    """What the system refuses (no such folder, no right, no room) as an error that names the
+    place.
+    """
     try:
         yield
     except EdfaError:
@@ -246,10 +265,11 @@ def _restore(folder: Path) -> None:
 
 
 def _is_interrupted(folder: Path) -> bool:
-    """Whether a ``replace_folder`` died between its two renames: then the new folder waits beside the old one.
+    """Whether a ``replace_folder`` died between its two renames: then the new folder waits beside
+    the old one.
 
-    An old folder alone is what is left of a replacement that was done, or was put there by somebody else. It does not
-    come back.
+    An old folder alone is what is left of a replacement that was done, or was put there by somebody
+    else. It does not come back.
     """
     aside = _aside(folder)
     if folder.exists() or aside.is_symlink() or not aside.is_dir():
@@ -276,7 +296,9 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _leftovers(folder: Path, stem: str, suffix: str = "") -> list[Path]:
-    """The temporary files, or folders, of writers of one place; whoever holds its lock knows that they were killed."""
+    """The temporary files, or folders, of writers of one place; whoever holds its lock knows that
+    they were killed.
+    """
     name = re.compile(rf"\.{re.escape(stem)}\.[0-9a-f]{{32}}{re.escape(NEW + suffix)}")
     return [path for path in folder.iterdir() if name.fullmatch(path.name)]
 

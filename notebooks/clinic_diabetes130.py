@@ -12,13 +12,14 @@
 # %% [markdown]
 # # A clinic: which tests to order
 #
-# Diabetes130 has 101,766 stays of patients with diabetes in 130 US hospitals. Will this patient be back? Some facts
-# are on file, some cost a look at the records, two are laboratory tests. Which of them are worth their price, what
-# could the hospital change, and may anybody rely on that?
+# Diabetes130 has 101,766 stays of patients with diabetes in 130 US hospitals. Will this patient be
+# back? Some facts are on file, some cost a look at the records, two are laboratory tests. Which of
+# them are worth their price, what could the hospital change, and may anybody rely on that?
 #
-# The data set does not travel with edfa: put `diabetes130.parquet` into a folder and name it in `EDFA_DATA`, or be
-# online, and it comes from OpenML; otherwise the next cell says so. It is capped at 3,000 stays, so that this takes
-# about 10 seconds. **This is an exercise with old records. It is no medical advice.**
+# The data set does not travel with edfa: put `diabetes130.parquet` into a folder and name it in
+# `EDFA_DATA`, or be online, and it comes from OpenML; otherwise the next cell says so. It is capped
+# at 3,000 stays, so that this takes about 10 seconds. **This is an exercise with old records. It is
+# no medical advice.**
 
 # %%
 from textwrap import fill
@@ -36,8 +37,8 @@ def say(*texts):
 # %% [markdown]
 # ## Prices
 #
-# The card has a price for every fact. What is on file is free. The prices are relative: put in yours, in money or
-# minutes.
+# The card has a price for every fact. What is on file is free. The prices are relative: put in
+# yours, in money or minutes.
 
 # %%
 for cost, facts in table.schema.frame().groupby("cost"):
@@ -46,11 +47,14 @@ for cost, facts in table.schema.frame().groupby("cost"):
 # %% [markdown]
 # ## Which facts matter
 #
-# An advisor looks for the facts that say something about readmission beyond all others. `threshold="balanced"`
-# expects a readmission of whoever is likelier to come back than the average patient.
+# An advisor looks for the facts that say something about readmission beyond all others.
+# `threshold="balanced"` expects a readmission of whoever is likelier to come back than the average
+# patient.
 
 # %%
-advisor = edfa.Advisor(predictor=edfa.SubsetXGB("nan", n_estimators=40), threshold="balanced").fit(table)
+advisor = edfa.Advisor(predictor=edfa.SubsetXGB("nan", n_estimators=40), threshold="balanced").fit(
+    table
+)
 advisor.fitted.blanket
 
 # %%
@@ -64,18 +68,20 @@ for name in ("A1Cresult", "max_glu_serum"):
 say(str(advisor.evaluation_))
 
 # %% [markdown]
-# Neither test is ordered *for this question*: with 3,000 stays neither adds anything that can be told from chance
-# once earlier stays, diagnoses and the care after discharge are known, and a model that is shown everything is not
-# right more often. Two things to keep in mind. Both tests were done for few patients, so the records can say little
-# about them. And they have other uses; nothing here says that a patient does not need them.
+# Neither test is ordered *for this question*: with 3,000 stays neither adds anything that can be
+# told from chance once earlier stays, diagnoses and the care after discharge are known, and a model
+# that is shown everything is not right more often. Two things to keep in mind. Both tests were done
+# for few patients, so the records can say little about them. And they have other uses; nothing here
+# says that a patient does not need them.
 #
-# More records see more: with `cap=20_000` (half a minute) nine facts matter, the glucose test among them; the A1c
-# test still does not.
+# More records see more: with `cap=20_000` (half a minute) nine facts matter, the glucose test among
+# them; the A1c test still does not.
 
 # %% [markdown]
 # ## One patient
 #
-# A woman between 70 and 80, four days in hospital, no stay in the year before. She is to go to a nursing facility.
+# A woman between 70 and 80, four days in hospital, no stay in the year before. She is to go to a
+# nursing facility.
 
 # %%
 on_file = {
@@ -95,8 +101,8 @@ say(narrate.decision(interview.decision, advisor.schema))
 # %% [markdown]
 # ## What can be changed
 #
-# The card is the hospital's view. Nobody is sent home earlier or taken off a drug for a prediction, no drug is begun,
-# and what is past stays as it is. What is left is more care after discharge:
+# The card is the hospital's view. Nobody is sent home earlier or taken off a drug for a prediction,
+# no drug is begun, and what is past stays as it is. What is left is more care after discharge:
 
 # %%
 for plan in interview.plans():
@@ -104,14 +110,18 @@ for plan in interview.plans():
 say(narrate.standing(interview.standing))
 
 # %% [markdown]
-# Read the figures: the estimate moves by one point, just across the line, and of the patients in the records who are
-# where this leads fewer than half stayed away. Patients in rehabilitation also differ from those in a nursing
-# facility in more than the place. So this is a question to a doctor, and nothing to act on by itself. Most patients
-# with a readmission expected have no such way at all. With three stays in the year before:
+# Read the figures: the estimate moves by one point, just across the line, and of the patients in
+# the records who are where this leads fewer than half stayed away. Patients in rehabilitation also
+# differ from those in a nursing facility in more than the place. So this is a question to a doctor,
+# and nothing to act on by itself. Most patients with a readmission expected have no such way at
+# all. With three stays in the year before:
 
 # %%
 often_here = advisor.interview(on_file | {"number_inpatient": 3}).answer(answers)
-say(narrate.decision(often_here.decision, advisor.schema), narrate.no_plan(often_here.no_plan, advisor.schema))
+say(
+    narrate.decision(often_here.decision, advisor.schema),
+    narrate.no_plan(often_here.no_plan, advisor.schema),
+)
 
 # %% [markdown]
 # ## May anybody rely on it?
@@ -120,8 +130,9 @@ say(narrate.decision(often_here.decision, advisor.schema), narrate.no_plan(often
 say(advisor.certificate.sentence)
 
 # %% [markdown]
-# No. A certificate counts patients who are told to act on a plan, and among 600 calibration patients hardly any has a
-# plan at all. At least this many would be needed, if none of their plans failed:
+# No. A certificate counts patients who are told to act on a plan, and among 600 calibration
+# patients hardly any has a plan at all. At least this many would be needed, if none of their plans
+# failed:
 
 # %%
 from edfa.certification import n_required
@@ -130,8 +141,9 @@ least = n_required(alpha=0.2, r0=0.0, delta=0.05, bound="cp").floor
 print(f"{least} patients who are told to act, before everything is asked")
 
 # %% [markdown]
-# An advisor that cannot keep a promise makes none: until then nobody is told to act, in interviews, in files and on
-# the page. With `cap=20_000` there is a certificate: of those who are told to act at most one in five is let down. Of
+# An advisor that cannot keep a promise makes none: until then nobody is told to act, in interviews,
+# in files and on the page. With `cap=20_000` there is a certificate: of those who are told to act
+# at most one in five is let down. Of
 # 159 test patients who were told to act, 8 % were.
 #
 # Next: [cards and prices](../docs/data.md), [which facts matter](../docs/blanket.md),

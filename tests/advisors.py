@@ -12,35 +12,50 @@ PLAIN = Path(__file__).parent / "german_plain.toml"
 
 @cache
 def plain_german():
-    """German credit with a card that leaves nearly everything free, for tests of searching itself."""
+    """German credit with a card that leaves nearly everything free, for tests of searching
+    itself.
+    """
     return edfa.Table.from_frame(edfa.load("german").frame, edfa.Schema.read(PLAIN), name="german")
 
 
 @cache
 def german():
-    """German credit by the paper's recipe, decided at the base rate, so that a good share is refused."""
-    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=40), threshold="balanced", searcher="nearest").fit(
+    """German credit by the paper's recipe, decided at the base rate, so that a good share is
+    refused.
+    """
+    return edfa.Advisor(
+        predictor=edfa.SubsetXGB(n_estimators=40), threshold="balanced", searcher="nearest"
+    ).fit(edfa.load("german"))
+
+
+@cache
+def mixed():
+    """The same with both kinds of models: of single sets on the policy's path, and a masked one for
+    any other.
+    """
+    model = edfa.SubsetXGB("mixed", n_estimators=40)
+    return edfa.Advisor(predictor=model, threshold="balanced", searcher="nearest").fit(
         edfa.load("german")
     )
 
 
 @cache
-def mixed():
-    """The same with both kinds of models: of single sets on the policy's path, and a masked one for any other."""
-    model = edfa.SubsetXGB("mixed", n_estimators=40)
-    return edfa.Advisor(predictor=model, threshold="balanced", searcher="nearest").fit(edfa.load("german"))
-
-
-@cache
 def surviving():
     """German credit with plans and questions chosen to last."""
-    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=40), threshold="balanced").fit(edfa.load("german"))
+    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=40), threshold="balanced").fit(
+        edfa.load("german")
+    )
 
 
 def words(table, rows=None):
-    """Test people in words, as the encoder understands them (numbers beyond the range at its edge)."""
+    """Test people in words, as the encoder understands them (numbers beyond the range at its
+    edge).
+    """
     frame = table.encoder.decode(table.test.X if rows is None else rows)
-    return [{k: v for k, v in person.items() if v is not None and v == v} for person in frame.to_dict("records")]
+    return [
+        {k: v for k, v in person.items() if v is not None and v == v}
+        for person in frame.to_dict("records")
+    ]
 
 
 def begin(advisor, person, **options):
@@ -49,7 +64,9 @@ def begin(advisor, person, **options):
 
 
 def walk(interview, person):
-    """Every state of an interview that is answered truthfully to the end; what is not recorded is told as such."""
+    """Every state of an interview that is answered truthfully to the end; what is not recorded is
+    told as such.
+    """
     yield interview
     while (asked := interview.question) is not None:
         interview.answer({asked.feature: person.get(asked.feature)})
@@ -57,10 +74,16 @@ def walk(interview, person):
 
 
 def part_way(advisor, rows, seed=0):
-    """People in the middle: the policy's own order up to a random step, some with a fact too many or too few."""
+    """People in the middle: the policy's own order up to a random step, some with a fact too many
+    or too few.
+    """
     fitted, random = advisor.fitted, np.random.default_rng(seed)
-    run = edfa.acquire(rows, fitted.policy, fitted.model, "inf", reference=fitted.train, explain=False)
-    known = (run.when >= 0) & (run.when <= random.integers(0, run.when.max() + 1, len(rows))[:, None])
+    run = edfa.acquire(
+        rows, fitted.policy, fitted.model, "inf", reference=fitted.train, explain=False
+    )
+    known = (run.when >= 0) & (
+        run.when <= random.integers(0, run.when.max() + 1, len(rows))[:, None]
+    )
     spoilt = random.random(len(rows)) < 0.3
     known[spoilt] ^= random.random((spoilt.sum(), rows.shape[1])) < 0.1
     return np.where(known, rows, np.float32(np.nan))

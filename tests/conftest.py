@@ -38,13 +38,18 @@ def _absent(what: str, why: str) -> None:
 def shared_data() -> Path:
     """The folder of the seven real data sets."""
     if not (SHARED / "heloc.parquet").is_file():
-        _absent("the four data sets that do not travel", "no folder of Parquet files; name one in EDFA_DATA")
+        _absent(
+            "the four data sets that do not travel",
+            "no folder of Parquet files; name one in EDFA_DATA",
+        )
     return SHARED
 
 
 @pytest.fixture
 def load_real(request, monkeypatch):
-    """``edfa.load`` for all seven sets: those inside the package always, the others where the folder is."""
+    """``edfa.load`` for all seven sets: those inside the package always, the others where the
+    folder is.
+    """
 
     def load(name, **options):
         if name not in BUNDLED:
@@ -64,7 +69,12 @@ def chromium():
         _absent("the browser tests", "no chromium on this machine")
     from playwright.sync_api import sync_playwright
 
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    quiet = [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-component-update",
+    ]
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=quiet)
         yield browser
@@ -73,7 +83,9 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def postgres():
-    """The URL of a PostgreSQL server of our own; without one the test skips loudly, under CI it fails."""
+    """The URL of a PostgreSQL server of our own; without one the test skips loudly, under CI it
+    fails.
+    """
     from postgres_server import postgres_programs, run_server
 
     programs = postgres_programs()

@@ -1,4 +1,6 @@
-"""Test doubles that know the truth: a model and a sampler that ask a network instead of learning from rows."""
+"""Test doubles that know the truth: a model and a sampler that ask a network instead of learning
+from rows.
+"""
 
 import numpy as np
 
@@ -57,8 +59,12 @@ def as_blanket(network):
 
 
 def network_people(network, rows, n_train=200, seed=0):
-    """Partly known people of a network, as level codes (people, features), whose model is the exact posterior."""
+    """Partly known people of a network, as level codes (people, features), whose model is the exact
+    posterior.
+    """
     sample, schema = network.sample(n_train, seed), network.schema()
     training_rows = network.codes(sample).astype(np.float32)
-    background = Background(schema, Encoder.fit(sample, schema), exact_model(network), rows=training_rows)
+    background = Background(
+        schema, Encoder.fit(sample, schema), exact_model(network), rows=training_rows
+    )
     return People(rows, background)

@@ -1,4 +1,6 @@
-"""People and models of the user's own whose answers are known in closed form, for tests of wrapped models."""
+"""People and models of the user's own whose answers are known in closed form, for tests of wrapped
+models.
+"""
 
 from functools import cache
 
@@ -26,7 +28,9 @@ SCHEMA = Schema(
 
 @cache
 def people(rows=360, seed=0):
-    """A table of independent facts; who repays depends on income and debt, and a little on the home."""
+    """A table of independent facts; who repays depends on income and debt, and a little on the
+    home.
+    """
     random = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -37,7 +41,9 @@ def people(rows=360, seed=0):
             "height": random.normal(size=rows).round(3),
         }
     )
-    score = sum(weight * frame[name] for name, weight in WEIGHTS.items()) + 0.5 * (frame["home"] == "own")
+    score = sum(weight * frame[name] for name, weight in WEIGHTS.items()) + 0.5 * (
+        frame["home"] == "own"
+    )
     frame["repays"] = np.where(random.random(rows) < expit(score), "yes", "no")
     return edfa.Table.from_frame(frame, SCHEMA, name="people")
 
@@ -48,7 +54,9 @@ def two_numbers(frame):
 
 
 def mean_chance(known, unknown_weight):
-    """The mean of ``two_numbers`` over a standard normal fact with this weight, given the score of the other (n,)."""
+    """The mean of ``two_numbers`` over a standard normal fact with this weight, given the score of
+    the other (n,).
+    """
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     return expit(np.asarray(known)[:, None] + unknown_weight * nodes) @ weights / weights.sum()
 

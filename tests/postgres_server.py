@@ -14,7 +14,10 @@ from pathlib import Path
 def postgres_programs() -> Path | None:
     """The folder of a PostgreSQL server's programs: of the package pgserver, or of the system."""
     package = importlib.util.find_spec("pgserver")
-    places = [Path(place) / "pginstall" / "bin" for place in (package.submodule_search_locations if package else ())]
+    places = [
+        Path(place) / "pginstall" / "bin"
+        for place in (package.submodule_search_locations if package else ())
+    ]
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     places += [Path(program).parent for program in [shutil.which("initdb")] if program]
     return next((place for place in places if (place / "initdb").is_file()), None)
@@ -41,7 +44,16 @@ def run_server(programs: Path) -> Iterator[str]:
             "utf8",
         ]
         subprocess.run(data, check=True, timeout=60, **quiet)
-        settings = [f"{programs}/postgres", "-D", f"{folder}/data", "-k", folder, "-c", "listen_addresses=", "-F"]
+        settings = [
+            f"{programs}/postgres",
+            "-D",
+            f"{folder}/data",
+            "-k",
+            folder,
+            "-c",
+            "listen_addresses=",
+            "-F",
+        ]
         server = subprocess.Popen(settings, **quiet)
         try:
             wait_for_server(server, url := f"postgresql://edfa@/postgres?host={folder}")

@@ -51,7 +51,11 @@ class Countdown:
         self.left, self.place = -1, ""
 
     def __call__(self, event, arguments):
-        if self.left >= 0 and event.startswith(("open", "os.", "shutil.")) and self.place in str(arguments[:1]):
+        if (
+            self.left >= 0
+            and event.startswith(("open", "os.", "shutil."))
+            and self.place in str(arguments[:1])
+        ):
             self.left -= 1
             if self.left < 0:
                 raise Killed
@@ -101,7 +105,9 @@ def test_a_writer_killed_at_any_moment_leaves_the_old_or_the_new(folder):
     for moment in range(100):
         arguments = [sys.executable, "-c", VICTIM, str(folder), str(moment)]
         done = subprocess.run(
-            arguments, check=False, env=os.environ | {"PYTHONPATH": str(Path(edfa.__file__).parents[1])}
+            arguments,
+            check=False,
+            env=os.environ | {"PYTHONPATH": str(Path(edfa.__file__).parents[1])},
         )
         ages.append(check_old_or_new(folder))
         if done.returncode == 0:
@@ -131,13 +137,18 @@ while True:
 def test_a_model_is_readable_after_its_writer_was_killed(tmp_path):
     table, folder = edfa.load("german"), tmp_path / "model"
     answers = [
-        edfa.SubsetXGB(seed=seed, n_estimators=5).fit(table.train.X, table.train.y).predict_proba(table.test.X)
+        edfa.SubsetXGB(seed=seed, n_estimators=5)
+        .fit(table.train.X, table.train.y)
+        .predict_proba(table.test.X)
         for seed in (0, 1)
     ]
     for wait in (0.1, 0.13, 0.17):
         environment = os.environ | {"PYTHONPATH": str(Path(edfa.__file__).parents[1])}
         writer = subprocess.Popen(
-            [sys.executable, "-c", SAVER, str(folder)], stdout=subprocess.PIPE, text=True, env=environment
+            [sys.executable, "-c", SAVER, str(folder)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
         try:
             assert writer.stdout.readline() == "ready\n"
@@ -164,9 +175,13 @@ def test_a_block_that_fails_leaves_the_old_folder(folder):
 
 def test_a_folder_set_aside_is_put_back_by_its_reader(folder):
     folder.rename(folder.with_name(".model.old"))
-    with pytest.raises(UnreadableError, match="not a saved model"):  # it was replaced and then deleted: it stays so
+    with pytest.raises(
+        UnreadableError, match="not a saved model"
+    ):  # it was replaced and then deleted: it stays so
         read_parts(folder, "Thing")
-    folder.with_name(f".model.{'0' * 32}.new").mkdir()  # as it is where a writer was killed between its two renames
+    folder.with_name(
+        f".model.{'0' * 32}.new"
+    ).mkdir()  # as it is where a writer was killed between its two renames
     assert check_old_or_new(folder) == "old"
     restore_interrupted(folder)
     assert check_old_or_new(folder) == "old"
@@ -202,10 +217,15 @@ def test_many_may_write_one_file_at_once(tmp_path):
 
 def test_the_hash_of_a_file_is_that_of_its_content(tmp_path):
     write_text(tmp_path / "empty", "")
-    assert sha256_of(tmp_path / "empty") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert (
+        sha256_of(tmp_path / "empty")
+        == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    )
 
 
-@pytest.mark.parametrize("manifest", ["", "[]", "{}", '{"format": 1, "kind": "Thing", "sha256": {}}'])
+@pytest.mark.parametrize(
+    "manifest", ["", "[]", "{}", '{"format": 1, "kind": "Thing", "sha256": {}}']
+)
 def test_a_damaged_manifest_is_named(folder, manifest):
     (folder / "manifest.json").write_text(manifest)
     with pytest.raises(UnreadableError, match=r"its manifest\.json is missing or damaged"):

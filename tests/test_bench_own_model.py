@@ -1,4 +1,6 @@
-"""The benchmark of wrapped models on a small table: its figures are right, and its tables can be made of them."""
+"""The benchmark of wrapped models on a small table: its figures are right, and its tables can be
+made of them.
+"""
 
 import importlib
 import json
@@ -13,7 +15,9 @@ import edfa
 from edfa.data.schema import Feature, Schema
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-pytestmark = pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="benchmarks are not part of a source distribution")
+pytestmark = pytest.mark.skipif(
+    not BENCHMARKS.is_dir(), reason="benchmarks are not part of a source distribution"
+)
 FEATURES = (
     Feature("savings", "continuous", change="free", cost=1),
     Feature("debt", "continuous", change="free", cost=2),
@@ -58,12 +62,16 @@ def promise(bench, data, sizes):
 def test_let_downs_are_those_of_the_model_itself(promise, data):
     assert promise["uses"] <= promise["features"] == 4
     for row in promise["promises"]:
-        assert row["differs"] == 0  # the advisor's records, made of encoded rows, agree with the model on raw rows
+        assert (
+            row["differs"] == 0
+        )  # the advisor's records, made of encoded rows, agree with the model on raw rows
         assert 0 < row["refused"] < len(data.test)
         assert row["cost"] <= row["cost_end"] <= 1
         assert row["early"] > 0
         wasted, needed = row["wasted"] * row["early"], row["reached"] * row["refused"]
-        assert wasted + needed == pytest.approx(row["early"])  # who acts early is granted anyway, or is refused
+        assert wasted + needed == pytest.approx(
+            row["early"]
+        )  # who acts early is granted anyway, or is refused
     assert promise["promises"][0]["status"] == promise["status"]  # as a user's own advisor has it
     assert "rmse" in promise["fidelity"]["distilled"]
     assert "cannot be read" in promise["fidelity"]["tree"]["error"]
@@ -73,7 +81,10 @@ def test_only_changed_cells_of_raw_rows_change(bench, data):
     own = data.test.X
     followed = own.copy()
     followed[3, 0] = data.train.X[:, 0].max()
-    raw, after = data.test.frame[list(data.schema.names)], bench.with_changes(data.test, own, followed)
+    raw, after = (
+        data.test.frame[list(data.schema.names)],
+        bench.with_changes(data.test, own, followed),
+    )
     assert after.loc[3, "savings"] == data.train.frame["savings"].max()
     after.loc[3, "savings"] = raw.loc[3, "savings"]
     pd.testing.assert_frame_equal(after, raw)
@@ -85,7 +96,9 @@ def test_every_model_grants_by_its_own_argmax(bench, data, name):
     granted = own.grants(own.model, data.train.frame, "paid")
     assert (granted == (data.train.frame["y"] == "paid")).mean() > 0.8
     wrapped = bench.wrap(own.model, **own.options).fit_table(data.train)
-    assert np.array_equal(wrapped.predict(data.train.X) == data.schema.classes.index("paid"), granted)
+    assert np.array_equal(
+        wrapped.predict(data.train.X) == data.schema.classes.index("paid"), granted
+    )
     assert own.copy(0) is not own.model
 
 
@@ -100,9 +113,9 @@ def test_tables_are_made_of_lines(bench, data, sizes, promise, tmp_path, monkeyp
     for name, some in lines.items():
         text = "".join(json.dumps(line) + "\n" for line in some)
         (tmp_path / f"{name}.jsonl").write_text(text + '{"set": "cut o')
-    assert bench.missing([("small", m, 0) for m in ("logistic", "forest")], tmp_path / "cells.jsonl", ["*"]) == [
-        ("small", "forest", 0)
-    ]
+    assert bench.missing(
+        [("small", m, 0) for m in ("logistic", "forest")], tmp_path / "cells.jsonl", ["*"]
+    ) == [("small", "forest", 0)]
     monkeypatch.setattr(importlib.import_module("report"), "RESULTS", tmp_path)
     bench.main(["--render", "--out", str(tmp_path)])
     text = (tmp_path / "own_model.md").read_text()

@@ -6,7 +6,9 @@ from edfa import errors
 
 
 def test_every_error_is_drawn_in_the_tree_and_is_the_builtin_it_says():
-    classes = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.EdfaError)]
+    classes = [
+        c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.EdfaError)
+    ]
     assert len(classes) > 8
     for cls in classes:
         line = next(line for line in errors.__doc__.splitlines() if f" {cls.__name__}" in line)

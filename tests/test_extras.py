@@ -1,4 +1,6 @@
-"""edfa without its extras: what needs neither PyTorch nor matplotlib works, the rest names the extra it needs."""
+"""edfa without its extras: what needs neither PyTorch nor matplotlib works, the rest names the
+extra it needs.
+"""
 
 import json
 import subprocess
@@ -53,7 +55,9 @@ def run(*words):
 def without_extras(code, folder):
     """Run code in a process of its own without the extras; what it assigned to ``result``."""
     program = f"{BLOCKED}\n{textwrap.dedent(code)}\nprint(json.dumps(result))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -61,7 +65,8 @@ def without_extras(code, folder):
 def test_an_advisor_from_table_to_letter_needs_no_extra(tmp_path):
     result = without_extras(
         f"""
-        from edfa.advice.letter_settings import read_operator
+        from edfa_serve.letters.letter import write_letter
+        from edfa_serve.letters.settings import read_operator
 
         table = edfa.load("german")
         model = edfa.SubsetXGB(n_estimators=20)
@@ -70,7 +75,7 @@ def test_an_advisor_from_table_to_letter_needs_no_extra(tmp_path):
         interview = edfa.Advisor.load("advisor").interview({{"age": 28, "purpose": "new car", "credit_amount": 2631}})
         interview.answer(duration=48)
         interview.answer(checking_status="0<=X<200")
-        letter = interview.letter(read_operator(Path({str(ROOT / "docs" / "examples" / "letter.toml")!r}), "en"))
+        letter = write_letter(interview, read_operator(Path({str(ROOT / "docs" / "examples" / "letter.toml")!r}), "en"))
         letter.write("letter.html")
         receipt = interview.receipt()
         nouns = [advisor, interview, advisor.certificate, advisor.fitted.blanket, table, table.schema, receipt]
@@ -103,7 +108,8 @@ def test_an_advisor_from_table_to_letter_needs_no_extra(tmp_path):
 
 def test_help_and_studies_of_trees_need_no_extra(tmp_path):
     (tmp_path / "small.toml").write_text(
-        'title = "small"\n[[grid]]\nmeasure = "growth"\ndata = ["german"]\npredictor = ["xgb"]\npolicy = ["edfa"]\n'
+        'title = "small"\n[[grid]]\nmeasure = "growth"\ndata = ["german"]\npredictor = '
+        '["xgb"]\npolicy = ["edfa"]\n'
         'searcher = ["nearest"]\nseeds = 1\npeople = 5\n'
     )
     result = without_extras(
@@ -144,16 +150,21 @@ NEURAL = {
 
 def test_what_trains_networks_names_the_extra(tmp_path):
     calls = ", ".join(f"lambda: {call}" for call in NEURAL)
-    said = without_extras(f"from importlib import import_module\nresult = missing({calls})", tmp_path)
-    wanted = [f"{what} needs an optional dependency: pip install 'edfa[neural]'" for what in NEURAL.values()]
+    said = without_extras(
+        f"from importlib import import_module\nresult = missing({calls})", tmp_path
+    )
+    wanted = [
+        f"{what} needs an optional dependency: pip install 'edfa[neural]'"
+        for what in NEURAL.values()
+    ]
     assert said == wanted
 
 
 def test_what_draws_names_the_extra(tmp_path):
     said = without_extras(
         """
-        from edfa.studies.figures.render import render
-        from edfa.studies.report import write_report
+        from edfa_studies.figures.render import render
+        from edfa_studies.report import write_report
         from edfa.text import html
         result = missing(lambda: render(print, "name", (1, 1)), lambda: html.draw_svg(print, "title", (1, 1)))
         """,
@@ -164,7 +175,8 @@ def test_what_draws_names_the_extra(tmp_path):
 
 def test_commands_name_the_extra_before_any_work(tmp_path):
     (tmp_path / "neural.toml").write_text(
-        'title = "neural"\n[[grid]]\nmeasure = "growth"\ndata = ["german"]\npredictor = ["mlp"]\npolicy = ["dime"]\n'
+        'title = "neural"\n[[grid]]\nmeasure = "growth"\ndata = ["german"]\npredictor = '
+        '["mlp"]\npolicy = ["dime"]\n'
         'searcher = ["nearest"]\nseeds = 1\npeople = 5\n'
     )
     result = without_extras(
@@ -183,7 +195,10 @@ def test_commands_name_the_extra_before_any_work(tmp_path):
 
 
 def test_a_broken_package_is_no_missing_one():
-    with pytest.raises(ModuleNotFoundError, match="elsewhere") as caught, extra("neural", "FTTransformer"):
+    with (
+        pytest.raises(ModuleNotFoundError, match="elsewhere") as caught,
+        extra("neural", "FTTransformer"),
+    ):
         raise ModuleNotFoundError("No module named 'elsewhere'", name="elsewhere")
     assert not isinstance(caught.value, MissingExtraError)
     with pytest.raises(OSError, match="shared object"), extra("neural", "FTTransformer"):

@@ -25,7 +25,13 @@ def test_settings_count_and_caches_do_not():
     assert len(searcher.cache_)
     assert digest(searcher) == before
     assert digest(clone(searcher).fit(TABLE.train)) == before
-    for setting in ({"n_completions": 8}, {"n_candidates": 8}, {"neighbours": 3}, {"farther": 9}, {"max_changes": 2}):
+    for setting in (
+        {"n_completions": 8},
+        {"n_candidates": 8},
+        {"neighbours": 3},
+        {"farther": 9},
+        {"max_changes": 2},
+    ):
         assert digest(edfa.SurvivalSearch(TABLE.train, **setting)) != before
     assert digest(edfa.SurvivalSearch(TABLE.calibration)) != before
     assert digest(edfa.Nearest(TABLE.train)) != before
@@ -78,7 +84,9 @@ def test_plain_things():
             return self.text
 
     assert digest(Noun("a")) != digest(Noun("b"))
-    assert digest([1, 2]) == digest((1, 2)), "JSON does not tell them apart, and an advisor is saved as JSON"
+    assert digest([1, 2]) == digest((1, 2)), (
+        "JSON does not tell them apart, and an advisor is saved as JSON"
+    )
     assert digest(np.float64(0.5)) == digest(0.5) != digest(np.float64(0.25))
     assert len({digest(nested) for nested in ([[1], 2], [[1, 2]], [1, [2]], [1, 2])}) == 4
     assert digest({"a": {"b": 1}, "c": 2}) != digest({"a": {"b": 1, "c": 2}})
@@ -88,7 +96,9 @@ def test_plain_things():
 
 
 def test_a_sampler_is_what_it_draws_from():
-    """A policy with a sampler of its own can be part of an advisor, and another sampler makes another policy."""
+    """A policy with a sampler of its own can be part of an advisor, and another sampler makes
+    another policy.
+    """
     blanket = edfa.Blanket("class", {"duration": ("credit_amount", "age")})
     rows = TABLE.train.X
     samplers = [
@@ -102,6 +112,10 @@ def test_a_sampler_is_what_it_draws_from():
     assert len(set(words)) == 3
     small = [Bins.of(rows[:100], seed=seed, epochs=1) for seed in (0, 0, 1)]
     assert digest(small[0]) == digest(small[1]) != digest(small[2])
-    settings = {"predictor": edfa.SubsetXGB(n_estimators=10), "searcher": "nearest", "threshold": "balanced"}
+    settings = {
+        "predictor": edfa.SubsetXGB(n_estimators=10),
+        "searcher": "nearest",
+        "threshold": "balanced",
+    }
     advisor = edfa.Advisor(policy=edfa.EDFA(blanket, sampler=samplers[0]), **settings).fit(TABLE)
     assert advisor.interview({"age": 35}).question is not None

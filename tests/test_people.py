@@ -1,4 +1,6 @@
-"""The one batch: checked when it is made, everything about it worked out once, and the same with or without a sweep."""
+"""The one batch: checked when it is made, everything about it worked out once, and the same with or
+without a sweep.
+"""
 
 from dataclasses import replace
 
@@ -56,12 +58,20 @@ def test_what_may_be_asked_is_what_is_not_known_unless_said(people):
 
 def test_a_class_is_a_name_or_a_code_at_the_edge_and_a_code_inside(people):
     background = people.background
-    assert [background.class_code(name) for name in ("bad", "good", 0, 1, None)] == [0, 1, 0, 1, None]
+    assert [background.class_code(name) for name in ("bad", "good", 0, 1, None)] == [
+        0,
+        1,
+        0,
+        1,
+        None,
+    ]
     with pytest.raises(UnknownNameError, match="no class named 'god'; did you mean 'good'"):
         background.class_code("god")
     with pytest.raises(UnknownNameError, match="no class named '2'"):
         background.class_code(2)
-    plans = [edfa.find_recourse(people, edfa.Nearest(TABLE.train), desired_class=c) for c in ("good", 1)]
+    plans = [
+        edfa.find_recourse(people, edfa.Nearest(TABLE.train), desired_class=c) for c in ("good", 1)
+    ]
     assert plans[0].frame().equals(plans[1].frame())
 
 

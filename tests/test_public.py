@@ -6,7 +6,16 @@ import pytest
 
 import edfa
 
-HEAVY = ("torch", "sklearn", "pandas", "scipy.stats", "xgboost", "matplotlib", "pydantic", "pyarrow")
+HEAVY = (
+    "torch",
+    "sklearn",
+    "pandas",
+    "scipy.stats",
+    "xgboost",
+    "matplotlib",
+    "pydantic",
+    "pyarrow",
+)
 
 
 def in_a_fresh_process(code):
@@ -16,14 +25,18 @@ def in_a_fresh_process(code):
 
 def test_importing_loads_nothing_heavy():
     """What makes it cheap; how cheap is measured in benchmarks/data.py."""
-    modules = in_a_fresh_process("import sys, json; import edfa; print(json.dumps(list(sys.modules)))")
+    modules = in_a_fresh_process(
+        "import sys, json; import edfa; print(json.dumps(list(sys.modules)))"
+    )
     assert not [m for m in HEAVY if m in modules]
 
 
 def test_asking_for_help_loads_nothing_heavy():
     code = (
-        "import sys, json, io, contextlib; from edfa.cli import cli; from typer.testing import CliRunner; "
-        "r = CliRunner().invoke(cli, ['--help']); print(json.dumps([r.exit_code, list(sys.modules)]))"
+        "import sys, json, io, contextlib; from edfa.cli import cli; from typer.testing "
+        "import CliRunner; "
+        "r = CliRunner().invoke(cli, ['--help']); print(json.dumps([r.exit_code, "
+        "list(sys.modules)]))"
     )
     status, modules = in_a_fresh_process(code)
     assert status == 0

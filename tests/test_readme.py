@@ -14,7 +14,8 @@ from edfa.recourse import SEARCHERS
 ROOT = Path(__file__).parents[1]
 PAGES = {"README.md": 6, "docs/tour.md": 15}  # with the number of results that each claims
 BLOCKS = {
-    page: re.findall(r"```(\w+)\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S) for page in PAGES
+    page: re.findall(r"```(\w+)\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S)
+    for page in PAGES
 }
 SHELL = [text for blocks in BLOCKS.values() for language, text in blocks if language == "sh"]
 
@@ -38,7 +39,9 @@ def test_the_python_blocks_run_in_order_and_say_what_they_claim(page):
 
 @pytest.mark.parametrize("text", SHELL, ids=[t.split("\n")[0] for t in SHELL])
 def test_the_shell_blocks_run(text, tmp_path):
-    """Blocks that call ./run do so in the repository, where `./run test` only collects; the others in a new folder."""
+    """Blocks that call ./run do so in the repository, where `./run test` only collects; the others
+    in a new folder.
+    """
     inside = "./run" in text
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = os.environ | {"PATH": path, "PYTEST_ADDOPTS": "--collect-only -q"}
@@ -79,7 +82,9 @@ GUIDES = sorted({path.name for path in (ROOT / "docs").glob("*.md")} - ELSEWHERE
 
 @pytest.mark.parametrize("guide", GUIDES)
 def test_the_python_blocks_of_a_guide_run_in_order(guide, tmp_path, monkeypatch):
-    """Those marked no-run need what a test cannot have, such as a cluster: they are only compiled."""
+    """Those marked no-run need what a test cannot have, such as a cluster: they are only
+    compiled.
+    """
     monkeypatch.chdir(tmp_path)
     for registry in (POLICIES, SEARCHERS):  # what a guide registers is gone afterwards
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))

@@ -1,4 +1,6 @@
-"""What is published: the wheel and the sdist, what they have inside, and the README's first block from the wheel."""
+"""What is published: the wheel and the sdist, what they have inside, and the README's first block
+from the wheel.
+"""
 
 import importlib.util
 import os
@@ -16,7 +18,9 @@ import pytest
 import edfa
 
 ROOT = Path(__file__).parents[1]
-README = re.findall(r"```(\w+)\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.S)
+README = re.findall(
+    r"```(\w+)\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.S
+)
 pytestmark = pytest.mark.slow
 
 
@@ -43,25 +47,42 @@ def dist(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(dist, tmp_path_factory):
-    """The programs of an environment with the wheel alone, which borrows the dependencies of this one."""
+    """The programs of an environment with the wheel alone, which borrows the dependencies of this
+    one.
+    """
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False)
     python = home / "bin" / "python"
     (wheel,) = dist.glob("*.whl")
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+    ]
     subprocess.run([*pip, str(wheel)], check=True)
     (packages,) = home.glob("lib/python*/site-packages")
-    # A line of a .pth file adds a folder, but not what that folder's own .pth files name: not this checkout.
+    # A line of a .pth file adds a folder, but not what that folder's own .pth files name: not this
+    # checkout.
     (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     return home / "bin"
 
 
 def run_in(installed, folder, *command):
-    """Run a program of that environment in a folder of its own, where nothing else leads to edfa."""
+    """Run a program of that environment in a folder of its own, where nothing else leads to
+    edfa.
+    """
     hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     environment["PATH"] = os.pathsep.join([str(installed), os.environ["PATH"]])
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -89,17 +110,28 @@ def test_a_wheel_that_is_not_whole_is_refused(dist, tmp_path):
 
 
 def test_an_installed_edfa_is_the_wheels(installed, tmp_path):
-    code = "import edfa, importlib.metadata as m; print(edfa.__file__, m.version('edfa'), edfa.load('german').name)"
-    place, version, name = run_in(installed, tmp_path, str(installed / "python"), "-c", code).split()
+    code = (
+        "import edfa, importlib.metadata as m; print(edfa.__file__, "
+        "m.version('edfa'), edfa.load('german').name)"
+    )
+    place, version, name = run_in(
+        installed, tmp_path, str(installed / "python"), "-c", code
+    ).split()
     assert Path(place).is_relative_to(installed.parent)
     assert (version, name) == (edfa.__version__, "german")
 
 
 def test_the_readmes_first_commands_run_from_the_wheel(installed, tmp_path):
-    """``./run demo`` is ``edfa demo`` there; installing has been done, and the tests stay with the checkout."""
+    """``./run demo`` is ``edfa demo`` there; installing has been done, and the tests stay with the
+    checkout.
+    """
     block = next(text for language, text in README if language in ("sh", "console"))
-    commands = [line.removeprefix("$ ").replace("./run demo", "edfa demo") for line in block.splitlines()]
-    commands = [line for line in commands if line.startswith("edfa ") and not line.startswith("edfa serve")]
+    commands = [
+        line.removeprefix("$ ").replace("./run demo", "edfa demo") for line in block.splitlines()
+    ]
+    commands = [
+        line for line in commands if line.startswith("edfa ") and not line.startswith("edfa serve")
+    ]
     assert commands
     for command in commands:
         run_in(installed, tmp_path, "sh", "-eu", "-c", command)

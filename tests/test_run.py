@@ -1,4 +1,6 @@
-"""The `run` script: POSIX sh, from anywhere, in a path with a space, and it repairs a half-made environment."""
+"""The `run` script: POSIX sh, from anywhere, in a path with a space, and it repairs a half-made
+environment.
+"""
 
 import os
 import shutil
@@ -166,11 +168,23 @@ def test_chromium_is_installed_when_browser_tests_need_it(clone, tmp_path):
     assert not apt.exists(), "it is there already"
 
 
-@pytest.mark.parametrize(("ci", "status", "words"), [("", 0, "NOT TESTED HERE"), ("true", 1, "CI must run them")])
+@pytest.mark.parametrize(
+    ("ci", "status", "words"), [("", 0, "NOT TESTED HERE"), ("true", 1, "CI must run them")]
+)
 def test_without_chromium_browser_tests_skip_loudly_and_fail_in_ci(ci, status, words, tmp_path):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/text/test_html.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/text/test_html.py",
+    ]
     environment = os.environ | {"PATH": str(tmp_path), "CI": ci}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == status
     assert words in done.stdout
 

@@ -1,4 +1,6 @@
-"""Guides that are stories with real output: each block prints what stands under it, and their commands run."""
+"""Guides that are stories with real output: each block prints what stands under it, and their
+commands run.
+"""
 
 import contextlib
 import io
@@ -48,6 +50,10 @@ def play(name):
 def run_in_a_shell(text):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        ["sh", "-eu", "-c", text], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+        ["sh", "-eu", "-c", text],
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,6 @@
-"""Workers: one executor for processes and clusters, with one thread each; what is wrong is said at once."""
+"""Workers: one executor for processes and clusters, with one thread each; what is wrong is said at
+once.
+"""
 
 import os
 import socket
@@ -12,7 +14,13 @@ import pytest
 
 import edfa
 from edfa.errors import MismatchError, SettingError, UnavailableError
-from edfa.workers import SerialExecutor, _check_encryption, _check_versions, open_workers, worker_died
+from edfa.workers import (
+    SerialExecutor,
+    _check_encryption,
+    _check_versions,
+    open_workers,
+    worker_died,
+)
 
 
 def test_one_job_is_done_here_and_errors_are_kept():
@@ -48,9 +56,13 @@ def test_processes_that_cannot_start_are_said_to(tmp_path):
         "with open_workers(2) as workers:\n"
         "    workers.executor.submit(max, 1, 2).result()\n"
     )
-    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
     assert ended.returncode == 1
-    said = ended.stderr.splitlines()  # multiprocessing may add a warning about what the processes left behind
+    said = (
+        ended.stderr.splitlines()
+    )  # multiprocessing may add a warning about what the processes left behind
     assert any(line.endswith("needs if __name__ == '__main__':") for line in said)
 
 
@@ -60,7 +72,10 @@ def test_an_address_without_a_scheduler(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nobody listens there
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(UnavailableError, match=f"no Dask scheduler answers at {address}"), open_workers(1, address):
+        with (
+            pytest.raises(UnavailableError, match=f"no Dask scheduler answers at {address}"),
+            open_workers(1, address),
+        ):
             pass
     with (
         pytest.raises(SettingError, match="'nonsense://x' is no address of a scheduler"),
@@ -73,14 +88,26 @@ def test_an_address_without_a_scheduler(monkeypatch):
     ("address", "settings", "message"),
     [
         ("tls://127.0.0.1:1", {}, "needs certificates; name them in Dask's configuration: ca-file"),
-        ("tls://127.0.0.1:1", {"tls.ca-file": "no.pem", "tls.client.cert": "no.pem"}, "cannot be used: .*No such file"),
-        ("tcp://127.0.0.1:1", {"require-encryption": True}, "requires encryption; tcp://127.0.0.1:1 has none"),
+        (
+            "tls://127.0.0.1:1",
+            {"tls.ca-file": "no.pem", "tls.client.cert": "no.pem"},
+            "cannot be used: .*No such file",
+        ),
+        (
+            "tcp://127.0.0.1:1",
+            {"require-encryption": True},
+            "requires encryption; tcp://127.0.0.1:1 has none",
+        ),
     ],
 )
-def test_certificates_are_looked_at_before_a_client_is_made(address, settings, message, monkeypatch):
+def test_certificates_are_looked_at_before_a_client_is_made(
+    address, settings, message, monkeypatch
+):
     distributed = pytest.importorskip("distributed")
     dask = pytest.importorskip("dask")
-    monkeypatch.delattr(distributed, "Client")  # one that fails for this reason is waited for at the program's end
+    monkeypatch.delattr(
+        distributed, "Client"
+    )  # one that fails for this reason is waited for at the program's end
     with (
         dask.config.set({f"distributed.comm.{key}": value for key, value in settings.items()}),
         pytest.raises(SettingError, match=message),
@@ -89,7 +116,9 @@ def test_certificates_are_looked_at_before_a_client_is_made(address, settings, m
         pass
 
 
-@pytest.mark.parametrize("settings", [{}, {"distributed.client.security-loader": "some.module.load"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"distributed.client.security-loader": "some.module.load"}]
+)
 def test_what_goes_with_the_certificates_is_not_refused(settings):
     dask = pytest.importorskip("dask")
     pytest.importorskip("distributed")

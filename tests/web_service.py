@@ -8,10 +8,10 @@ import advisors
 from starlette.testclient import TestClient
 
 import edfa
-from edfa.web.app import create_app
-from edfa.web.service import Service
-from edfa.web.settings import WebSettings
-from edfa.web.store import InterviewStore
+from edfa_serve.app import create_app
+from edfa_serve.service import Service
+from edfa_serve.settings import WebSettings
+from edfa_serve.store import InterviewStore
 
 OPERATOR = "operator-key-for-tests"
 SIGNING = b"signing-key-for-tests"
@@ -20,11 +20,19 @@ HERE = "/api/v1/interviews/current"
 
 @contextmanager
 def serving(place, advisor=None, client="1.2.3.4", **settings):
-    """A client of an application whose interviews are at ``place``; it follows no redirects and raises nothing."""
+    """A client of an application whose interviews are at ``place``; it follows no redirects and
+    raises nothing.
+    """
     options = {"secure": False, "operator_key": OPERATOR, "requests_a_minute": 100_000} | settings
     with InterviewStore.open(place) as store:
-        app = create_app(Service(advisor or advisors.surviving(), store, SIGNING), WebSettings(**options))
-        address = {"client": (client, 1234), "raise_server_exceptions": False, "follow_redirects": False}
+        app = create_app(
+            Service(advisor or advisors.surviving(), store, SIGNING), WebSettings(**options)
+        )
+        address = {
+            "client": (client, 1234),
+            "raise_server_exceptions": False,
+            "follow_redirects": False,
+        }
         with TestClient(app, **address) as opened:
             yield opened
 
@@ -60,7 +68,9 @@ def to_the_end(client, headers, state, person=None):
     person = person or refused_person()
     while (question := state["question"]) is not None:
         facts = {question["feature"]: person[question["feature"]]}
-        answer = client.post(f"{HERE}/answers", json={"seq": state["seq"], "facts": facts}, headers=headers)
+        answer = client.post(
+            f"{HERE}/answers", json={"seq": state["seq"], "facts": facts}, headers=headers
+        )
         assert answer.status_code == 200, answer.text
         state = answer.json()
     return state

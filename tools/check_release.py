@@ -2,8 +2,8 @@
 
     python tools/check_release.py [FOLDER]
 
-The wheel has every file of the package and nothing else; the sdist has what the tests need, too. Where twine is
-installed, ``twine check --strict`` looks at how the description renders.
+The wheel has every file of the package and nothing else; the sdist has what the tests need, too.
+Where twine is installed, ``twine check --strict`` looks at how the description renders.
 """
 
 import ast
@@ -21,19 +21,32 @@ KINDS = {  # what the package reads at run time; each kind must be there at all
     "lazy stubs": "edfa/*.pyi",
     "cards": "edfa/data/cards/*.toml",
     "data sets": "edfa/data/bundled/*.parquet",
-    "studies": "edfa/studies/configs/*.toml",
+    "studies": "edfa_studies/configs/*.toml",
     "sentences": "edfa/text/sentences/*.toml",
-    "letters": "edfa/text/letters/*.jinja",
-    "sentences of the page": "edfa/web/sentences/*.toml",
-    "templates of the page": "edfa/web/templates/*.html",
-    "static files": "edfa/web/static/*",
+    "letters": "edfa_serve/letters/templates/*.jinja",
+    "sentences of the page": "edfa_serve/sentences/*.toml",
+    "templates of the page": "edfa_serve/templates/*.html",
+    "static files": "edfa_serve/static/*",
 }
-BESIDE = ("LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "CITATION.cff", "SECURITY.md", "pyproject.toml", "run")
+BESIDE = (
+    "LICENSE",
+    "NOTICE",
+    "README.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "SECURITY.md",
+    "pyproject.toml",
+    "run",
+)
 
 
 def package_files() -> set[str]:
     """Every file of the package as it lies here, but for byte code."""
-    files = (path for path in (ROOT / "edfa").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = (
+        path
+        for path in (ROOT / "edfa").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
     return {path.relative_to(ROOT).as_posix() for path in files}
 
 
@@ -52,23 +65,38 @@ def check_wheel(path: Path) -> list[str]:
         metadata = wheel.read(f"edfa-{version()}.dist-info/METADATA").decode()
     inside = {name for name in names if ".dist-info/" not in name}
     wrong = [f"the wheel lacks {name}" for name in sorted(package_files() - inside)]
-    wrong += [f"the wheel has {name}, which is no part of the package" for name in sorted(inside - package_files())]
-    wrong += [f"the wheel has no {kind}" for kind, like in KINDS.items() if not any(Path(n).match(like) for n in names)]
+    wrong += [
+        f"the wheel has {name}, which is no part of the package"
+        for name in sorted(inside - package_files())
+    ]
+    wrong += [
+        f"the wheel has no {kind}"
+        for kind, like in KINDS.items()
+        if not any(Path(n).match(like) for n in names)
+    ]
     licences = {Path(name).name for name in names if "/licenses/" in name}
     wrong += [f"the wheel lacks {name}" for name in sorted({"LICENSE", "NOTICE"} - licences)]
     return wrong + check_metadata(metadata)
 
 
 def check_metadata(text: str) -> list[str]:
-    """What is wrong with the metadata: the extras, the versions of Python, what comes without an extra."""
+    """What is wrong with the metadata: the extras, the versions of Python, what comes without an
+    extra.
+    """
     metadata = HeaderParser().parsestr(text)
-    wrong = [] if metadata["Version"] == version() else [f"the metadata says version {metadata['Version']}"]
+    wrong = (
+        []
+        if metadata["Version"] == version()
+        else [f"the metadata says version {metadata['Version']}"]
+    )
     if metadata["Requires-Python"] != ">=3.11":
         wrong.append(f"the metadata asks for Python {metadata['Requires-Python']}")
     core = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     wrong += [f"{line} is no extra" for line in core if line.startswith(("torch", "matplotlib"))]
     extras = set(metadata.get_all("Provides-Extra", []))
-    return wrong + [f"there is no extra {name}" for name in ("neural", "plots", "web") if name not in extras]
+    return wrong + [
+        f"there is no extra {name}" for name in ("neural", "plots", "web") if name not in extras
+    ]
 
 
 def check_sdist(path: Path) -> list[str]:
@@ -77,19 +105,32 @@ def check_sdist(path: Path) -> list[str]:
     with tarfile.open(path) as sdist:
         names = {name.removeprefix(f"{top}/") for name in sdist.getnames()}
     wanted = package_files() | set(BESIDE) | {"tests/test_readme.py", "docs/guide.md"}
-    stray = [name for name in names if Path(name).parts[:1] in ((".venv",), (".git",), ("out",), ("dist",))]
-    return [f"the sdist lacks {name}" for name in sorted(wanted - names)] + [f"the sdist has {n}" for n in stray]
+    stray = [
+        name
+        for name in names
+        if Path(name).parts[:1] in ((".venv",), (".git",), ("out",), ("dist",))
+    ]
+    return [f"the sdist lacks {name}" for name in sorted(wanted - names)] + [
+        f"the sdist has {n}" for n in stray
+    ]
 
 
 def main(folder: Path) -> None:
     """Check what is in a folder; a line for each thing that is wrong, and exit code 1."""
-    wheel, sdist = folder / f"edfa-{version()}-py3-none-any.whl", folder / f"edfa-{version()}.tar.gz"
-    wrong = [f"there is no {path.name} in {folder}" for path in (wheel, sdist) if not path.is_file()]
+    wheel, sdist = (
+        folder / f"edfa-{version()}-py3-none-any.whl",
+        folder / f"edfa-{version()}.tar.gz",
+    )
+    wrong = [
+        f"there is no {path.name} in {folder}" for path in (wheel, sdist) if not path.is_file()
+    ]
     wrong = wrong or [*check_wheel(wheel), *check_sdist(sdist)]
     if wrong:
         raise SystemExit("\n".join(wrong))
     if importlib.util.find_spec("twine"):
-        subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist)], check=True)
+        subprocess.run(
+            [sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist)], check=True
+        )
     for path in (wheel, sdist):
         print(f"{path}: {path.stat().st_size / 2**20:.1f} MB")
 

@@ -1,9 +1,11 @@
-"""Make docs/gallery anew: run the blocks of docs/gallery.md and keep the picture that stands below each.
+"""Make docs/gallery anew: run the blocks of docs/gallery.md and keep the picture that stands below
+each.
 
     python tools/gallery.py
 
-A block that is followed by an image ending in .svg leaves a matplotlib ``figure``; one that is followed by a .png
-leaves ``shown``, an object that draws itself in notebooks. The latter needs the extra ``test`` and a Chromium.
+A block that is followed by an image ending in .svg leaves a matplotlib ``figure``; one that is
+followed by a .png leaves ``shown``, an object that draws itself in notebooks. The latter needs the
+extra ``test`` and a Chromium.
 """
 
 import io
@@ -18,9 +20,9 @@ import matplotlib as mpl
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from edfa.studies.figures.render import NO_METADATA, compact
-from edfa.studies.figures.style import RC
 from edfa.text import html
+from edfa_studies.figures.render import NO_METADATA, compact
+from edfa_studies.figures.style import RC
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n!\[[^\]]*\]\((gallery/[^)]+)\))?", flags=re.S)
@@ -38,12 +40,18 @@ def save_sheet(shown: Any, path: Path) -> None:
     """Write what a notebook shows of an object as a picture of few colours."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        browser = driver.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+        )
         page = browser.new_page(viewport={"width": WIDTH, "height": 200})
-        page.set_content(f"<style>body {{ margin: 12px; {html.PAGE_STYLE} }}</style>{shown._repr_html_()}")
+        page.set_content(
+            f"<style>body {{ margin: 12px; {html.PAGE_STYLE} }}</style>{shown._repr_html_()}"
+        )
         picture = page.screenshot(full_page=True)
         browser.close()
-    Image.open(io.BytesIO(picture)).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(path, optimize=True)
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(
+        path, optimize=True
+    )
 
 
 def main() -> None:

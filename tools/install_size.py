@@ -1,9 +1,11 @@
-"""Measure what ``pip install edfa`` puts on a disk, with extras and without; writes docs/results/install.md.
+"""Measure what ``pip install edfa`` puts on a disk, with extras and without; writes
+docs/results/install.md.
 
     python tools/install_size.py
 
-It builds the wheel, installs it into a new environment in a temporary folder, with pip's own settings, and then adds
-one extra after the other. Packages are fetched from wherever pip fetches them.
+It builds the wheel, installs it into a new environment in a temporary folder, with pip's own
+settings, and then adds one extra after the other. Packages are fetched from wherever pip fetches
+them.
 """
 
 import json
@@ -34,7 +36,17 @@ def main() -> None:
     """Measure every step, and write the page."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(home), str(ROOT)]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--wheel-dir",
+            str(home),
+            str(ROOT),
+        ]
         subprocess.run(pip, check=True)
         (wheel,) = home.glob("edfa-*.whl")
         python = home / "environment" / "bin" / "python"
@@ -68,7 +80,15 @@ def write(sizes: list[dict[str, int]], seconds: list[float], wheel: int) -> None
         new = sorted(set(sizes[i]) - set(before), key=lambda name: -sizes[i][name])
         added = sum(sizes[i].values()) - sum(before.values())
         largest = ", ".join(f"{name} {mega(sizes[i][name])}" for name in new[:3])
-        rows.append([f"`edfa[{extra}]`" if extra else "`edfa`", mega(added), len(new), f"{seconds[i]:.0f}", largest])
+        rows.append(
+            [
+                f"`edfa[{extra}]`" if extra else "`edfa`",
+                mega(added),
+                len(new),
+                f"{seconds[i]:.0f}",
+                largest,
+            ]
+        )
     core, all_three = sum(sizes[0].values()), sum(sizes[2].values())
     largest = sorted(sizes[0].items(), key=lambda item: -item[1])[:SHOWN]
     version = next(name.split()[1] for name in sizes[0] if name.startswith("edfa "))
@@ -76,22 +96,33 @@ def write(sizes: list[dict[str, int]], seconds: list[float], wheel: int) -> None
     sqlalchemy = next(size for name, size in sizes[0].items() if name.startswith("SQLAlchemy "))
     text = [
         "# What an installation takes",
-        f"Made by `python tools/install_size.py` with edfa {version}, Python {platform.python_version()}, "
-        f"{platform.system()} {platform.machine()}. MB are 2^20 bytes on the disk, byte code included, without pip.",
-        f"The wheel itself has {mega(wheel)} MB. `pip install edfa` takes **{mega(core)} MB**; with PyTorch and "
+        f"Made by `python tools/install_size.py` with edfa {version}, Python "
+        f"{platform.python_version()}, "
+        f"{platform.system()} {platform.machine()}. MB are 2^20 bytes on the disk, byte "
+        "code included, without pip.",
+        f"The wheel itself has {mega(wheel)} MB. `pip install edfa` takes **{mega(core)} "
+        "MB**; with PyTorch and "
         f"matplotlib, which it needed until they became extras, it took {mega(all_three)} MB: "
         f"{all_three / core:.1f} times as much.",
         "## Each extra on top of those above it",
         table(["installed", "MB added", "packages", "seconds", "the largest (MB)"], rows),
-        "On Linux the PyTorch of PyPI comes with CUDA, which is gigabytes more than a build without (`+cpu`).",
+        (
+            "On Linux the PyTorch of PyPI comes with CUDA, which is gigabytes more than a "
+            "build without (`+cpu`)."
+        ),
         f"## The {SHOWN} largest of the core",
         table(["package", "MB"], [[name, mega(size)] for name, size in largest]),
-        f"pyarrow ({mega(arrow)} MB) stays: the data sets inside the package, the training rows of a saved advisor and "
-        "tables of people are Parquet. SQLAlchemy is imported by studies and the service alone; it stays, since "
-        f"without it the core would be {sqlalchemy / core:.0%} smaller and no study would run. Everything else "
+        f"pyarrow ({mega(arrow)} MB) stays: the data sets inside the package, the "
+        "training rows of a saved advisor and "
+        "tables of people are Parquet. SQLAlchemy is imported by studies and the service "
+        "alone; it stays, since "
+        f"without it the core would be {sqlalchemy / core:.0%} smaller and no study would "
+        "run. Everything else "
         "in the core is imported by a default advisor, its letter or the command line.",
     ]
-    (ROOT / "docs" / "results" / "install.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
+    (ROOT / "docs" / "results" / "install.md").write_text(
+        "\n\n".join(text) + "\n", encoding="utf-8"
+    )
 
 
 def mega(size: int) -> str:

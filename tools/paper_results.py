@@ -1,4 +1,5 @@
-"""Put the report of the paper's study under docs/results/paper: Markdown, figures, tables, and its configuration.
+"""Put the report of the paper's study under docs/results/paper: Markdown, figures, tables, and its
+configuration.
 
 EDFA_DATA=... edfa study run paper --out out/paper
 python tools/paper_results.py out/paper
@@ -10,15 +11,17 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from edfa.studies.config import read_study
-from edfa.studies.report import write_report
-from edfa.studies.store import Store
+from edfa_studies.config import read_study
+from edfa_studies.report import write_report
+from edfa_studies.store import Store
 
 PLACE = Path(__file__).parents[1] / "docs" / "results" / "paper"
 
 
 def main(folder: Path) -> None:
-    """Write the report of the store in ``folder``; the README beside it is written by hand and stays."""
+    """Write the report of the store in ``folder``; the README beside it is written by hand and
+    stays.
+    """
     with TemporaryDirectory() as temporary:
         report = Path(temporary)
         write_report(Store.open(folder / "study.sqlite"), read_study("paper"), report)
@@ -28,10 +31,14 @@ def main(folder: Path) -> None:
         for path in (report / "svg").iterdir():
             shutil.copy(path, PLACE / "svg")
         for path in (report / "csv").iterdir():
-            if not path.name.startswith("figure_"):  # a figure's data is in the report that everybody can make
+            if not path.name.startswith(
+                "figure_"
+            ):  # a figure's data is in the report that everybody can make
                 shutil.copy(path, PLACE / "csv")
         shutil.copy(report / "report.md", PLACE)
-    (PLACE / "paper.toml").write_bytes((files("edfa.studies") / "configs" / "paper.toml").read_bytes())
+    (PLACE / "paper.toml").write_bytes(
+        (files("edfa_studies") / "configs" / "paper.toml").read_bytes()
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Make docs/screenshots anew: the applicant's page with German credit, on a desk and on a phone, in both languages.
+"""Make docs/screenshots anew: the applicant's page with German credit, on a desk and on a phone, in
+both languages.
 
     python tools/screenshots.py [FOLDER]
 
@@ -21,21 +22,28 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import edfa
-from edfa.web.app import create_app
-from edfa.web.service import Service
-from edfa.web.settings import WebSettings
-from edfa.web.store import InterviewStore
+from edfa_serve.app import create_app
+from edfa_serve.service import Service
+from edfa_serve.settings import WebSettings
+from edfa_serve.store import InterviewStore
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 START = {"purpose": "radio/tv", "credit_amount": 2400, "age": 35}
 DESK, PHONE = 960, 360
 REFUSED = {"duration": 48}
 ALL = REFUSED | {"checking_status": "<0"}
-PICTURES: dict[str, tuple[str, dict[str, Any] | None, int, tuple[str, ...]]] = {  # page, answers, width, what to open
+PICTURES: dict[
+    str, tuple[str, dict[str, Any] | None, int, tuple[str, ...]]
+] = {  # page, answers, width, what to open
     "start": ("/", None, DESK, ()),
     "question": ("/interview", {}, DESK, (".reason summary",)),
     "may-act": ("/result", REFUSED, DESK, ()),
-    "result": ("/result", ALL, DESK, ("#compare summary", "#limits summary", ".list summary >> nth=0")),
+    "result": (
+        "/result",
+        ALL,
+        DESK,
+        ("#compare summary", "#limits summary", ".list summary >> nth=0"),
+    ),
     "no-promise": ("/result", {"duration": 12, "checking_status": "<0"}, DESK, ()),
     "receipt": ("/receipt", ALL, DESK, ()),
     "phone-question": ("/interview", {}, PHONE, ()),
@@ -49,7 +57,9 @@ def served(service: Service) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    config = uvicorn.Config(create_app(service, WebSettings(secure=False)), port=port, log_level="error", ws="none")
+    config = uvicorn.Config(
+        create_app(service, WebSettings(secure=False)), port=port, log_level="error", ws="none"
+    )
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
@@ -62,7 +72,9 @@ def served(service: Service) -> Iterator[str]:
 
 def open_page(browser: Browser, address: str, language: str, width: int, token: str | None) -> Page:
     """A page of a browser that holds a token."""
-    context = browser.new_context(locale=language, base_url=address, viewport={"width": width, "height": 720})
+    context = browser.new_context(
+        locale=language, base_url=address, viewport={"width": width, "height": 720}
+    )
     if token is not None:
         context.add_cookies([{"name": "edfa", "value": token, "url": address}])
     return context.new_page()
@@ -70,7 +82,9 @@ def open_page(browser: Browser, address: str, language: str, width: int, token: 
 
 def _save(picture: bytes, path: Path) -> None:
     """Write a picture with few colours, which is a third of the size."""
-    Image.open(io.BytesIO(picture)).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(path, optimize=True)
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(
+        path, optimize=True
+    )
 
 
 def main() -> None:
@@ -85,7 +99,9 @@ def main() -> None:
         sync_playwright() as driver,
     ):
         service = Service(advisor, store)
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        browser = driver.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+        )
         with served(service) as address:
             for name, (path, answers, width, to_open) in PICTURES.items():
                 for language in ("en", "de"):

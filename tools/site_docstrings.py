@@ -1,4 +1,5 @@
-"""Docstrings as the site shows them: examples outside a section of examples are code, shared parameters are parted.
+"""Docstrings as the site shows them: examples outside a section of examples are code, shared
+parameters are parted.
 
 The documentation site's reference reads docstrings through this extension of Griffe.
 """
@@ -14,20 +15,26 @@ DOCTEST = re.compile(r"^>>> .*(?:\n(?!\s*$).+)*", flags=re.M)
 
 
 def fenced(text: str) -> str:
-    """The text with a fence around every example before its section of examples, which Griffe reads by itself."""
+    """The text with a fence around every example before its section of examples, which Griffe reads
+    by itself.
+    """
     section = SECTION.search(text)
     end = section.start() if section else len(text)
     return DOCTEST.sub(lambda match: f"```pycon\n{match.group()}\n```", text[:end]) + text[end:]
 
 
 def apart(text: str) -> str:
-    """The text with parameters that share a description one after the other, since each has its own default."""
+    """The text with parameters that share a description one after the other, since each has its own
+    default.
+    """
     return TOGETHER.sub(_one_by_one, text)
 
 
 def _one_by_one(match: re.Match[str]) -> str:
     first, *others = match["names"].split(", ")
-    return f"{first}\n{match['body'].rstrip()}\n" + "".join(f"{name}\n    See ``{first}``.\n" for name in others)
+    return f"{first}\n{match['body'].rstrip()}\n" + "".join(
+        f"{name}\n    See ``{first}``.\n" for name in others
+    )
 
 
 class Markdown(griffe.Extension):

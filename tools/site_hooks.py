@@ -1,4 +1,5 @@
-"""What mkdocs.yml leaves to code: the pages of results in the navigation, the public names of packages, code fences.
+"""What mkdocs.yml leaves to code: the pages of results in the navigation, the public names of
+packages, code fences.
 
 MkDocs calls the ``on_`` functions while it builds the documentation site.
 """
@@ -17,10 +18,17 @@ HEADING = re.compile(r"^# (.+)$", flags=re.M)
 
 
 def on_config(config: Any) -> Any:
-    """Put pages that mkdocs.yml does not name into the navigation: results by heading, guides after the others."""
+    """Put pages that mkdocs.yml does not name into the navigation: results by heading, guides after
+    the others.
+    """
     pages = {_heading(path): f"results/{path.name}" for path in (DOCS / "results").glob("*.md")}
     pages.pop(_heading(DOCS / "results" / "index.md"))
-    paper = {"The paper's tables and figures": [{"Overview": "results/paper/README.md"}, "results/paper/report.md"]}
+    paper = {
+        "The paper's tables and figures": [
+            {"Overview": "results/paper/README.md"},
+            "results/paper/report.md",
+        ]
+    }
     (results,) = [entry["Results"] for entry in config.nav if "Results" in entry]
     results += [paper, *({title: pages[title]} for title in sorted(pages))]
     (guides,) = [entry["Guides"] for entry in config.nav if "Guides" in entry]
@@ -43,7 +51,9 @@ def _heading(path: Path) -> str:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Spell out packages of the reference, and show blocks that are not run by the tests as ordinary code."""
+    """Spell out packages of the reference, and show blocks that are not run by the tests as
+    ordinary code.
+    """
     if page.file.src_uri.startswith("reference/"):
         markdown = DIRECTIVE.sub(lambda match: _names(match.group(1)), markdown)
         if page.file.src_uri == "reference/index.md":
@@ -52,7 +62,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def _names(name: str) -> str:
-    """The directive of a module; that of a package becomes one for each public name that it defines."""
+    """The directive of a module; that of a package becomes one for each public name that it
+    defines.
+    """
     spec = find_spec(name)
     if spec is None or spec.submodule_search_locations is None:
         return f"::: {name}"  # read, not imported: it may need what is not installed
@@ -62,21 +74,29 @@ def _names(name: str) -> str:
 
 
 def _belongs(value: object, package: str) -> bool:
-    """Whether a public name is documented with a package: not a module, and not lent by another package."""
+    """Whether a public name is documented with a package: not a module, and not lent by another
+    package.
+    """
     if inspect.ismodule(value):
         return False
-    return not (inspect.isclass(value) or inspect.isfunction(value)) or value.__module__.startswith(package)
+    return not (inspect.isclass(value) or inspect.isfunction(value)) or value.__module__.startswith(
+        package
+    )
 
 
 def _public_names() -> str:
-    """A table of the names that ``import edfa`` gives, each with the first line of its docstring."""
+    """A table of the names that ``import edfa`` gives, each with the first line of its
+    docstring.
+    """
     import edfa
 
     rows = ["", "", "| name | |", "|---|---|"]
     for name in sorted(set(edfa.__all__) - {"__version__"}):
         value = getattr(edfa, name)
         summary = (value.__doc__ or "").strip().split("\n")[0].replace("|", "\\|")
-        place = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else None
+        place = (
+            f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else None
+        )
         page = f"[`edfa.{name}`][{place}]" if place else f"[`edfa.{name}`]({name}.md)"
         rows.append(f"| {page} | {summary} |")
     return "\n".join(rows) + "\n"

@@ -1,7 +1,7 @@
 """Puts the notebooks, which are plain Python files, into the page of the site that lists them.
 
-MkDocs calls ``on_page_markdown`` while it builds the documentation site. A line ``<!-- notebook NAME -->`` stands for
-``notebooks/NAME.py``: its text cells become prose, its code cells code.
+MkDocs calls ``on_page_markdown`` while it builds the documentation site. A line ``<!-- notebook
+NAME -->`` stands for ``notebooks/NAME.py``: its text cells become prose, its code cells code.
 """
 
 import re
@@ -17,7 +17,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Replace each place with its notebook, one heading level down."""
     if page.file.src_uri != "notebooks.md":
         return markdown
-    return PLACE.sub(lambda match: as_markdown((NOTEBOOKS / f"{match.group(1)}.py").read_text("utf-8")), markdown)
+    return PLACE.sub(
+        lambda match: as_markdown((NOTEBOOKS / f"{match.group(1)}.py").read_text("utf-8")), markdown
+    )
 
 
 def as_markdown(text: str) -> str:
@@ -33,7 +35,9 @@ def as_markdown(text: str) -> str:
     """
     parts = CELL.split(text)
     pairs = zip(parts[1::2], parts[2::2], strict=True)
-    return "\n\n".join(_prose(source) if "[markdown]" in kind else _code(source) for kind, source in pairs)
+    return "\n\n".join(
+        _prose(source) if "[markdown]" in kind else _code(source) for kind, source in pairs
+    )
 
 
 def _prose(source: str) -> str:

@@ -1,9 +1,11 @@
-"""Time the ten-minute tutorial by its own text in a new environment; writes docs/results/tutorial.md.
+"""Time the ten-minute tutorial by its own text in a new environment; writes
+docs/results/tutorial.md.
 
     python tools/time_tutorial.py
 
-It builds the wheel, installs it with the extra ``web`` into an empty environment, with pip's own settings, and runs
-every block of docs/tutorial.md there, in order. Packages are fetched from wherever pip fetches them.
+It builds the wheel, installs it with the extra ``web`` into an empty environment, with pip's own
+settings, and runs every block of docs/tutorial.md there, in order. Packages are fetched from
+wherever pip fetches them.
 """
 
 import os
@@ -29,9 +31,19 @@ def main() -> None:
         start = time.perf_counter()
         subprocess.run([sys.executable, "-m", "venv", str(home / "environment")], check=True)
         python = home / "environment" / "bin" / "python"
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel}[web]"]
+        pip = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            f"{wheel}[web]",
+        ]
         subprocess.run(pip, check=True)
-        rows: list[Row] = [("`pip install 'edfa[web]'` into an empty environment", time.perf_counter() - start)]
+        rows: list[Row] = [
+            ("`pip install 'edfa[web]'` into an empty environment", time.perf_counter() - start)
+        ]
         rows += run_blocks(home / "work", python)
     PAGE.write_text(written(rows), encoding="utf-8")
     print(PAGE.read_text(encoding="utf-8"))
@@ -39,14 +51,26 @@ def main() -> None:
 
 def build(home: Path) -> Path:
     """The wheel of this repository."""
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(home), str(ROOT)]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(home),
+        str(ROOT),
+    ]
     subprocess.run(pip, check=True)
     (wheel,) = home.glob("edfa-*.whl")
     return wheel
 
 
 def run_blocks(folder: Path, python: Path) -> list[Row]:
-    """Run the shell and Python blocks of the tutorial in order; what each is and how many seconds it took."""
+    """Run the shell and Python blocks of the tutorial in order; what each is and how many seconds
+    it took.
+    """
     folder.mkdir()
     environment = os.environ | {"PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]])}
     environment.pop("PYTHONPATH", None)
@@ -63,7 +87,11 @@ def run_blocks(folder: Path, python: Path) -> list[Row]:
 def named(language: str, block: str) -> str:
     """What a block is called in the table: its commands of edfa."""
     commands = re.findall(r"^edfa [\w-]+", block, flags=re.M)
-    return "the card, edited by a program" if language == "python" else ", ".join(f"`{c}`" for c in commands)
+    return (
+        "the card, edited by a program"
+        if language == "python"
+        else ", ".join(f"`{c}`" for c in commands)
+    )
 
 
 def written(rows: list[Row]) -> str:
@@ -73,11 +101,14 @@ def written(rows: list[Row]) -> str:
     head = [
         "# The tutorial against the clock",
         "",
-        f"Made by `python tools/time_tutorial.py` with edfa {version('edfa')}, Python {platform.python_version()}, "
+        f"Made by `python tools/time_tutorial.py` with edfa {version('edfa')}, Python "
+        f"{platform.python_version()}, "
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors.",
         "",
-        f"From `pip install` to a certified advisor on a CSV file: **{fitted / 60:.1f} minutes** of computing; to the "
-        f"letter: {sum(seconds for _, seconds in rows) / 60:.1f}. Reading, and going through a card of one's own, come "
+        f"From `pip install` to a certified advisor on a CSV file: **{fitted / 60:.1f} "
+        "minutes** of computing; to the "
+        f"letter: {sum(seconds for _, seconds in rows) / 60:.1f}. Reading, and going "
+        "through a card of one's own, come "
         "on top: nobody has timed a person.",
         "",
         "| step of [the tutorial](../tutorial.md) | seconds |",

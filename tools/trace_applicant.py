@@ -1,11 +1,12 @@
-"""Trace the way of one applicant through the code: which modules of edfa each stage runs, and the hops between.
+"""Trace the way of one applicant through the code: which modules of edfa each stage runs, and the
+hops between.
 
     .venv/bin/python tools/trace_applicant.py            a table
     .venv/bin/python tools/trace_applicant.py --check    and exit code 1 where a limit is passed
 
-A module counts where one of its functions is called; importing it does not (all are imported before). A hop is a call
-from a function of one module into a function of another. Limits are those of the design: a plan 12 modules, the whole
-way 45.
+A module counts where one of its functions is called; importing it does not (all are imported
+before). A hop is a call from a function of one module into a function of another. Limits are those
+of the design: a plan 12 modules, the whole way 45.
 """
 
 import argparse
@@ -29,7 +30,9 @@ TABLE, FITTING = ("read", "encode"), "fit and certify"
 
 
 class Trace:
-    """The modules that run while it is on, in the order of their first call, and the hops between them."""
+    """The modules that run while it is on, in the order of their first call, and the hops between
+    them.
+    """
 
     def __init__(self) -> None:
         self.modules: dict[str, None] = {}
@@ -82,7 +85,9 @@ def stages(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         state["advisor"] = Advisor(threshold="balanced").fit(state["table"], n_jobs=1)
 
     def begin() -> None:
-        state["interview"] = state["advisor"].interview({"age": 35, "purpose": "radio/tv", "credit_amount": 2400})
+        state["interview"] = state["advisor"].interview(
+            {"age": 35, "purpose": "radio/tv", "credit_amount": 2400}
+        )
 
     def interview() -> Interview:
         return state["interview"]
@@ -122,7 +127,10 @@ def main() -> int:
                 print("   ", " ".join(module.removeprefix("edfa.") for module in trace.modules))
     whole = table | fitting | applicant
     print(f"{'begin to receipt':24} {len(applicant):3} modules")
-    print(f"{'table to receipt':24} {len(table | applicant):3} modules, and {len(whole)} with fitting and certifying")
+    print(
+        f"{'table to receipt':24} {len(table | applicant):3} modules, and {len(whole)} "
+        "with fitting and certifying"
+    )
     return int(arguments.check and (counts["plans"] > PLAN or len(whole) > WHOLE))
 
 

@@ -30,7 +30,9 @@ import numpy as np
 import pandas as pd
 from quiet import silence
 
-LARGEST_SET = 3  # conditioning variables of pgmpy's PC; the other programs run with what they come with
+LARGEST_SET = (
+    3  # conditioning variables of pgmpy's PC; the other programs run with what they come with
+)
 
 
 # The networks
@@ -66,7 +68,9 @@ def read_network(name: str) -> Network:
         reader = BIFReader(string=gzip.decompress(file.read_bytes()).decode())
     tables = {node: reader.variable_cpds[node].T for node in reader.variable_names}
     for node, rows in tables.items():
-        assert np.allclose(rows.sum(axis=1), 1, atol=1e-3), f"{name}: the table of {node} does not add up to 1"
+        assert np.allclose(rows.sum(axis=1), 1, atol=1e-3), (
+            f"{name}: the table of {node} does not add up to 1"
+        )
     return Network(
         levels={node: list(reader.variable_states[node]) for node in reader.variable_names},
         parents={node: list(reader.variable_parents[node]) for node in reader.variable_names},
@@ -79,7 +83,10 @@ def export(networks: list[str], sizes: list[int], samples: int, seed: int, out: 
     for name in networks:
         network = read_network(name)
         nodes = list(network.levels)
-        replace(out / f"{name}.json", {"nodes": nodes, "parents": network.parents, "levels": network.levels})
+        replace(
+            out / f"{name}.json",
+            {"nodes": nodes, "parents": network.parents, "levels": network.levels},
+        )
         for size in sizes:
             for number in range(samples):
                 # A sample depends on what it is, not on what else is exported with it.
@@ -103,7 +110,9 @@ class Graph:
     def blanket(self, target: str) -> list[str]:
         """Parents, children, neighbours of unknown direction, and the other parents of the children."""
         children = {child for parent, child in self.directed if parent == target}
-        parents = {parent for parent, child in self.directed if child == target or child in children}
+        parents = {
+            parent for parent, child in self.directed if child == target or child in children
+        }
         around = {node for edge in self.joined if target in edge for node in edge}
         return sorted((children | parents | around) - {target})
 
@@ -122,7 +131,9 @@ def pycausalfs(module: str, name: str) -> Callable[[pd.DataFrame, float], Blanke
         function = getattr(importlib.import_module(f"pyCausalFS.CBD.MBs.{module}"), name)
         # It copies the table for every test; of the forms it takes, a whole-number array is the cheapest to copy.
         data, names = frame.to_numpy(dtype=int), list(frame.columns)
-        return lambda target: [names[place] for place in function(data, names.index(target), alpha, True)[0]]
+        return lambda target: [
+            names[place] for place in function(data, names.index(target), alpha, True)[0]
+        ]
 
     return prepare
 
@@ -182,7 +193,9 @@ def pyagrum(choose: Callable[[Any], object]) -> Callable[[pd.DataFrame, float], 
 
     def prepare(frame: pd.DataFrame, alpha: float) -> Learner:
         gum = importlib.import_module("pyagrum")
-        data = frame.astype(str).radd("level")  # words, or a level missing between two others would be made up
+        data = frame.astype(str).radd(
+            "level"
+        )  # words, or a level missing between two others would be made up
 
         def learn() -> Graph:
             learner = gum.BNLearner(data)
@@ -191,7 +204,10 @@ def pyagrum(choose: Callable[[Any], object]) -> Callable[[pd.DataFrame, float], 
             found = learner.learnPDAG() if learner.isConstraintBased() else learner.learnDAG()
             edges = found.edges() if learner.isConstraintBased() else ()
             name = learner.nameFromId
-            return Graph({(name(a), name(b)) for a, b in found.arcs()}, {(name(a), name(b)) for a, b in edges})
+            return Graph(
+                {(name(a), name(b)) for a, b in found.arcs()},
+                {(name(a), name(b)) for a, b in edges},
+            )
 
         return learn
 
@@ -209,7 +225,9 @@ LEARNERS: dict[str, Callable[[pd.DataFrame, float], Learner]] = {
     "pgmpy-pc": pgmpy_pc,
     # With its own default, the MDL correction, MIIC does clearly worse on child, insurance and alarm.
     "pyagrum-miic": pyagrum(lambda learner: (learner.useMIIC(), learner.useNMLCorrection())),
-    "pyagrum-tabu": pyagrum(lambda learner: (learner.useLocalSearchWithTabuList(), learner.useScoreBDeu())),
+    "pyagrum-tabu": pyagrum(
+        lambda learner: (learner.useLocalSearchWithTabuList(), learner.useScoreBDeu())
+    ),
 }
 
 
@@ -244,7 +262,9 @@ class Result:
                 blankets = work()
         except Exception as error:
             taken = time.process_time() - start
-            self.errors.update({target: {"error": f"{type(error).__name__}: {error}"} for target in targets})
+            self.errors.update(
+                {target: {"error": f"{type(error).__name__}: {error}"} for target in targets}
+            )
         else:
             taken = time.process_time() - start
             self.blankets.update(blankets)
@@ -266,7 +286,9 @@ def run(method: str, data: Path, targets: list[str], alpha: float, out: Path) ->
     result.write()
     targets = [target for target in targets if target not in flat]
     with silence():
-        work = BLANKETS[method](frame, alpha) if method in BLANKETS else LEARNERS[method](frame, alpha)
+        work = (
+            BLANKETS[method](frame, alpha) if method in BLANKETS else LEARNERS[method](frame, alpha)
+        )
     if method in BLANKETS:
         for target in targets:
             result.measure(lambda target=target: {target: sorted(work(target))}, [target])

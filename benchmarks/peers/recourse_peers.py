@@ -44,13 +44,18 @@ class Model:
         return self.predict_proba(rows).argmax(axis=1)
 
 
-def dice(method: str, count: int, task: dict[str, Any], data: dict[str, Rows], model: Model) -> Callable[[Rows], Rows]:
+def dice(
+    method: str, count: int, task: dict[str, Any], data: dict[str, Rows], model: Model
+) -> Callable[[Rows], Rows]:
     import dice_ml
 
     names, words = task["names"], set(task["categorical"])
 
     def frame(rows: Rows) -> pd.DataFrame:
-        columns = {n: rows[:, j].astype(int).astype(str) if n in words else rows[:, j] for j, n in enumerate(names)}
+        columns = {
+            n: rows[:, j].astype(int).astype(str) if n in words else rows[:, j]
+            for j, n in enumerate(names)
+        }
         return pd.DataFrame(columns).astype(dict.fromkeys(words, object))
 
     told = frame(data["train"]).assign(outcome=data["classes"])
@@ -60,21 +65,32 @@ def dice(method: str, count: int, task: dict[str, Any], data: dict[str, Rows], m
 
     def explain(row: Rows) -> Rows:
         found = explainer.generate_counterfactuals(
-            frame(row[None]), total_CFs=count, desired_class=task["wanted"], features_to_vary=task["allowed"]
+            frame(row[None]),
+            total_CFs=count,
+            desired_class=task["wanted"],
+            features_to_vary=task["allowed"],
         )
         plans = found.cf_examples_list[0].final_cfs_df
-        return np.zeros((0, len(names))) if plans is None else plans[names].to_numpy(dtype=object).astype(float)
+        return (
+            np.zeros((0, len(names)))
+            if plans is None
+            else plans[names].to_numpy(dtype=object).astype(float)
+        )
 
     return explain
 
 
-def nice(reward: str, task: dict[str, Any], data: dict[str, Rows], model: Model) -> Callable[[Rows], Rows]:
+def nice(
+    reward: str, task: dict[str, Any], data: dict[str, Rows], model: Model
+) -> Callable[[Rows], Rows]:
     from nice import NICE
 
     words = [j for j, n in enumerate(task["names"]) if n in task["categorical"]]
     numbers = [j for j in range(len(task["names"])) if j not in words]
     train = data["train"].astype(float)
-    explainer = NICE(model.predict_proba, train, words, numbers, y_train=data["classes"], optimization=reward)
+    explainer = NICE(
+        model.predict_proba, train, words, numbers, y_train=data["classes"], optimization=reward
+    )
     return lambda row: explainer.explain(row[None].astype(float).copy())
 
 

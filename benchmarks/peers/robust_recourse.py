@@ -111,7 +111,9 @@ def robx(
     Dutta, Long, Mishra, Tilli, Magazzeni: Robust Counterfactual Explanations for Tree-Based Ensembles. ICML 2022.
     """
     if K < 1 or c < 1 or sigma < 0 or not 0 < step <= 1:
-        raise SettingError("K and c are at least 1, sigma at least 0, and step above 0 and at most 1")
+        raise SettingError(
+            "K and c are at least 1, sigma at least 0, and step above 0 and at most 1"
+        )
     jumps, scale = _mask(categorical, rows), standard_deviations(train)
     test = StabilityTest(model, favourable, disturbances(train, jumps, K, sigma, seed), tau)
     plans, left = _keep(rows, base, test.passed)
@@ -161,11 +163,15 @@ def disturbances(
     train: Float32Array, jumps: BoolArray, K: int = 1000, sigma: float = 0.1, seed: int = 0
 ) -> Float32Array:
     """What is added to a point to get its neighbours, (K, features): Gaussian for numbers, 0 where ``jumps``."""
-    noise = np.random.default_rng(seed).normal(scale=sigma, size=(K, train.shape[1])) * standard_deviations(train)
+    noise = np.random.default_rng(seed).normal(
+        scale=sigma, size=(K, train.shape[1])
+    ) * standard_deviations(train)
     return np.where(jumps, 0, noise).astype(np.float32)
 
 
-def _conservative(order: IntArray, donors: Float32Array, test: StabilityTest, c: int) -> tuple[IntArray, IntArray]:
+def _conservative(
+    order: IntArray, donors: Float32Array, test: StabilityTest, c: int
+) -> tuple[IntArray, IntArray]:
     """Each person's ``c`` nearest conservative donors, as pairs of person and donor; ``order`` is (people, donors).
 
     Stability is dear: it is worked out for as few donors as will do, nearest first.
@@ -185,7 +191,9 @@ def _conservative(order: IntArray, donors: Float32Array, test: StabilityTest, c:
     return person, order[person, place]
 
 
-def _go(start: Float32Array, end: Float32Array, jumps: BoolArray, step: float, test: StabilityTest) -> Float32Array:
+def _go(
+    start: Float32Array, end: Float32Array, jumps: BoolArray, step: float, test: StabilityTest
+) -> Float32Array:
     """The first points that pass on the lines from ``start`` to ``end``, both (lines, features); else the ends."""
     points, moving = end.copy(), np.arange(len(start))
     towards = np.where(jumps, start, end)
@@ -277,14 +285,20 @@ def beta_rce(
     unit = np.where(moves, 1.0 if scale is None else scale, 1.0)
     low, high = bounds or (-np.inf, np.inf)
     random = np.random.default_rng(seed)
-    plans, left = _keep(rows, base, lambda points: _accepted(points, model, models, favourable, allowed))
+    plans, left = _keep(
+        rows, base, lambda points: _accepted(points, model, models, favourable, allowed)
+    )
     for radius in np.arange(0, max_radius - 1e-9, gamma) if moves.any() else ():
         if not len(left):
             break
         points = np.repeat(base[left, None], n_samples, axis=1)
-        points[..., moves] += _shell(random, points[..., moves].shape, radius, radius + gamma) * unit[moves]
+        points[..., moves] += (
+            _shell(random, points[..., moves].shape, radius, radius + gamma) * unit[moves]
+        )
         points = np.where(moves, np.clip(points, low, high), points).astype(np.float32)
-        fine = _accepted(points.reshape(-1, len(moves)), model, models, favourable, allowed).reshape(points.shape[:2])
+        fine = _accepted(
+            points.reshape(-1, len(moves)), model, models, favourable, allowed
+        ).reshape(points.shape[:2])
         far = _lengths(points - base[left, None], unit, ~moves, 2)
         best, done = np.where(fine, far, np.inf).argmin(axis=1), fine.any(axis=1)
         plans[left[done]], left = points[done, best[done]], left[~done]
@@ -304,7 +318,9 @@ def needed(k: int, delta: float, alpha: float, prior: tuple[float, float] = (1.0
     return int(np.argmax(quantile >= delta))
 
 
-def _accepted(points: Float32Array, model: Model, models: Models, favourable: int, allowed: int) -> BoolArray:
+def _accepted(
+    points: Float32Array, model: Model, models: Models, favourable: int, allowed: int
+) -> BoolArray:
     """Whether the model, and all but at most ``allowed`` of the models, decide for ``favourable``, (points,)."""
     accepted = np.zeros(len(points), dtype=bool)
     left = np.flatnonzero(model.decide(model.predict_proba(points)) == favourable)
@@ -316,7 +332,9 @@ def _accepted(points: Float32Array, model: Model, models: Models, favourable: in
     return accepted
 
 
-def _shell(random: np.random.Generator, shape: tuple[int, int, int], inner: float, outer: float) -> Float64Array:
+def _shell(
+    random: np.random.Generator, shape: tuple[int, int, int], inner: float, outer: float
+) -> Float64Array:
     """Points drawn uniformly between two spheres around 0, (people, samples, dimensions)."""
     direction = random.normal(size=shape)
     direction /= np.linalg.norm(direction, axis=2, keepdims=True)
@@ -325,18 +343,26 @@ def _shell(random: np.random.Generator, shape: tuple[int, int, int], inner: floa
 
 
 def distances(
-    one: Float32Array, other: Float32Array, scale: Float64Array, categorical: BoolArray, norm: Norm = 1
+    one: Float32Array,
+    other: Float32Array,
+    scale: Float64Array,
+    categorical: BoolArray,
+    norm: Norm = 1,
 ) -> Float64Array:
     """Distances (n, m) of rows (n, features) from rows (m, features)."""
     numbers = ~categorical
     metric = "cityblock" if norm == 1 else "sqeuclidean"
-    far: Float64Array = cdist(one[:, numbers] / scale[numbers], other[:, numbers] / scale[numbers], metric)
+    far: Float64Array = cdist(
+        one[:, numbers] / scale[numbers], other[:, numbers] / scale[numbers], metric
+    )
     if categorical.any():
         far += cdist(one[:, categorical], other[:, categorical], "hamming") * categorical.sum()
     return far if norm == 1 else np.sqrt(far)
 
 
-def _lengths(changes: Float32Array, scale: Float64Array, categorical: BoolArray, norm: Norm) -> Float64Array:
+def _lengths(
+    changes: Float32Array, scale: Float64Array, categorical: BoolArray, norm: Norm
+) -> Float64Array:
     """As ``distances``, of what changes (..., features): (...)."""
     sizes = np.where(categorical, changes != 0, np.abs(changes) / scale)
     return np.asarray(np.linalg.norm(sizes, ord=norm, axis=-1))
@@ -349,7 +375,11 @@ def standard_deviations(train: Float32Array) -> Float64Array:
 
 
 def _mask(categorical: BoolArray | None, rows: Float32Array) -> BoolArray:
-    return np.zeros(rows.shape[1], dtype=bool) if categorical is None else np.asarray(categorical, dtype=bool)
+    return (
+        np.zeros(rows.shape[1], dtype=bool)
+        if categorical is None
+        else np.asarray(categorical, dtype=bool)
+    )
 
 
 def _keep(
@@ -357,7 +387,9 @@ def _keep(
 ) -> tuple[Float32Array, IntArray]:
     """Base plans that pass as they are, NaN for all others, (people, features); and whose base plan does not pass."""
     if rows.shape != base.shape or np.isnan(rows).any():
-        raise DataError(f"rows {rows.shape} must be known in full, and base {base.shape} of the same shape")
+        raise DataError(
+            f"rows {rows.shape} must be known in full, and base {base.shape} of the same shape"
+        )
     plans = np.full(rows.shape, np.nan, dtype=np.float32)
     given = np.flatnonzero(~np.isnan(base).any(axis=1))
     fine = passed(base[given])
@@ -394,14 +426,22 @@ def check_robx() -> None:
     sigma = 0.1 * train[:, 0].std()
     points = np.stack([np.linspace(-0.3, 0.4, 15), np.zeros(15)], axis=1).astype(np.float32)
     p = normal.cdf(points[:, 0] / sigma)
-    assert np.allclose(StabilityTest(model, 1, noise).stability(points), p - np.sqrt(p * (1 - p)), atol=0.02)
-    border = sigma * normal.ppf((1 + 2 * 0.5 + np.sqrt(1 + 4 * 0.5 * (1 - 0.5))) / 4)  # where p - sqrt(p(1-p)) is 1/2
+    assert np.allclose(
+        StabilityTest(model, 1, noise).stability(points), p - np.sqrt(p * (1 - p)), atol=0.02
+    )
+    border = sigma * normal.ppf(
+        (1 + 2 * 0.5 + np.sqrt(1 + 4 * 0.5 * (1 - 0.5))) / 4
+    )  # where p - sqrt(p(1-p)) is 1/2
     rows = np.array([[-1, 0], [-1, 0], [-1, 0]], dtype=np.float32)
     base = np.array([[0.001, 0], [0.9, 0], [np.nan, 0]], dtype=np.float32)
     plans = robx(rows, base, model, train, 1, K=20_000, step=0.01, categorical=words)
     assert border - 0.01 < plans[0, 0] < border + 0.03, (plans, border)
     assert np.array_equal(plans[1:], base[1:] * [[1], [np.nan]], equal_nan=True)
-    assert np.isnan(robx(rows, base, model, train[train[:, 0] < 0], 1)).all(axis=1).tolist() == [True, False, True]
+    assert np.isnan(robx(rows, base, model, train[train[:, 0] < 0], 1)).all(axis=1).tolist() == [
+        True,
+        False,
+        True,
+    ]
 
 
 def check_categories_jump() -> None:
@@ -416,8 +456,20 @@ def check_categories_jump() -> None:
     words = np.array([False, True])
     plan = robx(rows, base, Word(0.5), train, 1, K=50, categorical=words, step=0.1)
     assert (-9 < plan[0, 0] < -7.5) & (plan[0, 1] == 1), plan  # the number alone was in the way
-    for c, end in ((1, 2), (2, 3)):  # nearest to the plan; of the two nearest to the plan, nearest to the person
-        plan = robx(np.array([[4, 0]], dtype=np.float32), rows, Word(0.5), train, 1, K=50, categorical=words, c=c)
+    for c, end in (
+        (1, 2),
+        (2, 3),
+    ):  # nearest to the plan; of the two nearest to the plan, nearest to the person
+        plan = robx(
+            np.array([[4, 0]], dtype=np.float32),
+            rows,
+            Word(0.5),
+            train,
+            1,
+            K=50,
+            categorical=words,
+            c=c,
+        )
         assert plan.tolist() == [[end, 1]], plan
 
 
@@ -432,12 +484,29 @@ def check_beta_rce() -> None:
     words = np.array([False, False, True])
     people, today = np.zeros_like(base), _Step(0.0)
     for gamma in (0.02, 1.0):  # many shells, or the nearest point of one
-        plans = beta_rce(people, base, today, models, 1, delta=0.7, categorical=words, gamma=gamma, n_samples=2000)
-        assert border <= plans[0, 0] < np.hypot(*(plans[0, :2] - [0, 5])) < border + 0.05, (plans, border)
+        plans = beta_rce(
+            people,
+            base,
+            today,
+            models,
+            1,
+            delta=0.7,
+            categorical=words,
+            gamma=gamma,
+            n_samples=2000,
+        )
+        assert border <= plans[0, 0] < np.hypot(*(plans[0, :2] - [0, 5])) < border + 0.05, (
+            plans,
+            border,
+        )
         assert plans[0, 2] == 1
         assert np.array_equal(plans[1:], base[1:] * [[1], [np.nan]], equal_nan=True)
-    assert np.isnan(beta_rce(people, base, today, models, 1, categorical=words, max_radius=0.2)[0]).all()
-    scaled = beta_rce(people, base, today, models, 1, delta=0.7, scale=np.full(3, 10), max_radius=0.1)
+    assert np.isnan(
+        beta_rce(people, base, today, models, 1, categorical=words, max_radius=0.2)[0]
+    ).all()
+    scaled = beta_rce(
+        people, base, today, models, 1, delta=0.7, scale=np.full(3, 10), max_radius=0.1
+    )
     assert scaled[0, 0] >= border  # a tenth of a deviation of 10
 
 

@@ -25,5 +25,6 @@ POLICIES: Registry["Policy"] = Registry(
         "gsmrl": "edfa.acquisition.gsmrl:GSMRL",
     },
 )
-"""What the command line and study files call each policy; a new one is one file and one line here."""
+"""What the command line and study files call each policy; a new one is one file and one line here.
+"""
 __all__ = [*__all__, "POLICIES"]

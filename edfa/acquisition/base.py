@@ -1,4 +1,6 @@
-"""The contract of policies: a score for every feature that may be asked next, for a batch of people at once."""
+"""The contract of policies: a score for every feature that may be asked next, for a batch of people
+at once.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -25,11 +27,13 @@ __all__ = ["Policy", "Progress", "choose", "never_asked"]
 class Policy(BaseEstimator, ABC):  # type: ignore[misc]
     """Which feature to ask next, for a batch of people at once; scikit-learn's contract.
 
-    ``__init__`` stores settings, each under its own name, and does nothing else; a dataclass may also refuse bad ones
-    in ``__post_init__``. ``fit`` learns from training people (most policies learn nothing) and stores what it learns in
-    attributes that end in an underscore. ``clone`` gives the same settings and nothing that was learnt.
+    ``__init__`` stores settings, each under its own name, and does nothing else; a dataclass may
+    also refuse bad ones in ``__post_init__``. ``fit`` learns from training people (most policies
+    learn nothing) and stores what it learns in attributes that end in an underscore. ``clone``
+    gives the same settings and nothing that was learnt.
 
-    A subclass gives ``score``. Prices, budget, refusals and ties are not its business: the loop sees to them.
+    A subclass gives ``score``. Prices, budget, refusals and ties are not its business: the loop
+    sees to them.
 
     Attributes
     ----------
@@ -49,14 +53,17 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
     asks_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot be; called by the constructor of dataclasses, and by ``set_params``."""
+        """Refuse settings that cannot be; called by the constructor of dataclasses, and by
+        ``set_params``.
+        """
 
     @abstractmethod
     def score(self, people: People) -> Float64Array:
-        """What each feature is worth before its price, (people, features); NaN: it is not to be asked now.
+        """What each feature is worth before its price, (people, features); NaN: it is not to be
+        asked now.
 
-        ``people.X`` is NaN where a feature is not known, so that a policy cannot peek. Only features in
-        ``people.askable`` can be chosen, whatever the others score.
+        ``people.X`` is NaN where a feature is not known, so that a policy cannot peek. Only
+        features in ``people.askable`` can be chosen, whatever the others score.
         """
 
     def fit(
@@ -67,9 +74,11 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Learn from training people and the fitted model; a policy that learns nothing only checks its blanket.
+        """Learn from training people and the fitted model; a policy that learns nothing only checks
+        its blanket.
 
-        ``n_jobs`` threads share the work, as scikit-learn counts them. ``progress`` is called as work is done.
+        ``n_jobs`` threads share the work, as scikit-learn counts them. ``progress`` is called as
+        work is done.
         """
         for name in self.blanket.features if self.blanket else ():
             train.schema.index(name)
@@ -77,17 +86,23 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
 
     @classmethod
     def default(
-        cls, blanket: Blanket, searcher: Searcher, desired_class: int, constraints: Constraints | None = None
+        cls,
+        blanket: Blanket,
+        searcher: Searcher,
+        desired_class: int,
+        constraints: Constraints | None = None,
     ) -> Self:
-        """The policy behind a name: an advisor gives its blanket, its searcher, the code of the favourable class, and
-        the operator's rules, if there are any.
+        """The policy behind a name: an advisor gives its blanket, its searcher, the code of the
+        favourable class, and the operator's rules, if there are any.
 
         A policy takes of these what it needs.
         """
         return cls()
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """What was learnt and decides what is asked, for fingerprints: plain values, arrays, and parts like these."""
+        """What was learnt and decides what is asked, for fingerprints: plain values, arrays, and
+        parts like these.
+        """
         return {}
 
     def save_state(self, folder: Path) -> None:
@@ -96,7 +111,8 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
     def load_state(self, folder: Path | Folder, train: Table) -> Self:
         """Read what ``save_state`` wrote; ``train`` are the training people it was learnt from.
 
-        The folder of a saved advisor is in memory when this is called: its files are read once, and checked.
+        The folder of a saved advisor is in memory when this is called: its files are read once, and
+        checked.
         """
         return self
 
@@ -107,14 +123,16 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def masked_score(self, people: People) -> Float64Array:
-        """``score``, with NaN wherever a feature may not be asked, (people, features); what is known never may.
+        """``score``, with NaN wherever a feature may not be asked, (people, features); what is
+        known never may.
 
         Everything that asks goes through here, so that no policy can ask for a known fact.
         """
         scores = np.asarray(self.score(people), dtype=float)
         if scores.shape != people.X.shape:
             raise DataError(
-                f"{type(self).__name__}.score gives an array of shape {scores.shape}, not {people.X.shape}: "
+                f"{type(self).__name__}.score gives an array of shape {scores.shape}, not "
+                f"{people.X.shape}: "
                 "a row for each person, a column for each feature"
             )
         return np.where(people.askable, scores, np.nan)
@@ -125,9 +143,11 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def never_asked(schema: Schema, constraints: Constraints | None = None) -> BoolArray:
-    """Which features nobody is ever asked for, (features,): by the card's rules and by ``constraints``.
+    """Which features nobody is ever asked for, (features,): by the card's rules and by
+    ``constraints``.
 
-    What is known from the start is asked of nobody anyway. In the paper's reading the card's rules do not count.
+    What is known from the start is asked of nobody anyway. In the paper's reading the card's rules
+    do not count.
     """
     rules = constraints or Constraints()
     names = {*rules.never_ask, *(schema.rules.never_ask if rules.reading == "card" else ())}
@@ -137,14 +157,20 @@ def never_asked(schema: Schema, constraints: Constraints | None = None) -> BoolA
 def choose(scores: Float64Array, costs: Float64Array, per_cost: bool = True) -> IntArray:
     """The column with the best score in each row, (rows,); -1: all are NaN.
 
-    With ``per_cost``, scores are divided by ``costs``, both (rows, columns). Ties go to the cheapest, then the first.
+    With ``per_cost``, scores are divided by ``costs``, both (rows, columns). Ties go to the
+    cheapest, then the first.
 
-    >>> choose(np.array([[2.0, 1.0, np.nan], [np.nan, np.nan, np.nan]]), np.array([[2.0, 1.0, 1.0]] * 2))
+    >>> choose(np.array([[2.0, 1.0, np.nan], [np.nan, np.nan, np.nan]]), np.array([[2.0, 1.0,
+    ...     1.0]] * 2))
     array([ 1, -1])
     """
     candidates = ~np.isnan(scores)
     with np.errstate(divide="ignore", invalid="ignore"):
-        worth = np.where(costs > 0, scores / costs, np.where(scores > 0, np.inf, scores)) if per_cost else scores
+        worth = (
+            np.where(costs > 0, scores / costs, np.where(scores > 0, np.inf, scores))
+            if per_cost
+            else scores
+        )
     worth = np.where(candidates, worth, -np.inf)
     tied = candidates & (worth == worth.max(axis=1, keepdims=True, initial=-np.inf))
     cheapest = np.where(tied, costs, np.inf).argmin(axis=1)

@@ -26,13 +26,15 @@ from edfa.typing import Float64Array
 
 __all__ = ["DIME"]
 
-# DEVIATION: the paper lowers the share of random choices when the loss stands still; here in stages of known length.
+# DEVIATION: the paper lowers the share of random choices when the loss stands still; here in stages
+# of known length.
 STAGES = (0.3, 0.1, 0.03)
 
 
 @dataclass(eq=False)
 class DIME(LearnedPolicy):
-    """Discriminative mutual information: ask for what the value network says will tell most per cost.
+    """Discriminative mutual information: ask for what the value network says will tell most per
+    cost.
 
     Parameters
     ----------
@@ -43,13 +45,14 @@ class DIME(LearnedPolicy):
     steps
         Number of features asked of a row in training.
     pretrain, epochs
-        Number of passes over the rows that train the predictor alone on random masks, then of passes in each of the
-        three stages that train both networks.
+        Number of passes over the rows that train the predictor alone on random masks, then of
+        passes in each of the three stages that train both networks.
     batch_size, learning_rate
         Rows in a step of training, and Adam's learning rate.
     stop, limit
-        ``"budget"``: ask as long as there is money. ``"penalised"``: while the best value per cost is at least
-        ``limit``. ``"confidence"``: until the likeliest class has a probability of ``limit``.
+        ``"budget"``: ask as long as there is money. ``"penalised"``: while the best value per cost
+        is at least ``limit``. ``"confidence"``: until the likeliest class has a probability of
+        ``limit``.
     device
         Where it is trained, in torch's words; ``"auto"``: on a GPU if there is one.
 
@@ -87,7 +90,8 @@ class DIME(LearnedPolicy):
             raise UnknownNameError("stop", self.stop, ("budget", "penalised", "confidence"))
 
     def score(self, people: People) -> Float64Array:
-        """The value network's estimate for each open feature (people, features), at most the entropy that is left.
+        """The value network's estimate for each open feature (people, features), at most the
+        entropy that is left.
 
         NaN where a feature is not to be asked, or the person is to be asked nothing more.
         """
@@ -113,27 +117,42 @@ class DIME(LearnedPolicy):
         return torch.arange(positions.shape[1], device=positions.device)
 
     def _values(self, positions: Tensor, mask: Tensor, logits: Tensor) -> Tensor:
-        """Values of features (rows, features), between zero and the entropy: no feature can tell more."""
-        return torch.sigmoid(self.value_(positions, self._columns(positions), mask)) * entropy(logits)[:, None]
+        """Values of features (rows, features), between zero and the entropy: no feature can tell
+        more.
+        """
+        return (
+            torch.sigmoid(self.value_(positions, self._columns(positions), mask))
+            * entropy(logits)[:, None]
+        )
 
     def _learn(self, data: TrainingData, progress: Progress | None) -> None:
         self._build(data.device)
         train, check = inner_split(data.classes.cpu().numpy(), self.seed)
-        rows, held_out = (torch.from_numpy(part).to(data.device) for part in (train, check if len(check) else train))
+        rows, held_out = (
+            torch.from_numpy(part).to(data.device)
+            for part in (train, check if len(check) else train)
+        )
         report = progress or (lambda done, total: None)
         total = self.pretrain + len(STAGES) * self.epochs
         optimiser = torch.optim.Adam(self.predictor_.parameters(), lr=self.learning_rate)
         self.predictor_.train()
         for epoch in range(self.pretrain):
-            for batch in torch.split(rows[torch.randperm(len(rows), device=rows.device)], self.batch_size):
+            for batch in torch.split(
+                rows[torch.randperm(len(rows), device=rows.device)], self.batch_size
+            ):
                 self._step(optimiser, [data.masked_loss(self.predictor_, batch)])
             report(epoch + 1, total)
-        best_loss, best_weights = self._held_out_loss(data, held_out), copy.deepcopy(self._weights())
+        best_loss, best_weights = (
+            self._held_out_loss(data, held_out),
+            copy.deepcopy(self._weights()),
+        )
         for stage, random_share in enumerate(STAGES):
             parameters = [*self.predictor_.parameters(), *self.value_.parameters()]
             optimiser = torch.optim.Adam(parameters, lr=self.learning_rate)
             for epoch in range(self.epochs):
-                for batch in torch.split(rows[torch.randperm(len(rows), device=rows.device)], self.batch_size):
+                for batch in torch.split(
+                    rows[torch.randperm(len(rows), device=rows.device)], self.batch_size
+                ):
                     self._step(optimiser, self._episode(data, batch, random_share))
                 report(self.pretrain + stage * self.epochs + epoch + 1, total)
                 loss = self._held_out_loss(data, held_out)
@@ -170,11 +189,15 @@ class DIME(LearnedPolicy):
             before, logits = loss.detach(), self.predictor_(positions, columns, mask)
             loss = cross_entropy(logits, classes, reduction="none")
             estimate = values.gather(1, feature[:, None])[:, 0]
-            losses.append((((estimate - (before - loss.detach())) ** 2).mean() + loss.mean()) / (count + 1))
+            losses.append(
+                (((estimate - (before - loss.detach())) ** 2).mean() + loss.mean()) / (count + 1)
+            )
         return losses
 
     def _choose(self, value_per_cost: Tensor, mask: Tensor, random_share: float) -> Tensor:
-        """The unknown feature with the best value per cost, or with probability ``random_share`` any: (rows,)."""
+        """The unknown feature with the best value per cost, or with probability ``random_share``
+        any: (rows,).
+        """
         best = value_per_cost.detach().masked_fill(mask, -torch.inf).argmax(dim=1)
         any_one = torch.rand_like(value_per_cost).masked_fill(mask, -1).argmax(dim=1)
         return torch.where(torch.rand(len(best), device=best.device) < random_share, any_one, best)

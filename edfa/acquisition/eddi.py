@@ -1,7 +1,7 @@
 """EDDI: a partial VAE that asks for what is expected to move its belief about the outcome most.
 
-Ma, Tschiatschek, Palla, Hernández-Lobato, Nowozin, Zhang (2019), EDDI: efficient dynamic discovery of high-value
-information with partial VAE.
+Ma, Tschiatschek, Palla, Hernández-Lobato, Nowozin, Zhang (2019), EDDI: efficient dynamic discovery
+of high-value information with partial VAE.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,9 @@ from edfa.typing import Float32Array, Float64Array
 __all__ = ["EDDI"]
 
 LATENT, SET, HIDDEN = 10, 32, 128
-MAX_LEVELS = 16  # a column of at most this many knots has a softmax over them, any other is Gaussian
+MAX_LEVELS = (
+    16  # a column of at most this many knots has a softmax over them, any other is Gaussian
+)
 ROWS = 60_000  # number of rows encoded at once
 
 
@@ -39,27 +41,36 @@ class _Belief(NamedTuple):
 
     def divergence(self, other: "_Belief") -> Tensor:
         """KL(self || other), over the last axis."""
-        # DEVIATION: the published program divides the squared difference by the spread; the variance is right.
+        # DEVIATION: the published program divides the squared difference by the spread; the
+        # variance is right.
         square = (self.mean - other.mean) ** 2 + self.log_variance.exp()
         ratio = square / other.log_variance.exp()
         return 0.5 * (ratio - 1 + other.log_variance - self.log_variance).sum(dim=-1)
 
 
 class _PartialVAE(nn.Module):
-    """A set of known values, the outcome among them as one more column, to a belief; a latent back to every column."""
+    """A set of known values, the outcome among them as one more column, to a belief; a latent back
+    to every column.
+    """
 
     def __init__(self, knots: list[int], classes: int) -> None:
         super().__init__()
         self.tokens = Tokens([*knots, classes], SET)
         self.shared = nn.Linear(SET, SET)
-        self.encoder = nn.Sequential(nn.Linear(SET, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 2 * LATENT))
+        self.encoder = nn.Sequential(
+            nn.Linear(SET, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 2 * LATENT)
+        )
         self.sizes = [size if size <= MAX_LEVELS else 1 for size in knots] + [classes]
         self.categorical = [size <= MAX_LEVELS for size in knots] + [True]
-        self.decoder = nn.Sequential(nn.Linear(LATENT, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, sum(self.sizes)))
+        self.decoder = nn.Sequential(
+            nn.Linear(LATENT, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, sum(self.sizes))
+        )
         self.noise = nn.Parameter(torch.zeros(len(knots)))
 
     def element(self, positions: Tensor, columns: Tensor) -> Tensor:
-        """What each known value adds to the sum over its set (rows, k, set), from its knot position (rows, k)."""
+        """What each known value adds to the sum over its set (rows, k, set), from its knot position
+        (rows, k).
+        """
         return torch.relu(self.shared(self.tokens(positions, columns)))
 
     def believe(self, total: Tensor) -> _Belief:
@@ -68,7 +79,9 @@ class _PartialVAE(nn.Module):
         return _Belief(mean, log_variance.clamp(-8, 4))
 
     def total(self, positions: Tensor, mask: Tensor) -> Tensor:
-        """The sum (rows, set) over what is known; positions and mask have the outcome as their last column."""
+        """The sum (rows, set) over what is known; positions and mask have the outcome as their last
+        column.
+        """
         columns = torch.arange(positions.shape[1], device=positions.device)
         return (self.element(positions, columns) * mask[..., None]).sum(dim=1)
 
@@ -79,15 +92,16 @@ class _PartialVAE(nn.Module):
 
 @dataclass(eq=False)
 class EDDI(LearnedPolicy):
-    """Expected information in the latent space of a partial VAE (``reward="latent"``), or on the label.
+    """Expected information in the latent space of a partial VAE (``reward="latent"``), or on the
+    label.
 
     Parameters
     ----------
     seed
         Decides the first weights, the masks, and the draws of what is unknown.
     reward
-        ``"latent"``: the paper's. ``"label"`` uses the VAE only to draw what is unknown, and scores by the model in
-        use, as later papers did.
+        ``"latent"``: the paper's. ``"label"`` uses the VAE only to draw what is unknown, and scores
+        by the model in use, as later papers did.
     weight
         Number of columns that the outcome counts for in training.
     samples
@@ -112,8 +126,8 @@ class EDDI(LearnedPolicy):
     True
     """
 
-    # DEVIATION: the paper counts the outcome as one column. Among dozens it is then hardly heard, and the order can be
-    # worse than a random one (german, acs_income); weight=1 is the paper's.
+    # DEVIATION: the paper counts the outcome as one column. Among dozens it is then hardly heard,
+    # and the order can be worse than a random one (german, acs_income); weight=1 is the paper's.
     seed: int = 0
     reward: Literal["latent", "label"] = "latent"
     weight: float = 5.0
@@ -140,7 +154,9 @@ class EDDI(LearnedPolicy):
         with one_thread(), torch.no_grad():
             rewards = [
                 self._rewards(p, m, o)
-                for p, m, o in zip(*(torch.split(t, size) for t in (positions, mask, open_)), strict=True)
+                for p, m, o in zip(
+                    *(torch.split(t, size) for t in (positions, mask, open_)), strict=True
+                )
             ]
         return torch.cat(rewards).double().numpy()
 
@@ -154,7 +170,9 @@ class EDDI(LearnedPolicy):
         with_outcome = torch.cat([data.positions, data.classes[:, None].float()], dim=1)
         device = with_outcome.device
         for epoch in range(self.epochs):
-            for rows in torch.split(torch.randperm(len(with_outcome), device=device), self.batch_size):
+            for rows in torch.split(
+                torch.randperm(len(with_outcome), device=device), self.batch_size
+            ):
                 positions = with_outcome[rows]
                 mask = torch.rand_like(positions) >= torch.rand_like(positions[:, :1])
                 mask[:, :-1] |= data.start
@@ -167,28 +185,37 @@ class EDDI(LearnedPolicy):
                 progress(epoch + 1, self.epochs)
 
     def _loss(self, positions: Tensor, mask: Tensor) -> Tensor:
-        """The mean negative evidence bound of what ``mask`` shows of these rows; the last column is the outcome."""
+        """The mean negative evidence bound of what ``mask`` shows of these rows; the last column is
+        the outcome.
+        """
         belief = self.vae_.believe(self.vae_.total(positions, mask))
         latent = belief.mean + (0.5 * belief.log_variance).exp() * torch.randn_like(belief.mean)
         loss = torch.zeros(len(positions), device=positions.device)
         for j, decoded in enumerate(self.vae_.columns(latent)):
             if self.vae_.categorical[j]:
-                column = nn.functional.cross_entropy(decoded, positions[:, j].round().long(), reduction="none")
+                column = nn.functional.cross_entropy(
+                    decoded, positions[:, j].round().long(), reduction="none"
+                )
             else:
                 noise = self.vae_.noise[j]
-                column = 0.5 * ((self._scaled(positions, j) - decoded[:, 0]) ** 2 / noise.exp() + noise)
+                column = 0.5 * (
+                    (self._scaled(positions, j) - decoded[:, 0]) ** 2 / noise.exp() + noise
+                )
             loss = loss + column * mask[:, j] * (self.weight if j == len(self.knots_) else 1.0)
         prior = _Belief(torch.zeros_like(belief.mean), torch.zeros_like(belief.log_variance))
         return (loss + belief.divergence(prior)).mean()
 
     def _scaled(self, positions: Tensor, j: int) -> Tensor:
-        """Positions among the knots of column ``j`` in units of about one: ranks, so that long tails do no harm."""
+        """Positions among the knots of column ``j`` in units of about one: ranks, so that long
+        tails do no harm.
+        """
         return positions[:, j] / (len(self.knots_[j]) - 1) * 3.4 - 1.7
 
     def _noise(self, features: int) -> tuple[Tensor, Tensor, Tensor]:
         """Draws (samples, ...) for the latent, for numbers and for categories, spread evenly.
 
-        They are the same for everybody, so that nobody's question depends on who else is in the batch.
+        They are the same for everybody, so that nobody's question depends on who else is in the
+        batch.
         """
         sizes = [LATENT, features, features + 1]
         engine = torch.quasirandom.SobolEngine(sum(sizes), scramble=True, seed=self.seed)  # type: ignore[no-untyped-call]
@@ -197,7 +224,9 @@ class EDDI(LearnedPolicy):
         return torch.special.ndtri(latent), torch.special.ndtri(normal), uniform
 
     def _draw(self, belief: _Belief) -> tuple[Tensor, Tensor]:
-        """Knot positions of all features (people, samples, features) and outcomes (people, samples), drawn together."""
+        """Knot positions of all features (people, samples, features) and outcomes (people,
+        samples), drawn together.
+        """
         latent_noise, normal, uniform = self._noise(len(self.knots_))
         latent = belief.mean[:, None] + (0.5 * belief.log_variance).exp()[:, None] * latent_noise
         columns: list[Tensor] = []
@@ -211,17 +240,23 @@ class EDDI(LearnedPolicy):
         return torch.stack(columns[:-1], dim=-1), columns[-1]
 
     def _rewards(self, positions: Tensor, mask: Tensor, open_: Tensor) -> Tensor:
-        """E KL(q(z | x_i, x_o) || q(z | x_o)) - E KL(q(z | y, x_i, x_o) || q(z | y, x_o)), (people, features)."""
+        """E KL(q(z | x_i, x_o) || q(z | x_o)) - E KL(q(z | y, x_i, x_o) || q(z | y, x_o)), (people,
+        features).
+        """
         vae, features = self.vae_, positions.shape[1]
         known = torch.cat([mask, torch.zeros(len(mask), 1, dtype=torch.bool)], dim=1).float()
         total = vae.total(torch.cat([positions, torch.zeros(len(positions), 1)], dim=1), known)
         drawn, outcome = self._draw(vae.believe(total))
         columns = torch.arange(features)
         feature = vae.element(drawn.flatten(0, 1), columns).view(*drawn.shape, SET)
-        label = vae.element(outcome.reshape(-1, 1), torch.tensor([features])).view(*outcome.shape, SET)
+        label = vae.element(outcome.reshape(-1, 1), torch.tensor([features])).view(
+            *outcome.shape, SET
+        )
         without, with_label = total[:, None], total[:, None] + label  # (people, samples)
         gain = vae.believe(without[:, :, None] + feature).divergence(_expand(vae.believe(without)))
-        shared = vae.believe(with_label[:, :, None] + feature).divergence(_expand(vae.believe(with_label)))
+        shared = vae.believe(with_label[:, :, None] + feature).divergence(
+            _expand(vae.believe(with_label))
+        )
         return (gain - shared).mean(dim=1).masked_fill(~open_, torch.nan)
 
 
@@ -233,11 +268,16 @@ class _VAESampler:
 
     def given(self, rows: Float32Array) -> Draw:
         policy = self.policy
-        positions, mask = torch.from_numpy(knot_positions(rows, policy.knots_)), torch.from_numpy(~np.isnan(rows))
+        positions, mask = (
+            torch.from_numpy(knot_positions(rows, policy.knots_)),
+            torch.from_numpy(~np.isnan(rows)),
+        )
         with one_thread(), torch.no_grad():
             with_outcome = torch.cat([positions, torch.zeros(len(positions), 1)], dim=1)
             known = torch.cat([mask, torch.zeros(len(mask), 1, dtype=torch.bool)], dim=1).float()
-            drawn = policy._draw(policy.vae_.believe(policy.vae_.total(with_outcome, known)))[0].numpy()
+            drawn = policy._draw(policy.vae_.believe(policy.vae_.total(with_outcome, known)))[
+                0
+            ].numpy()
 
         def draw(feature: int) -> tuple[Float32Array, Float64Array]:
             knots = policy.knots_[feature]

@@ -1,4 +1,6 @@
-"""EDFA (Algorithm 1): begin the unit that unlocks most per cost, its parent or child first, then its spouses."""
+"""EDFA (Algorithm 1): begin the unit that unlocks most per cost, its parent or child first, then
+its spouses.
+"""
 
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Self
@@ -21,7 +23,9 @@ __all__ = ["EDFA"]
 
 
 class _Units(NamedTuple):
-    """The units of a blanket in schema order: the index of each head, (units,), and who belongs, (units, features)."""
+    """The units of a blanket in schema order: the index of each head, (units,), and who belongs,
+    (units, features).
+    """
 
     heads: IntArray
     members: BoolArray
@@ -40,8 +44,9 @@ class EDFA(InformationPolicy):
     rank
         What spouses are ranked by: ``"information"`` per cost (line 16), or ``"cost"`` alone.
     sampler
-        Where the likely values of an unknown spouse come from, to estimate I(Y; X_i | x_A) with: ``"knn"`` (the nearest
-        training people), ``"bins"`` (a small network), ``"exact"`` (the model itself, a BayesNet), or a sampler.
+        Where the likely values of an unknown spouse come from, to estimate I(Y; X_i | x_A) with:
+        ``"knn"`` (the nearest training people), ``"bins"`` (a small network), ``"exact"`` (the
+        model itself, a BayesNet), or a sampler.
     model
         A predictor to estimate information with, instead of the one that decides.
     aligned
@@ -51,7 +56,8 @@ class EDFA(InformationPolicy):
     --------
     >>> import edfa
     >>> table = edfa.load("german")
-    >>> policy = EDFA(edfa.Blanket("class", {"checking_status": (), "duration": ("credit_amount",)}))
+    >>> policy = EDFA(edfa.Blanket("class", {"checking_status": (),
+    ...     "duration": ("credit_amount",)}))
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
 
     The credit amount is known from the start, so its unit is begun and is completed first:
@@ -69,7 +75,11 @@ class EDFA(InformationPolicy):
 
     @classmethod
     def default(
-        cls, blanket: Blanket, searcher: Searcher, desired_class: int, constraints: Constraints | None = None
+        cls,
+        blanket: Blanket,
+        searcher: Searcher,
+        desired_class: int,
+        constraints: Constraints | None = None,
     ) -> Self:
         """EDFA on the advisor's blanket."""
         return cls(blanket)
@@ -79,7 +89,9 @@ class EDFA(InformationPolicy):
             raise UnknownNameError("rank", self.rank, ("information", "cost"))
 
     def score(self, people: People) -> Float64Array:
-        """Lines 5 to 17 for everybody at once: scores (people, features) of the candidates in each person's unit."""
+        """Lines 5 to 17 for everybody at once: scores (people, features) of the candidates in each
+        person's unit.
+        """
         heads, members = self._units(people.schema)
         if not len(heads):
             return np.full(people.X.shape, np.nan)
@@ -90,27 +102,35 @@ class EDFA(InformationPolicy):
             candidates &= is_head | ~(candidates & is_head).any(axis=1, keepdims=True)
         if self.rank == "cost":
             return np.where(candidates, 1.0, np.nan)
-        # A single candidate needs no comparison and no model call: a head scores the number of features in its unit.
-        scores = np.where(candidates, np.where(is_head, members.sum(axis=1)[unit][:, None], 1.0), np.nan)
+        # A single candidate needs no comparison and no model call: a head scores the number of
+        # features in its unit.
+        scores = np.where(
+            candidates, np.where(is_head, members.sum(axis=1)[unit][:, None], 1.0), np.nan
+        )
         if (several := candidates.sum(axis=1) > 1).any():  # line 16
             information = self._information(people, candidates & several[:, None])
             scores = np.where(several[:, None], information, scores)
         return scores
 
     def _choose_unit(self, people: People, heads: IntArray, members: BoolArray) -> IntArray:
-        """U*, (people,): a unit that is begun, else the one with the largest r(U); -1 if no unit can be asked about."""
-        # DEVIATION: line 6 does not say which of several begun units; by r(U) too, then the cheaper, then the schema.
+        """U*, (people,): a unit that is begun, else the one with the largest r(U); -1 if no unit
+        can be asked about.
+        """
+        # DEVIATION: line 6 does not say which of several begun units; by r(U) too, then the
+        # cheaper, then the schema.
         begun = (people.known @ members.T.astype(float)) > 0
         askable = (people.askable @ members.T.astype(float)) > 0
         eligible = askable & (begun | ~(begun & askable).any(axis=1, keepdims=True))
-        # DEVIATION: Algorithm 1 knows no refusals. A unit whose head was declined unlocks nothing: it comes last.
+        # DEVIATION: Algorithm 1 knows no refusals. A unit whose head was declined unlocks nothing:
+        # it comes last.
         head_refused = ~people.askable[:, heads] & ~people.known[:, heads]
         n_unlocked = np.where(head_refused, 0.0, members.sum(axis=1))
         return choose(np.where(eligible, n_unlocked, np.nan), people.costs[:, heads])
 
     def _units(self, schema: Schema) -> _Units:
         """The units in the order of their heads in the schema."""
-        # DEVIATION: a member behind no child, which the paper does not foresee, is a unit of its own.
+        # DEVIATION: a member behind no child, which the paper does not foresee, is a unit of its
+        # own.
         units = dict(self.blanket.units) | dict.fromkeys(self.blanket.unattached, ())
         ordered = sorted((schema.index(head), spouses) for head, spouses in units.items())
         members = np.zeros((len(ordered), len(schema)), dtype=bool)

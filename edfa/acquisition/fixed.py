@@ -42,13 +42,23 @@ class Fixed(Policy):
 
     @classmethod
     def default(
-        cls, blanket: Blanket, searcher: Searcher, desired_class: int, constraints: Constraints | None = None
+        cls,
+        blanket: Blanket,
+        searcher: Searcher,
+        desired_class: int,
+        constraints: Constraints | None = None,
     ) -> Self:
         """There is none: nobody but the user knows the order."""
-        raise SettingError("policy 'fixed' needs an order; pass edfa.acquisition.Fixed(('housing', 'duration'))")
+        raise SettingError(
+            "policy 'fixed' needs an order; pass edfa.acquisition.Fixed(('housing', 'duration'))"
+        )
 
     def score(self, people: People) -> Float64Array:
-        """Minus the position in the order, (people, features); NaN for features that are not in it."""
+        """Minus the position in the order, (people, features); NaN for features that are not in
+        it.
+        """
         rank = np.full(len(people.schema), np.nan)
-        rank[[people.schema.index(name) for name in self.order]] = -np.arange(len(self.order), dtype=float)
+        rank[[people.schema.index(name) for name in self.order]] = -np.arange(
+            len(self.order), dtype=float
+        )
         return np.where(people.askable, rank, np.nan)

@@ -1,4 +1,6 @@
-"""Greedy: the feature that tells most about the outcome per cost, over all features or a blanket's."""
+"""Greedy: the feature that tells most about the outcome per cost, over all features or a
+blanket's.
+"""
 
 from dataclasses import dataclass
 
@@ -22,8 +24,9 @@ class Greedy(InformationPolicy):
     blanket
         Only its members are asked; None: every feature may be.
     sampler
-        Where the likely values of an unknown feature come from: ``"knn"`` (the nearest training people), ``"bins"`` (a
-        small network), ``"exact"`` (the model itself, a BayesNet), or a sampler.
+        Where the likely values of an unknown feature come from: ``"knn"`` (the nearest training
+        people), ``"bins"`` (a small network), ``"exact"`` (the model itself, a BayesNet), or a
+        sampler.
     model
         A predictor to estimate information with, instead of the one that decides.
     aligned
@@ -44,6 +47,8 @@ class Greedy(InformationPolicy):
     aligned: bool = False
 
     def score(self, people: People) -> Float64Array:
-        """The expected information of every feature that may be asked, (people, features), in nats; NaN elsewhere."""
+        """The expected information of every feature that may be asked, (people, features), in nats;
+        NaN elsewhere.
+        """
         inside = members(people.schema.names, self.blanket)
         return self._information(people, people.askable & inside)

@@ -1,4 +1,5 @@
-"""GSMRL (bin surrogate): an agent that learns the order, and when to stop, with hints from a generative model.
+"""GSMRL (bin surrogate): an agent that learns the order, and when to stop, with hints from a
+generative model.
 
 Li, Oliva (2021), Active feature acquisition with generative surrogate models.
 """
@@ -34,8 +35,8 @@ CLIP, DISCOUNT, ENTROPY_BONUS = 0.2, 0.95, 0.01
 class _Episodes:
     """What the agent saw, did and earned: one entry for each step that was played.
 
-    Observations (entries, inputs), which actions were closed (entries, actions), the action, its log probability, its
-    advantage and the return that the critic is to predict (entries,).
+    Observations (entries, inputs), which actions were closed (entries, actions), the action, its
+    log probability, its advantage and the return that the critic is to predict (entries,).
     """
 
     observation: Tensor
@@ -48,15 +49,17 @@ class _Episodes:
 
 @dataclass(eq=False)
 class GSMRL(LearnedPolicy):
-    """Proximal policy optimisation over questions, with a surrogate that shapes rewards and gives hints.
+    """Proximal policy optimisation over questions, with a surrogate that shapes rewards and gives
+    hints.
 
     Parameters
     ----------
     seed
         Decides the first weights, the masks, the rows and the actions in training.
     reward
-        ``"paper"``: the drop in entropy less the price at each step, and less the loss at the end. ``"dense"``: the log
-        probability of the true class after each step as well, which learns faster.
+        ``"paper"``: the drop in entropy less the price at each step, and less the loss at the end.
+        ``"dense"``: the log probability of the true class after each step as well, which learns
+        faster.
     price
         What a unit of cost takes off the reward.
     stop
@@ -113,10 +116,21 @@ class GSMRL(LearnedPolicy):
         """
         positions, mask = self._inputs(people)
         with one_thread(), torch.no_grad():
-            codes = torch.from_numpy(self.bins_.codes(np.column_stack([people.X, np.zeros(len(people))])))
+            codes = torch.from_numpy(
+                self.bins_.codes(np.column_stack([people.X, np.zeros(len(people))]))
+            )
             observation = self._observe(positions, codes, mask)[0]
-            closed = torch.cat([torch.from_numpy(~people.askable), torch.full((len(people), 1), not self.stop)], dim=1)
-            logs = self.actor_(observation).masked_fill(closed, -torch.inf).log_softmax(dim=1).double().numpy()
+            closed = torch.cat(
+                [torch.from_numpy(~people.askable), torch.full((len(people), 1), not self.stop)],
+                dim=1,
+            )
+            logs = (
+                self.actor_(observation)
+                .masked_fill(closed, -torch.inf)
+                .log_softmax(dim=1)
+                .double()
+                .numpy()
+            )
         scores = np.where(people.askable, logs[:, :-1], np.nan)
         if self.stop:
             scores[logs[:, -1] >= logs[:, :-1].max(axis=1)] = np.nan
@@ -134,15 +148,19 @@ class GSMRL(LearnedPolicy):
         for j, typical in enumerate(self.bins_.typical[:-1]):
             bins = np.arange(len(typical))
             index[j, : len(typical)] = first + bins
-            values[j, : len(typical)] = (bins - (len(typical) - 1) / 2) / max(len(typical) - 1, 1) * 3.4
+            values[j, : len(typical)] = (
+                (bins - (len(typical) - 1) / 2) / max(len(typical) - 1, 1) * 3.4
+            )
             first += len(typical)
-        # For each feature, where the logits of its bins are (-1: no bin) and what its bins count as, on a common scale.
+        # For each feature, where the logits of its bins are (-1: no bin) and what its bins count
+        # as, on a common scale.
         self._bin_index, self._bin_values = torch.from_numpy(index), torch.from_numpy(values)
 
     def _observe(self, positions: Tensor, codes: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """What the agent sees (rows, inputs), and the surrogate's logits (rows, classes).
 
-        What is known, the classes, and hints on the rest, from knot positions, bins and what is known of each row.
+        What is known, the classes, and hints on the rest, from knot positions, bins and what is
+        known of each row.
         """
         columns = torch.arange(positions.shape[1], device=positions.device)
         logits = self.predictor_(positions, columns, mask)
@@ -154,17 +172,24 @@ class GSMRL(LearnedPolicy):
             *self._moments(self.surrogate_(without_outcome)),
             *self._moments(self.surrogate_(with_outcome)),
         ]
-        return torch.cat([without_outcome, mask.float(), logits.softmax(dim=1), *hints], dim=1), logits
+        return torch.cat(
+            [without_outcome, mask.float(), logits.softmax(dim=1), *hints], dim=1
+        ), logits
 
     def _moments(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of every feature (rows, features) under the surrogate, exactly."""
+        """Mean and standard deviation of every feature (rows, features) under the surrogate,
+        exactly.
+        """
         index, values = self._bin_index.to(logits.device), self._bin_values.to(logits.device)
-        probabilities = logits[:, index.clamp(min=0)].masked_fill(index < 0, -torch.inf).softmax(dim=-1)
+        probabilities = (
+            logits[:, index.clamp(min=0)].masked_fill(index < 0, -torch.inf).softmax(dim=-1)
+        )
         mean = (probabilities * values).sum(dim=-1)
         return mean, ((probabilities * values**2).sum(dim=-1) - mean**2).clamp(min=0).sqrt()
 
     def _learn(self, data: TrainingData, progress: Progress | None) -> None:
-        # DEVIATION: bins of each feature in place of the paper's flow: the agent uses it for single features alone.
+        # DEVIATION: bins of each feature in place of the paper's flow: the agent uses it for single
+        # features alone.
         rows = np.column_stack([data.rows, data.classes.cpu().numpy()]).astype(np.float32)
         self.bins_ = Bins.of(rows, seed=self.seed, epochs=max(1, self.pretrain))
         self._build(data.device)
@@ -178,7 +203,9 @@ class GSMRL(LearnedPolicy):
             chosen = torch.randint(len(rows), (self.episodes,), device=data.device)
             episodes = self._play(data, codes, chosen)
             for _ in range(4):
-                for part in torch.split(torch.randperm(len(episodes.action), device=data.device), 512):
+                for part in torch.split(
+                    torch.randperm(len(episodes.action), device=data.device), 512
+                ):
                     self._improve(optimiser, episodes, part)
             if progress:
                 progress(done + 1, self.rounds)
@@ -194,9 +221,14 @@ class GSMRL(LearnedPolicy):
 
     @torch.no_grad()
     def _play(self, data: TrainingData, codes: Tensor, rows: Tensor) -> _Episodes:
-        """One episode of each of these rows, as the agent plays now; ``codes`` are the bins of all rows."""
+        """One episode of each of these rows, as the agent plays now; ``codes`` are the bins of all
+        rows.
+        """
         positions, classes, bins = data.positions[rows], data.classes[rows], codes[rows]
-        mask, alive = data.start_masks(len(rows)), torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+        mask, alive = (
+            data.start_masks(len(rows)),
+            torch.ones(len(rows), dtype=torch.bool, device=rows.device),
+        )
         steps = min(self.steps, int((~data.start).sum()))
         observation, logits = self._observe(positions, bins, mask)
         log: list[tuple[Tensor, ...]] = []
@@ -206,22 +238,42 @@ class GSMRL(LearnedPolicy):
             action = torch.multinomial(logs.exp(), 1)[:, 0]
             of_action = logs.gather(1, action[:, None])[:, 0]
             stops = action == mask.shape[1]
-            next_mask = torch.where(stops[:, None], mask, acquire_one(mask, action.clamp(max=mask.shape[1] - 1)))
+            next_mask = torch.where(
+                stops[:, None], mask, acquire_one(mask, action.clamp(max=mask.shape[1] - 1))
+            )
             next_observation, next_logits = self._observe(positions, bins, next_mask)
             ends = stops | (step + 1 == steps)
             reward = self._rewards(logits, next_logits, classes, data.costs, action, ends)
-            log.append((observation, closed, action, of_action, reward, self.critic_(observation)[:, 0], alive, ends))
+            log.append(
+                (
+                    observation,
+                    closed,
+                    action,
+                    of_action,
+                    reward,
+                    self.critic_(observation)[:, 0],
+                    alive,
+                    ends,
+                )
+            )
             alive = alive & ~ends
             mask, observation, logits = next_mask, next_observation, next_logits
         return _with_advantages(log)
 
     def _rewards(
-        self, before: Tensor, after: Tensor, classes: Tensor, costs: Tensor, action: Tensor, ends: Tensor
+        self,
+        before: Tensor,
+        after: Tensor,
+        classes: Tensor,
+        costs: Tensor,
+        action: Tensor,
+        ends: Tensor,
     ) -> Tensor:
-        """The reward of each action (rows,): the drop in entropy less the price, and the surrogate's log probability.
+        """The reward of each action (rows,): the drop in entropy less the price, and the
+        surrogate's log probability.
 
-        ``before`` and ``after`` are the surrogate's logits; its log probability of the true class counts at the end
-        (``"paper"``) or at each step (``"dense"``).
+        ``before`` and ``after`` are the surrogate's logits; its log probability of the true class
+        counts at the end (``"paper"``) or at each step (``"dense"``).
         """
         stops = action == len(costs)
         cost = torch.where(stops, 0.0, costs[action.clamp(max=len(costs) - 1)])
@@ -231,13 +283,17 @@ class GSMRL(LearnedPolicy):
 
     def _improve(self, optimiser: torch.optim.Optimizer, episodes: _Episodes, part: Tensor) -> None:
         """One step of proximal policy optimisation on a part of the entries."""
-        logits = self.actor_(episodes.observation[part]).masked_fill(episodes.closed[part], -torch.inf)
+        logits = self.actor_(episodes.observation[part]).masked_fill(
+            episodes.closed[part], -torch.inf
+        )
         logs = logits.log_softmax(dim=1)
         of_action = logs.gather(1, episodes.action[part][:, None])[:, 0]
         ratio = (of_action - episodes.log_probability[part]).exp()
         advantage = episodes.advantage[part]
         gain = torch.minimum(ratio * advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * advantage).mean()
-        critic_loss = ((self.critic_(episodes.observation[part])[:, 0] - episodes.target[part]) ** 2).mean()
+        critic_loss = (
+            (self.critic_(episodes.observation[part])[:, 0] - episodes.target[part]) ** 2
+        ).mean()
         spread = -(logs.exp() * logs.masked_fill(episodes.closed[part], 0.0)).sum(dim=1).mean()
         optimiser.zero_grad()
         torch.autograd.backward(0.5 * critic_loss - gain - ENTROPY_BONUS * spread)
@@ -257,17 +313,26 @@ class GSMRL(LearnedPolicy):
 
 def _head(width: int, outputs: int) -> nn.Sequential:
     """The actor's or the critic's network."""
-    layers = (nn.Linear(width, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, outputs))
+    layers = (
+        nn.Linear(width, HIDDEN),
+        nn.Tanh(),
+        nn.Linear(HIDDEN, HIDDEN),
+        nn.Tanh(),
+        nn.Linear(HIDDEN, outputs),
+    )
     return nn.Sequential(*layers)
 
 
 def _with_advantages(log: list[tuple[Tensor, ...]]) -> _Episodes:
-    """Steps with generalised advantage estimates, worked out backwards from the end; steps after the end are left out.
+    """Steps with generalised advantage estimates, worked out backwards from the end; steps after
+    the end are left out.
 
-    Each step of ``log`` is, for all rows: observation, closed actions, action, its log probability, reward, the
-    critic's value, whether the episode was still going on, and whether it ends here.
+    Each step of ``log`` is, for all rows: observation, closed actions, action, its log probability,
+    reward, the critic's value, whether the episode was still going on, and whether it ends here.
     """
-    observation, closed, action, logs, reward, value, alive, ends = (torch.stack(p) for p in zip(*log, strict=True))
+    observation, closed, action, logs, reward, value, alive, ends = (
+        torch.stack(p) for p in zip(*log, strict=True)
+    )
     advantage, next_value = torch.zeros_like(reward), torch.zeros_like(reward[0])
     next_advantage = torch.zeros_like(reward[0])
     for step in reversed(range(len(reward))):
@@ -279,5 +344,7 @@ def _with_advantages(log: list[tuple[Tensor, ...]]) -> _Episodes:
     target = (advantage + value).flatten()[played]
     flat = advantage.flatten()[played]
     scaled = (flat - flat.mean()) / (flat.std() + 1e-6)
-    observation, closed, action, logs = (part.flatten(0, 1)[played] for part in (observation, closed, action, logs))
+    observation, closed, action, logs = (
+        part.flatten(0, 1)[played] for part in (observation, closed, action, logs)
+    )
     return _Episodes(observation, closed, action, logs, scaled, target)

@@ -1,8 +1,10 @@
-"""I(Y; X_i | x_A): how much the answer to one more question is expected to tell about the outcome, person by person.
+"""I(Y; X_i | x_A): how much the answer to one more question is expected to tell about the outcome,
+person by person.
 
-The value X_i is not known yet, so its likely values are drawn given what is known, and the model answers with each of
-them. The estimate is the entropy of the mean answer less the mean entropy of the answers, in nats (Jensen's form of
-the mutual information): never negative, and zero if the model does not heed the feature.
+The value X_i is not known yet, so its likely values are drawn given what is known, and the model
+answers with each of them. The estimate is the entropy of the mean answer less the mean entropy of
+the answers, in nats (Jensen's form of the mutual information): never negative, and zero if the
+model does not heed the feature.
 """
 
 from typing import Any, Literal, Self
@@ -25,9 +27,13 @@ SamplerName = Literal["knn", "bins", "exact"]
 
 
 def expected_information(
-    people: People, asked: BoolArray, sampler: Sampler | SamplerName = "knn", model: Predictor | None = None
+    people: People,
+    asked: BoolArray,
+    sampler: Sampler | SamplerName = "knn",
+    model: Predictor | None = None,
 ) -> Float64Array:
-    """The expected information of each feature that is ``asked`` about, (people, features), in nats; NaN elsewhere.
+    """The expected information of each feature that is ``asked`` about, (people, features), in
+    nats; NaN elsewhere.
 
     Parameters
     ----------
@@ -36,12 +42,14 @@ def expected_information(
     asked
         Which features to estimate, (people, features); known ones are left out.
     sampler
-        Where the likely values of an unknown feature come from. ``"knn"``: from the training people who are nearest on
-        what is known, each counting the same. ``"bins"``: from a small network, trained on the training rows when it is
-        first needed, that gives the probability of each of at most 16 bins. ``"exact"``: from the model itself, which
-        must be a BayesNet. Or any object with ``given``, as ``edfa.predictors.conditional.Sampler`` describes it.
+        Where the likely values of an unknown feature come from. ``"knn"``: from the training people
+        who are nearest on what is known, each counting the same. ``"bins"``: from a small network,
+        trained on the training rows when it is first needed, that gives the probability of each of
+        at most 16 bins. ``"exact"``: from the model itself, which must be a BayesNet. Or any object
+        with ``given``, as ``edfa.predictors.conditional.Sampler`` describes it.
     model
-        A fitted predictor that answers in place of the one that decides, if that is too slow or too rough for this.
+        A fitted predictor that answers in place of the one that decides, if that is too slow or too
+        rough for this.
     """
     predictor, source = people.predictor if model is None else model, _find_sampler(people, sampler)
     asked = asked & ~people.known  # what is known has nothing left to tell
@@ -51,7 +59,9 @@ def expected_information(
         if not needed.any():
             continue
         # People with the same facts are one case, which is worked out once.
-        facts, case = np.unique(people.X[np.ix_(rows, np.flatnonzero(mask))], axis=0, return_inverse=True)
+        facts, case = np.unique(
+            people.X[np.ix_(rows, np.flatnonzero(mask))], axis=0, return_inverse=True
+        )
         cases = np.full((len(facts), people.X.shape[1]), np.nan, dtype=np.float32)
         cases[:, mask] = facts
         draw = source.given(cases)
@@ -64,9 +74,9 @@ def expected_information(
 class InformationPolicy(Policy):
     """A policy that ranks features by expected information, with two settings for the estimate.
 
-    ``sampler`` and ``model`` are those of ``expected_information``; without a ``model`` the one that decides is asked.
-    ``fit`` fits a clone of ``model`` on the training people, ``model_``. A policy that is used without ``fit`` takes
-    ``model`` as it is, fitted by whoever passes it.
+    ``sampler`` and ``model`` are those of ``expected_information``; without a ``model`` the one
+    that decides is asked. ``fit`` fits a clone of ``model`` on the training people, ``model_``. A
+    policy that is used without ``fit`` takes ``model`` as it is, fitted by whoever passes it.
     """
 
     sampler: Sampler | SamplerName = "knn"
@@ -80,7 +90,9 @@ class InformationPolicy(Policy):
         n_jobs: int | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Check the blanket, and fit the model that estimates information if there is one of its own."""
+        """Check the blanket, and fit the model that estimates information if there is one of its
+        own.
+        """
         super().fit(train, predictor)
         if self.model is not None:
             self.model_: Predictor = clone(self.model).fit(train.X, train.y)
@@ -96,7 +108,9 @@ class InformationPolicy(Policy):
         return self.model_ if hasattr(self, "model_") else self.model
 
     def _information(self, people: People, asked: BoolArray) -> Float64Array:
-        """The expected information of the features ``asked`` about, (people, features); NaN elsewhere."""
+        """The expected information of the features ``asked`` about, (people, features); NaN
+        elsewhere.
+        """
         return expected_information(people, asked, self.sampler, self._model)
 
 
@@ -112,7 +126,9 @@ def _find_sampler(people: People, sampler: Sampler | SamplerName) -> Sampler:
         raise UnknownNameError("sampler", sampler, ("knn", "bins", "exact"))
     network = people.background.model
     if not isinstance(network, BayesNet):
-        raise SettingError(f"the exact sampler asks a BayesNet; the model in use is a {type(network).__name__}")
+        raise SettingError(
+            f"the exact sampler asks a BayesNet; the model in use is a {type(network).__name__}"
+        )
     return Exact(network)
 
 
@@ -126,20 +142,27 @@ def _information(
 ) -> Float64Array:
     """The expected information of one feature for each case, (cases,).
 
-    ``mask`` (features,) marks what all cases know and ``facts`` (cases, known features) are its values. ``values`` and
-    ``weights`` (cases, draws) are what the feature may turn out to be. One model call asks about all of them; values of
-    a case that the model cannot tell apart are asked about once, with their weights added up.
+    ``mask`` (features,) marks what all cases know and ``facts`` (cases, known features) are its
+    values. ``values`` and ``weights`` (cases, draws) are what the feature may turn out to be. One
+    model call asks about all of them; values of a case that the model cannot tell apart are asked
+    about once, with their weights added up.
     """
     with_feature = mask.copy()
     with_feature[feature] = True
     cuts = predictor.cells(with_feature, feature)
-    cells = np.unique(values, return_inverse=True)[1] if cuts is None else np.searchsorted(cuts, values, side="right")
+    cells = (
+        np.unique(values, return_inverse=True)[1]
+        if cuts is None
+        else np.searchsorted(cuts, values, side="right")
+    )
     n_cells = int(cells.max()) + 1
     keys = (np.arange(len(facts))[:, None] * n_cells + cells.reshape(values.shape)).ravel()
     distinct, first, position = np.unique(keys, return_index=True, return_inverse=True)
     weight = np.bincount(position, weights=weights.ravel())
     case = distinct // n_cells
-    rows = np.insert(facts[case], int(np.count_nonzero(mask[:feature])), values.ravel()[first], axis=1)
+    rows = np.insert(
+        facts[case], int(np.count_nonzero(mask[:feature])), values.ravel()[first], axis=1
+    )
     probabilities = predictor.predict_known(with_feature, rows)
     count = len(facts)
     mean: Float64Array = np.stack(

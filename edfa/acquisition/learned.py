@@ -1,4 +1,6 @@
-"""What the policies that train networks share: training rows as tensors, learnt state, folders without pickle."""
+"""What the policies that train networks share: training rows as tensors, learnt state, folders
+without pickle.
+"""
 
 import json
 from abc import abstractmethod
@@ -18,7 +20,15 @@ with extra("neural", "a policy that trains networks"):
     from torch import Tensor, nn
 
 from edfa.acquisition.base import Policy
-from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
+from edfa.artifacts import (
+    Folder,
+    check_arrays,
+    folder_name,
+    load_arrays,
+    read_parts,
+    readable,
+    write_parts,
+)
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnreadableError
@@ -63,7 +73,8 @@ class TrainingData:
         return self.positions.device
 
     def masked_loss(self, network: nn.Module, rows: Tensor) -> Tensor:
-        """The cross-entropy of these rows under random masks with a uniform number of known features.
+        """The cross-entropy of these rows under random masks with a uniform number of known
+        features.
 
         The start set is always known.
         """
@@ -78,10 +89,11 @@ class TrainingData:
 
 
 class LearnedPolicy(Policy):
-    """A policy that trains networks. A subclass is a dataclass of settings, with ``_build`` and ``_learn``.
+    """A policy that trains networks. A subclass is a dataclass of settings, with ``_build`` and
+    ``_learn``.
 
-    What was learnt is in attributes that end with an underscore. ``get_params()`` and ``learnt_state()`` decide every
-    score.
+    What was learnt is in attributes that end with an underscore. ``get_params()`` and
+    ``learnt_state()`` decide every score.
 
     Attributes
     ----------
@@ -107,17 +119,24 @@ class LearnedPolicy(Policy):
     ) -> Self:
         """Learn from training people, with the prices and the start set of their card.
 
-        ``progress`` is called with the number of steps done and of all steps. ``predictor`` and ``n_jobs`` change
-        nothing.
+        ``progress`` is called with the number of steps done and of all steps. ``predictor`` and
+        ``n_jobs`` change nothing.
         """
         return self.fit_rows(train.X, train.y, train.schema, progress=progress)
 
     def fit_rows(
-        self, rows: Float32Array, classes: Int64Array, schema: Schema, *, progress: Progress | None = None
+        self,
+        rows: Float32Array,
+        classes: Int64Array,
+        schema: Schema,
+        *,
+        progress: Progress | None = None,
     ) -> Self:
         """Learn from encoded rows (rows, features) and class codes (rows,)."""
         if len(rows) < 2 or len(rows) != len(classes):
-            raise DataError(f"one class a row is needed, and two rows: {len(rows)} rows, {len(classes)} classes")
+            raise DataError(
+                f"one class a row is needed, and two rows: {len(rows)} rows, {len(classes)} classes"
+            )
         if rows.shape[1] != len(schema):
             raise DataError(f"rows of {len(schema)} features are needed, not of {rows.shape[1]}")
         self.knots_ = find_knots(np.asarray(rows, dtype=np.float32))
@@ -125,8 +144,15 @@ class LearnedPolicy(Policy):
         costs = np.where(schema.costs > 0, schema.costs, 1.0).astype(np.float32)
         name = "cuda" if self.device == "auto" and torch.cuda.is_available() else self.device
         device = torch.device("cpu" if name == "auto" else name)
-        arrays = (knot_positions(rows, self.knots_), classes, np.array([f.start for f in schema]), costs)
-        data = TrainingData(rows, *(torch.from_numpy(np.asarray(array)).to(device) for array in arrays))
+        arrays = (
+            knot_positions(rows, self.knots_),
+            classes,
+            np.array([f.start for f in schema]),
+            costs,
+        )
+        data = TrainingData(
+            rows, *(torch.from_numpy(np.asarray(array)).to(device) for array in arrays)
+        )
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
             self._learn(data, progress)
@@ -135,18 +161,26 @@ class LearnedPolicy(Policy):
         return self
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """Everything learnt that decides scores: knots, prior, other arrays, and each network's weights by name.
+        """Everything learnt that decides scores: knots, prior, other arrays, and each network's
+        weights by name.
 
         Values are arrays or mappings of these. Empty before ``fit``.
         """
         if not hasattr(self, "knots_"):
             return {}
         weights = {name: weights_of(network) for name, network in self._networks().items()}
-        return {"knots_": as_mappings(self.knots_), "prior_": self.prior_, **self._arrays(), **weights}
+        return {
+            "knots_": as_mappings(self.knots_),
+            "prior_": self.prior_,
+            **self._arrays(),
+            **weights,
+        }
 
     @abstractmethod
     def _build(self, device: torch.device) -> None:
-        """Set networks with fresh weights, from ``knots_``, ``prior_`` and what ``_restore`` sets."""
+        """Set networks with fresh weights, from ``knots_``, ``prior_`` and what ``_restore``
+        sets.
+        """
 
     @abstractmethod
     def _learn(self, data: TrainingData, progress: Progress | None) -> None:
@@ -167,9 +201,12 @@ class LearnedPolicy(Policy):
         self._check_fitted()
         if people.X.shape[1] != len(self.knots_):
             raise DataError(
-                f"this {type(self).__name__} learnt from {len(self.knots_)} features, not {people.X.shape[1]}"
+                f"this {type(self).__name__} learnt from {len(self.knots_)} features, not "
+                f"{people.X.shape[1]}"
             )
-        return torch.from_numpy(knot_positions(people.X, self.knots_)), torch.from_numpy(people.known)
+        return torch.from_numpy(knot_positions(people.X, self.knots_)), torch.from_numpy(
+            people.known
+        )
 
     def to_folder(self, folder: str | Path) -> None:
         """Write settings as JSON and what was learnt as safetensors; no pickle."""
@@ -180,7 +217,9 @@ class LearnedPolicy(Policy):
             arrays |= {f"{name}.{key}": weights for key, weights in weights_of(network).items()}
         contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         parts = {POLICY_FILE: save(contiguous)}
-        write_parts(folder, type(self).__name__, json.loads(json.dumps(self.get_params(deep=False))), parts)
+        write_parts(
+            folder, type(self).__name__, json.loads(json.dumps(self.get_params(deep=False))), parts
+        )
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:
@@ -188,18 +227,26 @@ class LearnedPolicy(Policy):
         settings, parts = read_parts(folder, cls.__name__)
         name = folder_name(folder)
         if unknown := sorted(set(settings) - set(cls._get_param_names())):
-            raise UnreadableError(f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}")
+            raise UnreadableError(
+                f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}"
+            )
         with readable(name):
             arrays = load_arrays(parts[POLICY_FILE], POLICY_FILE)
             check_arrays(arrays, {"prior": ("f", None)}, POLICY_FILE)
-            others = [name for name in arrays if name.split(".")[0] not in (*cls.networks, "k", "prior")]
+            others = [
+                name for name in arrays if name.split(".")[0] not in (*cls.networks, "k", "prior")
+            ]
             check_arrays(arrays, dict.fromkeys(others, ("f", None)), POLICY_FILE)
             if len(arrays["prior"]) < 2:
                 raise UnreadableError(f"{POLICY_FILE} is damaged: there are two classes or more")
             policy = cls(**settings)
             policy.knots_, policy.prior_ = read_knots(arrays, POLICY_FILE), arrays["prior"]
             for network in cls.networks:
-                check_weights(partial(policy._fresh, arrays, network), _weights_in(arrays, network), POLICY_FILE)
+                check_weights(
+                    partial(policy._fresh, arrays, network),
+                    _weights_in(arrays, network),
+                    POLICY_FILE,
+                )
             policy._restore(arrays)
             policy._build(torch.device("cpu"))
             for network, module in policy._networks().items():
@@ -214,7 +261,9 @@ class LearnedPolicy(Policy):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "knots_"):
-            raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(table.train) first")
+            raise UnfittedError(
+                f"this {type(self).__name__} has learnt nothing yet; call fit(table.train) first"
+            )
 
     def save_state(self, folder: Path) -> None:
         """Write what ``to_folder`` writes."""
@@ -232,7 +281,9 @@ class LearnedPolicy(Policy):
 def _weights_in(arrays: Mapping[str, AnyArray], network: str) -> dict[str, AnyArray]:
     """The saved weights of one network, by name."""
     start = f"{network}."
-    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+    return {
+        name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
+    }
 
 
 def acquire_one(mask: Tensor, feature: Tensor) -> Tensor:

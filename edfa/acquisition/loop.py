@@ -1,4 +1,6 @@
-"""The loop that asks: it sees to prices, budget, the start set, what is forbidden or declined, and the log."""
+"""The loop that asks: it sees to prices, budget, the start set, what is forbidden or declined, and
+the log.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,27 +51,27 @@ def acquire(
     Parameters
     ----------
     table
-        Whom to ask: a part of a table; or a frame, or encoded rows (people, features), with a ``reference``. All facts
-        are there, and are revealed as they are asked for.
+        Whom to ask: a part of a table; or a frame, or encoded rows (people, features), with a
+        ``reference``. All facts are there, and are revealed as they are asked for.
     policy, predictor
         What chooses the next question, fitted if it learns, and the fitted model that decides.
     budget
-        Up to 1, a share of what everything beyond the start set costs, on top of the start set; above 1, an amount;
-        ``"inf"``: no limit. The start set is paid first.
+        Up to 1, a share of what everything beyond the start set costs, on top of the start set;
+        above 1, an amount; ``"inf"``: no limit. The start set is paid first.
     seed
         The random stream of policies that draw.
     reference
         The training people, if the rows are not a part of a table.
     on_unaffordable
-        ``"stop"``: a choice that does not fit into the budget ends a person's run (line 22 of Algorithm 1); ``"skip"``:
-        the policy chooses among the features that do.
+        ``"stop"``: a choice that does not fit into the budget ends a person's run (line 22 of
+        Algorithm 1); ``"skip"``: the policy chooses among the features that do.
     costs
         Prices in place of the card's, (features,) or (people, features).
     forbidden
         Features that are never asked, besides those of the card's rules.
     declines
-        Which person will not tell which feature, (people, features); the loop finds out by asking, and a refusal costs
-        nothing.
+        Which person will not tell which feature, (people, features); the loop finds out by asking,
+        and a refusal costs nothing.
     on_declined
         ``"skip"``: a person who declined is asked for something else; ``"stop"``: for nothing more.
     person
@@ -108,14 +110,16 @@ def run_policy(
 ) -> Trajectory:
     """Ask everybody of encoded rows X (people, features) as ``acquire`` does, without partitions.
 
-    The ``background`` holds the model and what it is shown. What the card's rules or ``constraints`` say is never to be
-    asked is not.
+    The ``background`` holds the model and what it is shown. What the card's rules or
+    ``constraints`` say is never to be asked is not.
 
-    ``known`` (features,) is what everybody has told and paid for at the first step, in place of the start set; a budget
-    that buys nothing beyond that is then no error. ``declined`` (features,) is asked of nobody, and ``costs``
-    (features,) are the prices in place of the card's.
+    ``known`` (features,) is what everybody has told and paid for at the first step, in place of the
+    start set; a budget that buys nothing beyond that is then no error. ``declined`` (features,) is
+    asked of nobody, and ``costs`` (features,) are the prices in place of the card's.
     """
-    run = _Run(policy, background, X, seed=0, on_unaffordable="stop", on_declined="skip", explain=False)
+    run = _Run(
+        policy, background, X, seed=0, on_unaffordable="stop", on_declined="skip", explain=False
+    )
     never = never_asked(background.schema, constraints)
     run.set_up(costs, tuple(np.array(background.schema.names)[never].tolist()), None, None)
     if known is not None:
@@ -128,10 +132,11 @@ def run_policy(
 def next_question(
     policy: Policy, people: People, limit: Float64Array, on_unaffordable: OnRefusal = "stop"
 ) -> tuple[IntArray, Float64Array]:
-    """The index of the feature to ask each person for, (people,), and the policy's scores, (people, features).
+    """The index of the feature to ask each person for, (people,), and the policy's scores, (people,
+    features).
 
-    The index is -1 if the policy has no question, or if its choice does not fit into ``limit``, what each person may
-    spend in all, (people,). Interviews, files and runs all ask what this says.
+    The index is -1 if the policy has no question, or if its choice does not fit into ``limit``,
+    what each person may spend in all, (people,). Interviews, files and runs all ask what this says.
     """
     fits = people.spent[:, None] + people.costs <= limit[:, None] + SLACK
     if on_unaffordable == "skip":
@@ -149,7 +154,9 @@ def budget_amount(budget: Budget | str, costs: Float64Array, start: BoolArray) -
     try:
         amount = float(budget)
     except (TypeError, ValueError):
-        raise BudgetError(f"a budget is a share up to 1, an amount, or 'inf', not {budget!r}") from None
+        raise BudgetError(
+            f"a budget is a share up to 1, an amount, or 'inf', not {budget!r}"
+        ) from None
     if not amount > 0:
         raise BudgetError(f"a budget is above zero, not {budget}")
     if amount <= 1:
@@ -157,12 +164,17 @@ def budget_amount(budget: Budget | str, costs: Float64Array, start: BoolArray) -
     return np.full(len(costs), amount)
 
 
-def _rows(table: Table | pd.DataFrame | Float32Array, reference: Table | None) -> tuple[Table, Float32Array]:
+def _rows(
+    table: Table | pd.DataFrame | Float32Array, reference: Table | None
+) -> tuple[Table, Float32Array]:
     """The training people, and the encoded facts of the people to ask, (people, features)."""
     if isinstance(table, Table):
         return reference or table.reference, table.X
     if reference is None:
-        raise DataError("rows alone do not say what they mean; pass reference=table.train, the people to learn from")
+        raise DataError(
+            "rows alone do not say what they mean; pass reference=table.train, the people "
+            "to learn from"
+        )
     if isinstance(table, pd.DataFrame):
         if missing := [name for name in reference.schema.names if name not in table.columns]:
             raise UnknownNameError("column", missing[0], table.columns)
@@ -174,10 +186,10 @@ def _rows(table: Table | pd.DataFrame | Float32Array, reference: Table | None) -
 class _Run:
     """One run: what is known of whom, and the log of how it came to be known.
 
-    ``truth`` (people, features) are all facts, encoded. ``set_up`` adds what the run keeps track of, (people, features)
-    unless said otherwise: ``costs``; ``declines``, who will refuse what, and ``declined``, what was refused so far;
-    ``when``, the step at which a feature became known (0: from the start, -1: not yet); ``forbidden`` (features,);
-    ``person`` and ``spent`` (people,).
+    ``truth`` (people, features) are all facts, encoded. ``set_up`` adds what the run keeps track
+    of, (people, features) unless said otherwise: ``costs``; ``declines``, who will refuse what, and
+    ``declined``, what was refused so far; ``when``, the step at which a feature became known (0:
+    from the start, -1: not yet); ``forbidden`` (features,); ``person`` and ``spent`` (people,).
     """
 
     policy: Policy
@@ -212,7 +224,9 @@ class _Run:
         if (self.forbidden & start).any():
             name = schema.names[int((self.forbidden & start).argmax())]
             raise DataError(f"{name} is known from the start; it cannot be forbidden")
-        self.declines = np.zeros(shape, dtype=bool) if declines is None else np.asarray(declines, dtype=bool)
+        self.declines = (
+            np.zeros(shape, dtype=bool) if declines is None else np.asarray(declines, dtype=bool)
+        )
         if self.declines.shape != shape:
             raise DataError(f"declines must be of shape {shape}, not {self.declines.shape}")
         self.declined = np.zeros(shape, dtype=bool)
@@ -227,12 +241,19 @@ class _Run:
     def check_budget(self, limit: Float64Array) -> None:
         """Refuse a budget, ``limit`` (people,), that buys nobody anything beyond the start set."""
         if len(limit) and (self.spent > limit + SLACK).all():
-            raise BudgetError(f"the start set alone costs {self.spent.min():g}; the budget is {limit.max():g}")
+            raise BudgetError(
+                f"the start set alone costs {self.spent.min():g}; the budget is {limit.max():g}"
+            )
         price = np.where(self.background.start | self.forbidden, np.inf, self.costs)
-        if len(limit) and np.isfinite(price).any() and (price.min(axis=1) + self.spent > limit + SLACK).all():
+        if (
+            len(limit)
+            and np.isfinite(price).any()
+            and (price.min(axis=1) + self.spent > limit + SLACK).all()
+        ):
             cheapest = float(price.min() + self.spent.min())
             raise BudgetError(
-                f"a budget of {limit.max():g} buys nothing; the start set and one feature cost {cheapest:g}"
+                f"a budget of {limit.max():g} buys nothing; the start set and one feature "
+                f"cost {cheapest:g}"
             )
 
     def terms(self, budget: Budget) -> dict[str, Any]:
@@ -249,14 +270,18 @@ class _Run:
     def ask_everybody(
         self, budget: Budget, progress: Callable[[int, int], None] | None, *, check: bool = True
     ) -> Trajectory:
-        """Ask, one question a person and round, until nobody has a next one; ``check`` the budget before."""
+        """Ask, one question a person and round, until nobody has a next one; ``check`` the budget
+        before.
+        """
         n, limit = len(self.truth), budget_amount(budget, self.costs, self.background.start)
         if check:
             self.check_budget(limit)
         self._log_step(np.arange(n), np.full(n, -1), np.full(self.truth.shape, np.nan), self.spent)
         active = np.flatnonzero(self.spent <= limit + SLACK)
         while len(active):
-            chosen, scores = next_question(self.policy, self._people(active), limit[active], self.on_unaffordable)
+            chosen, scores = next_question(
+                self.policy, self._people(active), limit[active], self.on_unaffordable
+            )
             asked = chosen >= 0
             refuses = asked & self.declines[active, chosen]
             self.declined[active[refuses], chosen[refuses]] = True
@@ -290,7 +315,9 @@ class _Run:
         self.spent[rows] += price
         self._log_step(rows, chosen, scores, price)
 
-    def _log_step(self, rows: IntArray, chosen: IntArray, scores: Float64Array, price: Float64Array) -> None:
+    def _log_step(
+        self, rows: IntArray, chosen: IntArray, scores: Float64Array, price: Float64Array
+    ) -> None:
         """Log a step of some people: what was asked, what it cost, and what the model says now."""
         people = self._people(rows)
         people = people.with_sweep() if self.explain else people
@@ -304,9 +331,14 @@ class _Run:
 
     def trajectory(self) -> Trajectory:
         """The log as a trajectory, sorted by person and step."""
-        step, who = (np.concatenate([entry[name] for entry in self.log]) for name in ("step", "who"))
+        step, who = (
+            np.concatenate([entry[name] for entry in self.log]) for name in ("step", "who")
+        )
         order = np.lexsort([step, who])
-        dtypes = {"step": np.int16, "feature": np.int16 if self.truth.shape[1] < 1 << 15 else np.int32}
+        dtypes = {
+            "step": np.int16,
+            "feature": np.int16 if self.truth.shape[1] < 1 << 15 else np.int32,
+        }
         columns: dict[str, Any] = {}
         for name in list(self.log[0]):  # one after the other: never is the log there twice
             values = np.concatenate([entry.pop(name) for entry in self.log])[order]
@@ -323,8 +355,12 @@ class _Run:
         )
 
 
-def _prices(costs: npt.ArrayLike | None, schema: Schema, shape: tuple[int, ...], start: BoolArray) -> Float64Array:
-    """The price of every feature for every person, checked, (people, features): ``costs``, or the card's."""
+def _prices(
+    costs: npt.ArrayLike | None, schema: Schema, shape: tuple[int, ...], start: BoolArray
+) -> Float64Array:
+    """The price of every feature for every person, checked, (people, features): ``costs``, or the
+    card's.
+    """
     prices = np.asarray(schema.costs if costs is None else costs, dtype=float)
     if prices.shape not in (shape, shape[1:]):
         raise DataError(f"costs must be of shape {shape[1:]} or {shape}, not {prices.shape}")
@@ -334,5 +370,8 @@ def _prices(costs: npt.ArrayLike | None, schema: Schema, shape: tuple[int, ...],
     free = (prices == 0).any(axis=0) & ~start
     if free.any():
         name = schema.names[int(free.argmax())]
-        raise DataError(f"{name} costs nothing and is not in the start set; what is free is known from the start")
+        raise DataError(
+            f"{name} costs nothing and is not in the start set; what is free is known "
+            "from the start"
+        )
     return prices

@@ -19,13 +19,16 @@ __all__ = ["Random", "RandomBlanket"]
 class Random(Policy):
     """Every feature in random order.
 
-    A person's order depends on the run's seed and on the person's number alone, not on who else is in the batch.
+    A person's order depends on the run's seed and on the person's number alone, not on who else is
+    in the batch.
     """
 
     per_cost = False
 
     def score(self, people: People) -> Float64Array:
-        """A random number for every feature that may be asked, (people, features); NaN elsewhere."""
+        """A random number for every feature that may be asked, (people, features); NaN
+        elsewhere.
+        """
         return np.where(people.askable, _uniform(people), np.nan)
 
 
@@ -33,8 +36,8 @@ class Random(Policy):
 class RandomBlanket(Policy):
     """The members of a blanket in random order, which is the paper's random variant.
 
-    ``aligned`` says whether the model is shown the blanket alone, ``per_cost`` whether random numbers are divided by
-    prices.
+    ``aligned`` says whether the model is shown the blanket alone, ``per_cost`` whether random
+    numbers are divided by prices.
     """
 
     blanket: Blanket = field()  # required, whatever the default of all policies
@@ -43,7 +46,11 @@ class RandomBlanket(Policy):
 
     @classmethod
     def default(
-        cls, blanket: Blanket, searcher: Searcher, desired_class: int, constraints: Constraints | None = None
+        cls,
+        blanket: Blanket,
+        searcher: Searcher,
+        desired_class: int,
+        constraints: Constraints | None = None,
     ) -> Self:
         """A random order of the advisor's blanket."""
         return cls(blanket)
@@ -55,12 +62,18 @@ class RandomBlanket(Policy):
 
 
 def _uniform(people: People) -> Float64Array:
-    """Uniform numbers in [0, 1), (people, features), that follow from seed, person and feature: splitmix64."""
+    """Uniform numbers in [0, 1), (people, features), that follow from seed, person and feature:
+    splitmix64.
+    """
     features = people.X.shape[1]
     with np.errstate(over="ignore"):
-        counter = people.person.astype(np.uint64)[:, None] * np.uint64(features) + np.arange(features, dtype=np.uint64)
+        counter = people.person.astype(np.uint64)[:, None] * np.uint64(features) + np.arange(
+            features, dtype=np.uint64
+        )
         offset = people.seed.astype(np.uint64)[:, None] * np.uint64(0x632BE59BD9B4E019)
         bits = np.asarray((counter + offset) * np.uint64(0x9E3779B97F4A7C15), dtype=np.uint64)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            bits = np.asarray((bits ^ (bits >> np.uint64(shift))) * np.uint64(factor), dtype=np.uint64)
+            bits = np.asarray(
+                (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor), dtype=np.uint64
+            )
     return np.asarray((bits ^ (bits >> np.uint64(31))) / 2.0**64)

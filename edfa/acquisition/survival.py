@@ -1,8 +1,9 @@
 """SurvivalPolicy: ask next for what makes the advice most likely to survive, per unit of cost.
 
-The paper's order completes units; plans that are found on the way mostly fail once everything is known. Here a question
-is worth what it adds to the survival of a person's best plan. It adds in two ways: it tells more about what the model
-will say in the end, and a fact that is known can be changed.
+The paper's order completes units; plans that are found on the way mostly fail once everything is
+known. Here a question is worth what it adds to the survival of a person's best plan. It adds in two
+ways: it tells more about what the model will say in the end, and a fact that is known can be
+changed.
 """
 
 import json
@@ -38,7 +39,9 @@ ORDER = "order.json"
 
 
 class Step(NamedTuple):
-    """One question of the order learnt: the mean survival of training people's advice ``before`` and ``after`` it."""
+    """One question of the order learnt: the mean survival of training people's advice ``before``
+    and ``after`` it.
+    """
 
     feature: str
     cost: float
@@ -50,9 +53,10 @@ class Step(NamedTuple):
 class SurvivalPolicy(Policy):
     """The order of questions in which advice comes to survive soonest.
 
-    ``fit`` learns one order for everybody, by greedy search on training people. With ``personal``, questions are chosen
-    for each person instead: each is worth what it would add to that person's survival, on average over its likely
-    values. That takes a search for plans for every open feature and value, and a model for every set of features.
+    ``fit`` learns one order for everybody, by greedy search on training people. With ``personal``,
+    questions are chosen for each person instead: each is worth what it would add to that person's
+    survival, on average over its likely values. That takes a search for plans for every open
+    feature and value, and a model for every set of features.
 
     Parameters
     ----------
@@ -61,9 +65,9 @@ class SurvivalPolicy(Policy):
     searcher
         Where plans come from; ``fit`` fits a clone of it on the training people, ``searcher_``.
     constraints, desired_class
-        What plans may change and what is never asked, and the code of the class that plans lead to, as they will be
-        looked for later. None: any other decision is recourse. With a class, people who have it already count as often
-        as that decision stays.
+        What plans may change and what is never asked, and the code of the class that plans lead to,
+        as they will be looked for later. None: any other decision is recourse. With a class, people
+        who have it already count as often as that decision stays.
     personal
         Whether questions are chosen for each person; then no order is learnt.
     n_people
@@ -107,15 +111,23 @@ class SurvivalPolicy(Policy):
 
     def __post_init__(self) -> None:
         if not isinstance(self.searcher, SurvivalSearch):
-            raise SettingError(f"searcher: one that looks at survival, SurvivalSearch(), not {self.searcher!r}")
+            raise SettingError(
+                f"searcher: one that looks at survival, SurvivalSearch(), not {self.searcher!r}"
+            )
         if self.n_people < 2 or self.n_draws < 1:
             raise SettingError("n_people: at least 2; n_draws: at least 1")
 
     @classmethod
     def default(
-        cls, blanket: Blanket, searcher: Searcher, desired_class: int, constraints: Constraints | None = None
+        cls,
+        blanket: Blanket,
+        searcher: Searcher,
+        desired_class: int,
+        constraints: Constraints | None = None,
     ) -> Self:
-        """An order for plans of the advisor's searcher, under its rules, that lead to the favourable class."""
+        """An order for plans of the advisor's searcher, under its rules, that lead to the
+        favourable class.
+        """
         return cls(blanket, searcher, constraints=constraints, desired_class=desired_class)
 
     @property
@@ -134,28 +146,41 @@ class SurvivalPolicy(Policy):
     ) -> Self:
         """Fit the searcher, and learn the order unless it is ``personal``.
 
-        ``predictor`` is the fitted model that decides. ``n_jobs`` threads share the searches for plans. ``progress`` is
-        called with the number of searches done, and of all.
+        ``predictor`` is the fitted model that decides. ``n_jobs`` threads share the searches for
+        plans. ``progress`` is called with the number of searches done, and of all.
         """
         if predictor is None:
             raise SettingError("predictor: survival is a fact about a model; pass the fitted one")
         super().fit(train, predictor)
         self.searcher_ = clone(self.searcher).fit(train)
-        steps = () if self.personal else self._learn_order(train, predictor, count_jobs(n_jobs), progress)
+        steps = (
+            ()
+            if self.personal
+            else self._learn_order(train, predictor, count_jobs(n_jobs), progress)
+        )
         self.steps_ = tuple(steps)
         return self
 
     def _learn_order(
         self, train: Table, predictor: Predictor, n_jobs: int, progress: Progress | None
     ) -> Iterator[Step]:
-        """Greedy search: from the start set on, always the question that adds most mean survival per cost."""
+        """Greedy search: from the start set on, always the question that adds most mean survival
+        per cost.
+        """
         schema = train.schema
         inside = members(schema.names, self.blanket) & ~never_asked(schema, self.constraints)
-        chosen = np.random.default_rng(self.seed).permutation(len(train))[: min(self.n_people, len(train) // 2)]
-        # The people that the order is learnt from complete nobody meanwhile: they would complete themselves.
+        chosen = np.random.default_rng(self.seed).permutation(len(train))[
+            : min(self.n_people, len(train) // 2)
+        ]
+        # The people that the order is learnt from complete nobody meanwhile: they would complete
+        # themselves.
         searcher = clone(self.searcher).fit_without(train, chosen)
         background = Background.of(
-            train, predictor, self.blanket if self.aligned else None, aligned=self.aligned, support=searcher.support_
+            train,
+            predictor,
+            self.blanket if self.aligned else None,
+            aligned=self.aligned,
+            support=searcher.support_,
         )
         rows, known = train.X[np.sort(chosen)], background.start
         n_unknown = int((inside & ~known).sum())
@@ -163,7 +188,9 @@ class SurvivalPolicy(Policy):
 
         def mean_survival(mask: BoolArray) -> float:
             people = People(np.where(mask, rows, np.float32(np.nan)), background)
-            return float(expected_survival(people, searcher, self.constraints, self.desired_class).mean())
+            return float(
+                expected_survival(people, searcher, self.constraints, self.desired_class).mean()
+            )
 
         before = mean_survival(known)
         while (unknown := np.flatnonzero(inside & ~known)).size:
@@ -177,22 +204,31 @@ class SurvivalPolicy(Policy):
             # The largest gain per cost; among equals the cheapest, then the first of the card.
             worth = np.maximum(np.array(after) - before, 0) / schema.costs[unknown]
             best = int(np.lexsort((schema.costs[unknown], -worth))[0])
-            yield Step(schema.names[unknown[best]], float(schema.costs[unknown[best]]), before, after[best])
+            yield Step(
+                schema.names[unknown[best]], float(schema.costs[unknown[best]]), before, after[best]
+            )
             known = known | (np.arange(len(known)) == unknown[best])
             before = after[best]
 
     def score(self, people: People) -> Float64Array:
-        """What each member that may be asked is worth before its price, (people, features); NaN elsewhere."""
+        """What each member that may be asked is worth before its price, (people, features); NaN
+        elsewhere.
+        """
         self._check_fitted()
         schema = people.schema
-        asked = people.askable & members(schema.names, self.blanket) & ~never_asked(schema, self.constraints)
+        asked = (
+            people.askable
+            & members(schema.names, self.blanket)
+            & ~never_asked(schema, self.constraints)
+        )
         if self.personal:
             now, then = self.expected(people, asked)
             return np.where(asked, np.maximum(then - now[:, None], MIN_WORTH), np.nan)
         return np.where(asked, self._learnt_worth(schema), np.nan)
 
     def expected(self, people: People, asked: BoolArray) -> tuple[Float64Array, Float64Array]:
-        """The expected survival of each person's advice now (people,), and once a feature is known (people, features).
+        """The expected survival of each person's advice now (people,), and once a feature is known
+        (people, features).
 
         ``asked`` (people, features) says which features to weigh; NaN elsewhere.
         """
@@ -200,7 +236,9 @@ class SurvivalPolicy(Policy):
         background = people.background if self.aligned else replace(people.background, blanket=None)
 
         def survival(rows: Float32Array) -> Float64Array:
-            return expected_survival(People(rows, background), self.searcher_, self.constraints, self.desired_class)
+            return expected_survival(
+                People(rows, background), self.searcher_, self.constraints, self.desired_class
+            )
 
         now, then = survival(people.X), np.full(people.X.shape, np.nan)
         draw = self.searcher_.completions_.neighbours.given(people.X)
@@ -208,22 +246,30 @@ class SurvivalPolicy(Policy):
             rows = np.flatnonzero(asked[:, feature])
             values = np.sort(draw(int(feature))[0][rows], axis=1)
             # Evenly spaced among the sorted values: each stands for the same number of neighbours.
-            positions = ((np.arange(self.n_draws) + 0.5) / self.n_draws * values.shape[1]).astype(int)
+            positions = ((np.arange(self.n_draws) + 0.5) / self.n_draws * values.shape[1]).astype(
+                int
+            )
             supposed = np.repeat(people.X[rows], self.n_draws, axis=0)
             supposed[:, feature] = values[:, positions].ravel()
             then[rows, feature] = survival(supposed).reshape(len(rows), self.n_draws).mean(axis=1)
         return now, then
 
     def _learnt_worth(self, schema: Schema) -> Float64Array:
-        """What each feature is worth before its price, (features,): scores that give the order learnt at card prices.
+        """What each feature is worth before its price, (features,): scores that give the order
+        learnt at card prices.
 
         A person who pays twice the card's price for a feature sees half its worth per cost.
         """
         never = never_asked(schema, self.constraints)
-        asked = [name for name in self.blanket.features if not (schema[name].start or never[schema.index(name)])]
+        asked = [
+            name
+            for name in self.blanket.features
+            if not (schema[name].start or never[schema.index(name)])
+        ]
         if any(name not in self.order_ for name in asked):
             raise UnfittedError(
-                "this SurvivalPolicy has learnt no order yet; call fit(train, predictor) first, or use personal=True"
+                "this SurvivalPolicy has learnt no order yet; call fit(train, predictor) "
+                "first, or use personal=True"
             )
         rates = [max((step.after - step.before) / step.cost, MIN_WORTH) for step in self.steps_]
         # Falling, however little, so that no later question overtakes an earlier one.
@@ -235,13 +281,19 @@ class SurvivalPolicy(Policy):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "searcher_"):
-            raise UnfittedError("this SurvivalPolicy has seen no training people yet; call fit(train, predictor) first")
+            raise UnfittedError(
+                "this SurvivalPolicy has seen no training people yet; call fit(train, "
+                "predictor) first"
+            )
 
     def learnt_state(self) -> dict[str, Any]:
         """The order learnt, and what the searcher has learnt; nothing before ``fit``."""
         if not hasattr(self, "searcher_"):
             return {}
-        return {"steps": [step._asdict() for step in self.steps_], "searcher": self.searcher_.learnt_state()}
+        return {
+            "steps": [step._asdict() for step in self.steps_],
+            "searcher": self.searcher_.learnt_state(),
+        }
 
     def save_state(self, folder: Path) -> None:
         """Write the order learnt, as JSON."""
@@ -251,15 +303,21 @@ class SurvivalPolicy(Policy):
 
     def load_state(self, folder: Path | Folder, train: Table) -> Self:
         """Read the order learnt, and fit the searcher on ``train`` again."""
-        if isinstance(folder, Folder) and list(folder.files) == [ORDER]:  # as advisors of format 4 have it
+        if isinstance(folder, Folder) and list(folder.files) == [
+            ORDER
+        ]:  # as advisors of format 4 have it
             content = folder.files[ORDER]
         else:
             content = read_parts(folder, type(self).__name__)[1].get(ORDER, b"")
         with readable(folder_name(folder)):
             steps = tuple(Step(**entry) for entry in parse_json(content.decode("utf-8"), ORDER))
-            numbers = np.array([[step.cost, step.before, step.after] for step in steps], dtype=float)
+            numbers = np.array(
+                [[step.cost, step.before, step.after] for step in steps], dtype=float
+            )
         if not np.isfinite(numbers).all() or (len(numbers) and (numbers[:, 0] <= 0).any()):
-            raise UnreadableError(f"{folder_name(folder)} is damaged: an order has costs above 0, and survivals")
+            raise UnreadableError(
+                f"{folder_name(folder)} is damaged: an order has costs above 0, and survivals"
+            )
         if unknown := [step.feature for step in steps if step.feature not in self.blanket]:
             raise UnreadableError(f"the order asks for {unknown[0]!r}, which is not in the blanket")
         self.steps_, self.searcher_ = steps, clone(self.searcher).fit(train)
@@ -267,12 +325,16 @@ class SurvivalPolicy(Policy):
 
 
 def expected_survival(
-    people: People, searcher: SurvivalSearch, constraints: Constraints | None, desired_class: int | None
+    people: People,
+    searcher: SurvivalSearch,
+    constraints: Constraints | None,
+    desired_class: int | None,
 ) -> Float64Array:
     """The probability that each person's advice still holds when everything is known, (people,).
 
-    The advice is the best surviving plan, 0 for a person without one. With a ``desired_class``, a person who has that
-    decision already is advised nothing, and counts with the probability that the decision stays.
+    The advice is the best surviving plan, 0 for a person without one. With a ``desired_class``, a
+    person who has that decision already is advised nothing, and counts with the probability that
+    the decision stays.
     """
     plans = find_recourse(people, searcher, constraints=constraints, desired_class=desired_class)
     survival = np.zeros(len(people))

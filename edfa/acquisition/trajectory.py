@@ -1,4 +1,6 @@
-"""What was asked of whom, in which order, what it cost, and what was known and decided after every answer."""
+"""What was asked of whom, in which order, what it cost, and what was known and decided after every
+answer.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,7 +31,8 @@ SHOWN = 20  # people in a notebook
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """A row for every step of every person, sorted by person and step; step 0 is what was known from the start.
+    """A row for every step of every person, sorted by person and step; step 0 is what was known
+    from the start.
 
     Parameters
     ----------
@@ -42,7 +45,8 @@ class Trajectory:
     values
         What was learnt of each person, encoded, (people, features); NaN: it never became known.
     when
-        The step at which each feature became known, (people, features); 0: from the start, -1: never.
+        The step at which each feature became known, (people, features); 0: from the start, -1:
+        never.
     declined
         What each person refused to tell, (people, features).
     who
@@ -56,9 +60,11 @@ class Trajectory:
     scores
         What the policy said each feature was worth, (steps, features); NaN: it could not be asked.
     probabilities, decision
-        What the model says after the step, (steps, classes), and the class code that it decides for, (steps,).
+        What the model says after the step, (steps, classes), and the class code that it decides
+        for, (steps,).
     necessity
-        The necessity of each known feature after the step, (steps, features); None for runs with ``explain=False``.
+        The necessity of each known feature after the step, (steps, features); None for runs with
+        ``explain=False``.
     provenance
         The policy, the prices and the budget behind it all.
 
@@ -120,7 +126,11 @@ class Trajectory:
     @cached_property
     def last(self) -> IntArray:
         """The row of each person's last step, (people,)."""
-        return np.flatnonzero(np.append(self.who[1:] != self.who[:-1], True)) if len(self) else np.zeros(0, np.intp)
+        return (
+            np.flatnonzero(np.append(self.who[1:] != self.who[:-1], True))
+            if len(self)
+            else np.zeros(0, np.intp)
+        )
 
     @cached_property
     def known(self) -> BoolArray:
@@ -135,7 +145,9 @@ class Trajectory:
 
     @cached_property
     def partition(self) -> Partition:
-        """The partition at every step: what can turn the decision, what cannot yet, what the model leaves out."""
+        """The partition at every step: what can turn the decision, what cannot yet, what the model
+        leaves out.
+        """
         if self.necessity is None:
             raise DataError("this run was made with explain=False; run it again to have partitions")
         return Partition(self.schema.names, self.blanket, self.known, self.necessity.astype(float))
@@ -164,7 +176,9 @@ class Trajectory:
         return np.minimum(first + step, self.last)
 
     def frame(self) -> pd.DataFrame:
-        """A data frame with a row for every step; ``n_cf`` and ``n_sf`` are the sizes of C(A) and S(A)."""
+        """A data frame with a row for every step; ``n_cf`` and ``n_sf`` are the sizes of C(A) and
+        S(A).
+        """
         names = np.array([*self.schema.names, ""])
         columns: dict[str, Any] = {
             "person": self.person[self.who],
@@ -174,7 +188,9 @@ class Trajectory:
             "cost": self.cost,
             "spent": self.spent,
         }
-        columns |= {f"p_{name}": self.probabilities[:, c] for c, name in enumerate(self.schema.classes)}
+        columns |= {
+            f"p_{name}": self.probabilities[:, c] for c, name in enumerate(self.schema.classes)
+        }
         columns["prediction"] = np.array(self.schema.classes)[self.decision]
         if self.necessity is not None:
             columns["n_cf"] = self.partition.counterfactual.sum(axis=1)
@@ -182,14 +198,22 @@ class Trajectory:
         return pd.DataFrame(columns)
 
     def draw(self, ax: "Axes", person: int = 0) -> "Axes":
-        """Draw the probability of the favourable class against what the person at this position had spent."""
+        """Draw the probability of the favourable class against what the person at this position had
+        spent.
+        """
         first, end = np.searchsorted(self.who, [person, person + 1])
-        probability = self.probabilities[first:end, self.schema.classes.index(self.schema.favourable)]
+        probability = self.probabilities[
+            first:end, self.schema.classes.index(self.schema.favourable)
+        ]
         axes = ("spent", f"chance of {self.schema.favourable!r}")
-        return draw_steps(ax, self.spent[first:end], probability, ("start", *self.order(person)), axes)
+        return draw_steps(
+            ax, self.spent[first:end], probability, ("start", *self.order(person)), axes
+        )
 
     def _repr_html_(self) -> str:
-        """A table of each person's questions and what they changed; for a single person a figure, too."""
+        """A table of each person's questions and what they changed; for a single person a figure,
+        too.
+        """
         favourable = self.schema.classes.index(self.schema.favourable)
         first = np.searchsorted(self.who, np.arange(len(self.person)))
         rows = [
@@ -197,12 +221,21 @@ class Trajectory:
                 int(self.person[i]),
                 " → ".join(self.order(i)) or "nothing",
                 f"{self.spent[self.last[i]]:g}",
-                f"{self.probabilities[first[i], favourable]:.0%} → {self.probabilities[self.last[i], favourable]:.0%}",
+                (
+                    f"{self.probabilities[first[i], favourable]:.0%} → "
+                    f"{self.probabilities[self.last[i], favourable]:.0%}"
+                ),
                 self.schema.classes[self.decision[self.last[i]]],
             ]
             for i in range(min(len(self.person), SHOWN))
         ]
-        head = [">person", "asked, in order", ">spent", f">chance of {self.schema.favourable}", "decision"]
+        head = [
+            ">person",
+            "asked, in order",
+            ">spent",
+            f">chance of {self.schema.favourable}",
+            "decision",
+        ]
         more = f", of which {SHOWN} are shown" if len(self.person) > SHOWN else ""
         line = [html.figure(self.draw, "What each answer changed")] if len(self.person) == 1 else []
         return html.fragment(*line, html.table(head, rows, f"{repr(self)[1:-1]}{more}"))

@@ -1,4 +1,6 @@
-"""One decision path for one person and for a million: Advisor, Interview, files of people, receipts."""
+"""One decision path for one person and for a million: Advisor, Interview, files of people,
+receipts.
+"""
 
 import lazy_loader
 

@@ -1,4 +1,6 @@
-"""The advisor: fitted once on a table, it interviews anyone, hands out plans, and says when they may act."""
+"""The advisor: fitted once on a table, it interviews anyone, hands out plans, and says when they
+may act.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -52,7 +54,8 @@ from edfa.text import summaries
 
 __all__ = ["STAGES", "Advisor"]
 
-OWN_NEED = 0.5  # of the completions of a person that a model of the user's own must refuse before they may act
+# of the completions of a person that a model of the user's own must refuse before they may act
+OWN_NEED = 0.5
 STAGES = ("blanket", "model", "policy", "calibration", "test")
 Progress = Callable[[str, int, int], None]
 
@@ -64,48 +67,52 @@ class Advisor:
     Parameters
     ----------
     blanket, predictor, policy, searcher
-        Names, or objects: a ``Blanket``; a model, which is fitted anew on the training part; a policy; a searcher.
-        The model ``"xgb"`` is a ``SubsetXGB`` of mode "mixed": sets of known features on the policy's path have models
-        of their own, one masked model answers for all others.
-        The policy goes with the searcher unless it is given: advice that lasts, or with ``searcher="nearest"`` the
-        paper's recipe.
+        Names, or objects: a ``Blanket``; a model, which is fitted anew on the training part; a
+        policy; a searcher. The model ``"xgb"`` is a ``SubsetXGB`` of mode "mixed": sets of known
+        features on the policy's path have models of their own, one masked model answers for all
+        others. The policy goes with the searcher unless it is given: advice that lasts, or with
+        ``searcher="nearest"`` the paper's recipe.
     signal
-        What the stop rule watches: ``"uncertainty"``, ``"plan"``, or with ``searcher="survival"`` ``"survival"``. It
-        goes with the searcher unless it is given.
+        What the stop rule watches: ``"uncertainty"``, ``"plan"``, or with ``searcher="survival"``
+        ``"survival"``. It goes with the searcher unless it is given.
     alpha, delta
-        The promise: of people who are told to act, at most a share alpha do the plan and are still refused; this is
-        wrong with probability delta.
+        The promise: of people who are told to act, at most a share alpha do the plan and are still
+        refused; this is wrong with probability delta.
     target
-        Whom the promise is about: people who act ``"early"`` (and with them all who are told to act), all who are told
-        to ``"act"``, ``"all"`` who have a plan, or those ``"refused"``.
+        Whom the promise is about: people who act ``"early"`` (and with them all who are told to
+        act), all who are told to ``"act"``, ``"all"`` who have a plan, or those ``"refused"``.
     reference
-        By whom they are not refused: the advisor's model when everything that it asks is known (``"trajectory_end"``),
-        the model that sees all features (``"all_features"``), or a model learnt again from other people
-        (``"retrained"``). ``"auto"`` takes the strongest (in the order retrained, all features, trajectory end) that
-        costs at most 1.25 times the cheapest, as training people suggest.
+        By whom they are not refused: the advisor's model when everything that it asks is known
+        (``"trajectory_end"``), the model that sees all features (``"all_features"``), or a model
+        learnt again from other people (``"retrained"``). ``"auto"`` takes the strongest (in the
+        order retrained, all features, trajectory end) that costs at most 1.25 times the cheapest,
+        as training people suggest.
     committee
-        The number of models, learnt again from resampled training people, that have a say in which plan survives
-        (with ``searcher="survival"``); 0: the model alone.
+        The number of models, learnt again from resampled training people, that have a say in which
+        plan survives (with ``searcher="survival"``); 0: the model alone.
     min_survival
-        Nobody is told to act on a plan whose estimated survival is below this (with the signal ``"survival"``).
+        Nobody is told to act on a plan whose estimated survival is below this (with the signal
+        ``"survival"``).
     min_need
-        Nobody is told to act whose estimated chance of being refused without a plan is below this; they are asked on.
-        At 0.5 far less effort is wasted, and questions cost more. None: 0.5 where a model of the user's own decides,
-        else 0.
+        Nobody is told to act whose estimated chance of being refused without a plan is below this;
+        they are asked on. At 0.5 far less effort is wasted, and questions cost more. None: 0.5
+        where a model of the user's own decides, else 0.
     budget
         What one interview may cost; a share up to 1, an amount, or ``"inf"``.
     threshold
-        The chance of the favourable class that is needed; ``"balanced"`` decides for it when it is likelier than
-        among training people; without one, the likeliest class wins.
+        The chance of the favourable class that is needed; ``"balanced"`` decides for it when it is
+        likelier than among training people; without one, the likeliest class wins.
     obey_directions
-        Whether the model obeys the directions of the card; a model with directions of its own keeps those.
+        Whether the model obeys the directions of the card; a model with directions of its own keeps
+        those.
     constraints
-        The operator's rules, on top of the card's: what no plan may propose, and what nobody is asked. They hold in
-        calibration, evaluation, interviews and files alike. ``Constraints(reading="paper")`` is the paper's recipe.
+        The operator's rules, on top of the card's: what no plan may propose, and what nobody is
+        asked. They hold in calibration, evaluation, interviews and files alike.
+        ``Constraints(reading="paper")`` is the paper's recipe.
     groups
-        A categorical or ordinal feature of the card, such as ``"sex"``: each group of people then has a certificate
-        from its own people alone, or none. The model is shown the feature only where the blanket has it, and no plan
-        changes it.
+        A categorical or ordinal feature of the card, such as ``"sex"``: each group of people then
+        has a certificate from its own people alone, or none. The model is shown the feature only
+        where the blanket has it, and no plan changes it.
 
     Examples
     --------
@@ -139,7 +146,9 @@ class Advisor:
     def __post_init__(self) -> None:
         check_seed(self.seed)
         anchor = 0.0 if self.target in ("early", "act") else None
-        RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)  # refuses what is no level
+        RecourseCertifier(
+            self.alpha, self.delta, target=self.target, anchor=anchor
+        )  # refuses what is no level
         if self.reference not in ("auto", *REFERENCES):
             raise UnknownNameError("reference", self.reference, ("auto", *REFERENCES))
         if self.committee and self.committee < 2:
@@ -153,17 +162,27 @@ class Advisor:
         if not isinstance(self.constraints, Constraints | None):
             raise SettingError(f"constraints: Constraints(...) or None, not {self.constraints!r}")
 
-    def fit(self, table: Table, progress: Progress | None = None, n_jobs: int | None = -1) -> "Advisor":
-        """Split, find the blanket, fit, certify on the calibration part, and measure itself on the test part.
+    def fit(
+        self, table: Table, progress: Progress | None = None, n_jobs: int | None = -1
+    ) -> "Advisor":
+        """Split, find the blanket, fit, certify on the calibration part, and measure itself on the
+        test part.
 
-        Parts that were passed as objects are cloned and fitted on the training part. ``progress`` is called with the
-        stage (one of ``STAGES``), what is done of it and what there is to do. ``n_jobs`` threads share the search for
-        plans.
+        Parts that were passed as objects are cloned and fitted on the training part. ``progress``
+        is called with the stage (one of ``STAGES``), what is done of it and what there is to do.
+        ``n_jobs`` threads share the search for plans.
         """
         report = progress or (lambda stage, done, total: None)
         if table.part != "all":
-            raise DataError(f"an advisor is fitted on a whole table, which it splits; this is a {table.part} part")
-        train, calibration, test = table.train, table.calibration, table.test  # an empty one is an error at once
+            raise DataError(
+                "an advisor is fitted on a whole table, which it splits; this is a "
+                f"{table.part} part"
+            )
+        train, calibration, test = (
+            table.train,
+            table.calibration,
+            table.test,
+        )  # an empty one is an error at once
         settings = (self.predictor, table, self.threshold, self.seed)
         unfitted = new_predictor(*settings, obey_directions=self.obey_directions)
         rules = self._rules(table.schema)
@@ -178,17 +197,27 @@ class Advisor:
         judged = reference in ("auto", "retrained")
         judges = learn_judges(fitted, calibration, self.seed) if judged else None
         fitted = replace(fitted, judges=judges, calibration=calibration.X)
-        records = practise(fitted, self.seed, n_jobs, REFERENCES if reference == "auto" else [reference])
+        records = practise(
+            fitted, self.seed, n_jobs, REFERENCES if reference == "auto" else [reference]
+        )
         if reference == "auto":
             reference = choose_reference(fitted, records, len(calibration), self._levels)
-            if reference == "all_features":  # which plans survive is then asked of the model that sees all of them
-                fitted = replace(fit_parts(all_features=True), judges=fitted.judges, calibration=fitted.calibration)
+            if (
+                reference == "all_features"
+            ):  # which plans survive is then asked of the model that sees all of them
+                fitted = replace(
+                    fit_parts(all_features=True),
+                    judges=fitted.judges,
+                    calibration=fitted.calibration,
+                )
                 records = practise(fitted, self.seed, n_jobs, [reference])
         fitted = replace(fitted, reference=reference)
         self.fitted_ = replace(fitted, fingerprint=identify_advisor(fitted))
         model.remember(test.X, test.frame)
         certify = Calibration.of(calibration, self.fitted).certify
-        self.fitted_ = certify(records[reference], self._levels, partial(report, "calibration"), n_jobs)
+        self.fitted_ = certify(
+            records[reference], self._levels, partial(report, "calibration"), n_jobs
+        )
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
         self.evaluation_ = evaluate(self.fitted, test, rollout)
         return self
@@ -209,9 +238,21 @@ class Advisor:
         limits = None if rules == Constraints() else rules
         searcher = new_searcher(self.searcher)
         chosen = default_policy(self.searcher) if self.policy is None else self.policy
-        asked = blanket_of_model(model.usage_, blanket, train.schema) if isinstance(model, Wrapped) else blanket
+        asked = (
+            blanket_of_model(model.usage_, blanket, train.schema)
+            if isinstance(model, Wrapped)
+            else blanket
+        )
         policy = new_policy(chosen, asked, searcher, train.schema, limits)
-        add_committee(searcher, policy, train, model, self.committee, all_features=all_features, seed=self.seed)
+        add_committee(
+            searcher,
+            policy,
+            train,
+            model,
+            self.committee,
+            all_features=all_features,
+            seed=self.seed,
+        )
         searcher.fit(train)
         if isinstance(model, Wrapped):
             policy.set_params(aligned=False)
@@ -223,7 +264,9 @@ class Advisor:
             budget=self.budget,
             constraints=rules,
             min_survival=self.min_survival,
-            min_need=(OWN_NEED if isinstance(model, Wrapped) else 0.0) if self.min_need is None else self.min_need,
+            min_need=(OWN_NEED if isinstance(model, Wrapped) else 0.0)
+            if self.min_need is None
+            else self.min_need,
             groups=self.groups,
         )
         return replace(fitted, directions=sweep_directions(fitted))
@@ -250,7 +293,10 @@ class Advisor:
         method: Any = self.blanket
         blanket = discover(table.train, method, progress=partial(report, "blanket"))
         if not len(blanket) and not isinstance(self.predictor, Wrapped):
-            raise DataError(f"no feature tells anything about {table.schema.target!r}; there is nothing to advise on")
+            raise DataError(
+                f"no feature tells anything about {table.schema.target!r}; there is "
+                "nothing to advise on"
+            )
         return blanket
 
     @property
@@ -262,19 +308,29 @@ class Advisor:
 
     @property
     def directions_(self) -> DirectionCheck | None:
-        """How a model that takes the card's directions as a penalty keeps to them; None: exactly, or it has none."""
+        """How a model that takes the card's directions as a penalty keeps to them; None: exactly,
+        or it has none.
+        """
         return self.fitted.directions
 
     @property
     def fidelity_(self) -> Fidelity | None:
-        """How near what is said before everything is known comes to a model of the user's own, on the test people."""
+        """How near what is said before everything is known comes to a model of the user's own, on
+        the test people.
+        """
         return self.evaluation_.fidelity
 
     @property
     def usage_(self) -> UsageReport | None:
-        """What a model of the user's own uses, beside the outcome's blanket; None for any other model."""
+        """What a model of the user's own uses, beside the outcome's blanket; None for any other
+        model.
+        """
         fitted, model = self.fitted, self.fitted.model
-        return compare_usage(model.usage_, fitted.blanket, self.schema.names) if isinstance(model, Wrapped) else None
+        return (
+            compare_usage(model.usage_, fitted.blanket, self.schema.names)
+            if isinstance(model, Wrapped)
+            else None
+        )
 
     @property
     def schema(self) -> Schema:
@@ -283,10 +339,14 @@ class Advisor:
 
     @property
     def certificate(self) -> Certificate:
-        """From when on a person may act, and what that promises; or why there is no such promise."""
+        """From when on a person may act, and what that promises; or why there is no such
+        promise.
+        """
         certificate = self.fitted.certificate
         if self.fitted.certificates is not None:
-            raise MismatchError(f"this advisor has a certificate for each {self.fitted.groups}; read certificates")
+            raise MismatchError(
+                f"this advisor has a certificate for each {self.fitted.groups}; read certificates"
+            )
         if certificate is None:
             raise UnfittedError("this advisor has no certificate yet; call certify(people) first")
         return certificate
@@ -296,14 +356,18 @@ class Advisor:
         """The certificate of each group of people."""
         certificates = self.fitted.certificates
         if self.fitted.groups is None:
-            raise MismatchError("this advisor has one certificate for everybody; Advisor(groups=...) makes groups")
+            raise MismatchError(
+                "this advisor has one certificate for everybody; Advisor(groups=...) makes groups"
+            )
         if certificates is None:
             raise UnfittedError("this advisor has no certificates yet; call certify(people) first")
         return certificates
 
     @property
     def fingerprint(self) -> str:
-        """One word for the model, the card, the rules, the blanket, the policy, the searcher and the signal."""
+        """One word for the model, the card, the rules, the blanket, the policy, the searcher and
+        the signal.
+        """
         return self.fitted.fingerprint
 
     def certify(
@@ -315,13 +379,15 @@ class Advisor:
         scheduler: str | None = None,
         folder: str | Path | None = None,
     ) -> Certificate | GroupCertificates:
-        """Certify on people who took no part in fitting: a table, a frame (no outcome is needed), or encoded rows.
+        """Certify on people who took no part in fitting: a table, a frame (no outcome is needed),
+        or encoded rows.
 
-        The certificate replaces the one there is; two looks at different people promise less than one. It speaks of
-        plans under the operator's rules, and says how many people have a number beyond what training people showed.
-        Training people are refused: a DataError. With groups, there is one for each group of these people. With the
-        address of a Dask ``scheduler`` its workers share the people, and the certificate is the same; workers that can
-        read the ``folder`` this advisor is saved in need not be sent it.
+        The certificate replaces the one there is; two looks at different people promise less than
+        one. It speaks of plans under the operator's rules, and says how many people have a number
+        beyond what training people showed. Training people are refused: a DataError. With groups,
+        there is one for each group of these people. With the address of a Dask ``scheduler`` its
+        workers share the people, and the certificate is the same; workers that can read the
+        ``folder`` this advisor is saved in need not be sent it.
         """
         report, reference = progress or (lambda stage, done, total: None), self.fitted.reference
         calibration = Calibration.of(people, self.fitted)
@@ -339,20 +405,26 @@ class Advisor:
         constraints: Constraints | None = None,
         language: str = "en",
     ) -> Interview:
-        """Begin with what is known of a person; prices, what must not change and other limits may be their own.
+        """Begin with what is known of a person; prices, what must not change and other limits may
+        be their own.
 
-        ``constraints`` hold for the whole interview and only tighten the operator's rules; others are a SettingError.
+        ``constraints`` hold for the whole interview and only tighten the operator's rules; others
+        are a SettingError.
         """
         own: dict[str, Any] = {"costs": costs, "locks": tuple(locks), "constraints": constraints}
         return Interview(self.fitted, **own, language=language).begin(facts or {})
 
     def verify(self, receipt: Receipt | str, key: bytes | None = None) -> Verification:
-        """Replay a receipt's interview, and say what differs; with the operator's key, whether it is as it was."""
+        """Replay a receipt's interview, and say what differs; with the operator's key, whether it
+        is as it was.
+        """
         return verify(self.fitted, receipt, key)
 
     def _repr_html_(self) -> str:
         settings = {f.name: str(getattr(self, f.name)) for f in fields(self) if f.init}
-        settings["constraints"] = "; ".join(describe_rules(self.constraints or Constraints())) or "none"
+        settings["constraints"] = (
+            "; ".join(describe_rules(self.constraints or Constraints())) or "none"
+        )
         if not hasattr(self, "fitted_"):
             return summaries.advisor_html(settings)
         certificate = self.fitted.certificates or self.fitted.certificate
@@ -365,19 +437,28 @@ class Advisor:
         )
 
     def save(self, folder: str | Path) -> None:
-        """Write everything into a folder: JSON, safetensors, UBJSON, Parquet, with hashes. All of it or nothing."""
-        settings = {name: getattr(self, name) for name in persist.SETTINGS} | {"min_need": self.fitted.min_need}
+        """Write everything into a folder: JSON, safetensors, UBJSON, Parquet, with hashes. All of
+        it or nothing.
+        """
+        settings = {name: getattr(self, name) for name in persist.SETTINGS} | {
+            "min_need": self.fitted.min_need
+        }
         persist.save(self.fitted, settings, getattr(self, "evaluation_", None), folder)
 
     @classmethod
     def load(cls, folder: str | Path, *, old_formats: bool = False, model: Any = None) -> "Advisor":
         """Read what ``save`` wrote; runs no code from the folder, and refuses one that was changed.
 
-        ``old_formats`` reads folders of formats 3 and 4 too, whose fingerprint nobody can check. ``model`` is a model
-        of the user's own that is in no file, such as a function: the one that the advisor was made for.
+        ``old_formats`` reads folders of formats 3 and 4 too, whose fingerprint nobody can check.
+        ``model`` is a model of the user's own that is in no file, such as a function: the one that
+        the advisor was made for.
         """
         fitted, settings, evaluation = persist.load(folder, old_formats=old_formats, model=model)
-        parts: dict[str, Any] = {"policy": fitted.policy, "searcher": fitted.searcher, "constraints": fitted.limits}
+        parts: dict[str, Any] = {
+            "policy": fitted.policy,
+            "searcher": fitted.searcher,
+            "constraints": fitted.limits,
+        }
         advisor = cls(fitted.blanket, fitted.model, **parts, **settings)
         advisor.fitted_ = fitted
         if evaluation is not None:

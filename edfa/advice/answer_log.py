@@ -26,7 +26,9 @@ LARGEST = 10**300  # nothing is counted that far, and a float still holds it
 
 @dataclass(frozen=True)
 class Event:
-    """What was told at once, in the person's words; or what was declined. ``asked``: it answered the open question."""
+    """What was told at once, in the person's words; or what was declined. ``asked``: it answered
+    the open question.
+    """
 
     kind: Kind
     facts: Mapping[str, Any]
@@ -37,14 +39,16 @@ class Event:
 class AnswerLog:
     """The log. Nothing in it changes; every addition makes a new one.
 
-    It keeps what the person said. What cannot be understood is an error, unless it is about a feature that is not
-    ``relevant`` (features,): then it is kept, flagged and left out. None: all features are relevant.
+    It keeps what the person said. What cannot be understood is an error, unless it is about a
+    feature that is not ``relevant`` (features,): then it is kept, flagged and left out. None: all
+    features are relevant.
 
     Examples
     --------
     >>> import edfa
     >>> table = edfa.load("german")
-    >>> log = AnswerLog(table.schema, table.encoder).add("start", {"age": 35}).add("decline", {"housing": None})
+    >>> log = AnswerLog(table.schema, table.encoder).add("start", {"age": 35}).add("decline",
+    ...     {"housing": None})
     >>> dict(log.facts), log.declined
     ({'age': 35}, ('housing',))
     """
@@ -63,7 +67,9 @@ class AnswerLog:
     @cached_property
     def declined(self) -> tuple[str, ...]:
         """What the person will not tell; who tells it after all no longer declines."""
-        declined = dict.fromkeys(name for event in self.events if event.kind == "decline" for name in event.facts)
+        declined = dict.fromkeys(
+            name for event in self.events if event.kind == "decline" for name in event.facts
+        )
         return tuple(name for name in declined if name not in self.facts)
 
     @cached_property
@@ -73,7 +79,9 @@ class AnswerLog:
 
     @cached_property
     def row(self) -> Float32Array:
-        """The facts as one encoded row; NaN: not known, or left out. Numbers beyond the known are at the edge."""
+        """The facts as one encoded row; NaN: not known, or left out. Numbers beyond the known are
+        at the edge.
+        """
         taken = {name: value for name, value in self.facts.items() if self._understood(name, value)}
         return self.encoder.encode_person(taken)[None]
 
@@ -94,7 +102,9 @@ class AnswerLog:
         return self.relevant is None or bool(self.relevant[self.schema.index(name)])
 
     def _understood(self, name: str, value: Any) -> bool:
-        """Whether a fact of the log can be encoded; one of a relevant feature can, or it would not be in the log."""
+        """Whether a fact of the log can be encoded; one of a relevant feature can, or it would not
+        be in the log.
+        """
         if self._is_relevant(name):
             return True
         try:
@@ -111,13 +121,17 @@ class AnswerLog:
         return mask
 
     def add(self, kind: Kind, facts: Mapping[str, Any], asked: bool = False) -> "AnswerLog":
-        """The log with one more entry; an entry that cannot be understood is an error, and nothing is added."""
+        """The log with one more entry; an entry that cannot be understood is an error, and nothing
+        is added.
+        """
         if not isinstance(facts, Mapping) or (kind != "start" and not facts):
             raise FactError("an answer names features and their values: {'housing': 'own'}")
         for name in facts:
             self.check_name(name)
             if name in self.facts:
-                raise FactError(f"{name} is known already ({self.facts[name]!r}); undo({name!r}) takes it back")
+                raise FactError(
+                    f"{name} is known already ({self.facts[name]!r}); undo({name!r}) takes it back"
+                )
             if kind == "decline" and name in self.declined:
                 raise FactError(f"{name} was declined before")
             if kind == "decline" and facts[name] is not None:
@@ -127,7 +141,9 @@ class AnswerLog:
         return replace(self, events=(*self.events, Event(kind, dict(facts), asked)))
 
     def undo_position(self, name: str | None = None) -> int:
-        """The index of the entry to undo: the last one after the start; or the last one about a feature."""
+        """The index of the entry to undo: the last one after the start; or the last one about a
+        feature.
+        """
         if name is not None:
             self.check_name(name)
         last = range(1, len(self.events)) if name is None else range(len(self.events))
@@ -137,7 +153,9 @@ class AnswerLog:
         return positions[-1]
 
     def is_gap(self, name: str, value: Any) -> bool:
-        """Whether nothing is told: a null where no training person had a gap, so that it stands for nothing."""
+        """Whether nothing is told: a null where no training person had a gap, so that it stands for
+        nothing.
+        """
         self.check_name(name)
         return value is None and None not in self.encoder[name].states
 
@@ -163,18 +181,26 @@ class AnswerLog:
         return plain
 
     def _plain(self, name: str, value: Any) -> Any:
-        """An answer as data that can be written: a text, a finite number, true, false or None; else FactError."""
-        is_scalar = isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim)
+        """An answer as data that can be written: a text, a finite number, true, false or None; else
+        FactError.
+        """
+        is_scalar = isinstance(value, np.generic) or (
+            isinstance(value, np.ndarray) and not value.ndim
+        )
         plain: Any = value.item() if is_scalar else value
         if plain is None or isinstance(plain, bool):
             return plain
         if isinstance(plain, str):
             if len(plain) > LONGEST or not is_unicode(plain):
-                raise FactError(f"{name}: an answer is text of at most {LONGEST:,} characters, all of them whole")
+                raise FactError(
+                    f"{name}: an answer is text of at most {LONGEST:,} characters, all of "
+                    "them whole"
+                )
             return str.__str__(plain)
         if not isinstance(plain, int | float):
             raise FactError(
-                f"{name}: {'a word' if self.schema[name].words else 'a number'} is needed, not {_kind(plain)}"
+                f"{name}: {'a word' if self.schema[name].words else 'a number'} is "
+                f"needed, not {_kind(plain)}"
             )
         if isinstance(plain, int) and not -LARGEST < plain < LARGEST:
             raise FactError(f"{name}: a number is needed that is not as large")
@@ -192,7 +218,9 @@ class AnswerLog:
         try:
             self.encoder[name].encode_fact(plain)
         except FactError as error:
-            unit = f"; it is counted in {feature.unit}" if feature.unit and not feature.words else ""
+            unit = (
+                f"; it is counted in {feature.unit}" if feature.unit and not feature.words else ""
+            )
             raise FactError(f"{error}{unit}") from None
 
 

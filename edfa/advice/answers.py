@@ -30,7 +30,9 @@ __all__ = [
 ]
 
 QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
-Status = Literal["act", "ask", "unsure", "granted", "no_plan", "passed", "not_certified", "off_path"]
+Status = Literal[
+    "act", "ask", "unsure", "granted", "no_plan", "passed", "not_certified", "off_path"
+]
 DEVIATIONS = ("start", "order", "passed", "declined", "costs", "locks", "constraints")
 
 
@@ -38,11 +40,12 @@ DEVIATIONS = ("start", "order", "passed", "declined", "costs", "locks", "constra
 class Decision:
     """What the model decides from what is known.
 
-    ``probability`` is that of the favourable class, whatever was decided; ``outcome`` the class that was decided, and
-    ``favourable`` whether it is the good one (``refused`` is the opposite). Where the advisor decides by a threshold,
-    ``threshold`` is the probability of the favourable class that is needed; otherwise the likeliest class wins.
-    Where a model of the user's own decides and not everything is known, ``probability`` is the share of ``cases``, in
-    which what is not known was filled in from people like this one, for which that model decides favourably.
+    ``probability`` is that of the favourable class, whatever was decided; ``outcome`` the class
+    that was decided, and ``favourable`` whether it is the good one (``refused`` is the opposite).
+    Where the advisor decides by a threshold, ``threshold`` is the probability of the favourable
+    class that is needed; otherwise the likeliest class wins. Where a model of the user's own
+    decides and not everything is known, ``probability`` is the share of ``cases``, in which what is
+    not known was filled in from people like this one, for which that model decides favourably.
 
     Examples
     --------
@@ -75,12 +78,13 @@ class Decision:
 class Question:
     """What to ask next, what it costs, and why.
 
-    ``why`` is one of: ``"head"`` (a parent or child of the outcome, which opens the unit ``unit``, itself),
-    ``"spouse"`` (it stands behind ``unit``, whose part it completes), ``"unattached"`` (a member behind no child),
-    ``"information"`` (it tells most about the outcome per cost), ``"survival"`` (it makes today's best plan likelier
-    to last, from ``survival_now`` to ``survival_then``), or ``"policy"`` (another policy's choice).
-    ``unlocks`` names facts that are known and cannot turn the decision now, but may once this one is known.
-    ``spent`` is what was paid so far, ``left`` how many more questions there may be, this one included. ``choices`` are
+    ``why`` is one of: ``"head"`` (a parent or child of the outcome, which opens the unit ``unit``,
+    itself), ``"spouse"`` (it stands behind ``unit``, whose part it completes), ``"unattached"`` (a
+    member behind no child), ``"information"`` (it tells most about the outcome per cost),
+    ``"survival"`` (it makes today's best plan likelier to last, from ``survival_now`` to
+    ``survival_then``), or ``"policy"`` (another policy's choice). ``unlocks`` names facts that are
+    known and cannot turn the decision now, but may once this one is known. ``spent`` is what was
+    paid so far, ``left`` how many more questions there may be, this one included. ``choices`` are
     the levels an answer may have; for a number, ``low`` and ``high`` are its ends.
     """
 
@@ -112,20 +116,23 @@ class Question:
 class Standing:
     """Whether a person may act now.
 
-    ``"act"``: today's first plan is one that a certificate speaks of. ``"ask"``: there is a plan, and the certified
-    rule asks on. ``"unsure"``: everything is asked, and the plan is too likely to fail. ``"granted"``: the decision is
-    favourable. ``"no_plan"``: refused, and nothing to act on yet. ``"not_certified"``: nothing is promised to anybody.
-    ``"off_path"``: the person is not where the advisor's certificate looks at people (asked in the policy's order up to
-    the point where its rule says "act", for the card's prices, under the operator's rules), and there is no certificate
-    for the state and the wishes they have; in a file, perhaps none that was tried. ``"passed"`` stands in older
-    receipts alone.
+    ``"act"``: today's first plan is one that a certificate speaks of. ``"ask"``: there is a plan,
+    and the certified rule asks on. ``"unsure"``: everything is asked, and the plan is too likely to
+    fail. ``"granted"``: the decision is favourable. ``"no_plan"``: refused, and nothing to act on
+    yet. ``"not_certified"``: nothing is promised to anybody. ``"off_path"``: the person is not
+    where the advisor's certificate looks at people (asked in the policy's order up to the point
+    where its rule says "act", for the card's prices, under the operator's rules), and there is no
+    certificate for the state and the wishes they have; in a file, perhaps none that was tried.
+    ``"passed"`` stands in older receipts alone.
 
-    ``deviations`` says how this person differs (one or more of ``DEVIATIONS``: facts of the start set are not known,
-    others were told out of order, they went on past the point where the rule said "act", which was at step ``since`` of
-    the path, something was declined, prices, locks or other limits on plans are their own). ``for_wishes`` says that
-    the certificate was made for their state and wishes: see ``certify_for``.
+    ``deviations`` says how this person differs (one or more of ``DEVIATIONS``: facts of the start
+    set are not known, others were told out of order, they went on past the point where the rule
+    said "act", which was at step ``since`` of the path, something was declined, prices, locks or
+    other limits on plans are their own). ``for_wishes`` says that the certificate was made for
+    their state and wishes: see ``certify_for``.
 
-    ``signal`` is what the rule watches (none without a plan), ``tau`` its threshold (none without a certificate).
+    ``signal`` is what the rule watches (none without a plan), ``tau`` its threshold (none without a
+    certificate).
     """
 
     status: Status
@@ -143,10 +150,11 @@ class Standing:
 
 @dataclass(frozen=True)
 class Moment:
-    """One step of an interview: what was told or declined, what it cost, and what was known and decided after it.
+    """One step of an interview: what was told or declined, what it cost, and what was known and
+    decided after it.
 
-    ``asked`` says whether it answered the question that was open. ``unlocked`` names facts that were known before and
-    can turn the decision since this step.
+    ``asked`` says whether it answered the question that was open. ``unlocked`` names facts that
+    were known before and can turn the decision since this step.
     """
 
     step: int
@@ -163,7 +171,10 @@ class Moment:
 def describe_decision(assessment: Assessment) -> Decision:
     """What is decided about the one person of ``assessment``."""
     fitted, code = assessment.fitted, int(assessment.decision[0])
-    words: dict[str, Any] = {"outcome": fitted.schema.classes[code], "favourable": code == fitted.favourable}
+    words: dict[str, Any] = {
+        "outcome": fitted.schema.classes[code],
+        "favourable": code == fitted.favourable,
+    }
     if assessment.shares is None:
         return Decision(float(assessment.probability[0]), threshold=fitted.threshold, **words)
     share, cases = assessment.shares
@@ -192,7 +203,9 @@ def describe_question(assessment: Assessment) -> Question | None:
 
 
 def _reason(assessment: Assessment, name: str) -> dict[str, Any]:
-    """Why this feature: its place in the blanket, what it tells, or how much longer advice lasts with it."""
+    """Why this feature: its place in the blanket, what it tells, or how much longer advice lasts
+    with it.
+    """
     policy, blanket = assessment.fitted.policy, assessment.fitted.policy.blanket
     why: QuestionReason = "policy"
     unit: str | None = None
@@ -209,7 +222,9 @@ def _reason(assessment: Assessment, name: str) -> dict[str, Any]:
 
 
 def _survival(assessment: Assessment, policy: SurvivalPolicy, name: str) -> dict[str, float]:
-    """How often advice lasts before and after this question: of this person, or on average in the order learnt."""
+    """How often advice lasts before and after this question: of this person, or on average in the
+    order learnt.
+    """
     if policy.personal:
         chosen = assessment.fitted.schema.index(name)
         asked = np.arange(assessment.X.shape[1])[None] == chosen
@@ -220,14 +235,20 @@ def _survival(assessment: Assessment, policy: SurvivalPolicy, name: str) -> dict
         return {}
     schema, relevant = assessment.fitted.schema, assessment.fitted.relevant
     before = {*order[: order.index(name)], *(n for n in schema.start if relevant[schema.index(n)])}
-    if not all(assessment.known[0, schema.index(other)] for other in before):  # nobody was tried who knew just this
+    if not all(
+        assessment.known[0, schema.index(other)] for other in before
+    ):  # nobody was tried who knew just this
         return {}
     step = policy.steps_[order.index(name)]
     return {"survival_now": step.before, "survival_then": step.after}
 
 
-def _position(assessment: Assessment, blanket: Blanket, name: str) -> tuple[QuestionReason, str | None]:
-    """Whether the feature heads a unit, stands behind one (preferably one whose head is known), or behind none."""
+def _position(
+    assessment: Assessment, blanket: Blanket, name: str
+) -> tuple[QuestionReason, str | None]:
+    """Whether the feature heads a unit, stands behind one (preferably one whose head is known), or
+    behind none.
+    """
     if name in blanket.units:
         return "head", name
     heads = [head for head, spouses in blanket.units.items() if name in spouses]
@@ -236,10 +257,18 @@ def _position(assessment: Assessment, blanket: Blanket, name: str) -> tuple[Ques
 
 
 def _unlocks(assessment: Assessment, blanket: Blanket, name: str) -> tuple[str, ...]:
-    """Known facts of the same units that cannot turn the decision as long as this one is not known."""
-    units = [(head, *spouses) for head, spouses in blanket.units.items() if name == head or name in spouses]
+    """Known facts of the same units that cannot turn the decision as long as this one is not
+    known.
+    """
+    units = [
+        (head, *spouses)
+        for head, spouses in blanket.units.items()
+        if name == head or name in spouses
+    ]
     others = dict.fromkeys(other for unit in units for other in unit if other != name)
-    known = [other for other in others if assessment.known[0, assessment.fitted.schema.index(other)]]
+    known = [
+        other for other in others if assessment.known[0, assessment.fitted.schema.index(other)]
+    ]
     if not known:
         return ()
     waits = assessment.partition.semifactual[0]
@@ -247,13 +276,20 @@ def _unlocks(assessment: Assessment, blanket: Blanket, name: str) -> tuple[str, 
 
 
 def moments(events: Sequence[Event], history: Sequence[Assessment]) -> Iterator[Moment]:
-    """What was known and decided after each event of an interview, given the assessment after each."""
+    """What was known and decided after each event of an interview, given the assessment after
+    each.
+    """
     before: tuple[str, ...] = ()
     paid, known = 0.0, np.zeros(0, dtype=bool)
     for step, (event, assessment) in enumerate(zip(events, history, strict=True)):
-        names, turns = np.array(assessment.fitted.schema.names), assessment.partition.counterfactual[0]
+        names, turns = (
+            np.array(assessment.fitted.schema.names),
+            assessment.partition.counterfactual[0],
+        )
         spent = float(assessment.people.spent[0])
-        unlocked = [name for name in names[turns & known].tolist() if name not in before] if step else []
+        unlocked = (
+            [name for name in names[turns & known].tolist() if name not in before] if step else []
+        )
         before, known = tuple(names[turns].tolist()), assessment.known[0]
         yield Moment(
             step=step,

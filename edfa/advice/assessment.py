@@ -1,7 +1,8 @@
 """What an advisor makes of a batch of partly known people.
 
-One interview is a batch of one, and a file is a batch of many: both read their answers off an ``Assessment``. Whatever
-is looked at is worked out once; of a few people, everything shares one sweep of the model.
+One interview is a batch of one, and a file is a batch of many: both read their answers off an
+``Assessment``. Whatever is looked at is worked out once; of a few people, everything shares one
+sweep of the model.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,18 +35,22 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 __all__ = ["Assess", "Assessment"]
 
 FEW = 16  # people of whom everything is read off one sweep
-SWEPT = 100_000  # rows, about, that a model of the user's own is asked to say what can turn one person's decision
+# rows, about, that a model of the user's own is asked to say what can turn one person's decision
+SWEPT = 100_000
 Assess = Callable[[Float32Array], "Assessment"]
-"""Makes, or finds again, the assessment of people without wishes from their encoded facts (people, features)."""
+"""Makes, or finds again, the assessment of people without wishes from their encoded facts (people,
+features).
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
     """Partly known people and all that an advisor says of them.
 
-    ``people.askable`` is what may be asked and has not been declined, ``people.costs`` are each person's prices;
-    ``locked`` features are left as they are by every plan, and ``constraints`` are the people's own limits, beyond the
-    operator's rules. ``given`` are numbers that all of them gave and encoding moved to the edge of what was seen.
+    ``people.askable`` is what may be asked and has not been declined, ``people.costs`` are each
+    person's prices; ``locked`` features are left as they are by every plan, and ``constraints`` are
+    the people's own limits, beyond the operator's rules. ``given`` are numbers that all of them
+    gave and encoding moved to the edge of what was seen.
     """
 
     fitted: FittedAdvisor
@@ -69,9 +74,10 @@ class Assessment:
     ) -> "Assessment":
         """Assess people by their encoded facts X (people, features); NaN: not known.
 
-        ``declined`` (people, features) is never asked; ``costs`` (people, features) are prices in place of the card's.
-        ``constraints`` are limits that all of these people have set themselves. ``given`` are numbers beyond all that
-        was seen, which all of them gave: a model of the user's own is asked about these.
+        ``declined`` (people, features) is never asked; ``costs`` (people, features) are prices in
+        place of the card's. ``constraints`` are limits that all of these people have set
+        themselves. ``given`` are numbers beyond all that was seen, which all of them gave: a model
+        of the user's own is asked about these.
         """
         unknown = np.isnan(X)
         askable = unknown & ~fitted.never_ask & ~np.isin(fitted.schema.names, constraints.never_ask)
@@ -83,7 +89,13 @@ class Assessment:
             costs=prices,
             askable=askable if declined is None else askable & ~declined,
         )
-        return cls(fitted, people, locked, constraints, tuple(g for g in given if not unknown[:, g.position].any()))
+        return cls(
+            fitted,
+            people,
+            locked,
+            constraints,
+            tuple(g for g in given if not unknown[:, g.position].any()),
+        )
 
     def __len__(self) -> int:
         return len(self.people)
@@ -93,7 +105,9 @@ class Assessment:
         """The people; if they are few, with the sweep that answers everything in one model call."""
         with self.asking():
             people = self.people.with_sweep() if 0 < len(self) <= FEW else self.people
-            probabilities = people.probabilities  # worked out now, while it is known what these people gave
+            probabilities = (
+                people.probabilities
+            )  # worked out now, while it is known what these people gave
         if self.shares is None:
             return people
         decided = replace(people, decided=self._decided_by_shares(people))
@@ -102,13 +116,17 @@ class Assessment:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Within, a model of the user's own is asked about these people as they are, and not too often."""
+        """Within, a model of the user's own is asked about these people as they are, and not too
+        often.
+        """
         with limit_rows(self._row_limit), as_given(self.given):
             yield
 
     @cached_property
     def _row_limit(self) -> RowLimit | None:
-        """How many rows a model of the user's own may be asked about for these people; None for any other model."""
+        """How many rows a model of the user's own may be asked about for these people; None for any
+        other model.
+        """
         most = self.fitted.model.max_rows if isinstance(self.fitted.model, Wrapped) else None
         return None if most is None else RowLimit(most * max(1, len(self)))
 
@@ -134,7 +152,8 @@ class Assessment:
 
     @property
     def chance(self) -> Float64Array:
-        """What people are told of the favourable class, (people,): its probability, or with an own model its share.
+        """What people are told of the favourable class, (people,): its probability, or with an own
+        model its share.
 
         Of whom all that such a model uses is known, it is the probability that the model gives.
         """
@@ -146,18 +165,23 @@ class Assessment:
     def _decided_by_shares(self, people: People) -> IntArray:
         """The class that a model of the user's own decides for in most completions, (people,).
 
-        Its view may see a person otherwise; nobody is told that they are refused where most people like them are not.
+        Its view may see a person otherwise; nobody is told that they are refused where most people
+        like them are not.
         """
-        share, favourable = (np.zeros(0), 0) if self.shares is None else (self.shares[0], self.fitted.favourable)
+        share, favourable = (
+            (np.zeros(0), 0) if self.shares is None else (self.shares[0], self.fitted.favourable)
+        )
         others = people.probabilities.copy()
         others[:, favourable] = -np.inf
         return np.where(share > 1 / 2, favourable, others.argmax(axis=1))
 
     @cached_property
     def shares(self) -> tuple[Float64Array, int] | None:
-        """The share of completions that a model of the user's own decides favourably, (people,), and their number.
+        """The share of completions that a model of the user's own decides favourably, (people,),
+        and their number.
 
-        None where another model decides, or everything that it uses is known: then the probability says it.
+        None where another model decides, or everything that it uses is known: then the probability
+        says it.
         """
         model = self.fitted.model
         if not isinstance(model, Wrapped) or model.is_enough(np.asarray(self.known.all(axis=0))):
@@ -175,30 +199,46 @@ class Assessment:
         return Completions(self.fitted.background.neighbours)
 
     def majority(self, row: int = 0) -> Predictor:
-        """Who decides about the person in ``row``, and whoever differs from them in known facts alone.
+        """Who decides about the person in ``row``, and whoever differs from them in known facts
+        alone.
 
-        That is a model of the user's own by most of the person's completions, while facts are missing that it uses.
+        That is a model of the user's own by most of the person's completions, while facts are
+        missing that it uses.
         """
         model = self.fitted.model
         if self.shares is None or not isinstance(model, Wrapped):
             return self.fitted.predictor
-        return Majority(model, self._completions.neighbours.complete(self.X[row][None])[0], self.fitted.favourable)
+        return Majority(
+            model,
+            self._completions.neighbours.complete(self.X[row][None])[0],
+            self.fitted.favourable,
+        )
 
     @cached_property
     def partition(self) -> Partition:
         """What can turn each person's decision, what cannot yet, what never will.
 
-        With a model of the user's own that is what changes its decision in most completions of the person.
+        With a model of the user's own that is what changes its decision in most completions of the
+        person.
         """
         whole = self.explained.partition
         if self.shares is None:
             return whole
         background, rows = self.fitted.background, np.empty(self.X.shape)
-        most = max(4, min(background.support.most, SWEPT // (self.X.shape[1] * self._completions.neighbours.k)))
-        support = replace(background.support, cache=ModelCache(1), most=most)  # of one person: nobody asks again
+        most = max(
+            4,
+            min(
+                background.support.most, SWEPT // (self.X.shape[1] * self._completions.neighbours.k)
+            ),
+        )
+        support = replace(
+            background.support, cache=ModelCache(1), most=most
+        )  # of one person: nobody asks again
         with self.asking():
             for row in range(len(self)):
-                rows[row] = necessity(self.X[row][None], self.majority(row), support, background.visible)[0]
+                rows[row] = necessity(
+                    self.X[row][None], self.majority(row), support, background.visible
+                )[0]
         return replace(whole, necessity=rows)
 
     @cached_property
@@ -208,32 +248,42 @@ class Assessment:
 
     @cached_property
     def next(self) -> IntArray:
-        """The feature to ask each person for, (people,); -1: there is none, or it does not fit into the budget."""
+        """The feature to ask each person for, (people,); -1: there is none, or it does not fit into
+        the budget.
+        """
         limit = budget_amount(self.fitted.budget, self.people.costs, self.fitted.background.start)
         with self.asking():
             return next_question(self.fitted.policy, self.people, limit)[0]
 
     @cached_property
     def wishes(self) -> dict[str, BoolArray]:
-        """Who has wishes of their own, (people,) each: declined a question, other prices, locks, limits on plans."""
+        """Who has wishes of their own, (people,) each: declined a question, other prices, locks,
+        limits on plans.
+        """
         declined = ~self.known & ~self.people.askable & ~self.fitted.never_ask
         on_plans = replace(self.constraints, never_ask=())
         return {
             "declined": declined.any(axis=1),
             "costs": (self.people.costs != self.fitted.card_costs).any(axis=1),
             "locks": np.full(len(self), bool(self.locked)),
-            "constraints": np.full(len(self), self.fitted.rules.tighten(on_plans) != self.fitted.rules),
+            "constraints": np.full(
+                len(self), self.fitted.rules.tighten(on_plans) != self.fitted.rules
+            ),
         }
 
     def plans(self, k: int | None = None, constraints: Constraints | None = None) -> Plans:
-        """At most ``k`` plans for each refused person; searched once for the same ``k`` and constraints.
+        """At most ``k`` plans for each refused person; searched once for the same ``k`` and
+        constraints.
 
-        ``constraints`` tighten the operator's rules and the people's own limits; loosening ones are a SettingError.
+        ``constraints`` tighten the operator's rules and the people's own limits; loosening ones are
+        a SettingError.
         """
         return self._search(k, self._limits(constraints))
 
     def _search(self, k: int | None, constraints: Constraints | None, enough: float = 1.0) -> Plans:
-        """Plans; with ``enough`` below 1 just so many as tell whether one survives in that share of completions."""
+        """Plans; with ``enough`` below 1 just so many as tell whether one survives in that share of
+        completions.
+        """
         key = (k, None if constraints is None else constraints.to_json(), enough)
         if key not in self._plans:
             with self.asking():
@@ -248,7 +298,8 @@ class Assessment:
         return self._plans[key]
 
     def _limits(self, constraints: Constraints | None = None) -> Constraints | None:
-        """The operator's rules, the people's own limits and locks, and ``constraints`` together; None: there are none.
+        """The operator's rules, the people's own limits and locks, and ``constraints`` together;
+        None: there are none.
 
         The card's rules are added where plans are searched.
         """
@@ -258,7 +309,9 @@ class Assessment:
         return None if limits == NO_RULES else limits
 
     def signal(self, k: int | None = None) -> Float64Array:
-        """What the stop rule watches, (people,); NaN: no plan. Pass the ``k`` of ``plans`` to reuse its search."""
+        """What the stop rule watches, (people,); NaN: no plan. Pass the ``k`` of ``plans`` to reuse
+        its search.
+        """
         return self._signal(self.plans(k))
 
     def _signal(self, plans: Plans) -> Float64Array:
@@ -269,10 +322,13 @@ class Assessment:
         return self.fitted.hold_unneeded(self.explained, signal)
 
     def stops(self, tau: float, k: int | None = None) -> BoolArray:
-        """Who is stopped here by the rule "act at the first plan whose signal is at most tau", if they get here."""
+        """Who is stopped here by the rule "act at the first plan whose signal is at most tau", if
+        they get here.
+        """
         if self.fitted.signal != "uncertainty":
             return self._stops(tau, k) if self.refused.any() else np.zeros(len(self), dtype=bool)
-        # The model's uncertainty is known without a plan: only where it is low enough is one looked for.
+        # The model's uncertainty is known without a plan: only where it is low enough is one looked
+        # for.
         low = self.refused & (uncertainty(self.explained.probabilities) <= tau)
         if low.all():
             return self._stops(tau, k)
@@ -286,7 +342,8 @@ class Assessment:
 
     def _stops(self, tau: float, k: int | None) -> BoolArray:
         """``stops``, with plans for everybody here."""
-        # One plan that survives clearly often enough says it; the best one is not needed, unless it is looked at again.
+        # One plan that survives clearly often enough says it; the best one is not needed, unless it
+        # is looked at again.
         searcher = self.fitted.searcher
         again = isinstance(searcher, SurvivalSearch) and searcher.second_look > 0
         planned = any(enough == 1.0 for *_, enough in self._plans)

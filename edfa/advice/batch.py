@@ -37,11 +37,19 @@ COLUMNS = {
     "flags": "string",
     "error": "string",
 }
-"""The columns of advice, with their Arrow types. ``plans`` is JSON, the best plan first; ``flags`` says what was not
-taken as told."""
+"""The columns of advice, with their Arrow types. ``plans`` is JSON, the best plan first; ``flags``
+says what was not taken as told.
+"""
 
-PARTS, LEAST = 2, 1_000  # of the work for each job, who is done early takes another; and of people in a part
-EMPTY: dict[str, tuple[Any, type]] = {"double": (np.nan, float), "bool": (None, object), "string": (None, object)}
+PARTS, LEAST = (
+    2,
+    1_000,
+)  # of the work for each job, who is done early takes another; and of people in a part
+EMPTY: dict[str, tuple[Any, type]] = {
+    "double": (np.nan, float),
+    "bool": (None, object),
+    "string": (None, object),
+}
 
 
 def advise(
@@ -52,11 +60,12 @@ def advise(
     n_jobs: int | None = None,
     rules: pd.Series | None = None,
 ) -> pd.DataFrame:
-    """A row a person: decision, next question, whether they may act, plans; or what is wrong with their facts or rules.
+    """A row a person: decision, next question, whether they may act, plans; or what is wrong with
+    their facts or rules.
 
-    ``frame`` has whatever is known of them; an empty cell is not known. ``rules`` (people,) are limits of their own, a
-    cell each: empty, or JSON such as ``{"max_changes": 1}``. ``first`` is the number of the first row; ``n_jobs``
-    threads share the people.
+    ``frame`` has whatever is known of them; an empty cell is not known. ``rules`` (people,) are
+    limits of their own, a cell each: empty, or JSON such as ``{"max_changes": 1}``. ``first`` is
+    the number of the first row; ``n_jobs`` threads share the people.
     """
     encoded, errors, flags = encode_partial(frame, fitted.encoder, fitted.schema, fitted.relevant)
     facts, threads = np.where(fitted.relevant, encoded, np.float32(np.nan)), count_jobs(n_jobs)
@@ -69,10 +78,17 @@ def advise(
     kinds, which = _given(fitted, flags, len(facts))
     parts = _parts(ordered, own.which * len(kinds) + which, threads)
     columns: dict[str, Any] = {"row": first + np.arange(len(facts))}
-    columns |= {name: np.full(len(facts), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"}
+    columns |= {
+        name: np.full(len(facts), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"
+    }
     done = map_parallel(
         lambda part: _advise(
-            fitted, facts[part], group[part], k, own.constraints[own.which[part[0]]], kinds[which[part[0]]]
+            fitted,
+            facts[part],
+            group[part],
+            k,
+            own.constraints[own.which[part[0]]],
+            kinds[which[part[0]]],
         ),
         parts,
         threads,
@@ -86,10 +102,18 @@ def advise(
 
 
 def _parts(ordered: IntArray, which: IntArray, threads: int) -> list[IntArray]:
-    """The rows ``ordered`` in parts for the threads: in each, everybody is of the same kind (``which`` by row)."""
+    """The rows ``ordered`` in parts for the threads: in each, everybody is of the same kind
+    (``which`` by row).
+    """
     groups = [ordered[which[ordered] == code] for code in np.unique(which[ordered])]
-    counts = [1 if threads == 1 else min(PARTS * threads, len(group) // LEAST) or 1 for group in groups]
-    return [part for group, count in zip(groups, counts, strict=True) for part in np.array_split(group, count)]
+    counts = [
+        1 if threads == 1 else min(PARTS * threads, len(group) // LEAST) or 1 for group in groups
+    ]
+    return [
+        part
+        for group, count in zip(groups, counts, strict=True)
+        for part in np.array_split(group, count)
+    ]
 
 
 def _given(
@@ -97,8 +121,8 @@ def _given(
 ) -> tuple[list[tuple[Given, ...]], IntArray]:
     """Numbers beyond what was seen that people gave, and which of these everybody gave, (people,).
 
-    Most gave none, which is the first; whoever gave one is worked on alone. Only a model of the user's own is asked
-    about them.
+    Most gave none, which is the first; whoever gave one is worked on alone. Only a model of the
+    user's own is asked about them.
     """
     kinds: list[tuple[Given, ...]] = [()]
     which = np.zeros(people, dtype=np.intp)
@@ -112,8 +136,13 @@ def _given(
 def _flags(
     fitted: FittedAdvisor, flags: dict[int, tuple[Flag, ...]], errors: dict[int, str], people: int
 ) -> ObjectArray:
-    """What was not taken as told, one text a person, (people,); None for everybody else. Each flag is worded once."""
-    distinct, as_given = {flag for some in flags.values() for flag in some}, fitted.model.reads_given
+    """What was not taken as told, one text a person, (people,); None for everybody else. Each flag
+    is worded once.
+    """
+    distinct, as_given = (
+        {flag for some in flags.values() for flag in some},
+        fitted.model.reads_given,
+    )
     worded = {flag: flag_sentence(flag, fitted.schema, as_given=as_given) for flag in distinct}
     texts = np.full(people, None, dtype=object)
     for row, some in flags.items():
@@ -130,7 +159,8 @@ def _advise(
     own: Constraints,
     given: tuple[Given, ...],
 ) -> dict[str, Any]:
-    """The columns of people, of these groups (people,), whose facts are right and whose own limits are the same.
+    """The columns of people, of these groups (people,), whose facts are right and whose own limits
+    are the same.
 
     ``given`` are numbers beyond what was seen, the same of all of them.
     """
@@ -144,14 +174,18 @@ def _advise(
         "refused": assessment.refused,
         "question": names[question],
         "cost": np.where(question >= 0, prices, np.nan),
-        "status": find_standings(assessment, k, partial(Assessment.of, fitted, given=given), group=group).status,
+        "status": find_standings(
+            assessment, k, partial(Assessment.of, fitted, given=given), group=group
+        ).status,
         "plans": _texts(plans),
         "reason": _reasons(plans, assessment.refused),
     }
 
 
 def _texts(plans: Plans) -> ObjectArray:
-    """Everybody's plans as one JSON list, (people,). Many people get the same change: each is written once."""
+    """Everybody's plans as one JSON list, (people,). Many people get the same change: each is
+    written once.
+    """
     number, feature = np.nonzero(~np.isnan(plans.to))
     own = plans.people.X[plans.of[number], feature]
     cells = (own, plans.to[number, feature], plans.low[number], plans.high[number])
@@ -164,20 +198,30 @@ def _texts(plans: Plans) -> ObjectArray:
             text = written[change] = _change(*change)
         changes.append(text)
     first = np.searchsorted(number, np.arange(len(plans) + 1)).tolist()
-    numbers: dict[str, AnyArray | None] = {"probability": plans.probability_after, "effort": plans.effort}
+    numbers: dict[str, AnyArray | None] = {
+        "probability": plans.probability_after,
+        "effort": plans.effort,
+    }
     numbers |= {"months": plans.months, "support": plans.support}
     columns = {name: values.tolist() for name, values in numbers.items() if values is not None}
     texts = [
-        f'{{"changes": [{", ".join(changes[start:end])}], {_numbers(dict(zip(columns, row, strict=True)))}}}'
+        (
+            f'{{"changes": [{", ".join(changes[start:end])}], '
+            f"{_numbers(dict(zip(columns, row, strict=True)))}}}"
+        )
         for (start, end), *row in zip(pairwise(first), *columns.values(), strict=True)
     ]
     first = np.searchsorted(plans.of, np.arange(len(plans.people) + 1)).tolist()
-    return np.array([f"[{', '.join(texts[start:end])}]" for start, end in pairwise(first)], dtype=object)
+    return np.array(
+        [f"[{', '.join(texts[start:end])}]" for start, end in pairwise(first)], dtype=object
+    )
 
 
 def _change(feature: str, before: Any, after: Any, low: Any, high: Any) -> str:
     """One change as JSON, with the values that do as well where they are known."""
-    ends = {} if low is None and high is None else {"low": low, "high": high}  # null: that end is open
+    ends = (
+        {} if low is None and high is None else {"low": low, "high": high}
+    )  # null: that end is open
     return json.dumps({"feature": feature, "from": before, "to": after} | ends, ensure_ascii=False)
 
 

@@ -1,9 +1,10 @@
 """Advice for a file of people: it may be larger than memory, and is resumed where it was cut off.
 
-The file is read a block at a time. In a block, people of whom the same is known are worked on together, a part at a
-time; the advice of each part is a file of its own in a folder beside the result. When all are there they become the
-result, which is whole or not there. A run that is killed leaves finished parts, and the next one with the same people
-(and rules of theirs), advisor and settings goes on with those who are in none.
+The file is read a block at a time. In a block, people of whom the same is known are worked on
+together, a part at a time; the advice of each part is a file of its own in a folder beside the
+result. When all are there they become the result, which is whole or not there. A run that is killed
+leaves finished parts, and the next one with the same people (and rules of theirs), advisor and
+settings goes on with those who are in none.
 """
 
 import time
@@ -49,11 +50,13 @@ def advise_file(
     scheduler: str | None = None,
     folder: str | Path | None = None,
 ) -> dict[str, int]:
-    """Advise everybody in ``rows`` and write the result to ``out``; both are CSV, Parquet or JSON lines by their name.
+    """Advise everybody in ``rows`` and write the result to ``out``; both are CSV, Parquet or JSON
+    lines by their name.
 
-    ``rows`` may also be a folder of Parquet files, which are read in the order of their names. Returns how many people
-    there are, how many could not be understood, how many were flagged, and how many finished parts were there already.
-    The result is the same, to the byte, for any ``chunk``, ``n_jobs`` and ``scheduler``.
+    ``rows`` may also be a folder of Parquet files, which are read in the order of their names.
+    Returns how many people there are, how many could not be understood, how many were flagged, and
+    how many finished parts were there already. The result is the same, to the byte, for any
+    ``chunk``, ``n_jobs`` and ``scheduler``.
 
     Parameters
     ----------
@@ -62,8 +65,8 @@ def advise_file(
     k
         The largest number of plans a person.
     chunk
-        The number of people in a part; a run that is killed loses at most the parts that it was working on. None: at
-        most 1,000, or as many as take about five seconds.
+        The number of people in a part; a run that is killed loses at most the parts that it was
+        working on. None: at most 1,000, or as many as take about five seconds.
     n_jobs
         The number of threads that share the parts.
     progress
@@ -79,7 +82,9 @@ def advise_file(
     check_format(result)
     inputs = [*sources, *([Path(person_rules)] if person_rules is not None else [])]
     if result.exists() and any(path.exists() and path.samefile(result) for path in inputs):
-        raise DataError(f"{result} is read and cannot be written over; give the advice another name")
+        raise DataError(
+            f"{result} is read and cannot be written over; give the advice another name"
+        )
     if (chunk is not None and chunk < 1) or k < 1:
         raise DataError(f"a chunk and the number of plans are at least 1, not {chunk} and {k}")
     _OwnRules.check(fitted, rules_column, person_rules)
@@ -89,7 +94,9 @@ def advise_file(
     with open_parts(result, _identity(fitted, k, rules_column)) as kept:
         run = _Run(fitted, sources, own, kept, chunk, progress)
         with open_crew(fitted, n_jobs, scheduler, folder) as crew:
-            for part, (advice, seconds) in crew.results(_advise, run.parts(), lambda part: (part.frame, part.cells, k)):
+            for part, (advice, seconds) in crew.results(
+                _advise, run.parts(), lambda part: (part.frame, part.cells, k)
+            ):
                 run.store(part, advice, seconds)
         if not run.counts["people"]:
             raise EmptyTableError(f"{Path(rows).name} has no rows")
@@ -101,9 +108,15 @@ def advise_file(
 
 
 def _identity(fitted: FittedAdvisor, k: int, rules_column: str | None) -> dict[str, Any]:
-    """What advice depends on, beside the people: parts of a run of which any of it differs are not used."""
+    """What advice depends on, beside the people: parts of a run of which any of it differs are not
+    used.
+    """
     settings = {"k": k, "rules_column": rules_column, "block": BLOCK, "columns": COLUMNS}
-    return settings | {"advisor": fitted.fingerprint, "certificate": fitted.promise_key, "made_with": versions()}
+    return settings | {
+        "advisor": fitted.fingerprint,
+        "certificate": fitted.promise_key,
+        "made_with": versions(),
+    }
 
 
 def _hashes(paths: list[Path]) -> dict[Path, str]:
@@ -112,21 +125,29 @@ def _hashes(paths: list[Path]) -> dict[Path, str]:
 
 
 def _check_unchanged(before: dict[Path, str], paths: list[Path]) -> None:
-    """Raise UnreadableError if files are not what they were: some people were read before, and some after."""
+    """Raise UnreadableError if files are not what they were: some people were read before, and some
+    after.
+    """
     now = _hashes([path for path in paths if path.exists()])
     for path in before | now:
         if before.get(path) != now.get(path):
-            raise UnreadableError(f"{path.name} was changed while it was read; run the same command again")
+            raise UnreadableError(
+                f"{path.name} was changed while it was read; run the same command again"
+            )
 
 
-def _advise(fitted: FittedAdvisor, frame: pd.DataFrame, cells: pd.Series | None, k: int) -> tuple[pd.DataFrame, float]:
+def _advise(
+    fitted: FittedAdvisor, frame: pd.DataFrame, cells: pd.Series | None, k: int
+) -> tuple[pd.DataFrame, float]:
     """The advice of some people, with the seconds that it took."""
     began = time.perf_counter()
     return advise(fitted, frame, k, n_jobs=1, rules=cells), time.perf_counter() - began
 
 
 class _Part(NamedTuple):
-    """People of one block: their rows in the file, (people,), what is known of them, and their own rules."""
+    """People of one block: their rows in the file, (people,), what is known of them, and their own
+    rules.
+    """
 
     block: Block
     rows: IntArray
@@ -150,7 +171,9 @@ class _Run:
         self.size, self.done, self.written = self.chunk or FIRST, 0, 0
 
     def parts(self) -> Iterator[_Part]:
-        """Everybody who is in no finished part, a part at a time; each is as large as is right by now."""
+        """Everybody who is in no finished part, a part at a time; each is as large as is right by
+        now.
+        """
         for source in self.sources:
             for frame in chunks(source, BLOCK, self.fitted.schema):
                 first = self.counts["people"]
@@ -165,10 +188,20 @@ class _Run:
                     yield _Part(block, first + rows, frame.iloc[rows].reset_index(drop=True), some)
 
     def _ordered(self, frame: pd.DataFrame, cells: pd.Series | None) -> IntArray:
-        """The positions of a block's people: who has the same rules and knows the same comes together."""
-        names = [name for name, counts in zip(self.fitted.schema.names, self.fitted.relevant, strict=True) if counts]
+        """The positions of a block's people: who has the same rules and knows the same comes
+        together.
+        """
+        names = [
+            name
+            for name, counts in zip(self.fitted.schema.names, self.fitted.relevant, strict=True)
+            if counts
+        ]
         known = frame.reindex(columns=names).notna().to_numpy()
-        rules = np.zeros(len(frame), dtype=np.intp) if cells is None else pd.factorize(cells.astype(str))[0]
+        rules = (
+            np.zeros(len(frame), dtype=np.intp)
+            if cells is None
+            else pd.factorize(cells.astype(str))[0]
+        )
         return np.lexsort([*np.packbits(known, axis=1).T, rules])
 
     def _finished(self, block: Block) -> IntArray:
@@ -198,7 +231,9 @@ class _Run:
 
 @dataclass(frozen=True, eq=False)
 class _OwnRules:
-    """Where people's own limits come from: a column, or cells ``by_row`` of the file ``name``, or nowhere."""
+    """Where people's own limits come from: a column, or cells ``by_row`` of the file ``name``, or
+    nowhere.
+    """
 
     column: str | None = None
     name: str = ""
@@ -208,9 +243,13 @@ class _OwnRules:
     def check(fitted: FittedAdvisor, column: str | None, path: str | Path | None) -> None:
         """They come from one place, which holds nothing else."""
         if column is not None and path is not None:
-            raise SettingError("people's rules come from a column or from a file; give one of the two")
+            raise SettingError(
+                "people's rules come from a column or from a file; give one of the two"
+            )
         if column in fitted.schema.names:
-            raise SettingError(f"{column!r} is a feature of the card; people's rules need a column of their own")
+            raise SettingError(
+                f"{column!r} is a feature of the card; people's rules need a column of their own"
+            )
 
     @classmethod
     def of(cls, column: str | None, path: str | Path | None) -> "_OwnRules":
@@ -224,11 +263,16 @@ class _OwnRules:
         if self.column is None:
             return None
         if self.column not in frame.columns:
-            raise ColumnError(f"the rows have no column {self.column!r} of rules{hint(self.column, frame.columns)}")
+            raise ColumnError(
+                f"the rows have no column {self.column!r} of "
+                f"rules{hint(self.column, frame.columns)}"
+            )
         return frame[self.column]
 
     def check_rows(self, people: int) -> None:
         """Nobody's rules may go unheard because of a wrong number."""
         last = -1 if self.by_row is None or not len(self.by_row) else int(self.by_row.index.max())
         if last >= people:
-            raise DataError(f"{self.name}: there is no row {last}; the rows are numbered from 0 to {people - 1}")
+            raise DataError(
+                f"{self.name}: there is no row {last}; the rows are numbered from 0 to {people - 1}"
+            )

@@ -1,4 +1,6 @@
-"""From people who took no part in fitting to an advisor with a certificate, or with one for each group of people."""
+"""From people who took no part in fitting to an advisor with a certificate, or with one for each
+group of people.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,12 +23,15 @@ from edfa.typing import Float32Array
 
 __all__ = ["Calibration"]
 
-MORE_REPEATS = 0.1  # than among as many training people: the share of people who may repeat another one's facts
+# than among as many training people: the share of people who may repeat another one's facts
+MORE_REPEATS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """People to certify on, complete and strangers to the advisor, with ``warnings`` about some of them."""
+    """People to certify on, complete and strangers to the advisor, with ``warnings`` about some of
+    them.
+    """
 
     fitted: FittedAdvisor
     complete: Complete
@@ -34,7 +39,9 @@ class Calibration:
 
     @classmethod
     def of(cls, people: Any, fitted: FittedAdvisor) -> "Calibration":
-        """From a table, a frame or encoded rows; DataError for people that no certificate may be made on."""
+        """From a table, a frame or encoded rows; DataError for people that no certificate may be
+        made on.
+        """
         complete = encode_complete(people, fitted)
         if not len(complete.X):
             raise EmptyTableError("there is nobody to certify on")
@@ -53,8 +60,9 @@ class Calibration:
     ) -> FittedAdvisor:
         """The advisor with its certificate, or the certificates of its groups.
 
-        ``practised`` are records of training people, on whom it is chosen where the tests start; ``levels`` are alpha,
-        delta and the target. ``progress``, ``scheduler`` and ``folder`` are those of ``Advisor.certify``.
+        ``practised`` are records of training people, on whom it is chosen where the tests start;
+        ``levels`` are alpha, delta and the target. ``progress``, ``scheduler`` and ``folder`` are
+        those of ``Advisor.certify``.
         """
         fitted, X = self.fitted, self.complete.X  # noqa: N806
         if scheduler is None:
@@ -87,15 +95,19 @@ class Calibration:
 def _check_independent(X: Float32Array, train: Float32Array) -> None:  # noqa: N803
     """Refuse encoded rows (people, features) that are the same people again and again: a DataError.
 
-    A bound speaks of as many people as there are, so that copies of one person promise what nobody has looked at. Where
-    few facts are known, strangers have the same ones, too: training rows, just as many of them, show how often.
+    A bound speaks of as many people as there are, so that copies of one person promise what nobody
+    has looked at. Where few facts are known, strangers have the same ones, too: training rows, just
+    as many of them, show how often.
     """
     shown, size = ~np.isnan(X).any(axis=0), min(len(X), len(train))
     repeated, usual = (_repeated(rows[:, shown], size) for rows in (X, train))
-    if repeated - usual > MORE_REPEATS + 1.5 / np.sqrt(size):  # which is three standard errors at most
+    if repeated - usual > MORE_REPEATS + 1.5 / np.sqrt(
+        size
+    ):  # which is three standard errors at most
         people = len(X) - len(np.unique(X[:, shown], axis=0))
         raise DataError(
-            f"{people} of {len(X)} people repeat the facts of another one, {usual:.0%} would be usual; certify on "
+            f"{people} of {len(X)} people repeat the facts of another one, {usual:.0%} "
+            "would be usual; certify on "
             "different people, each of them once"
         )
 

@@ -1,4 +1,6 @@
-"""What the card's directions cost: the same model fitted without them, both on people they have not met."""
+"""What the card's directions cost: the same model fitted without them, both on people they have not
+met.
+"""
 
 import json
 from dataclasses import asdict, dataclass
@@ -19,10 +21,11 @@ __all__ = ["Comparison", "check_comparable", "compare_free"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """How well two models order some people by their chance of the favourable class: with directions, and without.
+    """How well two models order some people by their chance of the favourable class: with
+    directions, and without.
 
-    ``auroc`` and ``auroc_free`` are the chances that of two people, one with the favourable outcome and one without,
-    the former is given the higher probability.
+    ``auroc`` and ``auroc_free`` are the chances that of two people, one with the favourable outcome
+    and one without, the former is given the higher probability.
     """
 
     people: int
@@ -39,7 +42,8 @@ class Comparison:
         """Both figures and their difference, in one line."""
         verb = "cost" if self.lost >= 0 else "gain"
         return (
-            f"Directions of the card {verb} {abs(self.lost):.4f} of the AUROC: {self.auroc:.4f} with them, "
+            f"Directions of the card {verb} {abs(self.lost):.4f} of the AUROC: "
+            f"{self.auroc:.4f} with them, "
             f"{self.auroc_free:.4f} without ({self.people} people)."
         )
 
@@ -49,11 +53,18 @@ class Comparison:
 
 
 def check_comparable(schema: Schema, obey_directions: bool = True) -> None:
-    """Raise SettingError where there is nothing to compare with: no directions, or none that are obeyed."""
+    """Raise SettingError where there is nothing to compare with: no directions, or none that are
+    obeyed.
+    """
     if not obey_directions:
-        raise SettingError("a model that ignores the directions of the card cannot be compared with one that is free")
+        raise SettingError(
+            "a model that ignores the directions of the card cannot be compared with one "
+            "that is free"
+        )
     if not any(feature.monotone for feature in schema):
-        raise SettingError("the card has no directions to compare with; say which way is good: monotone = 'up'")
+        raise SettingError(
+            "the card has no directions to compare with; say which way is good: monotone = 'up'"
+        )
 
 
 def compare_free(fitted: FittedAdvisor, people: Table) -> Comparison:
@@ -71,7 +82,10 @@ def compare_free(fitted: FittedAdvisor, people: Table) -> Comparison:
     train, policy = fitted.train, fitted.policy
     free: Predictor = clone(fitted.model).set_params(monotone=None).fit(train.X, train.y)
     other = Background.of(train, free, policy.blanket, aligned=policy.aligned).predictor
-    return Comparison(len(people), *(_auroc(model, people, fitted.favourable) for model in (fitted.predictor, other)))
+    return Comparison(
+        len(people),
+        *(_auroc(model, people, fitted.favourable) for model in (fitted.predictor, other)),
+    )
 
 
 def _auroc(model: Predictor, people: Table, favourable: int) -> float:

@@ -1,4 +1,6 @@
-"""People of whom everything that matters is known: what certificates are made on and audits look at."""
+"""People of whom everything that matters is known: what certificates are made on and audits look
+at.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +22,8 @@ __all__ = ["Complete", "encode_complete"]
 class Complete:
     """Encoded rows ``X`` (people, features); features that nobody is asked for may be NaN.
 
-    ``at_edge`` (people,) says who was moved to the edge of what training showed, ``group`` (people,) is everybody's
-    group, None for an advisor without groups.
+    ``at_edge`` (people,) says who was moved to the edge of what training showed, ``group``
+    (people,) is everybody's group, None for an advisor without groups.
     """
 
     X: Float32Array
@@ -45,20 +47,26 @@ class Complete:
 def encode_complete(people: Any, fitted: FittedAdvisor) -> Complete:
     """Encode a table, a frame without an outcome, or rows that are encoded already.
 
-    A table's own people are taken as they are, however far from the training people. A frame is read as a file of
-    people is: a value that cannot be understood, or a gap where training people had none, is a DataError that names its
-    row. That is so for what the advisor asks; features that nobody is asked for may be empty, wrong or not there,
-    unless the promise is held against a model of all features, or people's groups are told by them.
+    A table's own people are taken as they are, however far from the training people. A frame is
+    read as a file of people is: a value that cannot be understood, or a gap where training people
+    had none, is a DataError that names its row. That is so for what the advisor asks; features that
+    nobody is asked for may be empty, wrong or not there, unless the promise is held against a model
+    of all features, or people's groups are told by them.
     """
     if isinstance(people, np.ndarray):
         group = fitted.group_of(people)
         if fitted.groups is not None and None in group.tolist():
             raise DataError(
-                f"row {group.tolist().index(None)}: {fitted.groups} is empty; {_why(fitted, fitted.groups)}"
+                f"row {group.tolist().index(None)}: {fitted.groups} is empty; "
+                f"{_why(fitted, fitted.groups)}"
             )
         return Complete(people, np.zeros(len(people), dtype=bool), group)
     if isinstance(people, Table):
-        columns = [column for column, counts in zip(fitted.encoder.columns, fitted.relevant, strict=True) if counts]
+        columns = [
+            column
+            for column, counts in zip(fitted.encoder.columns, fitted.relevant, strict=True)
+            if counts
+        ]
         outside = [column.outside(people.frame[column.name]) for column in columns]
         X = fitted.encoder.encode(people.frame)  # noqa: N806
         fitted.model.remember(X, people.frame)
@@ -70,10 +78,16 @@ def _encode_frame(frame: pd.DataFrame, fitted: FittedAdvisor) -> Complete:
     """``encode_complete`` of a frame."""
     needed = _needed(fitted)
     names = np.array(fitted.schema.names)[needed].tolist()
-    absent = [name for name in names if name not in frame.columns and not fitted.asked[fitted.schema.index(name)]]
+    absent = [
+        name
+        for name in names
+        if name not in frame.columns and not fitted.asked[fitted.schema.index(name)]
+    ]
     if absent:
         nearest = hint(absent[0], frame.columns)
-        raise ColumnError(f"the table has no column {absent[0]!r}{nearest}; {_why(fitted, absent[0])}")
+        raise ColumnError(
+            f"the table has no column {absent[0]!r}{nearest}; {_why(fitted, absent[0])}"
+        )
     check_columns(frame, names)
     encoded = encode_partial(frame, fitted.encoder, fitted.schema, needed)
     for row in sorted(encoded.errors):
@@ -85,9 +99,17 @@ def _encode_frame(frame: pd.DataFrame, fitted: FittedAdvisor) -> Complete:
             if gaps.any() and None in column.states:
                 codes[gaps] = column.slots[column.states.index(None)]
             elif gaps.any() and counts:  # training people had none: it stands for nothing
-                raise DataError(f"row {int(gaps.argmax())}: {column.name} is empty; {_why(fitted, column.name)}")
+                raise DataError(
+                    f"row {int(gaps.argmax())}: {column.name} is empty; {_why(fitted, column.name)}"
+                )
     at_edge = np.zeros(len(frame), dtype=bool)
-    at_edge[[row for row, flags in encoded.flags.items() if any(flag.kind != "left_out" for flag in flags)]] = True
+    at_edge[
+        [
+            row
+            for row, flags in encoded.flags.items()
+            if any(flag.kind != "left_out" for flag in flags)
+        ]
+    ] = True
     return Complete(encoded.X, at_edge, fitted.group_of(encoded.X))
 
 

@@ -1,4 +1,6 @@
-"""How an advisor does on people it has not met: what it costs, how often it is right, whether its plans last."""
+"""How an advisor does on people it has not met: what it costs, how often it is right, whether its
+plans last.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -39,7 +41,9 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """People who were asked to the end: what was asked, the plans at every step, and what became of each."""
+    """People who were asked to the end: what was asked, the plans at every step, and what became of
+    each.
+    """
 
     trajectory: Trajectory
     plans: Plans
@@ -52,7 +56,9 @@ def roll_out(
     progress: Callable[[int, int], None] | None = None,
     n_jobs: int | None = -1,
 ) -> Rollout:
-    """``ask`` everybody to the end; then hold each step's first plan against what is known there."""
+    """``ask`` everybody to the end; then hold each step's first plan against what is known
+    there.
+    """
     trajectory, plans = ask(fitted, X, progress, n_jobs)
     return Rollout(trajectory, plans, replay_promise(fitted, plans, X))
 
@@ -67,8 +73,8 @@ def ask(
 
     The operator's rules hold for questions and plans.
 
-    ``X`` are complete encoded rows, (people, features). ``progress`` is called with the numbers of states that have
-    been searched for plans, and of all.
+    ``X`` are complete encoded rows, (people, features). ``progress`` is called with the numbers of
+    states that have been searched for plans, and of all.
     """
     trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget, fitted.limits)
     plans = find_recourse(
@@ -83,7 +89,9 @@ def ask(
 
 
 def ask_and_replay(fitted: FittedAdvisor, X: Float32Array, judge: IntArray) -> Records:  # noqa: N803
-    """The records of some people by themselves, with the judge of each (people,), to be joined with those of others."""
+    """The records of some people by themselves, with the judge of each (people,), to be joined with
+    those of others.
+    """
     plans = ask(fitted, X, n_jobs=1)[1]
     return replay_promise(fitted, plans, X, judge)
 
@@ -94,16 +102,23 @@ def replay_promise(
     X: Float32Array,  # noqa: N803
     judge: IntArray | None = None,
 ) -> Records:
-    """Hold plans of complete encoded people X (people, features) against what the advisor's promise is about.
+    """Hold plans of complete encoded people X (people, features) against what the advisor's promise
+    is about.
 
-    A loss is a person who did the plan and is still refused. ``judge`` (people,) is each person's, drawn unless given.
+    A loss is a person who did the plan and is still refused. ``judge`` (people,) is each person's,
+    drawn unless given.
     """
-    signal: Any = fitted.signal if len(plans) else np.ones(len(plans.people))  # there is nothing to watch
+    signal: Any = (
+        fitted.signal if len(plans) else np.ones(len(plans.people))
+    )  # there is nothing to watch
     against: dict[str, Any] = {"reference": fitted.reference}
     if fitted.reference != "trajectory_end":
         against["whole"] = X
     if fitted.reference == "retrained":
-        against |= {"judges": fitted.judges, "judge": draw_judges(fitted, X) if judge is None else judge}
+        against |= {
+            "judges": fitted.judges,
+            "judge": draw_judges(fitted, X) if judge is None else judge,
+        }
     records = replay(
         plans,
         favourable=fitted.favourable,
@@ -122,7 +137,8 @@ def replay_promise(
 
 @dataclass(frozen=True)
 class GroupEvaluation:
-    """An advisor on people of one group whom it has not met; the measures are those of ``AdvisorEvaluation``.
+    """An advisor on people of one group whom it has not met; the measures are those of
+    ``AdvisorEvaluation``.
 
     ``certified`` says whether the group has a certificate; if not, nobody of it is told to act.
     """
@@ -142,11 +158,22 @@ class GroupEvaluation:
     effort: float | None = None
 
     def __str__(self) -> str:
-        plans = "nobody is refused" if self.coverage is None else f"{self.coverage:.0%} of the refused have a plan"
+        plans = (
+            "nobody is refused"
+            if self.coverage is None
+            else f"{self.coverage:.0%} of the refused have a plan"
+        )
         acts = "nobody is told to act" if self.certified else "no certificate for this group"
         if self.n:
-            acts = f"of {self.n} told to act {self.risk:.1%} were let down ({self.wasted:.1%} needed no plan)"
-        does = "" if self.changes is None else f", {self.changes:.2f} changes, effort {self.effort:.2f}"
+            acts = (
+                f"of {self.n} told to act {self.risk:.1%} were let down "
+                f"({self.wasted:.1%} needed no plan)"
+            )
+        does = (
+            ""
+            if self.changes is None
+            else f", {self.changes:.2f} changes, effort {self.effort:.2f}"
+        )
         return f"{self.people} people, cost {self.cost:.2f}; {plans}; {acts}{does}"
 
 
@@ -154,21 +181,24 @@ class GroupEvaluation:
 class AdvisorEvaluation:
     """An advisor on people it has not met.
 
-    ``accuracy`` is that of the decision where people stop (early under the certificate, or at the end),
-    ``accuracy_end`` at the end of the policy's order, ``accuracy_all`` of the model that knows every feature.
-    ``cost`` is what a person costs until they stop, ``cost_end`` to the end, ``cost_all`` for everything.
+    ``accuracy`` is that of the decision where people stop (early under the certificate, or at the
+    end), ``accuracy_end`` at the end of the policy's order, ``accuracy_all`` of the model that
+    knows every feature. ``cost`` is what a person costs until they stop, ``cost_end`` to the end,
+    ``cost_all`` for everything.
 
-    Of ``n`` people who were told to act, a share ``risk`` did the plan and were still refused by what the promise is
-    held against, with the standard error ``risk_error``, and a share ``wasted`` would have been granted without it.
-    ``early`` is the share of people with a plan who were told to act before their last question, ``acting`` of those
-    who were told to act at all; ``changes`` and ``effort`` are the means of what they do. Nobody is told to act by an
-    advisor without a certificate.
+    Of ``n`` people who were told to act, a share ``risk`` did the plan and were still refused by
+    what the promise is held against, with the standard error ``risk_error``, and a share ``wasted``
+    would have been granted without it. ``early`` is the share of people with a plan who were told
+    to act before their last question, ``acting`` of those who were told to act at all; ``changes``
+    and ``effort`` are the means of what they do. Nobody is told to act by an advisor without a
+    certificate.
 
-    ``refused`` is the share of people refused at the end, ``coverage`` the share of those who have a plan there.
-    ``fidelity`` is how near what is said before everything is known comes to a model of the user's own, if one decides.
-    ``base_rate`` is the share of the commonest class, which somebody who knows nothing is right about, and ``auroc``
-    how well the model at the end tells the favourable class from the rest (0.5: not at all). ``groups`` has what
-    becomes of each group of people, by its label, if the advisor has groups.
+    ``refused`` is the share of people refused at the end, ``coverage`` the share of those who have
+    a plan there. ``fidelity`` is how near what is said before everything is known comes to a model
+    of the user's own, if one decides. ``base_rate`` is the share of the commonest class, which
+    somebody who knows nothing is right about, and ``auroc`` how well the model at the end tells the
+    favourable class from the rest (0.5: not at all). ``groups`` has what becomes of each group of
+    people, by its label, if the advisor has groups.
     """
 
     people: int
@@ -210,19 +240,28 @@ class AdvisorEvaluation:
     @property
     def sentence(self) -> str:
         """The most important measures of all people together, in words."""
-        risk = f"of {self.n} people told to act {self.risk:.1%} were let down" if self.n else "nobody is told to act"
-        if self.n and self.acting is None:  # of an advisor saved before there were promises to those who act
+        risk = (
+            f"of {self.n} people told to act {self.risk:.1%} were let down"
+            if self.n
+            else "nobody is told to act"
+        )
+        if (
+            self.n and self.acting is None
+        ):  # of an advisor saved before there were promises to those who act
             risk = f"{self.risk:.1%} of {self.n} plans did not last"
         known = f"{self.accuracy_all:.1%} knowing everything"
         known += "" if self.base_rate is None else f", {self.base_rate:.1%} knowing nothing"
         auroc = "" if self.auroc is None else f"AUROC {self.auroc:.3f}, "
         return (
-            f"{self.people} people: right about {self.accuracy_end:.1%} when all is asked ({known}), {auroc}"
+            f"{self.people} people: right about {self.accuracy_end:.1%} when all is asked "
+            f"({known}), {auroc}"
             f"{self.saved:.0%} of the cost saved; {risk}."
         )
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, *(f"{label}: {group}" for label, group in self.groups.items())])
+        return "\n".join(
+            [self.sentence, *(f"{label}: {group}" for label, group in self.groups.items())]
+        )
 
 
 def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorEvaluation:
@@ -242,7 +281,11 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
         cost_end=float(trajectory.spent[last].mean()),
         cost_all=float(fitted.schema.costs.sum()),
         base_rate=float(np.bincount(truth).max() / len(truth)),
-        auroc=float(roc_auc_score(truth == fitted.favourable, trajectory.probabilities[last, fitted.favourable])),
+        auroc=float(
+            roc_auc_score(
+                truth == fitted.favourable, trajectory.probabilities[last, fitted.favourable]
+            )
+        ),
         **_measure(fitted, rollout, ended, acts, everybody),
         groups={
             label: GroupEvaluation(
@@ -258,7 +301,8 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
 def fidelity_of(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fidelity | None:  # noqa: N803
     """How near the view of a model of the user's own comes to it; None for any other model.
 
-    ``X`` (people, features) are complete people who took no part in anything, ``trajectory`` is how they were asked.
+    ``X`` (people, features) are complete people who took no part in anything, ``trajectory`` is how
+    they were asked.
     """
     if not isinstance(model, Wrapped):
         return None
@@ -270,7 +314,9 @@ def fidelity_of(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fi
 def _measure(
     fitted: FittedAdvisor, rollout: Rollout, ended: IntArray, acts: BoolArray, some: BoolArray
 ) -> dict[str, Any]:
-    """What becomes of ``some`` people (people,), who ended at rows of the trajectory (people,); who ``acts``."""
+    """What becomes of ``some`` people (people,), who ended at rows of the trajectory (people,); who
+    ``acts``.
+    """
     trajectory, plans = rollout.trajectory, rollout.plans
     last = trajectory.last
     refused = (trajectory.decision[last] != fitted.favourable) & some
@@ -287,7 +333,9 @@ def _measure(
 
 
 def _who_acts(rollout: Rollout, row: IntArray, planned: int) -> dict[str, Any]:
-    """What becomes of those who were told to act at the rows ``row`` (acting,), of ``planned`` people with a plan."""
+    """What becomes of those who were told to act at the rows ``row`` (acting,), of ``planned``
+    people with a plan.
+    """
     plans, records, n = rollout.plans, rollout.records, len(row)
     if not n:
         return {"n": 0, "risk": None, "risk_error": None}

@@ -1,7 +1,8 @@
-"""Names at the edge, objects inside: what an advisor is told to use becomes a fitted model, policy and searcher.
+"""Names at the edge, objects inside: what an advisor is told to use becomes a fitted model, policy
+and searcher.
 
-Objects that are passed give their settings: each is cloned and fitted on the training part, so that no calibration or
-test person takes part in anything that is certified.
+Objects that are passed give their settings: each is cloned and fitted on the training part, so that
+no calibration or test person takes part in anything that is certified.
 """
 
 from collections.abc import Iterable
@@ -47,7 +48,9 @@ Threshold = float | str | None
 SIGNALS = ("uncertainty", "plan", "survival")
 SETTINGS: dict[str, dict[str, Any]] = {"xgb": {"mode": "mixed"}}  # of models that are given by name
 WALKERS = 1_000  # training people who show which sets of known features lie on the policy's path
-SECOND_LOOK = 64  # completions on which plans are looked at again, where a model of the user's own decides
+SECOND_LOOK = (
+    64  # completions on which plans are looked at again, where a model of the user's own decides
+)
 KEPT = 64  # sets that keep a model of their own, those that most of them pass
 
 
@@ -60,7 +63,9 @@ def check_settings(
     signal: str | None,
     threshold: Threshold,
 ) -> None:
-    """Refuse names that nobody knows, and settings that contradict each other, before any work is spent."""
+    """Refuse names that nobody knows, and settings that contradict each other, before any work is
+    spent.
+    """
     names: dict[str, tuple[Any, Iterable[str], type]] = {
         "method": (blanket, METHODS, Blanket),
         "predictor": (predictor, PREDICTORS, Predictor),
@@ -76,9 +81,15 @@ def check_settings(
             own = ", or a model of your own: edfa.wrap(model)" if kind is Predictor else ""
             raise SettingError(f"{what}: a name or a {kind.__name__}{own}; not {chosen!r:.200}")
     if signal == "survival" and not _ranks_by_survival(searcher):
-        raise SettingError(f"signal 'survival' is known of plans of searcher='survival', not of {searcher!r}")
-    if threshold not in (None, "balanced") and (isinstance(threshold, str) or not 0 < float(threshold or 0) < 1):
-        raise SettingError(f"threshold: a probability between 0 and 1, or 'balanced', not {threshold!r}")
+        raise SettingError(
+            f"signal 'survival' is known of plans of searcher='survival', not of {searcher!r}"
+        )
+    if threshold not in (None, "balanced") and (
+        isinstance(threshold, str) or not 0 < float(threshold or 0) < 1
+    ):
+        raise SettingError(
+            f"threshold: a probability between 0 and 1, or 'balanced', not {threshold!r}"
+        )
 
 
 def _ranks_by_survival(searcher: str | Searcher) -> bool:
@@ -96,10 +107,19 @@ def default_signal(searcher: str | Searcher) -> str:
 
 
 def new_predictor(
-    chosen: str | Predictor, table: Table, threshold: Threshold, seed: int, *, obey_directions: bool = True
+    chosen: str | Predictor,
+    table: Table,
+    threshold: Threshold,
+    seed: int,
+    *,
+    obey_directions: bool = True,
 ) -> Predictor:
-    """The model, not fitted, told the threshold and the card's directions; SettingError if it cannot obey these."""
-    model: Predictor = PREDICTORS[chosen](**SETTINGS.get(chosen, {})) if isinstance(chosen, str) else clone(chosen)
+    """The model, not fitted, told the threshold and the card's directions; SettingError if it
+    cannot obey these.
+    """
+    model: Predictor = (
+        PREDICTORS[chosen](**SETTINGS.get(chosen, {})) if isinstance(chosen, str) else clone(chosen)
+    )
     if isinstance(chosen, str) and "seed" in model.get_params():
         model.set_params(seed=seed)
     if obey_directions and model.refits:
@@ -112,14 +132,23 @@ def new_predictor(
 
 
 def fit_predictor(
-    chosen: str | Predictor, table: Table, threshold: Threshold, seed: int, *, obey_directions: bool = True
+    chosen: str | Predictor,
+    table: Table,
+    threshold: Threshold,
+    seed: int,
+    *,
+    obey_directions: bool = True,
 ) -> Predictor:
     """The model, fitted on the training part of ``table``."""
-    return new_predictor(chosen, table, threshold, seed, obey_directions=obey_directions).fit_table(table.train)
+    return new_predictor(chosen, table, threshold, seed, obey_directions=obey_directions).fit_table(
+        table.train
+    )
 
 
 def _tell_directions(model: Predictor, schema: Schema) -> None:
-    """Set the card's directions where the model has none of its own; refuse a model that cannot take any."""
+    """Set the card's directions where the model has none of its own; refuse a model that cannot
+    take any.
+    """
     directions = signs(schema)
     if not any(directions):
         return
@@ -127,12 +156,14 @@ def _tell_directions(model: Predictor, schema: Schema) -> None:
     leave_out = "or leave directions out: Advisor(obey_directions=False), --ignore-directions"
     if "monotone" not in model.get_params(deep=False):
         raise SettingError(
-            f"{first}: the card says which way is good, and a {type(model).__name__} cannot obey it; "
+            f"{first}: the card says which way is good, and a {type(model).__name__} "
+            "cannot obey it; "
             f"use predictor='xgb', {leave_out}"
         )
     if model.obeys_directions and len(schema.classes) > 2:
         raise SettingError(
-            f"{first}: the card says which way is good, and a {type(model).__name__} obeys it between two classes, "
+            f"{first}: the card says which way is good, and a {type(model).__name__} "
+            "obeys it between two classes, "
             f"not {len(schema.classes)}; use predictor='mlp', {leave_out}"
         )
     if model.get_params(deep=False)["monotone"] is None:
@@ -140,14 +171,19 @@ def _tell_directions(model: Predictor, schema: Schema) -> None:
 
 
 def _threshold(threshold: float | str, train: Table) -> float:
-    """The probability from which on the second of two classes, or the favourable one of more, is decided."""
+    """The probability from which on the second of two classes, or the favourable one of more, is
+    decided.
+    """
     classes = train.schema.classes
     second = 1 if len(classes) == 2 else classes.index(train.schema.favourable)
     if threshold == "balanced":
-        # A calibrated model that decides for what is likelier than in general has the best mean recall of the classes.
+        # A calibrated model that decides for what is likelier than in general has the best mean
+        # recall of the classes.
         return float((train.y == second).mean())
     needed = float(threshold)
-    return needed if classes[second] == train.schema.favourable else float(np.nextafter(1 - needed, 1))
+    return (
+        needed if classes[second] == train.schema.favourable else float(np.nextafter(1 - needed, 1))
+    )
 
 
 def new_searcher(chosen: str | Searcher) -> Searcher:
@@ -157,7 +193,11 @@ def new_searcher(chosen: str | Searcher) -> Searcher:
 
 
 def new_policy(
-    chosen: str | Policy, blanket: Blanket, searcher: Searcher, schema: Schema, constraints: Constraints | None = None
+    chosen: str | Policy,
+    blanket: Blanket,
+    searcher: Searcher,
+    schema: Schema,
+    constraints: Constraints | None = None,
 ) -> Policy:
     """The policy, not fitted; one that plans, under the rules given."""
     favourable = schema.classes.index(schema.favourable)
@@ -171,22 +211,39 @@ def new_policy(
 
 
 def add_committee(
-    searcher: Searcher, policy: Policy, train: Table, model: Predictor, n_models: int, *, all_features: bool, seed: int
+    searcher: Searcher,
+    policy: Policy,
+    train: Table,
+    model: Predictor,
+    n_models: int,
+    *,
+    all_features: bool,
+    seed: int,
 ) -> None:
-    """Let models learnt again take part in survival: of a ``SurvivalSearch``, and of the policy that learns by one.
+    """Let models learnt again take part in survival: of a ``SurvivalSearch``, and of the policy
+    that learns by one.
 
-    Neither is fitted yet. Searchers that have a committee keep it; with ``n_models`` 0 there is none. Members see what
-    the ``model`` is shown by the policy, or with ``all_features`` everything. Of a model of the user's own nothing is
-    learnt again: it is asked alone, and a second time about the plan that is chosen.
+    Neither is fitted yet. Searchers that have a committee keep it; with ``n_models`` 0 there is
+    none. Members see what the ``model`` is shown by the policy, or with ``all_features``
+    everything. Of a model of the user's own nothing is learnt again: it is asked alone, and a
+    second time about the plan that is chosen.
     """
     if not isinstance(searcher, SurvivalSearch):
         return
-    own: Any = {name: part for name, part in policy.get_params(deep=False).items() if isinstance(part, SurvivalSearch)}
+    own: Any = {
+        name: part
+        for name, part in policy.get_params(deep=False).items()
+        if isinstance(part, SurvivalSearch)
+    }
     if isinstance(model, Wrapped):
-        policy.set_params(**{name: clone(part) for name, part in own.items()})  # questions are ordered by first looks
+        policy.set_params(
+            **{name: clone(part) for name, part in own.items()}
+        )  # questions are ordered by first looks
         searcher.set_params(second_look=searcher.second_look or SECOND_LOOK)
         return
-    shown = Background.of(train, model, policy.blanket, aligned=policy.aligned and not all_features).predictor
+    shown = Background.of(
+        train, model, policy.blanket, aligned=policy.aligned and not all_features
+    ).predictor
     committee = Committee.of(train.X, train.y, shown, n_models, seed=seed) if n_models else None
     for part in (searcher, *own.values()):
         part.set_params(all_features=all_features)
@@ -195,33 +252,46 @@ def add_committee(
 
 
 def keep_path(
-    model: Predictor, policy: Policy, searcher: Searcher, budget: Budget, constraints: Constraints | None, seed: int
+    model: Predictor,
+    policy: Policy,
+    searcher: Searcher,
+    budget: Budget,
+    constraints: Constraints | None,
+    seed: int,
 ) -> Predictor:
     """The model, in which the sets of known features on the policy's path have models of their own.
 
-    Other sets, of people who know something else, are then answered by one masked model. It is for a ``SubsetXGB`` of
-    mode "mixed", or one that was distilled from a model of the user's own; any other model is returned as it is. The
-    path is that of some training people, asked to the end: no calibration or test person has a say.
+    Other sets, of people who know something else, are then answered by one masked model. It is for
+    a ``SubsetXGB`` of mode "mixed", or one that was distilled from a model of the user's own; any
+    other model is returned as it is. The path is that of some training people, asked to the end: no
+    calibration or test person has a say.
     """
     if not isinstance(model, SubsetXGB | Wrapped) or _by_subsets(model) is None:
         return model
     train = searcher.train_
     some = np.sort(np.random.default_rng(seed).permutation(len(train))[:WALKERS])
-    # A policy that chooses for each person may pass any set: the masked model shows the way without training for it.
+    # A policy that chooses for each person may pass any set: the masked model shows the way without
+    # training for it.
     masked = model.keeping(np.ones((1, len(train.schema)), dtype=bool))
-    background = Background.of(train, masked, policy.blanket, aligned=policy.aligned, support=searcher.support_)
+    background = Background.of(
+        train, masked, policy.blanket, aligned=policy.aligned, support=searcher.support_
+    )
     walked = run_policy(train.X[some], policy, background, budget, constraints)
     visible = np.flatnonzero(background.visible)
     shown, count = np.unique(~np.isnan(walked.people().X[:, visible]), axis=0, return_counts=True)
     passed = np.zeros((len(shown), len(background.visible)), dtype=bool)
     passed[:, visible] = shown
     most = passed[np.argsort(-count, kind="stable")[:KEPT]]
-    always = np.array([background.visible, background.start & background.visible, np.ones_like(background.start)])
+    always = np.array(
+        [background.visible, background.start & background.visible, np.ones_like(background.start)]
+    )
     _by_subsets(masked).booster(~always[2])  # trained now, so that a saved advisor has it
     return masked.keeping([*most, *always])
 
 
 def _by_subsets(model: SubsetXGB | Wrapped) -> Any:
-    """The ``SubsetXGB`` of mode "mixed" that a model is, or answers by while facts are missing; None: it is another."""
+    """The ``SubsetXGB`` of mode "mixed" that a model is, or answers by while facts are missing;
+    None: it is another.
+    """
     inner = model.view_ if isinstance(model, Wrapped) else model
     return inner if isinstance(inner, SubsetXGB) and inner.mode == "mixed" else None

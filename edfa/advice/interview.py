@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edfa.advice.answer_log import AnswerLog, Event, Kind
-from edfa.advice.answers import Decision, Moment, Question, Standing, describe_decision, describe_question, moments
+from edfa.advice.answers import (
+    Decision,
+    Moment,
+    Question,
+    Standing,
+    describe_decision,
+    describe_question,
+    moments,
+)
 from edfa.advice.assessment import Assessment
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.kept import KeptInterview
-from edfa.advice.letter import Letter, write_letter
-from edfa.advice.letter_settings import Operator, Template
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.rules import check_rules, read_overlay
 from edfa.advice.standing import certificate_id, find_standing
@@ -40,8 +46,8 @@ K = 3  # plans that are offered
 
 
 class Interview:
-    """One person's interview. ``answer``, ``decline`` and ``undo`` change it and return it; all else is worked out
-    when it is looked at, and once.
+    """One person's interview. ``answer``, ``decline`` and ``undo`` change it and return it; all
+    else is worked out when it is looked at, and once.
 
     Parameters
     ----------
@@ -52,17 +58,19 @@ class Interview:
     locks
         Features that no plan may change.
     constraints
-        The person's own limits for the whole interview, on top of the operator's rules, which they only tighten.
+        The person's own limits for the whole interview, on top of the operator's rules, which they
+        only tighten.
     language
         ``"en"`` or ``"de"``.
     supposed
         Whether this is a what-if; then it can neither be kept nor handed out.
     progress
-        Called with the number of calibration people that are done, and of all, while a certificate is made for the
-        person's wishes; that may take a few seconds.
+        Called with the number of calibration people that are done, and of all, while a certificate
+        is made for the person's wishes; that may take a few seconds.
     states
-        Where assessments of people without wishes are kept, by their facts; interviews with the same advisor may share
-        it, and it may forget. By default one of its own, which its copies share.
+        Where assessments of people without wishes are kept, by their facts; interviews with the
+        same advisor may share it, and it may forget. By default one of its own, which its copies
+        share.
 
     Examples
     --------
@@ -94,25 +102,37 @@ class Interview:
         for name in (*(costs or {}), *locks):
             fitted.schema.index(name)
         table(language)  # a language nobody speaks is an error now
-        self.fitted, self.language, self.supposed, self.progress = fitted, language, supposed, progress
+        self.fitted, self.language, self.supposed, self.progress = (
+            fitted,
+            language,
+            supposed,
+            progress,
+        )
         self.costs, self.locks = dict(costs or {}), tuple(locks)
         self.constraints = constraints or Constraints()
         check_rules(fitted.rules.for_person(self.constraints), fitted.schema, fitted.encoder)
         self.log = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant)
         self._prices = find_prices(fitted, self.costs)
         self._history: list[Assessment] = []  # one after every event of the log
-        self._stands: tuple[AnswerLog, Standing] | None = None  # whether they may act, after the events of a log
+        self._stands: tuple[AnswerLog, Standing] | None = (
+            None  # whether they may act, after the events of a log
+        )
         self._states: MutableMapping[bytes, Assessment] = {} if states is None else states
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
         """Tell what is known from the start; anything may be left out.
 
-        A feature whose value is None is declined, unless training people had gaps there: then that is its value.
+        A feature whose value is None is declined, unless training people had gaps there: then that
+        is its value.
         """
         if not isinstance(facts, Mapping):
-            raise FactError("an interview begins with names of features and their values: {'housing': 'own'}")
+            raise FactError(
+                "an interview begins with names of features and their values: {'housing': 'own'}"
+            )
         declined = [name for name, value in facts.items() if self.log.is_gap(name, value)]
-        start = Event("start", {name: value for name, value in facts.items() if name not in declined})
+        start = Event(
+            "start", {name: value for name, value in facts.items() if name not in declined}
+        )
         return self._all_or_nothing([start, *(Event("decline", {name: None}) for name in declined)])
 
     def answer(self, facts: Mapping[str, Any] | None = None, **values: Any) -> "Interview":
@@ -123,19 +143,29 @@ class Interview:
         return self._add("answer", answers)
 
     def decline(self, name: str) -> "Interview":
-        """Refuse to tell a feature: it is not asked again, and what comes next is planned without it."""
+        """Refuse to tell a feature: it is not asked again, and what comes next is planned without
+        it.
+        """
         self.log.check_name(name)
         return self._add("decline", {name: None})
 
     def undo(self, name: str | None = None) -> "Interview":
-        """Take back the last answer or refusal after the start; or the one about a feature, be it of the start."""
+        """Take back the last answer or refusal after the start; or the one about a feature, be it
+        of the start.
+        """
         position = self.log.undo_position(name)
         events = self.log.events
-        start = [] if position else [Event("start", {n: v for n, v in events[0].facts.items() if n != name})]
+        start = (
+            []
+            if position
+            else [Event("start", {n: v for n, v in events[0].facts.items() if n != name})]
+        )
         return self._all_or_nothing([*start, *events[position + 1 :]], events[:position])
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
-        """Another interview in which these facts are, or turn out to be, so. This one stays as it is."""
+        """Another interview in which these facts are, or turn out to be, so. This one stays as it
+        is.
+        """
         other = self._like(self.language, self.constraints, supposed=True)
         other.begin({**self.log.facts, **facts})
         for name in self.log.declined:
@@ -145,7 +175,9 @@ class Interview:
 
     @property
     def assessment(self) -> Assessment:
-        """What the advisor makes of what is known now; before anything was told, nothing is known."""
+        """What the advisor makes of what is known now; before anything was told, nothing is
+        known.
+        """
         if not self._history:
             self.begin({})
         return self._history[-1]
@@ -157,7 +189,9 @@ class Interview:
 
     @property
     def partition(self) -> Person:
-        """What can turn the decision, what cannot yet and why, what does not matter to this model."""
+        """What can turn the decision, what cannot yet and why, what does not matter to this
+        model.
+        """
         return self.assessment.partition.person(0)
 
     @property
@@ -167,12 +201,17 @@ class Interview:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """One sentence for each fact that is not taken as told: beyond what was seen, or not understood."""
+        """One sentence for each fact that is not taken as told: beyond what was seen, or not
+        understood.
+        """
         schema, as_given = self.fitted.schema, self.fitted.model.reads_given
-        return tuple(flag_sentence(flag, schema, self.language, as_given=as_given) for flag in self.log.flags)
+        return tuple(
+            flag_sentence(flag, schema, self.language, as_given=as_given) for flag in self.log.flags
+        )
 
     def plans(self, k: int = K, constraints: Constraints | None = None) -> tuple[Plan, ...]:
-        """At most k plans, the best first, the others as different as there are; if none, ``why_no_plan`` says why.
+        """At most k plans, the best first, the others as different as there are; if none,
+        ``why_no_plan`` says why.
 
         ``constraints`` are further limits, for this time.
         """
@@ -192,14 +231,18 @@ class Interview:
         """Whether the person may act now; worked out once, until something is told."""
         assessment = self.assessment
         if self._stands is None or self._stands[0] is not self.log:
-            self._stands = self.log, find_standing(assessment, K, self._assess, self._group, self.progress)
+            self._stands = (
+                self.log,
+                find_standing(assessment, K, self._assess, self._group, self.progress),
+            )
         return self._stands[1]
 
     @property
     def certificate(self) -> Certificate | None:
         """The certificate under which the person may act now; None if they may not.
 
-        It is the advisor's own, or one that was made for the person's state of knowledge and their wishes.
+        It is the advisor's own, or one that was made for the person's state of knowledge and their
+        wishes.
         """
         return self._certificate(self.standing)
 
@@ -226,7 +269,9 @@ class Interview:
         if not standing.for_wishes:
             return narrate.certificate(certificate, self.language)
         wishes = {"declined", "costs", "locks", "constraints"} & {*standing.deviations}
-        return narrate.certificate(certificate, self.language, made_for="wishes" if wishes else "known")
+        return narrate.certificate(
+            certificate, self.language, made_for="wishes" if wishes else "known"
+        )
 
     @property
     def timeline(self) -> tuple[Moment, ...]:
@@ -245,8 +290,9 @@ class Interview:
     ) -> Receipt:
         """What was told, decided and offered, to take home.
 
-        ``k`` and ``constraints`` are those the plans were offered under, ``chosen`` the id of the plan that is
-        followed; it is signed with ``key`` if there is one, of at least 16 bytes; ``time`` replaces the present one.
+        ``k`` and ``constraints`` are those the plans were offered under, ``chosen`` the id of the
+        plan that is followed; it is signed with ``key`` if there is one, of at least 16 bytes;
+        ``time`` replaces the present one.
         """
         if self.supposed:
             raise DataError("a receipt is for what was told, not for what was supposed")
@@ -268,7 +314,11 @@ class Interview:
             locks=self.locks,
             overlay=self._overlay(),
             flags=self.flags,
-            decision={name: value for name, value in asdict(self.decision).items() if name != "cases" or value},
+            decision={
+                name: value
+                for name, value in asdict(self.decision).items()
+                if name != "cases" or value
+            },
             question=question.feature if question else None,
             plans=tuple(asdict(plan) for plan in plans),
             no_plan=asdict(no_plan) if no_plan else None,
@@ -280,27 +330,29 @@ class Interview:
             certificate_id=certificate_id(self.fitted),
             model=self.fitted.own_model,
         )
-        receipt = Receipt.from_json(receipt.to_json())  # as it will be read again, so that equal ones are equal
+        receipt = Receipt.from_json(
+            receipt.to_json()
+        )  # as it will be read again, so that equal ones are equal
         return receipt if key is None else receipt.sign(key)
-
-    def letter(self, operator: Operator, template: Template = "us", *, receipt: Receipt | None = None) -> Letter:
-        """What a lender may send to somebody who was refused: see ``write_letter``.
-
-        ``operator`` are the operator's declarations, ``read_operator("letter.toml", language)``.
-        """
-        return write_letter(self, operator, template, receipt=receipt)
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` goes on where it was."""
         if self.supposed:
             raise DataError("what was only supposed is not kept; keep the interview it came from")
-        own: dict[str, Any] = {"costs": self.costs, "locks": self.locks, "constraints": self._overlay()}
+        own: dict[str, Any] = {
+            "costs": self.costs,
+            "locks": self.locks,
+            "constraints": self._overlay(),
+        }
         events = tuple(asdict(event) for event in self.log.events)
         return KeptInterview(self.fitted.fingerprint, self.language, **own, events=events).to_json()
 
     @classmethod
-    def from_json(cls, text: str, advisor: "Advisor", *, language: str | None = None) -> "Interview":
-        """Go on with an interview that ``to_json`` kept, with the advisor it was held with; perhaps in a ``language``.
+    def from_json(
+        cls, text: str, advisor: "Advisor", *, language: str | None = None
+    ) -> "Interview":
+        """Go on with an interview that ``to_json`` kept, with the advisor it was held with; perhaps
+        in a ``language``.
 
         All that was told is heard again. UnreadableError for what ``to_json`` never wrote.
         """
@@ -308,7 +360,10 @@ class Interview:
         kept = KeptInterview.from_json(text, advisor.fitted.fingerprint)
         try:
             own: dict[str, Any] = {"costs": kept.costs, "locks": kept.locks}
-            own |= {"constraints": read_overlay(kept.constraints), "language": language or kept.language}
+            own |= {
+                "constraints": read_overlay(kept.constraints),
+                "language": language or kept.language,
+            }
             return cls(advisor.fitted, **own).replay(kept.log())
         except EdfaError as error:
             raise UnreadableError(f"this interview is damaged: {one_line(error)}") from None
@@ -318,11 +373,16 @@ class Interview:
         for event in events:
             self._add(event.kind, event.facts)
             if self.log.events[-1].asked != event.asked:
-                raise UnreadableError(f"events.{len(self.log.events) - 1}.asked: it is not as it was")
+                raise UnreadableError(
+                    f"events.{len(self.log.events) - 1}.asked: it is not as it was"
+                )
         return self
 
-    def copy(self, *, language: str | None = None, constraints: Constraints | None = None) -> "Interview":
-        """Another interview in which the same was told; this one stays as it is when the other goes on.
+    def copy(
+        self, *, language: str | None = None, constraints: Constraints | None = None
+    ) -> "Interview":
+        """Another interview in which the same was told; this one stays as it is when the other goes
+        on.
 
         Perhaps in another ``language``, or under other ``constraints`` of the person.
 
@@ -334,9 +394,11 @@ class Interview:
         >>> other = interview.copy(language="de").answer(duration=48)
         >>> dict(other.log.facts), dict(interview.log.facts)
         ({'age': 35, 'duration': 48}, {'age': 35})
-        """
+        """  # noqa: E501
         limits = self.constraints if constraints is None else constraints
-        other = self._like(self.language if language is None else language, limits, supposed=self.supposed)
+        other = self._like(
+            self.language if language is None else language, limits, supposed=self.supposed
+        )
         if limits != self.constraints:
             return other.replay(self.log.events)
         other.log, other._history = self.log, [*self._history]
@@ -363,7 +425,9 @@ class Interview:
         return self.copy()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise DataError("an interview is kept with to_json() and read with Interview.from_json(text, advisor)")
+        raise DataError(
+            "an interview is kept with to_json() and read with Interview.from_json(text, advisor)"
+        )
 
     def __repr__(self) -> str:
         return f"<Interview: {len(self.log.facts)} facts known, {len(self.log.declined)} declined>"
@@ -371,8 +435,12 @@ class Interview:
     def _repr_html_(self) -> str:
         return html.fragment(interview_html(self))
 
-    def _all_or_nothing(self, events: Iterable[Event], before: tuple[Event, ...] | None = None) -> "Interview":
-        """Add events, after those ``before``, or after all there are; if one is refused, nothing has changed."""
+    def _all_or_nothing(
+        self, events: Iterable[Event], before: tuple[Event, ...] | None = None
+    ) -> "Interview":
+        """Add events, after those ``before``, or after all there are; if one is refused, nothing
+        has changed.
+        """
         log, history = self.log, self._history
         kept = log.events if before is None else before
         self.log, self._history = replace(log, events=kept), history[: len(kept)]
@@ -410,10 +478,15 @@ class Interview:
 
     def _overlay(self) -> dict[str, Any] | None:
         """The person's own limits as plain data; None if there are none."""
-        return None if self.constraints == Constraints() else dict(json.loads(self.constraints.to_json()))
+        return (
+            None
+            if self.constraints == Constraints()
+            else dict(json.loads(self.constraints.to_json()))
+        )
 
     def _assess(self, X: Float32Array, log: AnswerLog | None = None) -> Assessment:  # noqa: N803
-        """The assessment of the person with these facts and no wishes; the same one for the same facts.
+        """The assessment of the person with these facts and no wishes; the same one for the same
+        facts.
 
         ``log`` is where they were told; that of now unless given.
         """
@@ -426,5 +499,9 @@ class Interview:
             return made
 
     def _given(self, log: AnswerLog) -> tuple[Given, ...]:
-        """The numbers beyond all that was seen that the person gave, for a model of the user's own."""
-        return numbers_given(log.flags, self.fitted.encoder) if self.fitted.model.reads_given else ()
+        """The numbers beyond all that was seen that the person gave, for a model of the user's
+        own.
+        """
+        return (
+            numbers_given(log.flags, self.fitted.encoder) if self.fitted.model.reads_given else ()
+        )

@@ -1,4 +1,6 @@
-"""An interview as it is kept, to go on with later: the advisor it is held with, the person's wishes, all they said."""
+"""An interview as it is kept, to go on with later: the advisor it is held with, the person's
+wishes, all they said.
+"""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +18,9 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class KeptInterview:
-    """Plain data; ``advisor`` is the fingerprint, ``constraints`` the person's own limits, None if there are none."""
+    """Plain data; ``advisor`` is the fingerprint, ``constraints`` the person's own limits, None if
+    there are none.
+    """
 
     advisor: str
     language: str
@@ -31,19 +35,28 @@ class KeptInterview:
 
     @classmethod
     def from_json(cls, text: str, advisor: str) -> "KeptInterview":
-        """Read what ``to_json`` wrote; UnreadableError for other text, MismatchError for one of another advisor."""
+        """Read what ``to_json`` wrote; UnreadableError for other text, MismatchError for one of
+        another advisor.
+        """
         content = parse_object(text, "this interview")
         if "version" not in content or "advisor" not in content:
             raise UnreadableError("this is not an interview")
         written = content.pop("version")
         if type(written) is not int or written != VERSION:
-            raise UnreadableError(f"this interview is of version {written!r:.20}; version {VERSION} can be read")
+            raise UnreadableError(
+                f"this interview is of version {written!r:.20}; version {VERSION} can be read"
+            )
         kept = parse(cls, content, "interview", UnreadableError)
         if kept.advisor != advisor:
             theirs = f"{kept.advisor!r:.40}"
-            raise MismatchError(f"the interview was held with advisor {theirs}, not {advisor!r}; begin a new one")
+            raise MismatchError(
+                f"the interview was held with advisor {theirs}, not {advisor!r}; begin a new one"
+            )
         return kept
 
     def log(self) -> list[Event]:
         """What was said, in order."""
-        return [parse(Event, event, f"events.{i}", UnreadableError) for i, event in enumerate(self.events)]
+        return [
+            parse(Event, event, f"events.{i}", UnreadableError)
+            for i, event in enumerate(self.events)
+        ]

@@ -1,8 +1,10 @@
-"""Finished parts of a run over a file, kept beside its result: one is used only if it is just what was written.
+"""Finished parts of a run over a file, kept beside its result: one is used only if it is just what
+was written.
 
-The name of a part has the SHA-256 of all that it stands for: the run (advisor, certificate, settings, versions), the
-people of its block as they were read, and its own content. What is cut off, edited, renamed or of another run has
-another hash; it is removed, and its people are advised again. One run at a time has the folder.
+The name of a part has the SHA-256 of all that it stands for: the run (advisor, certificate,
+settings, versions), the people of its block as they were read, and its own content. What is cut
+off, edited, renamed or of another run has another hash; it is removed, and its people are advised
+again. One run at a time has the folder.
 """
 
 import hashlib
@@ -27,12 +29,16 @@ from edfa.writing import atomic_file, locked
 
 __all__ = ["Block", "KeptParts", "open_parts"]
 
-NAME = re.compile(r"(\d{8,})\.(\d{12,})\.[0-9a-f]{64}\.parquet")  # of a part: its block, its first row, its hash
+NAME = re.compile(
+    r"(\d{8,})\.(\d{12,})\.[0-9a-f]{64}\.parquet"
+)  # of a part: its block, its first row, its hash
 LIMIT = 1024 * MEGABYTE  # of a part
 
 
 class Block(NamedTuple):
-    """A block of people: its number, the row of its first person in the file, how many there are, and their hash."""
+    """A block of people: its number, the row of its first person in the file, how many there are,
+    and their hash.
+    """
 
     number: int
     first: int
@@ -42,7 +48,9 @@ class Block(NamedTuple):
     @classmethod
     def of(cls, number: int, first: int, frame: pd.DataFrame, cells: pd.Series | None) -> "Block":
         """The block of these people and of their own rules, as they were read."""
-        columns = [frame.iloc[:, at] for at in range(frame.shape[1])] + ([] if cells is None else [cells])
+        columns = [frame.iloc[:, at] for at in range(frame.shape[1])] + (
+            [] if cells is None else [cells]
+        )
         text = repr([(str(column.name), str(column.dtype), column.tolist()) for column in columns])
         content = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         return cls(number, first, len(frame), content)
@@ -50,14 +58,18 @@ class Block(NamedTuple):
 
 @dataclass(eq=False)
 class KeptParts:
-    """The parts in a folder that are of one run, by the number of their block; ``open_parts`` opens it."""
+    """The parts in a folder that are of one run, by the number of their block; ``open_parts`` opens
+    it.
+    """
 
     folder: Path
     run: str
     blocks: dict[Block, list[Path]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Note which parts are there; remove what else is, such as the temporary files of a run that was killed."""
+        """Note which parts are there; remove what else is, such as the temporary files of a run
+        that was killed.
+        """
         self._there: dict[int, list[Path]] = {}
         for path in sorted(self.folder.iterdir()):
             name = NAME.fullmatch(path.name)
@@ -67,7 +79,9 @@ class KeptParts:
                 path.unlink()
 
     def take(self, block: Block) -> list[Any]:
-        """The finished parts of a block as Arrow tables, no two with the same row; others of this number go."""
+        """The finished parts of a block as Arrow tables, no two with the same row; others of this
+        number go.
+        """
         tables, rows = [], np.zeros(0, dtype=np.int64)
         kept = self.blocks.setdefault(block, [])
         for path in self._there.pop(block.number, []):
@@ -94,11 +108,17 @@ class KeptParts:
         self.blocks[block].append(path)
 
     def tables(self) -> Iterator[Any]:
-        """Everybody's advice, one Arrow table a block, sorted by row; an error unless everybody is there once."""
+        """Everybody's advice, one Arrow table a block, sorted by row; an error unless everybody is
+        there once.
+        """
         for block, paths in self.blocks.items():
             table = pa.concat_tables([self._read(path, block) for path in paths]).sort_by("row")
-            if not np.array_equal(table.column("row").to_numpy(), block.first + np.arange(block.people)):
-                raise UnreadableError(f"{self.folder.name} was changed meanwhile; run the same command again")
+            if not np.array_equal(
+                table.column("row").to_numpy(), block.first + np.arange(block.people)
+            ):
+                raise UnreadableError(
+                    f"{self.folder.name} was changed meanwhile; run the same command again"
+                )
             yield table
 
     def remove(self) -> None:
@@ -106,7 +126,9 @@ class KeptParts:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _read(self, path: Path, block: Block) -> Any:
-        """The table of a part; UnreadableError unless the part is what was written under its name."""
+        """The table of a part; UnreadableError unless the part is what was written under its
+        name.
+        """
         name = NAME.fullmatch(path.name)
         content = read_bytes(path, LIMIT)
         if name is None or path.name.split(".")[2] != self._digest(block, int(name[2]), content):
@@ -121,10 +143,11 @@ class KeptParts:
 
 @contextmanager
 def open_parts(result: Path, run: dict[str, Any]) -> Iterator[KeptParts]:
-    """The parts of a ``run`` (what its advice depends on, but the people) that are kept beside its result.
+    """The parts of a ``run`` (what its advice depends on, but the people) that are kept beside its
+    result.
 
-    Nobody else has them until the block ends: a second run to the same result is a BusyError at once. A link in the
-    place of the folder is refused.
+    Nobody else has them until the block ends: a second run to the same result is a BusyError at
+    once. A link in the place of the folder is refused.
     """
     folder = result.with_name(f".{result.name}.parts")
     with ExitStack() as stack:
@@ -133,7 +156,9 @@ def open_parts(result: Path, run: dict[str, Any]) -> Iterator[KeptParts]:
         except BusyError:
             raise BusyError(result) from None
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-            raise UnwritableError(f"{folder} is no folder of finished parts; remove it, or choose another place")
+            raise UnwritableError(
+                f"{folder} is no folder of finished parts; remove it, or choose another place"
+            )
         try:
             folder.mkdir(exist_ok=True)
             parts = KeptParts(folder, json.dumps(run, sort_keys=True))

@@ -1,7 +1,7 @@
 """Runs an advisor on threads of this process, or on the workers of a Dask cluster.
 
-A worker loads the advisor from its folder if it finds the same one there; otherwise the advisor is sent to it, once.
-Results do not depend on which worker made them.
+A worker loads the advisor from its folder if it finds the same one there; otherwise the advisor is
+sent to it, once. Results do not depend on which worker made them.
 """
 
 import threading
@@ -40,7 +40,9 @@ Work = Callable[..., Any]
 
 @dataclass(frozen=True, eq=False)
 class Crew:
-    """Workers who know one advisor; ``away`` in other processes, which may have a ``folder`` with it."""
+    """Workers who know one advisor; ``away`` in other processes, which may have a ``folder`` with
+    it.
+    """
 
     fitted: FittedAdvisor
     executor: Executor
@@ -48,10 +50,13 @@ class Crew:
     away: bool = False
     folder: Path | None = None
 
-    def results(self, work: Work, tasks: Iterator[Task], args: Callable[[Task], tuple[Any, ...]]) -> Iterator[Any]:
+    def results(
+        self, work: Work, tasks: Iterator[Task], args: Callable[[Task], tuple[Any, ...]]
+    ) -> Iterator[Any]:
         """Yield each task with its result, in the order in which they finish.
 
-        ``tasks`` are taken as workers become free; ``args`` makes of each what ``work`` is called with.
+        ``tasks`` are taken as workers become free; ``args`` makes of each what ``work`` is called
+        with.
         """
         running: dict[Future[Any], tuple[Task, int]] = {}
         try:
@@ -65,8 +70,12 @@ class Crew:
             for future in running:
                 future.cancel()
 
-    def _done(self, running: dict[Future[Any], tuple[Task, int]], work: Work, args: Any) -> Iterator[Any]:
-        """Wait for the first results. A task whose worker died, or had no advisor, is handed out again."""
+    def _done(
+        self, running: dict[Future[Any], tuple[Task, int]], work: Work, args: Any
+    ) -> Iterator[Any]:
+        """Wait for the first results. A task whose worker died, or had no advisor, is handed out
+        again.
+        """
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             task, attempts = running.pop(future)
             if attempts < ATTEMPTS and (future.cancelled() or worker_died(future.exception())):
@@ -76,21 +85,32 @@ class Crew:
             else:
                 yield task, result
 
-    def _submit(self, work: Work, args: tuple[Any, ...], sent: FittedAdvisor | None = None) -> Future[Any]:
+    def _submit(
+        self, work: Work, args: tuple[Any, ...], sent: FittedAdvisor | None = None
+    ) -> Future[Any]:
         if not self.away:
             return self.executor.submit(work, self.fitted, *args)
         folder = None if self.folder is None else str(self.folder.resolve())
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sending large graph")  # an advisor may be: it is sent once a worker
-            return self.executor.submit(_work_away, self._key, str(versions()), folder, sent, work, args)
+            warnings.filterwarnings(
+                "ignore", "Sending large graph"
+            )  # an advisor may be: it is sent once a worker
+            return self.executor.submit(
+                _work_away, self._key, str(versions()), folder, sent, work, args
+            )
 
     @cached_property
     def _key(self) -> str:
         return _key(self.fitted)
 
 
-def roll_out_away(crew: Crew, X: Float32Array, progress: Callable[[int, int], None] | None = None) -> Records:  # noqa: N803
-    """The records that ``roll_out`` makes of complete encoded rows X, by workers who share the people.
+def roll_out_away(
+    crew: Crew,
+    X: Float32Array,  # noqa: N803
+    progress: Callable[[int, int], None] | None = None,
+) -> Records:
+    """The records that ``roll_out`` makes of complete encoded rows X, by workers who share the
+    people.
 
     ``progress`` is called with the numbers of people who are done, and of all.
     """
@@ -107,18 +127,30 @@ def roll_out_away(crew: Crew, X: Float32Array, progress: Callable[[int, int], No
 
 @contextmanager
 def open_crew(
-    fitted: FittedAdvisor, jobs: int | None = -1, scheduler: str | None = None, folder: str | Path | None = None
+    fitted: FittedAdvisor,
+    jobs: int | None = -1,
+    scheduler: str | None = None,
+    folder: str | Path | None = None,
 ) -> Iterator[Crew]:
-    """Threads of this process, or with the address of a ``scheduler`` the workers of its cluster."""
+    """Threads of this process, or with the address of a ``scheduler`` the workers of its
+    cluster.
+    """
     if scheduler is not None:
         with open_workers(scheduler=scheduler) as workers:
-            yield Crew(fitted, workers.executor, workers.count, True, None if folder is None else Path(folder))
+            yield Crew(
+                fitted,
+                workers.executor,
+                workers.count,
+                True,
+                None if folder is None else Path(folder),
+            )
         return
     count = count_jobs(jobs)
     if count == 1:
         yield Crew(fitted, SerialExecutor(), 1)
         return
-    # Each job has a processor of its own: what multiplies matrices on all of them would only be in the others' way.
+    # Each job has a processor of its own: what multiplies matrices on all of them would only be in
+    # the others' way.
     with threadpool_limits(1), ThreadPoolExecutor(count) as pool:
         yield Crew(fitted, pool, count)
 
@@ -132,10 +164,14 @@ def _key(fitted: FittedAdvisor) -> str:
     return fingerprint(advisor=fitted.fingerprint, certificate=fitted.promise_key)
 
 
-def _work_away(key: str, made_with: str, folder: str | None, sent: FittedAdvisor | None, work: Work, args: Any) -> Any:
+def _work_away(
+    key: str, made_with: str, folder: str | None, sent: FittedAdvisor | None, work: Work, args: Any
+) -> Any:
     """On a worker: do the work with the advisor ``key``; None if there is none."""
     if str(versions()) != made_with:
-        raise MismatchError(f"a worker has {versions()}, the advisor is used with {made_with}: answers could differ")
+        raise MismatchError(
+            f"a worker has {versions()}, the advisor is used with {made_with}: answers could differ"
+        )
     with _lock:
         if key not in _held:
             advisor = sent or _load(folder, key)

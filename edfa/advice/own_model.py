@@ -1,7 +1,8 @@
 """What an advisor does otherwise where a model of the user's own decides.
 
-The model is never cut to a blanket, so that every feature it uses may be asked for; whether a plan survives, and what
-every promise is held against, is the model itself with everything known; nothing is learnt again.
+The model is never cut to a blanket, so that every feature it uses may be asked for; whether a plan
+survives, and what every promise is held against, is the model itself with everything known; nothing
+is learnt again.
 """
 
 from edfa.blanket.units import Blanket
@@ -18,19 +19,23 @@ def check_reference(predictor: str | Predictor, reference: str) -> None:
     """Raise SettingError for a promise that cannot be made about a model of the user's own."""
     if isinstance(predictor, Wrapped) and reference not in ("auto", "all_features"):
         raise SettingError(
-            f"reference={reference!r}: a promise about a model of your own is held against that model with everything "
+            f"reference={reference!r}: a promise about a model of your own is held "
+            "against that model with everything "
             "known, reference='all_features'"
         )
 
 
 def blanket_of_model(usage: Usage, outcome: Blanket, schema: Schema) -> Blanket:
-    """The features that a model uses, in the units of the outcome's blanket where they are members of it.
+    """The features that a model uses, in the units of the outcome's blanket where they are members
+    of it.
 
     Features that the model uses and that say nothing about the outcome are units of their own.
     """
     used = [name for name, uses in zip(schema.names, usage.used, strict=True) if uses]
     units = {
-        head: tuple(name for name in spouses if name in used) for head, spouses in outcome.units.items() if head in used
+        head: tuple(name for name in spouses if name in used)
+        for head, spouses in outcome.units.items()
+        if head in used
     }
     inside = {*units, *(name for spouses in units.values() for name in spouses)}
     rest = tuple(name for name in used if name not in inside)

@@ -18,7 +18,15 @@ from edfa.reading import existing
 from edfa.text.spreadsheet import UNSAFE, safe
 from edfa.writing import atomic_file
 
-__all__ = ["FORMATS", "check_format", "chunks", "decode_part", "encode_part", "source_files", "write_advice"]
+__all__ = [
+    "FORMATS",
+    "check_format",
+    "chunks",
+    "decode_part",
+    "encode_part",
+    "source_files",
+    "write_advice",
+]
 
 FORMATS = (".csv", ".parquet", ".jsonl")
 
@@ -61,7 +69,9 @@ def decode_part(content: bytes) -> Any:
 
 
 def write_advice(tables: Iterable[Any], result: Path) -> None:
-    """Write Arrow tables of advice, one after the other, to one file, which is whole or not there."""
+    """Write Arrow tables of advice, one after the other, to one file, which is whole or not
+    there.
+    """
     with atomic_file(result) as partial:
         _WRITERS[check_format(result)](tables, partial)
 
@@ -76,7 +86,10 @@ def _safe(table: Any) -> Any:
     """A table whose words no spreadsheet takes for formulas; numbers stay as they are."""
     for at, name in enumerate(table.column_names):
         column = table.column(name)
-        if pa.types.is_string(column.type) and compute.any(compute.match_substring_regex(column, UNSAFE)).as_py():
+        if (
+            pa.types.is_string(column.type)
+            and compute.any(compute.match_substring_regex(column, UNSAFE)).as_py()
+        ):
             words = [None if word is None else safe(word) for word in column.to_pylist()]
             table = table.set_column(at, name, pa.array(words, column.type))
     return table

@@ -1,7 +1,9 @@
-"""A fitted advisor as a folder: JSON, safetensors, UBJSON and Parquet, each part with its hash. No pickle, ever.
+"""A fitted advisor as a folder: JSON, safetensors, UBJSON and Parquet, each part with its hash. No
+pickle, ever.
 
-Writing is all or nothing: killed at any moment, a save leaves the advisor that was there before, or the new one. What
-is read must be the advisor that it says it is: its fingerprint is worked out again from all that it was made of.
+Writing is all or nothing: killed at any moment, a save leaves the advisor that was there before, or
+the new one. What is read must be the advisor that it says it is: its fingerprint is worked out
+again from all that it was made of.
 """
 
 import json
@@ -68,36 +70,55 @@ SETTINGS = (
     "obey_directions",
     "groups",
 )
-"""The plain settings of an advisor; its parts are described by their class and their own settings."""
-BEFORE_4: dict[str, Any] = {"reference": "trajectory_end", "committee": 0, "min_survival": 0.0, "min_need": 0.0}
+"""The plain settings of an advisor; its parts are described by their class and their own settings.
+"""
+BEFORE_4: dict[str, Any] = {
+    "reference": "trajectory_end",
+    "committee": 0,
+    "min_survival": 0.0,
+    "min_need": 0.0,
+}
 """The settings that advisors written in an older format did not have, as they were for them."""
 
 
 def save(
-    fitted: FittedAdvisor, settings: Mapping[str, Any], evaluation: AdvisorEvaluation | None, folder: str | Path
+    fitted: FittedAdvisor,
+    settings: Mapping[str, Any],
+    evaluation: AdvisorEvaluation | None,
+    folder: str | Path,
 ) -> None:
     """Write a fitted advisor; one that is there is replaced when the new one is whole.
 
     Raises
     ------
     MismatchError
-        If something was changed since it was fitted, so that it is not the advisor that its fingerprint names.
+        If something was changed since it was fitted, so that it is not the advisor that its
+        fingerprint names.
     """
     root = Path(folder)
     check_target_folder(root)
     if not fitted.of_old and fitted.fingerprint != identify_advisor(fitted):
-        raise MismatchError("this advisor is not the one that was fitted: one of its parts was changed; fit it again")
+        raise MismatchError(
+            "this advisor is not the one that was fitted: one of its parts was changed; "
+            "fit it again"
+        )
     manifest: dict[str, Any] = {
         "format": BEFORE_IDENTIFIED if fitted.of_old else FORMAT,
         "kind": KIND,
         "made_with": dict(fitted.made_with or versions()),
         "fingerprint": fitted.fingerprint,
-        "table": {"name": fitted.train.name, "seed": fitted.train.seed, "shares": fitted.train.shares},
+        "table": {
+            "name": fitted.train.name,
+            "seed": fitted.train.seed,
+            "shares": fitted.train.shares,
+        },
         "settings": dict(settings),
         "signal": fitted.signal,
         "reference": fitted.reference,
         "predictor": {
-            "name": OWN if isinstance(fitted.model, Wrapped) else PREDICTORS.name_of(type(fitted.model)),
+            "name": OWN
+            if isinstance(fitted.model, Wrapped)
+            else PREDICTORS.name_of(type(fitted.model)),
             "threshold": fitted.model.threshold,
             "favourable": fitted.model.favourable,
         },
@@ -114,26 +135,34 @@ def save(
 def load(
     folder: str | Path, *, old_formats: bool = False, model: Any = None
 ) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEvaluation | None]:
-    """Read what ``save`` wrote; a part that was changed, is missing, too new or another advisor's is an error.
+    """Read what ``save`` wrote; a part that was changed, is missing, too new or another advisor's
+    is an error.
 
-    The fingerprint is worked out again from what was read, and must be the one that the manifest names. That of an
-    advisor of format 4 or older cannot be: it was not made from everything. Such a folder is refused, unless
-    ``old_formats`` says to read it all the same: then the hashes of all parts are checked, and whose certificates and
-    evaluation it holds. ``model`` is the user's own, where it is in no file of the folder.
+    The fingerprint is worked out again from what was read, and must be the one that the manifest
+    names. That of an advisor of format 4 or older cannot be: it was not made from everything. Such
+    a folder is refused, unless ``old_formats`` says to read it all the same: then the hashes of all
+    parts are checked, and whose certificates and evaluation it holds. ``model`` is the user's own,
+    where it is in no file of the folder.
     """
     root = Path(folder)
     manifest, saved = read_saved(root)
     if manifest["format"] < IDENTIFIED and not old_formats:
         raise UnreadableError(
-            f"{root} was written in format {manifest['format']}, in which it cannot be checked whether it is the "
-            "advisor that it says it is; fit it again, or trust it: Advisor.load(folder, old_formats=True)"
+            f"{root} was written in format {manifest['format']}, in which it cannot be "
+            "checked whether it is the "
+            "advisor that it says it is; fit it again, or trust it: Advisor.load(folder, "
+            "old_formats=True)"
         )
     try:
         with readable(f"what its {MANIFEST} describes"):
-            manifest["settings"] = (BEFORE_4 if manifest["format"] < 4 else {}) | manifest["settings"]
+            manifest["settings"] = (BEFORE_4 if manifest["format"] < 4 else {}) | manifest[
+                "settings"
+            ]
             _check_settings(manifest["settings"])
             fitted = _assemble(saved, manifest, model)
-            fitted = replace(fitted, made_with=_made_with(manifest), of_old=manifest["format"] < IDENTIFIED)
+            fitted = replace(
+                fitted, made_with=_made_with(manifest), of_old=manifest["format"] < IDENTIFIED
+            )
             _check_identity(fitted)
             return fitted, dict(manifest["settings"]), _read_evaluation(saved, fitted.fingerprint)
     except UnreadableError as error:
@@ -146,19 +175,27 @@ def check_target_folder(root: Path) -> None:
 
 
 def _check_identity(fitted: FittedAdvisor) -> None:
-    """Raise UnreadableError unless an advisor is what its fingerprint says, and its promises are its own."""
+    """Raise UnreadableError unless an advisor is what its fingerprint says, and its promises are
+    its own.
+    """
     if not fitted.of_old and identify_advisor(fitted) != fitted.fingerprint:
         changed = {k: v for k, v in (fitted.made_with or {}).items() if versions().get(k) != v}
         hint = f"; it was made with {changed}, which may be why" if changed else ""
         raise UnreadableError(f"it is not the advisor it says it is, {fitted.fingerprint}{hint}")
     if fitted.certificate if fitted.groups is not None else fitted.certificates:
         raise UnreadableError(
-            "it has a certificate for all people and groups, or certificates of groups without groups"
+            "it has a certificate for all people and groups, or certificates of groups "
+            "without groups"
         )
-    parts = dict(fitted.certificates or {}) | ({} if fitted.certificate is None else {None: fitted.certificate})
+    parts = dict(fitted.certificates or {}) | (
+        {} if fitted.certificate is None else {None: fitted.certificate}
+    )
     for label, certificate in parts.items():
         if not fitted.is_own(certificate) or certificate.group != label:
-            about = f"{certificate.advisor!r}, {certificate.signal}, {certificate.reference}, {certificate.group}"
+            about = (
+                f"{certificate.advisor!r}, {certificate.signal}, "
+                f"{certificate.reference}, {certificate.group}"
+            )
             raise UnreadableError(f"its certificate is of another advisor or group: {about}")
 
 
@@ -174,21 +211,35 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
     if unknown := sorted(set(settings) - set(SETTINGS)):
         raise UnreadableError(f"there is no setting {unknown[0]!r}")
     kinds = {"seed": int, "committee": int, "obey_directions": bool}
-    if wrong := [name for name, kind in kinds.items() if name in settings and type(settings[name]) is not kind]:
+    if wrong := [
+        name
+        for name, kind in kinds.items()
+        if name in settings and type(settings[name]) is not kind
+    ]:
         raise UnreadableError(f"{wrong[0]} is {settings[wrong[0]]!r}")
-    levels = {name: settings[name] for name in ("alpha", "delta", "min_survival", "min_need", "threshold")}
+    levels = {
+        name: settings[name] for name in ("alpha", "delta", "min_survival", "min_need", "threshold")
+    }
     for name, value in levels.items():
         plain = type(value) in (int, float) or (name == "threshold" and value in (None, "balanced"))
         if not plain or (not isinstance(value, str | None) and not 0 <= value <= 1):
             raise UnreadableError(f"{name} is {value!r}")
     anchor = 0.0 if settings["target"] in ("early", "act") else None
-    RecourseCertifier(settings["alpha"], settings["delta"], target=settings["target"], anchor=anchor)
+    RecourseCertifier(
+        settings["alpha"], settings["delta"], target=settings["target"], anchor=anchor
+    )
     if settings["reference"] not in ("auto", *REFERENCES) or settings["committee"] in (1, -1):
         raise UnreadableError(f"reference is {settings['reference']!r}")
 
 
-def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path) -> None:
-    nouns: dict[str, Any] = {"schema": fitted.schema, "encoder": fitted.encoder, "blanket": fitted.blanket}
+def _write_parts(
+    fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path
+) -> None:
+    nouns: dict[str, Any] = {
+        "schema": fitted.schema,
+        "encoder": fitted.encoder,
+        "blanket": fitted.blanket,
+    }
     nouns |= {"constraints": fitted.constraints, "certificate": fitted.certificate}
     nouns |= {"directions": fitted.directions, "certificates": fitted.certificates}
     for name, noun in nouns.items():
@@ -196,7 +247,9 @@ def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, pa
             (partial / f"{name}.json").write_text(noun.to_json(), encoding="utf-8")
     if evaluation is not None:
         record = {"advisor": fitted.fingerprint} | json.loads(evaluation.to_json())
-        (partial / "evaluation.json").write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
+        (partial / "evaluation.json").write_text(
+            json.dumps(record, ensure_ascii=False), encoding="utf-8"
+        )
     (partial / "train.parquet").write_bytes(people_to_parquet(fitted.train.frame))
     fitted.model.to_folder(partial / "model")
     fitted.policy.save_state(partial / "policy")
@@ -208,13 +261,19 @@ def _write_parts(fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, pa
 
 
 def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdvisor:
-    nouns: tuple[tuple[str, Any], ...] = (("schema", Schema), ("encoder", Encoder), ("blanket", Blanket))
+    nouns: tuple[tuple[str, Any], ...] = (
+        ("schema", Schema),
+        ("encoder", Encoder),
+        ("blanket", Blanket),
+    )
     schema, encoder, blanket = (_read(saved, name, noun) for name, noun in nouns)
     origin, settings = manifest["table"], manifest["settings"]
     frame = people_from_parquet(saved.files["train.parquet"], "train.parquet")
     if list(frame.columns) != [*schema.names, schema.target] or encoder.names != schema.names:
         raise UnreadableError("train.parquet has other columns than the card")
-    train = Table(frame, schema, origin["name"], origin["seed"], tuple(origin["shares"]), "train", encoder)
+    train = Table(
+        frame, schema, origin["name"], origin["seed"], tuple(origin["shares"]), "train", encoder
+    )
     model = _read_model(saved.under("model"), str(manifest["predictor"]["name"]), own)
     model.threshold = manifest["predictor"]["threshold"]
     model.favourable = manifest["predictor"].get("favourable")
@@ -222,7 +281,9 @@ def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdviso
         raise UnreadableError("the model is of other features or classes than the card")
     searcher: Searcher = _make(manifest["searcher"])
     policy: Policy = _make(manifest["policy"])
-    _share_committee(saved, searcher, policy, Background.of(train, model, policy.blanket, aligned=policy.aligned))
+    _share_committee(
+        saved, searcher, policy, Background.of(train, model, policy.blanket, aligned=policy.aligned)
+    )
     searcher.fit(train)
     policy = policy.load_state(saved.under("policy"), train)
     fitted = FittedAdvisor.of(train, model, blanket, policy, searcher)
@@ -255,7 +316,9 @@ def _read_model(folder: Folder, name: str, own: Any) -> Any:
     if name == OWN:
         return Wrapped.from_folder(folder, own)
     if own is not None:
-        raise MismatchError("the model of this advisor is in its folder and is none of your own; pass none")
+        raise MismatchError(
+            "the model of this advisor is in its folder and is none of your own; pass none"
+        )
     kind: Any = PREDICTORS[name]
     return kind.from_folder(folder)
 
@@ -270,7 +333,9 @@ def _read_rows(saved: Folder, width: int) -> Any:
 
 
 def _read_evaluation(saved: Folder, fingerprint: str) -> AdvisorEvaluation | None:
-    """The evaluation, which must be of the advisor of this fingerprint; in folders of old it does not say so."""
+    """The evaluation, which must be of the advisor of this fingerprint; in folders of old it does
+    not say so.
+    """
     if "evaluation.json" not in saved.files:
         return None
     with readable("evaluation.json"):
@@ -287,14 +352,18 @@ def _committee(part: Any) -> Committee | None:
     return part.committee if isinstance(part, SurvivalSearch) else None
 
 
-def _share_committee(saved: Folder, searcher: Searcher, policy: Policy, background: Background) -> None:
+def _share_committee(
+    saved: Folder, searcher: Searcher, policy: Policy, background: Background
+) -> None:
     """Give the searcher, and that of the policy, the committee that was written with them."""
     folder = saved.under("committee")
     if not folder.files or not isinstance(searcher, SurvivalSearch):
         return
     shown = background.unaligned if searcher.all_features else background
     committee = Committee.from_folder(folder, shown.predictor)
-    own = [part for part in policy.get_params(deep=False).values() if isinstance(part, SurvivalSearch)]
+    own = [
+        part for part in policy.get_params(deep=False).values() if isinstance(part, SurvivalSearch)
+    ]
     for part in (searcher, *own):
         part.set_params(committee=committee)
 
@@ -311,7 +380,9 @@ def _describe(part: Policy | Searcher) -> dict[str, Any]:
     """The name and the settings that make the same part again."""
     kinds = {"policy": POLICIES, "searcher": SEARCHERS}
     role = "policy" if isinstance(part, Policy) else "searcher"
-    settings = {name: _plain(part, name, value) for name, value in part.get_params(deep=False).items()}
+    settings = {
+        name: _plain(part, name, value) for name, value in part.get_params(deep=False).items()
+    }
     return {"role": role, "name": kinds[role].name_of(type(part)), "settings": settings}
 
 
@@ -329,7 +400,8 @@ def _plain(part: Policy | Searcher, name: str, value: Any) -> Any:
         same = False
     if not same:
         raise SettingError(
-            f"an advisor with this {type(part).__name__} cannot be saved: its {name} is no plain setting; "
+            f"an advisor with this {type(part).__name__} cannot be saved: its {name} is "
+            "no plain setting; "
             "give it by name"
         )
     return value
@@ -338,7 +410,9 @@ def _plain(part: Policy | Searcher, name: str, value: Any) -> Any:
 def _make(description: dict[str, Any]) -> Any:
     """The part that ``_describe`` described, not fitted."""
     registry: Any = {"policy": POLICIES, "searcher": SEARCHERS}[description["role"]]
-    return registry[description["name"]](**{n: _value(v) for n, v in description["settings"].items()})
+    return registry[description["name"]](
+        **{n: _value(v) for n, v in description["settings"].items()}
+    )
 
 
 def _value(setting: Any) -> Any:

@@ -1,4 +1,6 @@
-"""Limits that people in a file have set themselves: a cell of JSON a person, read once for all who say the same."""
+"""Limits that people in a file have set themselves: a cell of JSON a person, read once for all who
+say the same.
+"""
 
 import csv
 import json
@@ -27,7 +29,9 @@ WHOLE = "rules"  # the key, or column, that holds all of a person's rules as JSO
 
 
 class PersonRules(NamedTuple):
-    """The distinct ``constraints`` of some people, whose they are, ``which`` (people,), and errors by row number."""
+    """The distinct ``constraints`` of some people, whose they are, ``which`` (people,), and errors
+    by row number.
+    """
 
     constraints: list[Constraints]
     which: IntArray
@@ -35,9 +39,11 @@ class PersonRules(NamedTuple):
 
     @classmethod
     def of(cls, cells: pd.Series, fitted: FittedAdvisor) -> "PersonRules":
-        """Read one cell a person: empty, or JSON such as ``{"locked": ["purpose"], "max_changes": 1}``.
+        """Read one cell a person: empty, or JSON such as ``{"locked": ["purpose"], "max_changes":
+        1}``.
 
-        Rules that cannot be understood, do not fit the card or loosen the operator's are that person's error.
+        Rules that cannot be understood, do not fit the card or loosen the operator's are that
+        person's error.
         """
         index, distinct = pd.factorize(cells.map(_text).to_numpy(dtype=object))
         numbers: dict[str, int] = {}
@@ -52,7 +58,9 @@ class PersonRules(NamedTuple):
             codes.append(numbers.setdefault(own.to_json(), len(numbers)))
             constraints += [own] if codes[-1] == len(constraints) else []
         wrong = np.flatnonzero(np.isin(index, list(messages)))
-        errors = {row: messages[i] for row, i in zip(wrong.tolist(), index[wrong].tolist(), strict=True)}
+        errors = {
+            row: messages[i] for row, i in zip(wrong.tolist(), index[wrong].tolist(), strict=True)
+        }
         return cls(constraints, np.array(codes, dtype=np.intp)[index], errors)
 
     @classmethod
@@ -62,12 +70,17 @@ class PersonRules(NamedTuple):
 
 
 def _text(cell: Any) -> str:
-    """A cell as one text; a mapping comes from JSON lines, or from Parquet, which fills absent keys with nulls."""
+    """A cell as one text; a mapping comes from JSON lines, or from Parquet, which fills absent keys
+    with nulls.
+    """
     if isinstance(cell, Mapping):
         given = {str(key): value for key, value in cell.items() if value is not None}
         try:
             return json.dumps(given, sort_keys=True, default=_plain)
-        except (RecursionError, ValueError):  # too deep, or within itself: that is no JSON, as its reader will say
+        except (
+            RecursionError,
+            ValueError,
+        ):  # too deep, or within itself: that is no JSON, as its reader will say
             return "{ nested too deeply"
     return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else str(cell)
 
@@ -78,35 +91,46 @@ def _plain(value: Any) -> Any:
 
 
 def _understand(text: str, fitted: FittedAdvisor) -> Constraints:
-    """A person's limits from the text of a cell; an error unless they tighten what holds for everybody."""
+    """A person's limits from the text of a cell; an error unless they tighten what holds for
+    everybody.
+    """
     if not text.strip():
         return Constraints()
     try:
         values = parse_json(text, "it")
     except UnreadableError as error:
-        raise UnreadableError(f"{str(error).removeprefix('it is ').removeprefix('it: ')}: {text[:40]!r}") from None
+        raise UnreadableError(
+            f"{str(error).removeprefix('it is ').removeprefix('it: ')}: {text[:40]!r}"
+        ) from None
     if not isinstance(values, dict):
-        raise UnreadableError(f'an object of keys and values such as {{"max_changes": 1}}, not {text[:40]!r}')
+        raise UnreadableError(
+            f'an object of keys and values such as {{"max_changes": 1}}, not {text[:40]!r}'
+        )
     own = Constraints.from_json(text) if "version" in values else Constraints.parse(values)
     check_rules(fitted.rules.for_person(own), fitted.schema, fitted.encoder)
     return own
 
 
 def read_person_rules(path: str | Path) -> pd.Series:
-    """The cells of rules in a file of their own, by row number: JSON lines or CSV with ``row`` and the rules.
+    """The cells of rules in a file of their own, by row number: JSON lines or CSV with ``row`` and
+    the rules.
 
-    The rules are the other keys (in CSV each cell is JSON or a word), or JSON under ``rules``. A row is numbered as in
-    the file of people, from 0, and has rules once.
+    The rules are the other keys (in CSV each cell is JSON or a word), or JSON under ``rules``. A
+    row is numbered as in the file of people, from 0, and has rules once.
     """
     source = existing(path)
     readers = {".jsonl": _json_lines, ".csv": _csv}
     if source.suffix.lower() not in readers:
-        raise UnreadableError(f"{source.name}: a file of people's rules is a {' or '.join(readers)} file")
+        raise UnreadableError(
+            f"{source.name}: a file of people's rules is a {' or '.join(readers)} file"
+        )
     rows: dict[int, str] = {}
     for line, entry in readers[source.suffix.lower()](read_text(source, LIMIT), source.name):
         row = entry.pop("row", None)
         if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < MOST:
-            raise DataError(f"{source.name}, line {line}: row is a whole number from 0, not {str(row)[:40]!r}")
+            raise DataError(
+                f"{source.name}, line {line}: row is a whole number from 0, not {str(row)[:40]!r}"
+            )
         if row in rows:
             raise DataError(f"{source.name}, line {line}: row {row} has rules already")
         rows[row] = _text(entry[WHOLE] if set(entry) == {WHOLE} else entry)
@@ -138,7 +162,10 @@ def _csv(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
             if entry:
                 yield (
                     lines.line_num,
-                    {key: cell if key == WHOLE else _json_or_word(cell) for key, cell in entry.items()},
+                    {
+                        key: cell if key == WHOLE else _json_or_word(cell)
+                        for key, cell in entry.items()
+                    },
                 )
     except csv.Error as error:
         raise UnreadableError(f"{name}, line {lines.line_num}, cannot be read: {error}") from None

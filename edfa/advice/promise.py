@@ -1,4 +1,5 @@
-"""What an advisor promises: held against which reference, judged by whom, and from which threshold on it is tested.
+"""What an advisor promises: held against which reference, judged by whom, and from which threshold
+on it is tested.
 
 All of this is settled on training people, so that the calibration people are looked at once.
 """
@@ -21,31 +22,54 @@ from edfa.errors import DataError
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import IntArray
 
-__all__ = ["REFERENCES", "certify_records", "choose_reference", "make_certifier", "practise", "rehearse"]
+__all__ = [
+    "REFERENCES",
+    "certify_records",
+    "choose_reference",
+    "make_certifier",
+    "practise",
+    "rehearse",
+]
 
-REFERENCES: tuple[Reference, ...] = ("retrained", "all_features", "trajectory_end")  # the strongest first
+REFERENCES: tuple[Reference, ...] = (
+    "retrained",
+    "all_features",
+    "trajectory_end",
+)  # the strongest first
 WORTH = 1.25  # times the cost of the cheapest promise that a stronger one may cost
 PRACTISE = 1_000  # training people on whom a promise is tried out
-NOTHING_ASKED = "nothing is asked before people act: the promise is about plans that are made at once"
+NOTHING_ASKED = (
+    "nothing is asked before people act: the promise is about plans that are made at once"
+)
 
 
 def rehearse(fitted: FittedAdvisor, seed: int) -> tuple[FittedAdvisor, IntArray]:
-    """The advisor as it meets some training people, who complete nobody meanwhile; and their rows, (people,)."""
+    """The advisor as it meets some training people, who complete nobody meanwhile; and their rows,
+    (people,).
+    """
     train, searcher = fitted.train, fitted.searcher
-    some = np.sort(np.random.default_rng(seed).permutation(len(train))[: min(PRACTISE, len(train) // 2)])
+    some = np.sort(
+        np.random.default_rng(seed).permutation(len(train))[: min(PRACTISE, len(train) // 2)]
+    )
     if isinstance(searcher, SurvivalSearch):
         searcher = clone(searcher).fit_without(train, some)
     return replace(fitted, searcher=searcher), some
 
 
 def practise(
-    fitted: FittedAdvisor, seed: int, n_jobs: int | None, references: Sequence[Reference] = REFERENCES
+    fitted: FittedAdvisor,
+    seed: int,
+    n_jobs: int | None,
+    references: Sequence[Reference] = REFERENCES,
 ) -> Mapping[Reference, Records]:
     """Records of some training people under every reference there is."""
     (rehearsal, some), train = rehearse(fitted, seed), fitted.train
     plans = ask(rehearsal, train.X[some], n_jobs=n_jobs)[1]
     tried = [name for name in references if name != "retrained" or fitted.judges is not None]
-    records = {name: replay_promise(replace(rehearsal, reference=name), plans, train.X[some]) for name in tried}
+    records = {
+        name: replay_promise(replace(rehearsal, reference=name), plans, train.X[some])
+        for name in tried
+    }
     if fitted.groups is None:
         return records
     labels = fitted.group_of(train.X[some])
@@ -55,10 +79,11 @@ def practise(
 def choose_reference(
     fitted: FittedAdvisor, records: Mapping[Reference, Records], n: int, levels: dict[str, Any]
 ) -> Reference:
-    """The strongest promise that training people suggest can be kept at no more than 1.25 times the least cost.
+    """The strongest promise that training people suggest can be kept at no more than 1.25 times the
+    least cost.
 
-    ``records`` are those of ``practise``, ``n`` is the number of calibration people, ``levels`` are alpha, delta and
-    the target.
+    ``records`` are those of ``practise``, ``n`` is the number of calibration people, ``levels`` are
+    alpha, delta and the target.
     """
     costs = {name: _expected_cost(fitted, part, n, levels) for name, part in records.items()}
     least = min(costs.values())
@@ -66,8 +91,11 @@ def choose_reference(
     return worth[0] if worth else REFERENCES[-1]
 
 
-def _expected_cost(fitted: FittedAdvisor, records: Records, n: int, levels: dict[str, Any]) -> float:
-    """The mean cost under the certificates that as many training people would give; infinite if they give none.
+def _expected_cost(
+    fitted: FittedAdvisor, records: Records, n: int, levels: dict[str, Any]
+) -> float:
+    """The mean cost under the certificates that as many training people would give; infinite if
+    they give none.
 
     A group without a certificate is asked everything.
     """
@@ -89,17 +117,21 @@ def certify_records(
     levels: dict[str, Any],
     n: int | None = None,
 ) -> Certificate | GroupCertificates:
-    """The certificate of calibration people's ``records``; with groups one for each, from its own people alone.
+    """The certificate of calibration people's ``records``; with groups one for each, from its own
+    people alone.
 
-    Where the tests begin is chosen on the ``practised`` records of training people, for each group on its own. ``n`` is
-    the number of calibration people, that of the records unless given.
+    Where the tests begin is chosen on the ``practised`` records of training people, for each group
+    on its own. ``n`` is the number of calibration people, that of the records unless given.
     """
     share = 1.0 if n is None else n / len(records.people)
     if fitted.groups is None:
         return _certify(fitted, records, practised, share, levels)
     theirs, rehearsed = by_group(records), by_group(practised)
     return GroupCertificates(
-        {label: _certify(fitted, part, rehearsed.get(label), share, levels, label) for label, part in theirs.items()}
+        {
+            label: _certify(fitted, part, rehearsed.get(label), share, levels, label)
+            for label, part in theirs.items()
+        }
     )
 
 
@@ -113,19 +145,25 @@ def _certify(
 ) -> Certificate:
     """One certificate, which says so where nothing was asked."""
     expected = max(round(share * len(records.people)), 1)
-    certificate = make_certifier(fitted, practised, expected, levels).certificate_for(records, group=group)
+    certificate = make_certifier(fitted, practised, expected, levels).certificate_for(
+        records, group=group
+    )
     if not _asks_nothing(records):
         return certificate
     told = (NOTHING_ASKED,) if certificate.target == "act" else ()
     return replace(certificate, asked=False, warnings=(*certificate.warnings, *told))
 
 
-def make_certifier(fitted: FittedAdvisor, records: Records | None, n: int, levels: dict[str, Any]) -> RecourseCertifier:
-    """The certifier of an advisor's promise; where its tests start is chosen on ``records`` of training people.
+def make_certifier(
+    fitted: FittedAdvisor, records: Records | None, n: int, levels: dict[str, Any]
+) -> RecourseCertifier:
+    """The certifier of an advisor's promise; where its tests start is chosen on ``records`` of
+    training people.
 
-    Where nobody of them acts early, the promise is about all who act, if it can be broken at all: held against the end
-    of the same questions, a plan that is made there cannot fail, and nothing is promised about it. Where nobody of
-    them acts at all, the loosest rule there may be is the only one that is tested.
+    Where nobody of them acts early, the promise is about all who act, if it can be broken at all:
+    held against the end of the same questions, a plan that is made there cannot fail, and nothing
+    is promised about it. Where nobody of them acts at all, the loosest rule there may be is the
+    only one that is tested.
     """
     target: Target = levels["target"]
     reference = fitted.reference if records is None else records.reference
@@ -136,14 +174,20 @@ def make_certifier(fitted: FittedAdvisor, records: Records | None, n: int, level
     anchor = np.inf if fitted.ceiling is None else fitted.ceiling
     options: list[Target] = [target, "act"] if reference != "trajectory_end" else [target]
     for option in options:
-        chosen = None if records is None else _find_anchor(fitted, records, n, levels | {"target": option})
+        chosen = (
+            None
+            if records is None
+            else _find_anchor(fitted, records, n, levels | {"target": option})
+        )
         if chosen is not None:
             target, anchor = option, chosen
             break
     return RecourseCertifier(**(levels | {"target": target}), anchor=anchor, ceiling=fitted.ceiling)
 
 
-def _find_anchor(fitted: FittedAdvisor, records: Records, n: int, levels: dict[str, Any]) -> float | None:
+def _find_anchor(
+    fitted: FittedAdvisor, records: Records, n: int, levels: dict[str, Any]
+) -> float | None:
     """Where the tests start; None if nobody acts."""
     try:
         return choose_anchor(records, n, **levels, ceiling=fitted.ceiling)

@@ -1,8 +1,9 @@
-"""A receipt: what was told, what was not known, what was decided and offered, by which advisor; signed or not.
+"""A receipt: what was told, what was not known, what was decided and offered, by which advisor;
+signed or not.
 
-A signature is HMAC-SHA256 under a key of the operator: it shows whoever holds the key that nothing was changed since.
-Without the key, replaying shows changes of all that follows from the answers; the time and the versions follow from
-nothing, and only a signature protects them.
+A signature is HMAC-SHA256 under a key of the operator: it shows whoever holds the key that nothing
+was changed since. Without the key, replaying shows changes of all that follows from the answers;
+the time and the versions follow from nothing, and only a signature protects them.
 """
 
 import hashlib
@@ -26,10 +27,24 @@ from edfa.reading import read_bytes
 from edfa.text import summaries
 from edfa.text.phrases import LANGUAGES
 
-__all__ = ["Difference", "Outcome", "Receipt", "Verification", "check_key", "in_words", "now", "read_key", "versions"]
+__all__ = [
+    "Difference",
+    "Outcome",
+    "Receipt",
+    "Verification",
+    "check_key",
+    "in_words",
+    "now",
+    "read_key",
+    "versions",
+]
 
 VERSION = 3
-SINCE_3 = ("version", "certificate_id", "model")  # fields that receipts of version 2 have not: none is signed there
+SINCE_3 = (
+    "version",
+    "certificate_id",
+    "model",
+)  # fields that receipts of version 2 have not: none is signed there
 LEAST_KEY, LARGEST_KEY = 16, 1 << 16  # bytes
 Outcome = Literal["holds", "other_certificate", "other_advisor", "changed"]
 MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")
@@ -39,12 +54,14 @@ MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")
 class Receipt:
     """What a person is handed.
 
-    ``events`` are all that was told and declined, in order, and enough to replay the interview; ``flags`` says which
-    facts were not taken as told. ``costs``, ``locks`` and ``overlay`` (limits on plans, see ``Constraints``) were the
-    person's own; ``constraints`` were set for these plans alone. ``plans`` are the plans that were offered, as data,
-    ``chosen`` the id of the one the person follows. ``certificate`` is empty unless the person may act now;
-    ``certificate_id`` is the digest of the certificate that the advisor had, whether they may or not. ``model`` names
-    the operator's own model that decided, and what spoke for it before everything was known; empty for any other.
+    ``events`` are all that was told and declined, in order, and enough to replay the interview;
+    ``flags`` says which facts were not taken as told. ``costs``, ``locks`` and ``overlay`` (limits
+    on plans, see ``Constraints``) were the person's own; ``constraints`` were set for these plans
+    alone. ``plans`` are the plans that were offered, as data, ``chosen`` the id of the one the
+    person follows. ``certificate`` is empty unless the person may act now; ``certificate_id`` is
+    the digest of the certificate that the advisor had, whether they may or not. ``model`` names the
+    operator's own model that decided, and what spoke for it before everything was known; empty for
+    any other.
     """
 
     time: str
@@ -77,10 +94,15 @@ class Receipt:
 
     def __repr__(self) -> str:
         signed = "signed" if self.signed else "not signed"
-        return f"<Receipt of {self.time}: {self.decision.get('outcome')}, {len(self.plans)} plans, {signed}>"
+        return (
+            f"<Receipt of {self.time}: {self.decision.get('outcome')}, "
+            f"{len(self.plans)} plans, {signed}>"
+        )
 
     def _repr_html_(self) -> str:
-        return summaries.receipt_html(self, language=self.language if self.language in LANGUAGES else "en")
+        return summaries.receipt_html(
+            self, language=self.language if self.language in LANGUAGES else "en"
+        )
 
     @property
     def signed(self) -> bool:
@@ -95,10 +117,14 @@ class Receipt:
     def payload(self) -> bytes:
         """What a signature is of: everything but itself, the same bytes for the same content."""
         old = self.version < VERSION
-        content = {n: v for n, v in asdict(self).items() if n != "signature" and not (old and n in SINCE_3)}
+        content = {
+            n: v for n, v in asdict(self).items() if n != "signature" and not (old and n in SINCE_3)
+        }
         if not self.model:  # the first receipts of version 3 had none
             content.pop("model", None)
-        return json.dumps(content, ensure_ascii=not old, sort_keys=True, separators=(",", ":")).encode()
+        return json.dumps(
+            content, ensure_ascii=not old, sort_keys=True, separators=(",", ":")
+        ).encode()
 
     def sign(self, key: bytes) -> "Receipt":
         """The same, signed; a key of fewer than 16 bytes is a SettingError."""
@@ -115,7 +141,9 @@ class Receipt:
         if self.version < VERSION:
             content = {name: value for name, value in asdict(self).items() if name not in SINCE_3}
             return json.dumps({"version": self.version} | content, ensure_ascii=False)
-        return json.dumps({"version": self.version} | in_words(asdict(self)), ensure_ascii=False, allow_nan=False)
+        return json.dumps(
+            {"version": self.version} | in_words(asdict(self)), ensure_ascii=False, allow_nan=False
+        )
 
     @classmethod
     def from_json(cls, text: str) -> "Receipt":
@@ -125,7 +153,9 @@ class Receipt:
             raise UnreadableError("this is not a receipt")
         written = content["version"]
         if type(written) is not int or written not in (2, VERSION):
-            raise UnreadableError(f"this receipt is of version {written!r:.20}; versions 2 and {VERSION} can be read")
+            raise UnreadableError(
+                f"this receipt is of version {written!r:.20}; versions 2 and {VERSION} can be read"
+            )
         if written == 2 and "certificate_id" in content:
             raise UnreadableError("receipt.certificate_id: no such key in a receipt of version 2")
         return parse(cls, content, "receipt", UnreadableError)
@@ -141,7 +171,9 @@ def in_words(value: Any) -> Any:
 
 
 def _read(text: str) -> dict[str, Any]:
-    """The object in the text of a receipt; in version 2, infinite thresholds were written as no JSON has them."""
+    """The object in the text of a receipt; in version 2, infinite thresholds were written as no
+    JSON has them.
+    """
     if not isinstance(text, str) or "Infinity" not in text:
         return parse_object(text, "this receipt")
     finite = parse_object(re.sub(r"(?<=: )-?Infinity(?=[,}])", "0", text), "this receipt")
@@ -150,7 +182,9 @@ def _read(text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Difference:
-    """One part of a receipt that does not come out again: what it says, and what the advisor says today."""
+    """One part of a receipt that does not come out again: what it says, and what the advisor says
+    today.
+    """
 
     part: str
     receipt: Any
@@ -161,9 +195,10 @@ class Difference:
 class Verification:
     """What became of a receipt when its interview was replayed.
 
-    ``signature`` is ``"right"``, ``"wrong"`` or ``"missing"`` (a key was given, and the receipt is not signed); without
-    a key ``"not_checked"``, or ``"none"`` if it is not signed. ``certificates`` are the digests of the certificate the
-    receipt was made under and of today's, if they are two: then it was not compared whether the person may act.
+    ``signature`` is ``"right"``, ``"wrong"`` or ``"missing"`` (a key was given, and the receipt is
+    not signed); without a key ``"not_checked"``, or ``"none"`` if it is not signed.
+    ``certificates`` are the digests of the certificate the receipt was made under and of today's,
+    if they are two: then it was not compared whether the person may act.
     """
 
     signature: str
@@ -173,7 +208,9 @@ class Verification:
 
     @property
     def outcome(self) -> Outcome:
-        """``"changed"``: something differs, or the signature is wrong or missing; else whether all was compared."""
+        """``"changed"``: something differs, or the signature is wrong or missing; else whether all
+        was compared.
+        """
         if not self.advisor:
             return "other_advisor"
         if self.differences or self.signature in ("wrong", "missing"):
@@ -182,13 +219,17 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing differs and no signature is wrong; whoever has the key accepts no receipt without one."""
+        """Whether nothing differs and no signature is wrong; whoever has the key accepts no receipt
+        without one.
+        """
         return self.outcome == "holds"
 
     def __str__(self) -> str:
         verdict = {
             "holds": "The receipt holds: replayed, the advisor says the same.",
-            "other_certificate": "All else in it comes out the same; whether the person may act was not compared.",
+            "other_certificate": (
+                "All else in it comes out the same; whether the person may act was not compared."
+            ),
             "other_advisor": "The receipt is of another advisor.",
             "changed": "The receipt does not hold.",
         }[self.outcome]
@@ -205,7 +246,9 @@ def _under(then: str, today: str) -> str:
 
 
 def check_key(key: bytes, whose: str = "the key") -> bytes:
-    """A key that can sign: SettingError for anything but bytes, and for fewer than 16 of them, which can be guessed."""
+    """A key that can sign: SettingError for anything but bytes, and for fewer than 16 of them,
+    which can be guessed.
+    """
     if not isinstance(key, bytes | bytearray):
         raise SettingError(f"{whose} is bytes, not {type(key).__name__}")
     if len(key) < LEAST_KEY:

@@ -1,4 +1,6 @@
-"""The rules of an advisor: the card's and the operator's together, checked before they are used, told in short."""
+"""The rules of an advisor: the card's and the operator's together, checked before they are used,
+told in short.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,10 +19,19 @@ SHOWN = 2  # moves or pairs; more are only counted
 
 
 def check_rules(rules: Constraints, schema: Schema, encoder: Encoder) -> None:
-    """Raise unless the rules fit the card, and every value that they name is one that training people may have."""
+    """Raise unless the rules fit the card, and every value that they name is one that training
+    people may have.
+    """
     rules.check(schema)
-    named = [(f"levels.{name}", name, level) for name, levels in rules.levels.items() for level in levels]
-    named += [(f"forbidden.{name}", name, end) for name, *ends in rules.forbidden for end in ends if end != ANY]
+    named = [
+        (f"levels.{name}", name, level) for name, levels in rules.levels.items() for level in levels
+    ]
+    named += [
+        (f"forbidden.{name}", name, end)
+        for name, *ends in rules.forbidden
+        for end in ends
+        if end != ANY
+    ]
     for where, name, value in named:
         try:
             encoder[name].encode_one(value)
@@ -42,7 +53,12 @@ def read_overlay(content: Mapping[str, Any] | None) -> Constraints | None:
         return None
     try:
         return Constraints.from_json(json.dumps(content))
-    except (RecursionError, MemoryError, OverflowError, ValueError) as error:  # a formula of a thousand brackets
+    except (
+        RecursionError,
+        MemoryError,
+        OverflowError,
+        ValueError,
+    ) as error:  # a formula of a thousand brackets
         if isinstance(error, EdfaError):
             raise
         raise UnreadableError(f"these limits cannot be read: {type(error).__name__}") from None
@@ -51,12 +67,18 @@ def read_overlay(content: Mapping[str, Any] | None) -> Constraints | None:
 def describe_rules(rules: Constraints) -> tuple[str, ...]:
     """Every rule that says something, in short.
 
-    >>> describe_rules(Constraints(locked=("purpose",), max_changes=2, directions={"duration": "down"}))
+    >>> describe_rules(Constraints(locked=("purpose",), max_changes=2,
+    ...     directions={"duration": "down"}))
     ('locked: purpose', 'directions.duration = down', 'max_changes = 2')
     """
     nothing = Constraints()
     values = ((f.name, getattr(rules, f.name)) for f in fields(Constraints))
-    return tuple(line for name, value in values if value != getattr(nothing, name) for line in _lines(name, value))
+    return tuple(
+        line
+        for name, value in values
+        if value != getattr(nothing, name)
+        for line in _lines(name, value)
+    )
 
 
 def _lines(name: str, value: Any) -> Iterator[str]:
@@ -75,4 +97,6 @@ def _text(value: Any) -> str:
     """A value, a list of names, or a list of moves and pairs."""
     if not isinstance(value, tuple):
         return f"{value:g}" if isinstance(value, float) else str(value)
-    return ", ".join(f"({_text(part)})" if isinstance(part, tuple) else _text(part) for part in value)
+    return ", ".join(
+        f"({_text(part)})" if isinstance(part, tuple) else _text(part) for part in value
+    )

@@ -1,4 +1,5 @@
-"""The folder of a saved advisor as bytes: its manifest, its parts, and the table of training people.
+"""The folder of a saved advisor as bytes: its manifest, its parts, and the table of training
+people.
 
 Every file is read once and checked against its hash; what was checked is what is parsed afterwards.
 """
@@ -17,13 +18,30 @@ from edfa.errors import UnreadableError, did_you_mean
 from edfa.reading import parse_json, read_text
 from edfa.writing import read_settled
 
-__all__ = ["FORMAT", "IDENTIFIED", "KIND", "finish_manifest", "people_from_parquet", "people_to_parquet", "read_saved"]
+__all__ = [
+    "FORMAT",
+    "IDENTIFIED",
+    "KIND",
+    "finish_manifest",
+    "people_from_parquet",
+    "people_to_parquet",
+    "read_saved",
+]
 
 FORMAT = 5
-IDENTIFIED = 5  # the format from which on a folder's fingerprint is worked out again from its content
+IDENTIFIED = (
+    5  # the format from which on a folder's fingerprint is worked out again from its content
+)
 KIND = "Advisor"
 SEAL = "manifest_sha256"
-NEEDED = ("schema.json", "encoder.json", "blanket.json", "constraints.json", "train.parquet", "model/manifest.json")
+NEEDED = (
+    "schema.json",
+    "encoder.json",
+    "blanket.json",
+    "constraints.json",
+    "train.parquet",
+    "model/manifest.json",
+)
 
 
 def finish_manifest(manifest: Mapping[str, Any], parts: Mapping[str, bytes]) -> str:
@@ -49,7 +67,11 @@ def read_saved(root: Path) -> tuple[dict[str, Any], Folder]:
 
 def _read(root: Path) -> tuple[dict[str, Any], Folder]:
     if not root.is_dir():
-        beside = [p.name for p in root.absolute().parent.iterdir()] if root.absolute().parent.is_dir() else []
+        beside = (
+            [p.name for p in root.absolute().parent.iterdir()]
+            if root.absolute().parent.is_dir()
+            else []
+        )
         raise UnreadableError(f"there is no folder {root}{did_you_mean(root.name, beside)}")
     manifest = _check_manifest(root)
     hashes = manifest["sha256"]
@@ -68,11 +90,15 @@ def _check_manifest(root: Path) -> dict[str, Any]:
         manifest: Any = parse_json(read_text(root / MANIFEST), MANIFEST)
         written, kind, hashes = manifest["format"], manifest["kind"], manifest["sha256"]
     except (UnreadableError, KeyError, TypeError):
-        raise UnreadableError(f"{root} is not a saved advisor: its {MANIFEST} is missing or damaged") from None
+        raise UnreadableError(
+            f"{root} is not a saved advisor: its {MANIFEST} is missing or damaged"
+        ) from None
     if kind != KIND:
         raise UnreadableError(f"{root} holds a {kind}, not an {KIND.lower()}")
     if type(written) is not int or written > FORMAT:
-        raise UnreadableError(f"{root} was written by a newer edfa (format {written}, this one reads {FORMAT})")
+        raise UnreadableError(
+            f"{root} was written by a newer edfa (format {written}, this one reads {FORMAT})"
+        )
     if not isinstance(hashes, dict) or not all(isinstance(value, str) for value in hashes.values()):
         raise UnreadableError(f"{root} is not a saved advisor: its {MANIFEST} has no hashes")
     if written >= IDENTIFIED and manifest.get(SEAL) != _seal(manifest):
@@ -88,10 +114,11 @@ def people_to_parquet(frame: pd.DataFrame) -> bytes:
 
 
 def people_from_parquet(content: bytes, name: str, limit: int = LIMIT) -> pd.DataFrame:
-    """The rows that ``people_to_parquet`` wrote; UnreadableError if they would take more than ``limit`` bytes.
+    """The rows that ``people_to_parquet`` wrote; UnreadableError if they would take more than
+    ``limit`` bytes.
 
-    The size is worked out before any memory is taken for it: a small file may unpack to any number of rows, and a word
-    that is written once may stand in every one of them.
+    The size is worked out before any memory is taken for it: a small file may unpack to any number
+    of rows, and a word that is written once may stand in every one of them.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -101,12 +128,26 @@ def people_from_parquet(content: bytes, name: str, limit: int = LIMIT) -> pd.Dat
             file = pq.ParquetFile(pa.BufferReader(content))
             columns, rows = file.schema_arrow, file.metadata.num_rows
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            _bound(max(sum(group.total_byte_size for group in groups), rows * len(columns) * 8), name, limit)
+            _bound(
+                max(sum(group.total_byte_size for group in groups), rows * len(columns) * 8),
+                name,
+                limit,
+            )
             if any(pa.types.is_nested(field.type) for field in columns):
-                raise UnreadableError(f"{name} is damaged: its columns hold more than one value a row")
-            if sum(group.total_byte_size * group.num_rows for group in groups) > limit:  # if one word fills them all
-                words = [f.name for f in columns if pa.types.is_large_string(f.type) or pa.types.is_string(f.type)]
-                coded = pq.read_table(pa.BufferReader(content), columns=words, read_dictionary=words)
+                raise UnreadableError(
+                    f"{name} is damaged: its columns hold more than one value a row"
+                )
+            if (
+                sum(group.total_byte_size * group.num_rows for group in groups) > limit
+            ):  # if one word fills them all
+                words = [
+                    f.name
+                    for f in columns
+                    if pa.types.is_large_string(f.type) or pa.types.is_string(f.type)
+                ]
+                coded = pq.read_table(
+                    pa.BufferReader(content), columns=words, read_dictionary=words
+                )
                 _bound(sum(_expanded(coded[word]) for word in words), name, limit)
             return pd.read_parquet(io.BytesIO(content))
         except (pa.ArrowException, OSError, MemoryError) as error:
@@ -132,6 +173,8 @@ def _expanded(column: Any) -> int:
         counts = pc.value_counts(chunk.indices)
         lengths = pc.binary_length(chunk.dictionary.cast(pa.large_string()))
         used = counts.field("values")
-        each = pc.multiply(lengths.take(used.cast(pa.int64())).cast(pa.int64()), counts.field("counts"))
+        each = pc.multiply(
+            lengths.take(used.cast(pa.int64())).cast(pa.int64()), counts.field("counts")
+        )
         size += pc.sum(each).as_py() or 0
     return size

@@ -1,9 +1,9 @@
 """Whether people may act now: one function for a single interview and for a file of a million.
 
-An advisor's certificate speaks of people on the policy's own path: from the start set on, what the policy asks, and
-nothing else. Its rule acts at the first plan whose signal is low enough, so that it also matters whether it would have
-stopped a person at an earlier state of that path. For everybody else there are certificates made on the spot: see
-``edfa.advice.wishes``.
+An advisor's certificate speaks of people on the policy's own path: from the start set on, what the
+policy asks, and nothing else. Its rule acts at the first plan whose signal is low enough, so that
+it also matters whether it would have stopped a person at an earlier state of that path. For
+everybody else there are certificates made on the spot: see ``edfa.advice.wishes``.
 """
 
 from dataclasses import dataclass
@@ -17,16 +17,23 @@ from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.wishes import Progress, certify_for, find_wishes
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
-__all__ = ["PolicyPath", "Standings", "certificate_id", "find_standing", "find_standings", "follow_policy"]
+__all__ = [
+    "PolicyPath",
+    "Standings",
+    "certificate_id",
+    "find_standing",
+    "find_standings",
+    "follow_policy",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyPath:
     """The states that people pass, sorted by person and step.
 
-    ``person`` (states,) is the row of the person, ``X`` (states, features) what is known in the state, the start set
-    first. ``missing_start`` and ``other_order`` (people,) say who is not on the path: facts of the start set are
-    missing, or others were told than the policy asked for.
+    ``person`` (states,) is the row of the person, ``X`` (states, features) what is known in the
+    state, the start set first. ``missing_start`` and ``other_order`` (people,) say who is not on
+    the path: facts of the start set are missing, or others were told than the policy asked for.
     """
 
     person: IntArray
@@ -43,12 +50,16 @@ class PolicyPath:
         """The states of one person before the last, (states, features)."""
         return np.asarray(self.X[self.person == person][:-1])
 
-    def passed(self, tau: float | Float64Array, k: int, asked: BoolArray, assess: Assess) -> BoolArray:
-        """Who of the people ``asked`` about (people,) was stopped by the rule at an earlier state, (people,).
+    def passed(
+        self, tau: float | Float64Array, k: int, asked: BoolArray, assess: Assess
+    ) -> BoolArray:
+        """Who of the people ``asked`` about (people,) was stopped by the rule at an earlier state,
+        (people,).
 
         ``tau`` is the threshold of everybody, or of each person, (people,).
-        Of many people the last of these states first: there the rule stops most often, and who was stopped is not asked
-        about again. Of one person the first, since it is also told when they could have acted.
+        Of many people the last of these states first: there the rule stops most often, and who was
+        stopped is not asked about again. Of one person the first, since it is also told when they
+        could have acted.
         """
         if isinstance(tau, np.ndarray):
             everybody = np.zeros(len(asked), dtype=bool)
@@ -67,7 +78,9 @@ class PolicyPath:
 
 
 def follow_policy(assessment: Assessment, rows: IntArray, assess: Assess) -> PolicyPath:
-    """The paths of some people, by row, as far as what they have told goes; ``person`` counts among ``rows``."""
+    """The paths of some people, by row, as far as what they have told goes; ``person`` counts among
+    ``rows``.
+    """
     X, start = assessment.X[rows], assessment.fitted.background.start  # noqa: N806
     known, alive = ~np.isnan(X), np.arange(len(rows))
     state = np.where(start, X, np.float32(np.nan))
@@ -82,14 +95,17 @@ def follow_policy(assessment: Assessment, rows: IntArray, assess: Assess) -> Pol
     person, facts = np.concatenate(people), np.concatenate(states)
     order = np.argsort(person, kind="stable")
     other = ((known != ~np.isnan(state)) & ~start).any(axis=1)
-    return PolicyPath(person[order], facts[order], np.asarray((start & ~known).any(axis=1)), np.asarray(other))
+    return PolicyPath(
+        person[order], facts[order], np.asarray((start & ~known).any(axis=1)), np.asarray(other)
+    )
 
 
 class Standings(NamedTuple):
     """Everybody's status, signal and threshold, (people,) each.
 
-    ``planned`` are the rows that ``path`` and the two masks (planned,) are about, if any: ``passed``, who went on past
-    the point where the advisor's rule said "act", and ``for_wishes``, for whom a certificate of their own was due.
+    ``planned`` are the rows that ``path`` and the two masks (planned,) are about, if any:
+    ``passed``, who went on past the point where the advisor's rule said "act", and ``for_wishes``,
+    for whom a certificate of their own was due.
     """
 
     status: ObjectArray
@@ -112,10 +128,11 @@ def find_standings(
 ) -> Standings:
     """Whether each person may act now, in the words of ``Standing.status``.
 
-    Whoever is on the policy's path, has no wishes and was not told to act before is under the advisor's certificate;
-    everybody else is under one for their state of knowledge and their wishes. In a file there may be as many states as
-    people. So there such certificates are made only if just that is known which the policy asks for, up to some point
-    or all of it: the advice of a row does not depend on the others.
+    Whoever is on the policy's path, has no wishes and was not told to act before is under the
+    advisor's certificate; everybody else is under one for their state of knowledge and their
+    wishes. In a file there may be as many states as people. So there such certificates are made
+    only if just that is known which the policy asks for, up to some point or all of it: the advice
+    of a row does not depend on the others.
 
     Parameters
     ----------
@@ -126,7 +143,8 @@ def find_standings(
     assess
         Makes the assessments of earlier states.
     group
-        The label of each person's group, (people,); what is known of them says it unless it is given.
+        The label of each person's group, (people,); what is known of them says it unless it is
+        given.
     everywhere
         Whether certificates are made for any state of knowledge, as in an interview.
     progress
@@ -141,8 +159,13 @@ def find_standings(
     if not len(planned):
         return Standings(status, signal, tau, planned)
     path, own = follow_policy(assessment, planned, assess), tau[planned]
-    usual = path.on_path & ~np.logical_or.reduce([wish[planned] for wish in assessment.wishes.values()])
-    at_end, several = assessment.next[planned] < 0, np.bincount(path.person, minlength=len(planned)) > 1
+    usual = path.on_path & ~np.logical_or.reduce(
+        [wish[planned] for wish in assessment.wishes.values()]
+    )
+    at_end, several = (
+        assessment.next[planned] < 0,
+        np.bincount(path.person, minlength=len(planned)) > 1,
+    )
     looked = usual & (everywhere | ~at_end)
     passed = path.passed(own, k, looked, assess)
     due = (~usual | passed | ~looked) & (everywhere | path.on_path)
@@ -151,7 +174,9 @@ def find_standings(
     own_words = _words(fitted.hold_back(signal[planned], at_end & several), own, at_end)
     if fitted.promises_everybody:
         own_words[at_end] = "act"
-    passed |= path.passed(own, k, usual & ~looked & (words != own_words), assess)  # elsewhere it makes no difference
+    passed |= path.passed(
+        own, k, usual & ~looked & (words != own_words), assess
+    )  # elsewhere it makes no difference
     for_wishes = ~usual | passed
     status[planned] = np.where(for_wishes, words, own_words)
     tau[planned] = np.where(for_wishes, theirs, own)
@@ -166,13 +191,17 @@ def _thresholds(
     group: ObjectArray,
     progress: Progress | None,
 ) -> Float64Array:
-    """The threshold of the certificate for each person's state and wishes, (rows,); NaN: there is none.
+    """The threshold of the certificate for each person's state and wishes, (rows,); NaN: there is
+    none.
 
-    Certificates are made for those who are ``due`` (rows,), and whose ``group`` (people,) is known if there are groups.
-    No certificate lets anybody act whose signal is above the ceiling, so that for them it stands for the threshold.
+    Certificates are made for those who are ``due`` (rows,), and whose ``group`` (people,) is known
+    if there are groups. No certificate lets anybody act whose signal is above the ceiling, so that
+    for them it stands for the threshold.
     """
     fitted, thresholds = assessment.fitted, np.full(len(rows), np.nan)
-    hopeless = np.zeros(len(rows), dtype=bool) if fitted.ceiling is None else signal > fitted.ceiling
+    hopeless = (
+        np.zeros(len(rows), dtype=bool) if fitted.ceiling is None else signal > fitted.ceiling
+    )
     thresholds[hopeless] = np.nan if fitted.ceiling is None else fitted.ceiling
     if fitted.groups is not None:
         due = due & np.array([label is not None for label in group[rows]])
@@ -199,8 +228,12 @@ def find_standing(
     group: ObjectArray | None = None,
     progress: Progress | None = None,
 ) -> Standing:
-    """The standing of the one person of ``assessment``, in whatever state of knowledge and with whatever wishes."""
-    standings = find_standings(assessment, k, assess, group=group, everywhere=True, progress=progress)
+    """The standing of the one person of ``assessment``, in whatever state of knowledge and with
+    whatever wishes.
+    """
+    standings = find_standings(
+        assessment, k, assess, group=group, everywhere=True, progress=progress
+    )
     status: Status = standings.status[0]
     tau = None if np.isnan(standings.tau[0]) else float(standings.tau[0])
     if status in ("granted", "no_plan"):
@@ -212,8 +245,14 @@ def find_standing(
     deviations = tuple(name for name in DEVIATIONS if (deviates | assessment.wishes)[name][0])
     since = None
     if standings.passed[0]:
-        own = float(assessment.fitted.tau_for(assessment.fitted.group_of(assessment.X) if group is None else group)[0])
-        since = next(i for i, state in enumerate(path.earlier(0)) if assess(state[None]).stops(own, k)[0])
+        own = float(
+            assessment.fitted.tau_for(
+                assessment.fitted.group_of(assessment.X) if group is None else group
+            )[0]
+        )
+        since = next(
+            i for i, state in enumerate(path.earlier(0)) if assess(state[None]).stops(own, k)[0]
+        )
     return Standing(status, signal, tau, since, deviations, for_wishes=True)
 
 

@@ -1,4 +1,6 @@
-"""Whether a receipt holds: the interview is held again, and whatever comes out differently is named."""
+"""Whether a receipt holds: the interview is held again, and whatever comes out differently is
+named.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +39,9 @@ def verify(fitted: FittedAdvisor, receipt: Receipt | str, key: bytes | None = No
     receipt = Receipt.from_json(receipt) if isinstance(receipt, str) else receipt
     signature = _signature(receipt, key)
     if receipt.advisor != fitted.fingerprint:
-        return Verification(signature, False, (Difference("advisor", receipt.advisor, fitted.fingerprint),))
+        return Verification(
+            signature, False, (Difference("advisor", receipt.advisor, fitted.fingerprint),)
+        )
     try:
         today = _replay(fitted, receipt)
     except (EdfaError, KeyError, TypeError) as error:
@@ -70,7 +74,9 @@ def _part(receipt: Receipt, name: str) -> Any:
     if receipt.version > 2:
         return part
     if name == "plans":
-        return tuple({key: in_words(value) for key, value in plan.items() if key != "donor"} for plan in part)
+        return tuple(
+            {key: in_words(value) for key, value in plan.items() if key != "donor"} for plan in part
+        )
     return in_words(part) if isinstance(part, Mapping) else part
 
 

@@ -1,4 +1,6 @@
-"""What whoever fits an advisor should look at before anybody is advised: leaks, lopsided decisions, single levels."""
+"""What whoever fits an advisor should look at before anybody is advised: leaks, lopsided decisions,
+single levels.
+"""
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -19,15 +21,18 @@ MANY_LEVELS = 10
 BINS = 32
 # Words of columns that are filled in once the outcome is known.
 AFTERWARDS = frozenset(
-    "recovered recovery recoveries chargeoff charged writeoff outcome result decision verdict collection collections"
+    "recovered recovery recoveries chargeoff charged writeoff outcome result decision "
+    "verdict collection collections"
     " settlement foreclosure after afterwards final".split()
 )
 
 
 def find_warnings(table: Table, blanket: Blanket, evaluation: AdvisorEvaluation) -> tuple[str, ...]:
-    """What looks wrong about a table, its blanket and the advisor's evaluation, a sentence each; empty if nothing does.
+    """What looks wrong about a table, its blanket and the advisor's evaluation, a sentence each;
+    empty if nothing does.
 
-    ``table`` is the whole table that the advisor was fitted on; its training part alone is looked at.
+    ``table`` is the whole table that the advisor was fitted on; its training part alone is looked
+    at.
     """
     train = table.reference
     return (
@@ -69,7 +74,8 @@ def _cells(codes: Float32Array, feature: Feature) -> IntArray:
 def _auroc_alone(cells: IntArray, good: BoolArray) -> float:
     """How well the share of good outcomes in a person's cell tells their outcome, (people,) each.
 
-    The shares come from the other half of the people: an identifier, a level a person, knows nothing of anybody else.
+    The shares come from the other half of the people: an identifier, a level a person, knows
+    nothing of anybody else.
     """
     half = np.random.default_rng(0).random(len(good)) < 0.5
     score: Float64Array = np.empty(len(good))
@@ -82,17 +88,23 @@ def _auroc_alone(cells: IntArray, good: BoolArray) -> float:
 
 
 def _names(train: Table) -> list[str]:
-    """A warning for each feature whose name has the outcome's in it, or a word for what comes after it."""
+    """A warning for each feature whose name has the outcome's in it, or a word for what comes after
+    it.
+    """
     target = frozenset(words_of(train.schema.target))
     telling = target if any(len(word) > 2 for word in target) else frozenset()
     warnings = []
     for name in train.schema.names:
         words = frozenset(words_of(name))
         if telling and telling <= words:
-            warnings.append(f"{name} has {train.schema.target!r} in its name; is it known before the outcome is?")
+            warnings.append(
+                f"{name} has {train.schema.target!r} in its name; is it known before the "
+                "outcome is?"
+            )
         elif after := sorted(words & AFTERWARDS):
             warnings.append(
-                f"{name} ({after[0]!r}) sounds like what is known only after the outcome; is it known before?"
+                f"{name} ({after[0]!r}) sounds like what is known only after the outcome; "
+                "is it known before?"
             )
     return warnings
 
@@ -102,7 +114,10 @@ def _lone_feature(blanket: Blanket, evaluation: AdvisorEvaluation) -> list[str]:
         return []
     right = f"{evaluation.accuracy_end:.1%}"
     return [
-        f"{blanket.features[0]} is all that matters, and right about {right}; is it the outcome under another name?"
+        (
+            f"{blanket.features[0]} is all that matters, and right about {right}; is it the "
+            "outcome under another name?"
+        )
     ]
 
 
@@ -110,7 +125,12 @@ def _nothing_to_change(train: Table, blanket: Blanket) -> list[str]:
     known = [train.schema[name] for name in blanket.features if name in train.schema.names]
     if not known or any(feature.actionable for feature in known):
         return []
-    return [f"nothing that matters for {train.schema.target} can be changed by the card, so nobody can have a plan"]
+    return [
+        (
+            f"nothing that matters for {train.schema.target} can be changed by the card, so "
+            "nobody can have a plan"
+        )
+    ]
 
 
 def _lopsided(train: Table, evaluation: AdvisorEvaluation) -> list[str]:
@@ -123,7 +143,12 @@ def _lopsided(train: Table, evaluation: AdvisorEvaluation) -> list[str]:
     for count, what in ((refused, "refused"), (people - refused, "granted")):
         if count < least:
             who = "nobody" if not count else f"only {count:,}"
-            return [f"{who} of {people:,} people would be {what} ({fact}); --threshold balanced decides by that share"]
+            return [
+                (
+                    f"{who} of {people:,} people would be {what} ({fact}); --threshold "
+                    "balanced decides by that share"
+                )
+            ]
     return []
 
 
@@ -137,6 +162,7 @@ def _single_levels(train: Table) -> list[str]:
         single = int((counts == 1).sum())
         if len(counts) >= MANY_LEVELS and single > len(counts) / 2:
             warnings.append(
-                f"{feature.name}: {single:,} of {len(counts):,} levels occur once; merge them, or leave it out"
+                f"{feature.name}: {single:,} of {len(counts):,} levels occur once; merge "
+                "them, or leave it out"
             )
     return warnings

@@ -25,13 +25,16 @@ __all__ = [
 K = TypeVar("K")
 V = TypeVar("V")
 LOOKUP_ROWS = 1 << 21  # rows up to which k ln k is tabulated, 16 MiB
-MAX_PRODUCT_CELLS = 1024  # cells of a stratum up to which both margins are computed by one matrix product
+MAX_PRODUCT_CELLS = (
+    1024  # cells of a stratum up to which both margins are computed by one matrix product
+)
 ROWS_PER_CELL = 5
 MAX_PRODUCTS = 1 << 21  # products of margins that cmh holds at a time
 
 
 class BoundedCache(dict[K, V]):
-    """A dictionary of at most ``limit`` entries; adding one more removes the entry that was added first.
+    """A dictionary of at most ``limit`` entries; adding one more removes the entry that was added
+    first.
 
     >>> cache = BoundedCache(2)
     >>> cache["a"] = cache["b"] = cache["c"] = 1
@@ -50,7 +53,8 @@ class BoundedCache(dict[K, V]):
 
 
 class StratumTotals:
-    """Rows of each stratum, in the form g2 needs; computed once, because all margins of the same strata share them.
+    """Rows of each stratum, in the form g2 needs; computed once, because all margins of the same
+    strata share them.
 
     ``n``: rows in all; ``occupied``: strata with any row; ``k_log_k``: Σ k ln k over the strata.
     """
@@ -64,10 +68,12 @@ class StratumTotals:
 
 
 class Margin:
-    """Counts of (stratum, x), in the form g2 needs; computed once, because the same margin recurs with many a y.
+    """Counts of (stratum, x), in the form g2 needs; computed once, because the same margin recurs
+    with many a y.
 
-    ``counts``: shape ``(strata, levels)``; ``levels_present``: number of levels that occur in each stratum, shape
-    ``(strata,)``; ``nonzero``: number of counts above 0; ``k_log_k``: Σ k ln k over the counts.
+    ``counts``: shape ``(strata, levels)``; ``levels_present``: number of levels that occur in each
+    stratum, shape ``(strata,)``; ``nonzero``: number of counts above 0; ``k_log_k``: Σ k ln k over
+    the counts.
     """
 
     __slots__ = ("counts", "k_log_k", "levels_present", "nonzero", "totals")
@@ -81,8 +87,14 @@ class Margin:
 
 
 def sum_k_log_k(counts: AnyArray, n: int) -> float:
-    """Σ k ln k over counts k of at most n, by look-up: the same few thousand numbers recur in every test."""
-    values = xlogy(counts, counts) if n > LOOKUP_ROWS else _k_log_k_below(1 << n.bit_length()).take(counts)
+    """Σ k ln k over counts k of at most n, by look-up: the same few thousand numbers recur in every
+    test.
+    """
+    values = (
+        xlogy(counts, counts)
+        if n > LOOKUP_ROWS
+        else _k_log_k_below(1 << n.bit_length()).take(counts)
+    )
     return float(np.add.reduce(values, axis=None))
 
 
@@ -107,9 +119,10 @@ def _margin_matrix(x_levels: int, y_levels: int) -> Float64Array:
 class ContingencyTable:
     """How often each combination of (stratum, x, y) occurs.
 
-    ``counts`` either holds every cell of ``shape`` (strata, levels of x, levels of y), flat, or only the cells that
-    occur, with their flat ``positions`` in that shape. ``possible_cells`` is the number of combinations there could be,
-    strata that never occur included. ``known_margins`` are passed by a source that has them already.
+    ``counts`` either holds every cell of ``shape`` (strata, levels of x, levels of y), flat, or
+    only the cells that occur, with their flat ``positions`` in that shape. ``possible_cells`` is
+    the number of combinations there could be, strata that never occur included. ``known_margins``
+    are passed by a source that has them already.
     """
 
     counts: AnyArray
@@ -168,8 +181,9 @@ class ContingencyTable:
 class CIResult:
     """The result of one test of conditional independence.
 
-    ``p``: p-value; ``dof``: degrees of freedom; ``effect``: conditional mutual information in nats, corrected for its
-    bias; ``reliable``: whether there are enough rows to tell; ``test``: name of the test that decided.
+    ``p``: p-value; ``dof``: degrees of freedom; ``effect``: conditional mutual information in nats,
+    corrected for its bias; ``reliable``: whether there are enough rows to tell; ``test``: name of
+    the test that decided.
     """
 
     p: float
@@ -181,19 +195,27 @@ class CIResult:
 
 
 def g2(table: ContingencyTable) -> CIResult:
-    """Likelihood ratio 2 Σ N ln(N n_z / n_zx n_zy); degrees of freedom count the levels present in each stratum."""
+    """Likelihood ratio 2 Σ N ln(N n_z / n_zx n_zy); degrees of freedom count the levels present in
+    each stratum.
+    """
     left, right = table.margins()
     totals, n = left.totals, left.totals.n
-    statistic = max(2 * (sum_k_log_k(table.counts, n) - left.k_log_k - right.k_log_k + totals.k_log_k), 0.0)
+    statistic = max(
+        2 * (sum_k_log_k(table.counts, n) - left.k_log_k - right.k_log_k + totals.k_log_k), 0.0
+    )
     # Σ (rows - 1)(columns - 1) over the strata that occur, multiplied out
-    dof = float(left.levels_present @ right.levels_present - left.nonzero - right.nonzero + totals.occupied)
+    dof = float(
+        left.levels_present @ right.levels_present - left.nonzero - right.nonzero + totals.occupied
+    )
     p = float(chdtrc(dof, statistic)) if dof else 1.0
     effect = max(0.0, statistic - dof) / (2 * n) if n else 0.0
     return CIResult(p, statistic, dof, effect, n >= ROWS_PER_CELL * table.possible_cells, "g2")
 
 
 def x2mm(table: ContingencyTable) -> CIResult:
-    """Pearson's statistic, compared with the gamma distribution of its exact mean and variance given all margins."""
+    """Pearson's statistic, compared with the gamma distribution of its exact mean and variance
+    given all margins.
+    """
     zx, zy = table.margin_counts()
     total, n = int(zx.sum()), zx.sum(axis=1)
     r, c = np.count_nonzero(zx, axis=1), np.count_nonzero(zy, axis=1)
@@ -216,17 +238,23 @@ def x2mm(table: ContingencyTable) -> CIResult:
     return CIResult(p, statistic, mean, effect, test="x2mm")
 
 
-def _dawson_terms(margin: Float64Array, n: Float64Array, present: IntArray) -> tuple[Float64Array, Float64Array]:
-    """Dawson's v and w, ``(strata,)``, of a margin ``(strata, levels)``, given each stratum's rows and levels."""
+def _dawson_terms(
+    margin: Float64Array, n: Float64Array, present: IntArray
+) -> tuple[Float64Array, Float64Array]:
+    """Dawson's v and w, ``(strata,)``, of a margin ``(strata, levels)``, given each stratum's rows
+    and levels.
+    """
     inverse = np.divide(1.0, margin, out=np.zeros_like(margin), where=margin > 0).sum(axis=1)
     return (present - 1) * (n - present) / (n - 1), (n * inverse - present**2) / (n - 2)
 
 
 def cmh(table: ContingencyTable) -> CIResult:
-    """Cochran, Mantel and Haenszel's statistic for tables of any size: the evidence of all strata taken together.
+    """Cochran, Mantel and Haenszel's statistic for tables of any size: the evidence of all strata
+    taken together.
 
-    Differences from expectation are summed over the strata before they are squared, so strata of a few rows suffice;
-    a dependence that reverses from stratum to stratum is not seen. Their covariance given the margins is exact.
+    Differences from expectation are summed over the strata before they are squared, so strata of a
+    few rows suffice; a dependence that reverses from stratum to stratum is not seen. Their
+    covariance given the margins is exact.
     """
     zx, zy = table.margin_counts()
     n = np.add.reduce(zx, axis=1)
@@ -237,13 +265,20 @@ def cmh(table: ContingencyTable) -> CIResult:
     solution, _, rank, _ = np.linalg.lstsq(covariance, difference[1:, 1:].ravel(), rcond=1e-9)
     statistic = max(float(difference[1:, 1:].ravel() @ solution), 0.0)
     p = float(chdtrc(rank, statistic)) if rank else 1.0
-    return CIResult(p, statistic, float(rank), max(0.0, statistic - rank) / (2 * total) if total else 0.0, test="cmh")
+    return CIResult(
+        p,
+        statistic,
+        float(rank),
+        max(0.0, statistic - rank) / (2 * total) if total else 0.0,
+        test="cmh",
+    )
 
 
 def _covariance(zx: Float64Array, zy: Float64Array, n: Float64Array) -> Float64Array:
     """Covariance of the cell counts given the margins, summed over the strata.
 
-    ``zx``, ``zy``: margins without the first level, ``(strata, r)`` and ``(strata, c)``; result ``(r * c, r * c)``.
+    ``zx``, ``zy``: margins without the first level, ``(strata, r)`` and ``(strata, c)``; result
+    ``(r * c, r * c)``.
     """
     r, c = zx.shape[1], zy.shape[1]
     covariance = np.zeros((r * r, c * c))
@@ -255,7 +290,9 @@ def _covariance(zx: Float64Array, zy: Float64Array, n: Float64Array) -> Float64A
 
 
 def _margin_covariance(margin: Float64Array, n: Float64Array) -> Float64Array:
-    """n diag(margin) less the margin's outer product, for each stratum; shape ``(strata, levels²)``."""
+    """n diag(margin) less the margin's outer product, for each stratum; shape ``(strata,
+    levels²)``.
+    """
     levels = margin.shape[1]
     covariance = -(margin[:, :, None] * margin[:, None, :]).reshape(len(margin), levels * levels)
     covariance[:, :: levels + 1] += n * margin

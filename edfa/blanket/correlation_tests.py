@@ -1,4 +1,6 @@
-"""Tests on correlations alone: likelihood ratios of multivariate regressions; given these, at a cost constant in n."""
+"""Tests on correlations alone: likelihood ratios of multivariate regressions; given these, at a
+cost constant in n.
+"""
 
 import math
 from collections.abc import Callable
@@ -14,11 +16,15 @@ from edfa.typing import Float64Array, IntArray
 __all__ = ["CorrelationTests"]
 
 CACHE_BYTES = 128 << 20  # of cached factors, roughly
-MIN_RESIDUAL = 1e-6  # a term whose variance given the conditions falls below this is a function of them
+MIN_RESIDUAL = (
+    1e-6  # a term whose variance given the conditions falls below this is a function of them
+)
 
 
 class _Factor(NamedTuple):
-    """The terms of some conditions that are no function of earlier ones, ``(k,)``, and their Cholesky factor."""
+    """The terms of some conditions that are no function of earlier ones, ``(k,)``, and their
+    Cholesky factor.
+    """
 
     terms: IntArray
     cholesky: Float64Array
@@ -27,8 +33,9 @@ class _Factor(NamedTuple):
 class _Residual(NamedTuple):
     """The terms of a variable after regression on the conditions.
 
-    ``terms``: those that still vary, ``(m,)``; ``cholesky``: factor of their residual covariance, ``(m, m)``;
-    ``projection``: their coordinates on the k whitened terms of the conditions, ``(k, m)``.
+    ``terms``: those that still vary, ``(m,)``; ``cholesky``: factor of their residual covariance,
+    ``(m, m)``; ``projection``: their coordinates on the k whitened terms of the conditions, ``(k,
+    m)``.
     """
 
     terms: IntArray
@@ -39,10 +46,10 @@ class _Residual(NamedTuple):
 class CorrelationTests:
     """Tests of conditional independence of variables, each of which is a block of terms.
 
-    ``between``: gives the correlations of some terms, ``(a,)``, with others, ``(b,)``, as ``(a, b)``;
-    ``blocks``: indices of each variable's terms;
-    ``n``: rows behind the correlations; ``tested``: number of each variable's first terms that represent it when it is
-    tested (default: all); as a condition it is represented by all of them. Cholesky factors are cached.
+    ``between``: gives the correlations of some terms, ``(a,)``, with others, ``(b,)``, as ``(a,
+    b)``; ``blocks``: indices of each variable's terms; ``n``: rows behind the correlations;
+    ``tested``: number of each variable's first terms that represent it when it is tested (default:
+    all); as a condition it is represented by all of them. Cholesky factors are cached.
     """
 
     def __init__(
@@ -59,7 +66,9 @@ class CorrelationTests:
         block_bytes = 8 * (sum(len(b) for b in blocks) / len(blocks)) ** 2  # of a typical block
         limit = max(256, int(CACHE_BYTES / (8 * block_bytes)))
         self._factors: BoundedCache[tuple[int, ...], _Factor] = BoundedCache(limit)
-        self._residuals: BoundedCache[tuple[int, tuple[int, ...]], _Residual | None] = BoundedCache(limit)
+        self._residuals: BoundedCache[tuple[int, tuple[int, ...]], _Residual | None] = BoundedCache(
+            limit
+        )
 
     def likelihood_ratio(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
         """Wilks' lambda of the terms of x and y, both regressed on the terms of the conditions."""
@@ -67,14 +76,18 @@ class CorrelationTests:
         if left is None or right is None:
             return CIResult(1.0, 0.0, 0.0, 0.0, test="deterministic")
         cross = self.between(left.terms, right.terms) - left.projection.T @ right.projection
-        whitened = _forward_substitute(left.cholesky, _forward_substitute(right.cholesky, cross.T).T)
+        whitened = _forward_substitute(
+            left.cholesky, _forward_substitute(right.cholesky, cross.T).T
+        )
         a, b = len(left.terms), len(right.terms)
         square = whitened @ whitened.T if a <= b else whitened.T @ whitened
         q = float(-np.log1p(-np.clip(np.linalg.eigvalsh(square), 0.0, 1 - 1e-12)).sum())
         dof = a * b
         bartlett = max(self.n - 1 - len(left.projection) - (a + b + 1) / 2, 1.0)
         effect = max(0.0, self.n * q - dof) / (2 * self.n)
-        return CIResult(_rao_p_value(q, bartlett, a, b), bartlett * q, float(dof), effect, test="lrt")
+        return CIResult(
+            _rao_p_value(q, bartlett, a, b), bartlett * q, float(dof), effect, test="lrt"
+        )
 
     def fisher_z(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
         """Fisher's z of the partial correlation; meant for variables of one term each."""
@@ -93,14 +106,21 @@ class CorrelationTests:
             return _Factor(np.zeros(0, dtype=np.intp), np.zeros((0, 0)))
         if (cached := self._factors.get(conditions)) is not None:
             return cached
-        factor, last = self._factor(conditions[:-1]), self._residual(self.blocks[conditions[-1]], conditions[:-1])
+        factor, last = (
+            self._factor(conditions[:-1]),
+            self._residual(self.blocks[conditions[-1]], conditions[:-1]),
+        )
         self._factors[conditions] = factor = factor if last is None else _extend(factor, last)
         return factor
 
     def _tested_residual(self, variable: int, conditions: tuple[int, ...]) -> _Residual | None:
-        """Residual of the terms that represent a variable under test; None if the conditions determine it."""
+        """Residual of the terms that represent a variable under test; None if the conditions
+        determine it.
+        """
         if (variable, conditions) not in self._residuals:
-            self._residuals[variable, conditions] = self._residual(self.tested[variable], conditions)
+            self._residuals[variable, conditions] = self._residual(
+                self.tested[variable], conditions
+            )
         return self._residuals[variable, conditions]
 
     def _residual(self, terms: IntArray, conditions: tuple[int, ...]) -> _Residual | None:
@@ -140,7 +160,9 @@ def _extend(factor: _Factor, new: _Residual) -> _Factor:
 
 
 def _independent_terms(covariance: Float64Array) -> tuple[IntArray, Float64Array]:
-    """Indices of the terms that are no function of earlier ones, and the Cholesky factor of their covariance."""
+    """Indices of the terms that are no function of earlier ones, and the Cholesky factor of their
+    covariance.
+    """
     if covariance.diagonal().min(initial=1.0) > MIN_RESIDUAL:
         cholesky, failed = dpotrf(covariance, lower=1, clean=1)
         if not failed and cholesky.diagonal().min(initial=1.0) ** 2 > MIN_RESIDUAL:
@@ -152,6 +174,8 @@ def _independent_terms(covariance: Float64Array) -> tuple[IntArray, Float64Array
         variance = covariance[i, i] - row @ row
         if variance > MIN_RESIDUAL:
             above = np.zeros((len(free), 1))
-            cholesky = np.block([[cholesky, above], [row[None], np.full((1, 1), math.sqrt(variance))]])
+            cholesky = np.block(
+                [[cholesky, above], [row[None], np.full((1, 1), math.sqrt(variance))]]
+            )
             free.append(i)
     return np.array(free, dtype=np.intp), cholesky

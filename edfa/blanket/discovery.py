@@ -35,11 +35,12 @@ def _thread_pools() -> Any:
 class Search:
     """A method and its settings.
 
-    ``test``: see ``edfa.blanket.independence``. ``significance_level``: largest p-value of a dependence.
-    ``max_condition``: size of the largest subset tried as a separating set. ``min_effect``: smallest effect of a
-    dependence, in nats. ``symmetry``: HITON-MB keeps a child only if the target is among the child's own parents and
-    children too ("and"), or if either finds the other ("or"). ``recover``: share of lost variables that EAMB tests
-    again. ``parity``: the authors' published behaviour, quirks included.
+    ``test``: see ``edfa.blanket.independence``. ``significance_level``: largest p-value of a
+    dependence. ``max_condition``: size of the largest subset tried as a separating set.
+    ``min_effect``: smallest effect of a dependence, in nats. ``symmetry``: HITON-MB keeps a child
+    only if the target is among the child's own parents and children too ("and"), or if either finds
+    the other ("or"). ``recover``: share of lost variables that EAMB tests again. ``parity``: the
+    authors' published behaviour, quirks included.
     """
 
     method: Method = "hiton-mb"
@@ -68,9 +69,13 @@ class Search:
             raise SettingError("max_condition is at least 1 and min_effect at least 0")
 
     def tester(self, source: TableSource) -> DataTester:
-        """A tester of a table with these settings; the authors rank by the statistic and know no smallest effect."""
+        """A tester of a table with these settings; the authors rank by the statistic and know no
+        smallest effect.
+        """
         if self.parity:
-            return DataTester(source, self.test, self.significance_level, min_effect=0.0, rank_by="statistic")
+            return DataTester(
+                source, self.test, self.significance_level, min_effect=0.0, rank_by="statistic"
+            )
         return DataTester(source, self.test, self.significance_level, self.min_effect)
 
     def find(self, tester: Tester, target: int, progress: Progress | None = None) -> IndexedBlanket:
@@ -84,7 +89,14 @@ class Search:
     def _find(self, tester: Tester, target: int, progress: Progress | None) -> IndexedBlanket:
         k, parity = self.max_condition, self.parity
         if self.method == "hiton-mb":
-            return hiton_mb(tester, target, max_condition=k, symmetry=self.symmetry, parity=parity, progress=progress)
+            return hiton_mb(
+                tester,
+                target,
+                max_condition=k,
+                symmetry=self.symmetry,
+                parity=parity,
+                progress=progress,
+            )
         if self.method == "bamb":
             return bamb(tester, target, max_condition=k, parity=parity, progress=progress)
         if self.method == "eamb":
@@ -111,10 +123,11 @@ def discover(
 ) -> Blanket:
     """Find the Markov blanket of a target, in units.
 
-    ``table`` is a Table, any data frame (then ``target`` is needed and kinds are inferred), or a source such as
-    ``ParquetRows``. Any feature can be the target; a continuous one needs ``bins``, the number of quantile bins to cut
-    it into. ``alpha`` is the significance level of each test; the other settings are explained at ``Search``.
-    ``progress`` is called with the number of steps done and of all steps.
+    ``table`` is a Table, any data frame (then ``target`` is needed and kinds are inferred), or a
+    source such as ``ParquetRows``. Any feature can be the target; a continuous one needs ``bins``,
+    the number of quantile bins to cut it into. ``alpha`` is the significance level of each test;
+    the other settings are explained at ``Search``. ``progress`` is called with the number of steps
+    done and of all steps.
 
     Examples
     --------
@@ -133,9 +146,15 @@ def discover(
 
 
 def describe(
-    tester: DataTester, search: Search, blanket: IndexedBlanket, target: str, left_out: tuple[str, ...] = ()
+    tester: DataTester,
+    search: Search,
+    blanket: IndexedBlanket,
+    target: str,
+    left_out: tuple[str, ...] = (),
 ) -> Blanket:
-    """A blanket by names instead of indices, with the weakest test that each member passed as its evidence."""
+    """A blanket by names instead of indices, with the weakest test that each member passed as its
+    evidence.
+    """
     names, target_index = tester.names, tester.names.index(target)
     children_of: dict[int, list[int]] = {}
     for child, spouses in blanket.units.items():
@@ -146,8 +165,13 @@ def describe(
         target=target,
         units={names[c]: tuple(names[s] for s in spouses) for c, spouses in blanket.units.items()},
         unattached=tuple(names[u] for u in blanket.unattached),
-        separating={names[x]: tuple(names[c] for c in s) for x, s in sorted(blanket.separating_sets.items())},
-        evidence={names[m]: _evidence(tester, m, target_index, children_of.get(m, []), blanket) for m in members},
+        separating={
+            names[x]: tuple(names[c] for c in s) for x, s in sorted(blanket.separating_sets.items())
+        },
+        evidence={
+            names[m]: _evidence(tester, m, target_index, children_of.get(m, []), blanket)
+            for m in members
+        },
         method=search.method,
         test=search.test,
         alpha=search.significance_level,
@@ -157,19 +181,29 @@ def describe(
     )
 
 
-def _evidence(tester: Tester, member: int, target: int, children: list[int], blanket: IndexedBlanket) -> Evidence:
+def _evidence(
+    tester: Tester, member: int, target: int, children: list[int], blanket: IndexedBlanket
+) -> Evidence:
     """The test that came closest to excluding a member.
 
-    For a spouse, of the tests given its separating set and one of its children; for a parent or child, of all
-    significant tests of it and the target.
+    For a spouse, of the tests given its separating set and one of its children; for a parent or
+    child, of all significant tests of it and the target.
     """
     if children:
-        separator = blanket.separating_sets.get(member, ())  # the published algorithms record none for some spouses
+        separator = blanket.separating_sets.get(
+            member, ()
+        )  # the published algorithms record none for some spouses
         condition_sets = [tuple(sorted({*separator, child})) for child in children]
-        passed = [(tester.test(member, target, conditions), conditions) for conditions in condition_sets]
+        passed = [
+            (tester.test(member, target, conditions), conditions) for conditions in condition_sets
+        ]
     else:
         pair = (min(member, target), max(member, target))
-        passed = [(r, key[2]) for key, r in tester.results.items() if key[:2] == pair and tester.significant(r)]
+        passed = [
+            (r, key[2])
+            for key, r in tester.results.items()
+            if key[:2] == pair and tester.significant(r)
+        ]
     if not passed:
         passed = [(tester.test(member, target), ())]
     weakest, conditions = max(passed, key=lambda item: (item[0].p, -item[0].effect))

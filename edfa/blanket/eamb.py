@@ -1,4 +1,5 @@
-"""EAMB: forward selection with early dropping, twice, then a second test of variables that may have been lost.
+"""EAMB: forward selection with early dropping, twice, then a second test of variables that may have
+been lost.
 
 Guo, Yu, Cao, Li, Wang (2022), Error-aware Markov blanket learning for causal feature selection.
 """
@@ -16,9 +17,9 @@ __all__ = ["eamb"]
 class _Selection:
     """The outcome of ESMB, as columns.
 
-    ``blanket``: members in the order of selection; ``last_p``: p-value of each column's last reliable test;
-    ``marginally_independent``: columns that were independent of the target by themselves; ``removed``: columns that
-    were selected and removed again.
+    ``blanket``: members in the order of selection; ``last_p``: p-value of each column's last
+    reliable test; ``marginally_independent``: columns that were independent of the target by
+    themselves; ``removed``: columns that were selected and removed again.
     """
 
     blanket: list[int] = field(default_factory=list)
@@ -30,17 +31,21 @@ class _Selection:
 def eamb(tester: Tester, target: int, *, recover: float = 0.25, parity: bool = False) -> list[int]:
     """The blanket of a column as a flat list of columns; ``split_units`` finds its units.
 
-    ``recover``: share of the lost columns that are tested again from their own side. ``parity``: as the authors' code.
+    ``recover``: share of the lost columns that are tested again from their own side. ``parity``: as
+    the authors' code.
     """
-    # DEVIATION: the authors' ranking of lost variables is undone by a helper that sorts by column, their count may
-    # round to none, and their shrinking skips the last member and never asks again. ``parity=True`` keeps all that.
+    # DEVIATION: the authors' ranking of lost variables is undone by a helper that sorts by column,
+    # their count may round to none, and their shrinking skips the last member and never asks again.
+    # ``parity=True`` keeps all that.
     selection = _esmb(tester, target, parity)
     decided = {target, *selection.blanket, *selection.marginally_independent, *selection.removed}
     lost = [x for x in range(len(tester.names)) if x not in decided]
     if not parity:
         lost.sort(key=lambda x: (selection.last_p.get(x, 1.0), x))
     count = max(0 if parity else 1, math.floor(recover * len(lost) + 0.5))
-    return selection.blanket + [x for x in lost[:count] if target in _esmb(tester, x, parity).blanket]
+    return selection.blanket + [
+        x for x in lost[:count] if target in _esmb(tester, x, parity).blanket
+    ]
 
 
 def _esmb(tester: Tester, target: int, parity: bool) -> _Selection:
@@ -81,7 +86,9 @@ def _shrink(tester: Tester, target: int, selection: _Selection, parity: bool) ->
     before = selection.blanket
     if parity:
         others = {v: [w for w in before if w != v] for v in before}
-        after = [v for v in before if v == before[-1] or not tester.independent(v, target, others[v])]
+        after = [
+            v for v in before if v == before[-1] or not tester.independent(v, target, others[v])
+        ]
     else:
         after = shrink(tester, target, before)
     selection.removed |= set(before) - set(after)

@@ -1,12 +1,20 @@
-"""HITON-MB: parents and children first, then, behind each child, the spouses that become dependent given the child.
+"""HITON-MB: parents and children first, then, behind each child, the spouses that become dependent
+given the child.
 
-Aliferis, Tsamardinos, Statnikov (2003), HITON; Aliferis et al. (2010), Local causal and Markov blanket induction.
+Aliferis, Tsamardinos, Statnikov (2003), HITON; Aliferis et al. (2010), Local causal and Markov
+blanket induction.
 """
 
 from typing import Literal
 
 from edfa.blanket.independence import Tester
-from edfa.blanket.separation import IndexedBlanket, Progress, find_separator, rank_candidates, subsets
+from edfa.blanket.separation import (
+    IndexedBlanket,
+    Progress,
+    find_separator,
+    rank_candidates,
+    subsets,
+)
 
 __all__ = ["Symmetry", "hiton_mb", "hiton_pc"]
 
@@ -14,10 +22,11 @@ Symmetry = Literal["none", "and", "or"]
 
 
 def hiton_pc(tester: Tester, target: int, max_condition: int) -> IndexedBlanket:
-    """Parents and children: columns that no subset of the other accepted ones separates from the target.
+    """Parents and children: columns that no subset of the other accepted ones separates from the
+    target.
 
-    ``max_condition``: size of the largest subset tried. Only ``pc`` and ``separating_sets`` are filled; the result is
-    cached in the tester.
+    ``max_condition``: size of the largest subset tried. Only ``pc`` and ``separating_sets`` are
+    filled; the result is cached in the tester.
     """
     key = ("hiton_pc", target, max_condition)
     if key not in tester.memo:
@@ -34,7 +43,9 @@ def _hiton_pc(tester: Tester, target: int, max_condition: int) -> IndexedBlanket
             others = [v for v in blanket.pc if v != x]
             # older members were tested before against all sets without the new one
             candidates = (
-                subsets(others, 0, max_condition) if x == new else subsets(others, 1, max_condition, containing=new)
+                subsets(others, 0, max_condition)
+                if x == new
+                else subsets(others, 1, max_condition, containing=new)
             )
             if (separator := find_separator(tester, x, target, candidates)) is not None:
                 blanket.separating_sets[x] = separator
@@ -55,17 +66,21 @@ def hiton_mb(
 ) -> IndexedBlanket:
     """The blanket of a column in units.
 
-    ``symmetry``: a child stays only if the target is among its own parents and children ("and"), or whichever of the
-    two finds the other ("or"). ``parity``: admit spouses as the authors' code does.
+    ``symmetry``: a child stays only if the target is among its own parents and children ("and"), or
+    whichever of the two finds the other ("or"). ``parity``: admit spouses as the authors' code
+    does.
     """
-    # DEVIATION: an unreliable collider test admits no spouse; the authors' code admits it (``parity=True``).
+    # DEVIATION: an unreliable collider test admits no spouse; the authors' code admits it
+    # (``parity=True``).
     blanket = hiton_pc(tester, target, max_condition)
     pc_of = {child: hiton_pc(tester, child, max_condition) for child in blanket.pc}
     adjacent = {child: other.pc for child, other in pc_of.items()}
     if symmetry == "and":
         blanket.pc = [child for child in blanket.pc if target in adjacent[child]]
         removed = [child for child in adjacent if child not in blanket.pc]
-        blanket.separating_sets |= {child: pc_of[child].separating_sets[target] for child in removed}
+        blanket.separating_sets |= {
+            child: pc_of[child].separating_sets[target] for child in removed
+        }
     elif symmetry == "or":
         for child in range(len(tester.names)):
             if (
@@ -79,15 +94,21 @@ def hiton_mb(
         blanket.units[child] = [
             s
             for s in sorted(adjacent[child])
-            if s != target and s not in blanket.pc and _is_spouse(tester, s, child, target, blanket, parity)
+            if s != target
+            and s not in blanket.pc
+            and _is_spouse(tester, s, child, target, blanket, parity)
         ]
         if progress:
             progress(done + 1, len(blanket.pc))
     return blanket
 
 
-def _is_spouse(tester: Tester, x: int, child: int, target: int, blanket: IndexedBlanket, parity: bool) -> bool:
-    """Whether column x, separated from the target, becomes dependent on it once the child is added."""
+def _is_spouse(
+    tester: Tester, x: int, child: int, target: int, blanket: IndexedBlanket, parity: bool
+) -> bool:
+    """Whether column x, separated from the target, becomes dependent on it once the child is
+    added.
+    """
     separator = blanket.separating_sets.get(x)
     if separator is None or child in separator:
         return False

@@ -13,16 +13,21 @@ def iamb(tester: Tester, target: int, *, parity: bool = False) -> list[int]:
 
     ``parity``: remove redundant members as the reference does.
     """
-    # DEVIATION: the reference removes all redundant members at once, and so both of a redundant pair. Here the
-    # weakest goes first and the others are asked again; ``parity=True`` does it the reference's way.
+    # DEVIATION: the reference removes all redundant members at once, and so both of a redundant
+    # pair. Here the weakest goes first and the others are asked again; ``parity=True`` does it the
+    # reference's way.
     blanket = _grow(tester, target)
     if parity:
-        return [v for v in blanket if not tester.independent(v, target, [w for w in blanket if w != v])]
+        return [
+            v for v in blanket if not tester.independent(v, target, [w for w in blanket if w != v])
+        ]
     return shrink(tester, target, blanket)
 
 
 def _grow(tester: Tester, target: int) -> list[int]:
-    """Add the column with the strongest dependence given those added before, as long as there is one."""
+    """Add the column with the strongest dependence given those added before, as long as there is
+    one.
+    """
     blanket: list[int] = []
     candidates = [x for x in range(len(tester.names)) if x != target]
     while candidates:
@@ -37,7 +42,9 @@ def _grow(tester: Tester, target: int) -> list[int]:
 
 
 def shrink(tester: Tester, target: int, blanket: list[int]) -> list[int]:
-    """Remove members that the others make independent of the target: the weakest first, testing again after each."""
+    """Remove members that the others make independent of the target: the weakest first, testing
+    again after each.
+    """
     members = list(blanket)
     while True:
         others = {v: [w for w in members if w != v] for v in members}

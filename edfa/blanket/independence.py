@@ -1,15 +1,21 @@
-"""Tests of conditional independence on mixed tables, behind one protocol: ``(x, y, conditions) -> CIResult``.
+"""Tests of conditional independence on mixed tables, behind one protocol: ``(x, y, conditions) ->
+CIResult``.
 
-- ``g2``: likelihood ratio on counts, degrees of freedom adjusted for empty margins; unreliable below 5 rows a cell.
-- ``x2mm``: Pearson's statistic with its exact conditional mean and variance, for sparse and high-cardinality tables.
-- ``lrt``: likelihood ratio of multivariate regressions on spline terms, from one correlation matrix: constant in n.
+- ``g2``: likelihood ratio on counts, degrees of freedom adjusted for empty margins; unreliable
+  below 5 rows a cell.
+- ``x2mm``: Pearson's statistic with its exact conditional mean and variance, for sparse and
+  high-cardinality tables.
+- ``lrt``: likelihood ratio of multivariate regressions on spline terms, from one correlation
+  matrix: constant in n.
 - ``fisher_z``: partial correlation of plain scores, the field's standard for continuous data.
-- ``auto``: ``g2`` where it is reliable, ``x2mm`` above 20 levels or 100 degrees of freedom, else ``lrt``, which from
-  2,000 rows on must be confirmed by ``cmh`` within thin strata, because it is blind to interactions among conditions.
-  A column that several conditions determine together, and none alone, cannot be tested: unreliable.
+- ``auto``: ``g2`` where it is reliable, ``x2mm`` above 20 levels or 100 degrees of freedom, else
+  ``lrt``, which from 2,000 rows on must be confirmed by ``cmh`` within thin strata, because it is
+  blind to interactions among conditions. A column that several conditions determine together, and
+  none alone, cannot be tested: unreliable.
 
-References: Dawson (1954) for the moments of Pearson's statistic; Bartlett (1938) and Rao (1951) for the distribution of
-Wilks' lambda; Landis, Heyman and Koch (1978) for Cochran, Mantel and Haenszel's statistic on tables of any size.
+References: Dawson (1954) for the moments of Pearson's statistic; Bartlett (1938) and Rao (1951) for
+the distribution of Wilks' lambda; Landis, Heyman and Koch (1978) for Cochran, Mantel and Haenszel's
+statistic on tables of any size.
 """
 
 import math
@@ -21,7 +27,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edfa.blanket.columns import ROWS_PER_STRATUM, TEST_BINS, CategoricalColumn, ContinuousColumn, finest_bins
+from edfa.blanket.columns import (
+    ROWS_PER_STRATUM,
+    TEST_BINS,
+    CategoricalColumn,
+    ContinuousColumn,
+    finest_bins,
+)
 from edfa.blanket.contingency import ROWS_PER_CELL, CIResult, ContingencyTable, cmh, g2, x2mm
 from edfa.blanket.correlation_tests import CorrelationTests
 from edfa.blanket.sources.base import TableSource
@@ -32,17 +44,21 @@ TestName = Literal["auto", "g2", "x2mm", "lrt", "fisher_z"]
 TESTS: tuple[TestName, ...] = ("auto", "g2", "x2mm", "lrt", "fisher_z")
 RankBy = Literal["effect", "statistic"]
 MANY_LEVELS = 20
-MANY_DOF = 100  # degrees of freedom from which g2's excess over chi-square adds up, at five rows a cell
+MANY_DOF = (
+    100  # degrees of freedom from which g2's excess over chi-square adds up, at five rows a cell
+)
 CONFIRM_FROM = 2_000  # rows from which an lrt is confirmed within strata
 ROWS_TO_CONFIRM = 5  # of each stratum in which an lrt is confirmed
 MAX_STRATA = 20_000
 
 
 class Tester(ABC):
-    """Runs each test once, caches its result, and decides at a significance level. Subclasses implement ``run``.
+    """Runs each test once, caches its result, and decides at a significance level. Subclasses
+    implement ``run``.
 
-    Columns are numbered as in ``names``. ``significance_level``: largest p-value of a dependence. ``min_effect``:
-    smallest effect of a dependence, in nats. ``rank_by``: whether candidates are ranked by effect or by statistic.
+    Columns are numbered as in ``names``. ``significance_level``: largest p-value of a dependence.
+    ``min_effect``: smallest effect of a dependence, in nats. ``rank_by``: whether candidates are
+    ranked by effect or by statistic.
     """
 
     def __init__(
@@ -57,21 +73,27 @@ class Tester(ABC):
         self.min_effect = min_effect
         self.rank_by = rank_by
         self.results: dict[tuple[int, int, tuple[int, ...]], CIResult] = {}
-        self.memo: dict[tuple[object, ...], Any] = {}  # partial results of searches, shared between targets
+        self.memo: dict[
+            tuple[object, ...], Any
+        ] = {}  # partial results of searches, shared between targets
 
     @abstractmethod
     def run(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
         """Test columns x < y given the conditions, which are sorted."""
 
     def test(self, x: int, y: int, conditions: Iterable[int] = ()) -> CIResult:
-        """Test whether columns x and y are independent given the conditions; the order of either does not matter."""
+        """Test whether columns x and y are independent given the conditions; the order of either
+        does not matter.
+        """
         key = (x, y, tuple(sorted(conditions))) if x < y else (y, x, tuple(sorted(conditions)))
         if (result := self.results.get(key)) is None:
             result = self.results[key] = self.run(*key)
         return result
 
     def significant(self, result: CIResult) -> bool:
-        """Whether a result shows dependence: p at most the significance level, and at least the smallest effect."""
+        """Whether a result shows dependence: p at most the significance level, and at least the
+        smallest effect.
+        """
         return result.p <= self.significance_level and result.effect >= self.min_effect
 
     def dependent(self, x: int, y: int, conditions: Iterable[int] = ()) -> bool:
@@ -101,7 +123,9 @@ class Tester(ABC):
 
 
 class DataTester(Tester):
-    """Tests the columns of a table. One tester serves every method and target, so that they share its cache."""
+    """Tests the columns of a table. One tester serves every method and target, so that they share
+    its cache.
+    """
 
     def __init__(
         self,
@@ -116,15 +140,28 @@ class DataTester(Tester):
         self.kind = test
         self._n_codes = [float(c.n_codes(TEST_BINS)) for c in source.columns]
         categorical = [isinstance(c, CategoricalColumn) for c in source.columns]
-        self._n_levels = [k if levels else math.inf for k, levels in zip(self._n_codes, categorical, strict=True)]
+        self._n_levels = [
+            k if levels else math.inf for k, levels in zip(self._n_codes, categorical, strict=True)
+        ]
 
     def run(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
-        """Run the test; a column that is also a condition is independent of everything (only parity mode asks)."""
+        """Run the test; a column that is also a condition is independent of everything (only parity
+        mode asks).
+        """
         if x in conditions or y in conditions:
             possible_cells = math.prod(self._n_codes[i] for i in (x, y, *conditions))
-            return CIResult(1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * possible_cells, "none")
-        # Looked up here: a tester that holds its own method, and with it a table's caches, would outlive its search.
-        runs = {"auto": self._auto, "g2": self._g2, "x2mm": self._x2mm, "lrt": self._lrt, "fisher_z": self._fisher_z}
+            return CIResult(
+                1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * possible_cells, "none"
+            )
+        # Looked up here: a tester that holds its own method, and with it a table's caches, would
+        # outlive its search.
+        runs = {
+            "auto": self._auto,
+            "g2": self._g2,
+            "x2mm": self._x2mm,
+            "lrt": self._lrt,
+            "fisher_z": self._fisher_z,
+        }
         return runs[self.kind](x, y, conditions)
 
     def _g2(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
@@ -148,27 +185,43 @@ class DataTester(Tester):
         bins = self._confirming_bins(conditions, ROWS_PER_STRATUM if wide else ROWS_TO_CONFIRM)
         if not (bins and self.significant(result)):
             return result
-        # DEVIATION: the note confirms by x2mm in strata of 25 rows, from 5,000 rows on. That adds up squares over the
-        # strata and so misses weak dependences; cmh squares the sum, and has power to spare for narrower strata.
+        # DEVIATION: the note confirms by x2mm in strata of 25 rows, from 5,000 rows on. That adds
+        # up squares over the strata and so misses weak dependences; cmh squares the sum, and has
+        # power to spare for narrower strata.
         second = (x2mm if wide else cmh)(self.source.contingency_table(x, y, conditions, bins))
         return replace(result, p=max(result.p, second.p), test=f"lrt+{second.test}")
 
     def _count_test(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
-        """Test on a well-filled table; unreliable if several conditions together determine x or y."""
+        """Test on a well-filled table; unreliable if several conditions together determine x or
+        y.
+        """
         table = self.source.contingency_table(x, y, conditions, bins=TEST_BINS)
         wide = max(self._n_codes[x], self._n_codes[y]) > MANY_LEVELS
         result = x2mm(table) if wide else g2(table)
-        if result.dof == 0 and len(conditions) > 1 and self._determined_jointly(x, y, conditions, table):
-            # DEVIATION: the note reads no degrees of freedom as independence. Of a target that a law of several columns
-            # makes (either = lung or tub), that would drop all that is beyond the law: nothing was tested.
+        if (
+            result.dof == 0
+            and len(conditions) > 1
+            and self._determined_jointly(x, y, conditions, table)
+        ):
+            # DEVIATION: the note reads no degrees of freedom as independence. Of a target that a
+            # law of several columns makes (either = lung or tub), that would drop all that is
+            # beyond the law: nothing was tested.
             return replace(result, reliable=False, test="law")
         return result if wide or result.dof <= MANY_DOF else x2mm(table)
 
-    def _determined_jointly(self, x: int, y: int, conditions: tuple[int, ...], table: ContingencyTable) -> bool:
-        """Whether the conditions determine x or y together, and none does alone: a copy of a condition is redundant."""
+    def _determined_jointly(
+        self, x: int, y: int, conditions: tuple[int, ...], table: ContingencyTable
+    ) -> bool:
+        """Whether the conditions determine x or y together, and none does alone: a copy of a
+        condition is redundant.
+        """
         left, right = table.margins()
-        determined = [i for i, margin in ((x, left), (y, right)) if margin.levels_present.max(initial=0) <= 1]
-        return bool(determined) and not any(self._determines(c, i) for i in determined for c in conditions)
+        determined = [
+            i for i, margin in ((x, left), (y, right)) if margin.levels_present.max(initial=0) <= 1
+        ]
+        return bool(determined) and not any(
+            self._determines(c, i) for i in determined for c in conditions
+        )
 
     def _determines(self, condition: int, column: int) -> bool:
         """Whether one column alone determines another."""
@@ -180,12 +233,16 @@ class DataTester(Tester):
         return bool(self.memo[key])
 
     def _confirming_bins(self, conditions: tuple[int, ...], rows: int) -> int:
-        """Bins of each continuous condition such that strata hold ``rows`` rows on average; 0 if that is too coarse."""
+        """Bins of each continuous condition such that strata hold ``rows`` rows on average; 0 if
+        that is too coarse.
+        """
         columns = [self.source.columns[i] for i in conditions]
         continuous = sum(isinstance(c, ContinuousColumn) for c in columns)
         if self.source.n < CONFIRM_FROM or not continuous:
             return 0
-        strata = math.prod(float(c.n_codes(TEST_BINS)) for c in columns if isinstance(c, CategoricalColumn))
+        strata = math.prod(
+            float(c.n_codes(TEST_BINS)) for c in columns if isinstance(c, CategoricalColumn)
+        )
         return finest_bins((min(self.source.n / rows, MAX_STRATA) / strata) ** (1 / continuous))
 
     @cached_property
@@ -194,12 +251,17 @@ class DataTester(Tester):
         correlation = self.source.correlation()
         blocks = [np.arange(b.start, b.stop) for b in correlation.blocks]
         return CorrelationTests(
-            correlation.between, blocks, correlation.n, [c.n_tested_terms for c in self.source.columns]
+            correlation.between,
+            blocks,
+            correlation.n,
+            [c.n_tested_terms for c in self.source.columns],
         )
 
     @cached_property
     def _score_tests(self) -> CorrelationTests:
-        """Tests on each column's first term: the score of a number, the indicator of the second level."""
+        """Tests on each column's first term: the score of a number, the indicator of the second
+        level.
+        """
         correlation = self.source.correlation()
         blocks = [np.arange(b.start, b.start + 1) for b in correlation.blocks]
         return CorrelationTests(correlation.between, blocks, correlation.n)

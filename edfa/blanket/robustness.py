@@ -1,4 +1,6 @@
-"""How far to trust a blanket: how often its members recur in half of the rows, and what other methods find."""
+"""How far to trust a blanket: how often its members recur in half of the rows, and what other
+methods find.
+"""
 
 import json
 from collections import Counter
@@ -25,8 +27,8 @@ __all__ = ["Comparison", "Stability", "compare", "stability"]
 class Stability:
     """How often the members of a blanket recur in half-samples.
 
-    ``members``: the share of half-samples in which each feature was a member; ``pairs``: the share in which each
-    (child, spouse) was a pair; ``runs``: the number of half-samples.
+    ``members``: the share of half-samples in which each feature was a member; ``pairs``: the share
+    in which each (child, spouse) was a pair; ``runs``: the number of half-samples.
     """
 
     members: Mapping[str, float]
@@ -34,7 +36,9 @@ class Stability:
     runs: int
 
     def frame(self) -> pd.DataFrame:
-        """One row for each member, then each pair, the most frequent first; ``spouse`` is empty for members."""
+        """One row for each member, then each pair, the most frequent first; ``spouse`` is empty for
+        members.
+        """
         rows = [(name, "", share) for name, share in self.members.items()]
         rows += [(child, spouse, share) for (child, spouse), share in self.pairs.items()]
         return pd.DataFrame(rows, columns=["member", "spouse", "share"])
@@ -42,7 +46,9 @@ class Stability:
     def to_json(self) -> str:
         """As JSON text; ``from_json`` reads it back as an equal object."""
         pairs = [[child, spouse, share] for (child, spouse), share in self.pairs.items()]
-        return json.dumps({"version": 1, "runs": self.runs, "members": dict(self.members), "pairs": pairs})
+        return json.dumps(
+            {"version": 1, "runs": self.runs, "members": dict(self.members), "pairs": pairs}
+        )
 
     @classmethod
     def from_json(cls, text: str) -> "Stability":
@@ -73,8 +79,8 @@ def stability(
 ) -> Stability:
     """Search the blanket in ``B`` random halves of the rows.
 
-    Levels and quantiles are those of all rows. ``progress`` is called with the number of halves done and ``B``; the
-    other arguments are those of ``discover``.
+    Levels and quantiles are those of all rows. ``progress`` is called with the number of halves
+    done and ``B``; the other arguments are those of ``discover``.
     """
     if B < 1:
         raise SettingError(f"at least one half-sample is needed, not {B}")
@@ -93,7 +99,9 @@ def stability(
         pairs.update((child, s) for child, spouses in blanket.units.items() for s in spouses)
         if progress:
             progress(run + 1, B)
-    return Stability({m: c / B for m, c in members.most_common()}, {p: c / B for p, c in pairs.most_common()}, B)
+    return Stability(
+        {m: c / B for m, c in members.most_common()}, {p: c / B for p, c in pairs.most_common()}, B
+    )
 
 
 @dataclass(frozen=True)
@@ -103,19 +111,30 @@ class Comparison:
     blankets: Mapping[str, Blanket]
 
     def frame(self) -> pd.DataFrame:
-        """One row for each feature, one column for each method: ``pc`` (parent or child), or behind which child."""
+        """One row for each feature, one column for each method: ``pc`` (parent or child), or behind
+        which child.
+        """
         features = dict.fromkeys(f for b in self.blankets.values() for f in b.features)
         rows = [[_role(b, f) for b in self.blankets.values()] for f in features]
-        return pd.DataFrame(rows, index=pd.Index(list(features), name="feature"), columns=list(self.blankets))
+        return pd.DataFrame(
+            rows, index=pd.Index(list(features), name="feature"), columns=list(self.blankets)
+        )
 
     def to_json(self) -> str:
         """As JSON text; ``from_json`` reads it back as an equal object."""
-        return json.dumps({method: json.loads(blanket.to_json()) for method, blanket in self.blankets.items()})
+        return json.dumps(
+            {method: json.loads(blanket.to_json()) for method, blanket in self.blankets.items()}
+        )
 
     @classmethod
     def from_json(cls, text: str) -> "Comparison":
         """The object that ``to_json`` wrote."""
-        return cls({method: Blanket.from_json(json.dumps(values)) for method, values in json.loads(text).items()})
+        return cls(
+            {
+                method: Blanket.from_json(json.dumps(values))
+                for method, values in json.loads(text).items()
+            }
+        )
 
     def __str__(self) -> str:
         return str(self.frame().to_string())
@@ -150,8 +169,8 @@ def compare(
 ) -> Comparison:
     """Search the blanket of one target by several methods, which share their tests.
 
-    ``progress`` is called with the number of methods done and of all methods; the other arguments are those of
-    ``discover``.
+    ``progress`` is called with the number of methods done and of all methods; the other arguments
+    are those of ``discover``.
     """
     settings = (test, alpha, max_condition, min_effect, symmetry, recover, parity)
     searches = [Search(method, *settings) for method in methods]

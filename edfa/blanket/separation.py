@@ -1,4 +1,6 @@
-"""What the four algorithms share: the blanket under construction, and the search for separating sets."""
+"""What the four algorithms share: the blanket under construction, and the search for separating
+sets.
+"""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
@@ -16,8 +18,9 @@ Progress = Callable[[int, int], None]
 class IndexedBlanket:
     """A blanket under construction, as column indices in the order of discovery.
 
-    ``pc``: parents and children; ``units``: the spouses of each of them; ``separating_sets``: for a column that is no
-    parent or child, the conditions that made it independent of the target; ``unattached``: members with no child.
+    ``pc``: parents and children; ``units``: the spouses of each of them; ``separating_sets``: for a
+    column that is no parent or child, the conditions that made it independent of the target;
+    ``unattached``: members with no child.
     """
 
     pc: list[int]
@@ -26,7 +29,9 @@ class IndexedBlanket:
     unattached: list[int] = field(default_factory=list)
 
 
-def subsets(pool: Collection[int], low: int, high: int, containing: int | None = None) -> Iterator[tuple[int, ...]]:
+def subsets(
+    pool: Collection[int], low: int, high: int, containing: int | None = None
+) -> Iterator[tuple[int, ...]]:
     """Subsets of ``low`` to ``high`` members of a pool, by size, then in order of the columns.
 
     ``containing``: only subsets with this member.
@@ -44,9 +49,14 @@ def subsets(pool: Collection[int], low: int, high: int, containing: int | None =
 
 
 def find_separator(
-    tester: Tester, x: int, target: int, candidates: Iterator[tuple[int, ...]], always: tuple[int, ...] = ()
+    tester: Tester,
+    x: int,
+    target: int,
+    candidates: Iterator[tuple[int, ...]],
+    always: tuple[int, ...] = (),
 ) -> tuple[int, ...] | None:
-    """The first of the candidate sets (with ``always`` added) that makes x independent of the target, sorted.
+    """The first of the candidate sets (with ``always`` added) that makes x independent of the
+    target, sorted.
 
     None if no candidate does.
     """

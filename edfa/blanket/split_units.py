@@ -1,4 +1,5 @@
-"""Units of a flat blanket: which members are parents or children, and behind which child each spouse stands.
+"""Units of a flat blanket: which members are parents or children, and behind which child each
+spouse stands.
 
 EAMB and IAMB return a flat set; this pass, and nothing in the authors' code, gives their units.
 """
@@ -11,19 +12,26 @@ __all__ = ["split_units"]
 
 
 def split_units(
-    tester: Tester, target: int, members: list[int], max_condition: int = 3, progress: Progress | None = None
+    tester: Tester,
+    target: int,
+    members: list[int],
+    max_condition: int = 3,
+    progress: Progress | None = None,
 ) -> IndexedBlanket:
     """Split a flat blanket into units.
 
-    Members that a subset of the others separates from the target are spouses; the rest are parents and children. A
-    spouse stands behind every child that it is adjacent to and that makes it dependent on the target; if it is adjacent
-    to none of these, behind the one that makes it most dependent; if there is none, it is unattached.
+    Members that a subset of the others separates from the target are spouses; the rest are parents
+    and children. A spouse stands behind every child that it is adjacent to and that makes it
+    dependent on the target; if it is adjacent to none of these, behind the one that makes it most
+    dependent; if there is none, it is unattached.
     """
     blanket = IndexedBlanket([])
     for done, x in enumerate(members):
         if progress:
             progress(done + 1, len(members))
-        separator = find_separator(tester, x, target, subsets([v for v in members if v != x], 0, max_condition))
+        separator = find_separator(
+            tester, x, target, subsets([v for v in members if v != x], 0, max_condition)
+        )
         if separator is None:
             blanket.pc.append(x)
         else:
@@ -38,7 +46,9 @@ def split_units(
     return blanket
 
 
-def _children_of(tester: Tester, target: int, blanket: IndexedBlanket, spouse: int, max_condition: int) -> list[int]:
+def _children_of(
+    tester: Tester, target: int, blanket: IndexedBlanket, spouse: int, max_condition: int
+) -> list[int]:
     """The members of PC behind which a spouse stands."""
     separator = blanket.separating_sets[spouse]
     strengths = {

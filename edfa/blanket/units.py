@@ -1,4 +1,6 @@
-"""The Markov blanket in units: each parent or child with the spouses that stand behind it (Definition 4)."""
+"""The Markov blanket in units: each parent or child with the spouses that stand behind it
+(Definition 4).
+"""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +15,8 @@ __all__ = ["Blanket", "Evidence"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """The weakest test that a member passed: its dependence on the target given the features in ``given``.
+    """The weakest test that a member passed: its dependence on the target given the features in
+    ``given``.
 
     ``p``: p-value; ``effect``: conditional mutual information in nats; ``test``: name of the test.
     """
@@ -29,10 +32,10 @@ class Evidence:
 class Blanket:
     """Which features matter for the target, in which units, and on what evidence.
 
-    ``units``: each parent or child with its spouses. ``unattached``: members that stand behind no child.
-    ``separating``: for other features, the features that made them independent of the target. ``evidence``: by member.
-    ``alpha``: significance level of each test; ``n``: rows; ``tests``: number of tests run. ``left_out``: columns that
-    are constant.
+    ``units``: each parent or child with its spouses. ``unattached``: members that stand behind no
+    child. ``separating``: for other features, the features that made them independent of the
+    target. ``evidence``: by member. ``alpha``: significance level of each test; ``n``: rows;
+    ``tests``: number of tests run. ``left_out``: columns that are constant.
 
     Examples
     --------
@@ -84,14 +87,21 @@ class Blanket:
     def __str__(self) -> str:
         units = len(self.units) + len(self.unattached)
         count = len(self)
-        lines = [f"{self.target}: {count} feature{'s' * (count != 1)} in {units} unit{'s' * (units != 1)}"]
+        lines = [
+            (
+                f"{self.target}: {count} feature{'s' * (count != 1)} in {units} "
+                f"unit{'s' * (units != 1)}"
+            )
+        ]
         heads = [*self.units.items(), *((u, ()) for u in self.unattached)]
         for i, (head, spouses) in enumerate(heads):
             last = i + 1 == len(heads)
             note = " (behind no child)" if head in self.unattached else ""
             lines.append(f"{'└' if last else '├'}── {head}{note}")
             for j, spouse in enumerate(spouses):
-                lines.append(f"{' ' if last else '│'}   {'└' if j + 1 == len(spouses) else '├'}── {spouse}")
+                lines.append(
+                    f"{' ' if last else '│'}   {'└' if j + 1 == len(spouses) else '├'}── {spouse}"
+                )
         return "\n".join(lines)
 
     def to_json(self) -> str:
@@ -115,19 +125,33 @@ class Blanket:
             rows += [(head if i == 0 else "", s) for i, s in enumerate(behind or ("",))]
         height, middle = 30 * max(len(rows), 1) + 30, 15 * max(len(rows), 1) + 25
         names = ("outcome", "parents and children", "spouses" if self.spouses else "")
-        parts = [html.svg_text(x + 80, 14, name, "middle") for x, name in zip((10, 210, 410), names, strict=True)]
+        parts = [
+            html.svg_text(x + 80, 14, name, "middle")
+            for x, name in zip((10, 210, 410), names, strict=True)
+        ]
         parts.append(html.svg_box(10, middle, self.target, "#4a90d940"))
         above = 0
         for i, (head, spouse) in enumerate(rows):
             y = 30 * i + 40
             if head:
                 above, dash = y, "4 3" if head in self.unattached else ""
-                parts += [html.svg_line(170, middle, 210, y, dash), html.svg_box(210, y, head, "#5aa84a40")]
+                parts += [
+                    html.svg_line(170, middle, 210, y, dash),
+                    html.svg_box(210, y, head, "#5aa84a40"),
+                ]
             if spouse:
-                parts += [html.svg_line(370, above, 410, y, "4 3"), html.svg_box(410, y, spouse, "#d9a62e40")]
+                parts += [
+                    html.svg_line(370, above, 410, y, "4 3"),
+                    html.svg_box(410, y, spouse, "#d9a62e40"),
+                ]
         return html.svg(580, height, f"Markov blanket of {self.target}", *parts)
 
     def _evidence_html(self) -> html.Markup:
-        rows = [[n, f"{e.p:.2g}", f"{e.effect:.4f}", e.test, ", ".join(e.given)] for n, e in self.evidence.items()]
+        rows = [
+            [n, f"{e.p:.2g}", f"{e.effect:.4f}", e.test, ", ".join(e.given)]
+            for n, e in self.evidence.items()
+        ]
         head = ["member", ">p", ">effect (nats)", "test", "given"]
-        return html.table(head, rows, "The weakest test each member passed") if rows else html.Markup()
+        return (
+            html.table(head, rows, "The weakest test each member passed") if rows else html.Markup()
+        )

@@ -1,4 +1,6 @@
-"""When one may act early: certificates that hold for every model, policy and searcher, from calibration people."""
+"""When one may act early: certificates that hold for every model, policy and searcher, from
+calibration people.
+"""
 
 from edfa.certification.anchor import choose_anchor
 from edfa.certification.bounds import (

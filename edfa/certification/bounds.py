@@ -1,21 +1,22 @@
 """P-values and upper bounds for a mean loss (the risk), valid for every number of people n.
 
-A p-value tests "the mean loss is ``mu`` or more". The upper bound is the smallest ``mu`` whose p-value is at most
-``delta``, so ``p(mu) <= delta`` and ``bound <= mu`` are the same statement.
+A p-value tests "the mean loss is ``mu`` or more". The upper bound is the smallest ``mu`` whose
+p-value is at most ``delta``, so ``p(mu) <= delta`` and ``bound <= mu`` are the same statement.
 
 - Hoeffding-Bentkus (``hb``): losses anywhere in [0, 1]; equation (hb) of the paper, in closed form.
 - Clopper-Pearson (``cp``): losses that are 0 or 1; exact.
 - Hoeffding alone (``hoeffding``): the paper's simpler curve.
-- Waudby-Smith-Ramdas (``wsr``): betting. It needs every single loss, gains from losses between 0 and 1, and may be
-  looked at again and again while people arrive.
+- Waudby-Smith-Ramdas (``wsr``): betting. It needs every single loss, gains from losses between 0
+  and 1, and may be looked at again and again while people arrive.
 
-Betting works like this: somebody who doubts that the risk is ``mu`` or more bets on each loss in turn, seeing only
-the earlier ones. If the doubt is wrong, the capital is a non-negative supermartingale and reaches 1/delta with
-probability at most delta (Ville's inequality), so one over the largest capital so far is a p-value at any time. The
-bets are one-sided: a two-sided capital also grows when the risk lies far *above* mu, and would certify that.
+Betting works like this: somebody who doubts that the risk is ``mu`` or more bets on each loss in
+turn, seeing only the earlier ones. If the doubt is wrong, the capital is a non-negative
+supermartingale and reaches 1/delta with probability at most delta (Ville's inequality), so one over
+the largest capital so far is a p-value at any time. The bets are one-sided: a two-sided capital
+also grows when the risk lies far *above* mu, and would certify that.
 
-References: Bates et al. 2021 (RCPS); Bentkus 2004; Angelopoulos et al. 2021 (Learn then Test); Waudby-Smith and
-Ramdas 2024 (predictable plug-in bets).
+References: Bates et al. 2021 (RCPS); Bentkus 2004; Angelopoulos et al. 2021 (Learn then Test);
+Waudby-Smith and Ramdas 2024 (predictable plug-in bets).
 """
 
 from typing import Any, Literal
@@ -53,9 +54,16 @@ HALVINGS = 60  # of an interval of length 1: past float64
 
 
 def hb_p_value(
-    risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any = None, m: int = 1, form: Form = "quadratic"
+    risk: Any = None,
+    n: Any = None,
+    mu: Any = None,
+    *,
+    losses: Any = None,
+    m: int = 1,
+    form: Form = "quadratic",
 ) -> Any:
-    """Hoeffding-Bentkus p-value: bounds the probability of so small a mean loss if the true one is ``mu``.
+    """Hoeffding-Bentkus p-value: bounds the probability of so small a mean loss if the true one is
+    ``mu``.
 
     Parameters
     ----------
@@ -81,17 +89,25 @@ def hb_p_value(
     """
     count, mean, size = _count_losses(risk, n, losses, m)
     tested = check_share("mu", mu)
-    p = np.minimum(np.e * _binomial_cdf(count, size, tested), np.exp(-size * _divergence(mean, tested, form)))
+    p = np.minimum(
+        np.e * _binomial_cdf(count, size, tested), np.exp(-size * _divergence(mean, tested, form))
+    )
     return np.where(tested <= mean, 1.0, p)[()]
 
 
 def hb_ucb(
-    risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = None, m: int = 1, form: Form = "quadratic"
+    risk: Any = None,
+    n: Any = None,
+    delta: Any = 0.05,
+    *,
+    losses: Any = None,
+    m: int = 1,
+    form: Form = "quadratic",
 ) -> Any:
     """Hoeffding-Bentkus upper bound: the true risk is below it with probability 1 - ``delta``.
 
-    The paper bisects; the smallest mean that is ruled out is the smaller of two closed forms. Arguments as in
-    ``hb_p_value``.
+    The paper bisects; the smallest mean that is ruled out is the smaller of two closed forms.
+    Arguments as in ``hb_p_value``.
 
     Examples
     --------
@@ -100,7 +116,11 @@ def hb_ucb(
     """
     count, mean, size = _count_losses(risk, n, losses, m)
     tail = check_level("delta", delta)
-    hoeffding = mean + np.sqrt(-np.log(tail) / (2 * size)) if form == "quadratic" else _kl_ucb(mean, size, tail)
+    hoeffding = (
+        mean + np.sqrt(-np.log(tail) / (2 * size))
+        if form == "quadratic"
+        else _kl_ucb(mean, size, tail)
+    )
     return np.minimum(np.minimum(hoeffding, _binomial_ucb(count, size, tail / np.e)), 1.0)[()]
 
 
@@ -130,7 +150,9 @@ def cp_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = 
     return _binomial_ucb(count, size, check_level("delta", delta))[()]
 
 
-def hoeffding_p_value(risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any = None, m: int = 1) -> Any:
+def hoeffding_p_value(
+    risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any = None, m: int = 1
+) -> Any:
     """P-value from Hoeffding's quadratic term alone.
 
     Examples
@@ -143,8 +165,11 @@ def hoeffding_p_value(risk: Any = None, n: Any = None, mu: Any = None, *, losses
     return np.where(tested <= mean, 1.0, np.exp(-size * _divergence(mean, tested, "quadratic")))[()]
 
 
-def hoeffding_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = None, m: int = 1) -> Any:
-    """Hoeffding's upper bound: the paper's UCB_H, from which its formula for the calibration size follows.
+def hoeffding_ucb(
+    risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = None, m: int = 1
+) -> Any:
+    """Hoeffding's upper bound: the paper's UCB_H, from which its formula for the calibration size
+    follows.
 
     Examples
     --------
@@ -155,22 +180,34 @@ def hoeffding_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses:
     return np.minimum(mean + np.sqrt(-np.log(check_level("delta", delta)) / (2 * size)), 1.0)[()]
 
 
-def p_value(bound: str, mu: Any, n: Any, *, risk: Any = None, losses: Any = None, m: int = 1) -> Float64Array:
-    """P-value of one of ``COUNT_BOUNDS``, by its name; ``cp`` has one run per person, whatever ``m``."""
+def p_value(
+    bound: str, mu: Any, n: Any, *, risk: Any = None, losses: Any = None, m: int = 1
+) -> Float64Array:
+    """P-value of one of ``COUNT_BOUNDS``, by its name; ``cp`` has one run per person, whatever
+    ``m``.
+    """
     if bound == "cp":
         return np.asarray(cp_p_value(risk, n, mu, losses=losses))
     if bound == "hoeffding":
         return np.asarray(hoeffding_p_value(risk, n, mu, losses=losses, m=m))
-    return np.asarray(hb_p_value(risk, n, mu, losses=losses, m=m, form="kl" if bound == "hb_kl" else "quadratic"))
+    return np.asarray(
+        hb_p_value(risk, n, mu, losses=losses, m=m, form="kl" if bound == "hb_kl" else "quadratic")
+    )
 
 
-def upper_bound(bound: str, delta: Any, n: Any, *, risk: Any = None, losses: Any = None, m: int = 1) -> Float64Array:
-    """Upper bound of one of ``COUNT_BOUNDS``, by its name; ``cp`` has one run per person, whatever ``m``."""
+def upper_bound(
+    bound: str, delta: Any, n: Any, *, risk: Any = None, losses: Any = None, m: int = 1
+) -> Float64Array:
+    """Upper bound of one of ``COUNT_BOUNDS``, by its name; ``cp`` has one run per person, whatever
+    ``m``.
+    """
     if bound == "cp":
         return np.asarray(cp_ucb(risk, n, delta, losses=losses))
     if bound == "hoeffding":
         return np.asarray(hoeffding_ucb(risk, n, delta, losses=losses, m=m))
-    return np.asarray(hb_ucb(risk, n, delta, losses=losses, m=m, form="kl" if bound == "hb_kl" else "quadratic"))
+    return np.asarray(
+        hb_ucb(risk, n, delta, losses=losses, m=m, form="kl" if bound == "hb_kl" else "quadratic")
+    )
 
 
 def wsr_p_value(losses: Any, mu: Any, delta: float = 0.05, horizon: int | None = None) -> Any:
@@ -179,15 +216,16 @@ def wsr_p_value(losses: Any, mu: Any, delta: float = 0.05, horizon: int | None =
     Parameters
     ----------
     losses
-        Losses in [0, 1], shape (..., people). The last axis is the order of the bets; it must have been fixed
-        without looking at the losses.
+        Losses in [0, 1], shape (..., people). The last axis is the order of the bets; it must have
+        been fixed without looking at the losses.
     mu
         The mean loss that is tested; broadcasts with the leading axes of ``losses``.
     delta
         Tunes the bets only: the p-value is valid at every level.
     horizon
-        Number of people that is planned for; tunes the bets too. Whoever looks while people still arrive must fix it
-        beforehand, else the bets would change with every look. None: the number of losses.
+        Number of people that is planned for; tunes the bets too. Whoever looks while people still
+        arrive must fix it beforehand, else the bets would change with every look. None: the number
+        of losses.
 
     Examples
     --------
@@ -196,14 +234,18 @@ def wsr_p_value(losses: Any, mu: Any, delta: float = 0.05, horizon: int | None =
     >>> print(wsr_p_value([1.0] * 40, 0.1))
     1.0
     """
-    capital = log_capital(_check_losses(losses), check_share("mu", mu), float(check_level("delta", delta)), horizon)
+    capital = log_capital(
+        _check_losses(losses), check_share("mu", mu), float(check_level("delta", delta)), horizon
+    )
     return np.exp(-np.maximum(capital.max(axis=-1), 0.0))[()]
 
 
 def wsr_ucb(losses: Any, delta: float = 0.05, horizon: int | None = None) -> Any:
-    """Betting upper bound: the smallest mean loss ruled out at level ``delta``, rounded up by less than 1e-15.
+    """Betting upper bound: the smallest mean loss ruled out at level ``delta``, rounded up by less
+    than 1e-15.
 
-    The bets do not depend on ``mu``, so the capital grows with it and the bound agrees with the p-value.
+    The bets do not depend on ``mu``, so the capital grows with it and the bound agrees with the
+    p-value.
 
     Examples
     --------
@@ -220,15 +262,21 @@ def wsr_ucb(losses: Any, delta: float = 0.05, horizon: int | None = None) -> Any
     return high[()]
 
 
-def log_capital(losses: Float64Array, mu: Any, delta: float, horizon: int | None = None) -> Float64Array:
-    """Logarithm of the bettor's capital after each loss, shape (..., people); arguments as in ``wsr_p_value``."""
+def log_capital(
+    losses: Float64Array, mu: Any, delta: float, horizon: int | None = None
+) -> Float64Array:
+    """Logarithm of the bettor's capital after each loss, shape (..., people); arguments as in
+    ``wsr_p_value``.
+    """
     bets = _bets(losses, delta, horizon or losses.shape[-1])
     with np.errstate(divide="ignore"):  # a sure bet against mu = 0 that is lost
         return np.cumsum(np.log1p(-bets * (losses - np.asarray(mu)[..., None])), axis=-1)
 
 
 def _bets(losses: Float64Array, delta: float, horizon: int) -> Float64Array:
-    """min(1, sqrt(2 log(1/delta) / (horizon * variance so far))), started by one imaginary loss of 1/2."""
+    """min(1, sqrt(2 log(1/delta) / (horizon * variance so far))), started by one imaginary loss of
+    1/2.
+    """
     seen = np.arange(2, losses.shape[-1] + 2)
     means = (0.5 + np.cumsum(losses, axis=-1)) / seen
     variance = (0.25 + np.cumsum((losses - means) ** 2, axis=-1)) / seen
@@ -243,10 +291,16 @@ def _check_losses(losses: Any) -> Float64Array:
     return values
 
 
-def _count_losses(risk: Any, n: Any, losses: Any, m: int) -> tuple[Int64Array, Float64Array, Int64Array]:
-    """Losses rounded up to whole people, the exact mean loss, and n; refuses what no sample can give."""
+def _count_losses(
+    risk: Any, n: Any, losses: Any, m: int
+) -> tuple[Int64Array, Float64Array, Int64Array]:
+    """Losses rounded up to whole people, the exact mean loss, and n; refuses what no sample can
+    give.
+    """
     size = np.asarray(n if n is not None else 0)
-    if not (np.issubdtype(size.dtype, np.number) and np.all(np.mod(size, 1) == 0) and np.all(size >= 1)):
+    if not (
+        np.issubdtype(size.dtype, np.number) and np.all(np.mod(size, 1) == 0) and np.all(size >= 1)
+    ):
         raise SettingError(f"n is a whole number of people, at least 1, not {n!r}")
     size = size.astype(np.int64)
     if (risk is None) == (losses is None):
@@ -261,7 +315,9 @@ def _count_losses(risk: Any, n: Any, losses: Any, m: int) -> tuple[Int64Array, F
     return count, np.where(whole, nearest / size, mean), size
 
 
-def _check_count(losses: Any, size: Int64Array, m: int) -> tuple[Int64Array, Float64Array, Int64Array]:
+def _check_count(
+    losses: Any, size: Int64Array, m: int
+) -> tuple[Int64Array, Float64Array, Int64Array]:
     """``_count_losses`` for a number of lost runs."""
     if m < 1 or int(m) != m:
         raise SettingError(f"m is a whole number of runs, at least 1, not {m!r}")
@@ -271,38 +327,56 @@ def _check_count(losses: Any, size: Int64Array, m: int) -> tuple[Int64Array, Flo
     lost = lost.astype(np.int64)
     outside = (lost < 0) | (lost > size * m)
     if np.any(outside):
-        raise SettingError(f"losses= lies between 0 and n * m, which {first_where(lost, outside)} is not")
+        raise SettingError(
+            f"losses= lies between 0 and n * m, which {first_where(lost, outside)} is not"
+        )
     return -(-lost // m), lost / (size * m), size
 
 
 def _binomial_cdf(count: Int64Array, n: Int64Array, mu: Float64Array) -> Float64Array:
-    """P(Bin(n, mu) <= count), from the tail of the beta distribution: full precision down to 1e-300."""
+    """P(Bin(n, mu) <= count), from the tail of the beta distribution: full precision down to
+    1e-300.
+    """
     inside = count < n
-    lower: Float64Array = special.betaincc(np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), mu)
+    lower: Float64Array = special.betaincc(
+        np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), mu
+    )
     return np.where(inside, lower, 1.0)
 
 
 def _binomial_ucb(count: Int64Array, n: Int64Array, tail: Float64Array) -> Float64Array:
-    """The mu at which P(Bin(n, mu) <= count) falls to ``tail``; by the survival side, exact for small tails."""
-    quantile: Float64Array = special.betainccinv(np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), tail)
+    """The mu at which P(Bin(n, mu) <= count) falls to ``tail``; by the survival side, exact for
+    small tails.
+    """
+    quantile: Float64Array = special.betainccinv(
+        np.minimum(count, n - 1) + 1.0, np.maximum(n - count, 1), tail
+    )
     return np.where(count < n, quantile, 1.0)
 
 
 def _divergence(mean: Float64Array, mu: Float64Array, form: Form) -> Float64Array:
-    """Exponent of Hoeffding's inequality per person: 2 (mu - mean)^2, or KL(mean, mu), which is 0 for mu < mean."""
+    """Exponent of Hoeffding's inequality per person: 2 (mu - mean)^2, or KL(mean, mu), which is 0
+    for mu < mean.
+    """
     if form == "quadratic":
         return 2 * (mu - mean) ** 2
     if form == "kl":
         above = np.maximum(mu, mean)  # nothing is learnt about a mu below the mean
         with np.errstate(invalid="ignore"):
-            divergence: Float64Array = special.rel_entr(mean, above) + special.rel_entr(1 - mean, 1 - above)
+            divergence: Float64Array = special.rel_entr(mean, above) + special.rel_entr(
+                1 - mean, 1 - above
+            )
         return np.where(above == mean, 0.0, divergence)
     raise SettingError(f"form is 'quadratic' or 'kl', not {form!r}")
 
 
 def _kl_ucb(mean: Float64Array, n: Int64Array, delta: Float64Array) -> Float64Array:
-    """The largest mu with n * KL(mean, mu) <= log(1/delta); the upper end of the last interval, so never too small."""
-    low, high = np.broadcast_arrays(mean, np.ones(np.broadcast_shapes(mean.shape, n.shape, delta.shape)))
+    """The largest mu with n * KL(mean, mu) <= log(1/delta); the upper end of the last interval, so
+    never too small.
+    """
+    low, high = np.broadcast_arrays(
+        mean, np.ones(np.broadcast_shapes(mean.shape, n.shape, delta.shape))
+    )
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         beyond = n * _divergence(mean, middle, "kl") >= -np.log(delta)

@@ -41,7 +41,8 @@ VERSION = 1
 
 
 class Guarantee(ABC):
-    """Base of the dataclasses that promise something: a sentence in words, and JSON that brings the object back.
+    """Base of the dataclasses that promise something: a sentence in words, and JSON that brings the
+    object back.
 
     ``kind`` is what error messages call it.
     """
@@ -57,11 +58,17 @@ class Guarantee(ABC):
         return self.sentence
 
     def to_json(self) -> str:
-        """Write as JSON; ``from_json`` reads it back, equal. Infinite thresholds are the words inf and -inf."""
+        """Write as JSON; ``from_json`` reads it back, equal. Infinite thresholds are the words inf
+        and -inf.
+        """
         parts: Any = asdict(self)  # type: ignore[call-overload]
-        if not parts.get("model", "kept"):  # written where there is one: older certificates keep their names
+        if not parts.get(
+            "model", "kept"
+        ):  # written where there is one: older certificates keep their names
             del parts["model"]
-        return json.dumps({"version": VERSION} | _jsonable(parts), ensure_ascii=False, allow_nan=False)
+        return json.dumps(
+            {"version": VERSION} | _jsonable(parts), ensure_ascii=False, allow_nan=False
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -70,9 +77,13 @@ class Guarantee(ABC):
             values = parse_object(text, f"the {cls.kind}")
             version = values.pop("version")
         except (UnreadableError, KeyError) as error:
-            raise UnreadableError(f"this text is not a {cls.kind} as to_json writes it: {error}") from None
+            raise UnreadableError(
+                f"this text is not a {cls.kind} as to_json writes it: {error}"
+            ) from None
         if version != VERSION:
-            raise UnreadableError(f"this {cls.kind} has version {version!r:.20}; this edfa reads version {VERSION}")
+            raise UnreadableError(
+                f"this {cls.kind} has version {version!r:.20}; this edfa reads version {VERSION}"
+            )
         try:
             return parse(cls, values, cls.kind, UnreadableError)
         except SettingError as error:  # what its constructor refuses
@@ -80,7 +91,8 @@ class Guarantee(ABC):
 
     @cached_property
     def digest(self) -> str:
-        """A short name of everything it says: SHA-256 of its JSON, 16 hexadecimal digits; equal ones have equal names.
+        """A short name of everything it says: SHA-256 of its JSON, 16 hexadecimal digits; equal
+        ones have equal names.
 
         Receipts and monitors name the certificate that they belong to by it.
         """
@@ -102,7 +114,9 @@ def _jsonable(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Point:
-    """One threshold: the observed risk, its upper bound and p-value, the share of runs it stops, and the mean cost."""
+    """One threshold: the observed risk, its upper bound and p-value, the share of runs it stops,
+    and the mean cost.
+    """
 
     tau: float
     risk: float
@@ -119,8 +133,8 @@ class Certificate(Guarantee):
     Parameters
     ----------
     status
-        "certified"; "data_limited": more people could help; "risk_limited": they could not; "undefined": nobody has a
-        plan.
+        "certified"; "data_limited": more people could help; "risk_limited": they could not;
+        "undefined": nobody has a plan.
     alpha, delta
         The risk is at most alpha, which is wrong with probability at most delta.
     method, walk, target, undefined, anchor
@@ -128,19 +142,22 @@ class Certificate(Guarantee):
     people, n, runs
         Calibration people in all, those of them with a plan, and runs.
     signal, reference, advisor, group
-        What the rule watches, what plans were held against, whose runs these were, and the group of people.
+        What the rule watches, what plans were held against, whose runs these were, and the group of
+        people.
     loss
         What counts as a failure: the paper's "recourse", or "let_down".
     ceiling, also_last
-        The largest threshold that may be used; whether the promise to those who act early holds for all who act, too.
+        The largest threshold that may be used; whether the promise to those who act early holds for
+        all who act, too.
     tau
-        The largest certified threshold: -inf means "never stop early", inf "stop at the first plan".
+        The largest certified threshold: -inf means "never stop early", inf "stop at the first
+        plan".
     interval
-        The thresholds [low, high) that stop the calibration runs where ``tau`` does; up to the ceiling, included, where
-        nothing else ends them.
+        The thresholds [low, high) that stop the calibration runs where ``tau`` does; up to the
+        ceiling, included, where nothing else ends them.
     risk, bound, cost, triggered
-        Observed risk, its upper bound, mean cost and share of stopped runs at ``tau``; where nothing is certified,
-        those of the strictest rule.
+        Observed risk, its upper bound, mean cost and share of stopped runs at ``tau``; where
+        nothing is certified, those of the strictest rule.
     required, n_more
         Where nothing is certified: the people needed, and how many more of the same kind that is.
     complete
@@ -152,17 +169,19 @@ class Certificate(Guarantee):
     rules
         The operator's rules that plans kept to, in short; the promise is about plans under them.
     moved
-        How many calibration people have a number beyond what training people showed; it was taken at the edge.
+        How many calibration people have a number beyond what training people showed; it was taken
+        at the edge.
     act_risk
-        Where the risk is that of those who act early: the observed risk, at the same threshold, of all who are told to
-        act, their last step included.
+        Where the risk is that of those who act early: the observed risk, at the same threshold, of
+        all who are told to act, their last step included.
     wasted
-        The share, of those whom the risk is about, who would be given the desired class without their plan; None where
-        the records do not say so.
+        The share, of those whom the risk is about, who would be given the desired class without
+        their plan; None where the records do not say so.
     asked
         Whether anybody was asked anything; else there is no acting early.
     model
-        The user's own model that decides, and what spoke for it before everything was known; empty for any other.
+        The user's own model that decides, and what spoke for it before everything was known; empty
+        for any other.
     """
 
     status: Status
@@ -233,7 +252,9 @@ class Certificate(Guarantee):
 
     @property
     def saved(self) -> float | None:
-        """The share of the full cost that the certified rule saves on average; None if nothing is certified."""
+        """The share of the full cost that the certified rule saves on average; None if nothing is
+        certified.
+        """
         if not self.certified or self.cost is None or not self.last.cost:
             return None
         return 1 - self.cost / self.last.cost
@@ -244,7 +265,9 @@ class Certificate(Guarantee):
         return self.words()
 
     def words(self, language: str = "en") -> str:
-        """The sentence in another language; ``edfa.text.narrate.certificate`` says it to a person."""
+        """The sentence in another language; ``edfa.text.narrate.certificate`` says it to a
+        person.
+        """
         return certificate_in_words(self, language)
 
     def stop(
@@ -256,18 +279,20 @@ class Certificate(Guarantee):
         group: npt.ArrayLike | None = None,
         advisor: str | None = None,
     ) -> Stops:
-        """Find where to stop each run; reads the signal and whether there is a plan, never a loss or a later step.
+        """Find where to stop each run; reads the signal and whether there is a plan, never a loss
+        or a later step.
 
         Parameters
         ----------
         runs
-            Plans, records, or signals of shape (runs, steps), NaN at a step without a plan. Runs of another advisor are
-            refused.
+            Plans, records, or signals of shape (runs, steps), NaN at a step without a plan. Runs of
+            another advisor are refused.
         rule
-            "safe" is the certified rule; "first" and "last" are the baselines, which carry no guarantee.
+            "safe" is the certified rule; "first" and "last" are the baselines, which carry no
+            guarantee.
         signal, group, advisor
-            With plans, as in ``watch``; ``signal`` is that of the certificate unless it is one of your own. With bare
-            signals, name their ``advisor``.
+            With plans, as in ``watch``; ``signal`` is that of the certificate unless it is one of
+            your own. With bare signals, name their ``advisor``.
         """
         runs = runs_for(self, runs, signal, group, advisor)
         # Not certified: Algorithm 2's strictest rule, and no guarantee with it.
@@ -276,7 +301,9 @@ class Certificate(Guarantee):
 
     def frame(self) -> pd.DataFrame:
         """The curve as a table, one row per threshold."""
-        return pd.DataFrame([asdict(point) for point in self.curve], columns=[f.name for f in fields(Point)])
+        return pd.DataFrame(
+            [asdict(point) for point in self.curve], columns=[f.name for f in fields(Point)]
+        )
 
     def draw(self, ax: "Axes") -> "Axes":
         """Draw risk and bound against the mean cost, with alpha and the certified rule."""
@@ -292,12 +319,34 @@ class Certificate(Guarantee):
         return ax
 
     def _repr_html_(self) -> str:
-        names = ("zone", "tau", "risk", "bound", "alpha", "delta", "n", "people", "n_more", "cost", "method", "target")
+        names = (
+            "zone",
+            "tau",
+            "risk",
+            "bound",
+            "alpha",
+            "delta",
+            "n",
+            "people",
+            "n_more",
+            "cost",
+            "method",
+            "target",
+        )
         values = [(name, getattr(self, name)) for name in names]
-        rows = [(n, f"{v:.4g}" if isinstance(v, float) else str(v)) for n, v in values if v is not None]
-        curve = [html.figure(self.draw, "Risk and its bound against the mean cost")] if self.curve else []
+        rows = [
+            (n, f"{v:.4g}" if isinstance(v, float) else str(v)) for n, v in values if v is not None
+        ]
+        curve = (
+            [html.figure(self.draw, "Risk and its bound against the mean cost")]
+            if self.curve
+            else []
+        )
         return html.fragment(
-            html.paragraph(self.sentence), *curve, html.definition_table(rows), html.bullet_list(self.warnings)
+            html.paragraph(self.sentence),
+            *curve,
+            html.definition_table(rows),
+            html.bullet_list(self.warnings),
         )
 
 
@@ -305,8 +354,9 @@ class Certificate(Guarantee):
 class GroupCertificates(Guarantee, Mapping[str, Certificate]):
     """Certificates by group of people, each from its own people alone (Mondrian).
 
-    A group that is not certified has no guarantee: it never borrows that of all people together. ``joint`` says that
-    the statements of all certified groups hold together with probability 1 - delta, rather than each by itself.
+    A group that is not certified has no guarantee: it never borrows that of all people together.
+    ``joint`` says that the statements of all certified groups hold together with probability 1 -
+    delta, rather than each by itself.
     """
 
     kind: ClassVar[str] = "certificate of groups"
@@ -338,7 +388,9 @@ class GroupCertificates(Guarantee, Mapping[str, Certificate]):
         group: npt.ArrayLike | None = None,
         advisor: str | None = None,
     ) -> dict[str, Stops]:
-        """Find where each group's own certificate stops its people; as ``Certificate.stop``. Plans need ``group``."""
+        """Find where each group's own certificate stops its people; as ``Certificate.stop``. Plans
+        need ``group``.
+        """
         records = runs_for(next(iter(self.certificates.values())), runs, signal, group, advisor)
         return {label: self[label].stop(part, rule) for label, part in by_group(records).items()}
 
@@ -349,7 +401,9 @@ class GroupCertificates(Guarantee, Mapping[str, Certificate]):
 def by_group(records: Any) -> dict[str, Records]:
     """Split records into those of each group, by its label."""
     if not isinstance(records, Records) or records.group is None:
-        raise DataError("certificates of groups need the column 'group' in the records, or group= with plans")
+        raise DataError(
+            "certificates of groups need the column 'group' in the records, or group= with plans"
+        )
     code, labels = pd.factorize(records.group)
     names = np.array([str(label) for label in labels], dtype=object)
     return {str(name): records.take(names[code] == name) for name in np.unique(names)}
@@ -362,13 +416,16 @@ def runs_for(
     group: npt.ArrayLike | None = None,
     advisor: str | None = None,
 ) -> Any:
-    """Return plans as records, and records or bare signals unchanged; refuse another advisor or signal.
+    """Return plans as records, and records or bare signals unchanged; refuse another advisor or
+    signal.
 
-    ``certificate`` is anything with the attributes ``signal`` and ``advisor``; the other arguments are as in
-    ``Certificate.stop``.
+    ``certificate`` is anything with the attributes ``signal`` and ``advisor``; the other arguments
+    are as in ``Certificate.stop``.
     """
     if is_trajectory(runs):
-        raise DataError("a trajectory has no plans yet; pass find_recourse(trajectory, searcher), or signals")
+        raise DataError(
+            "a trajectory has no plans yet; pass find_recourse(trajectory, searcher), or signals"
+        )
     if isinstance(runs, Plans):
         own = certificate.signal if certificate.signal in SIGNALS else "uncertainty"
         runs = watch(runs, signal=own if signal is None else signal, group=group, advisor=advisor)
@@ -376,7 +433,11 @@ def runs_for(
     if isinstance(runs, Records):
         whose, watched = runs.advisor, runs.signal_name
     if watched != certificate.signal:
-        raise MismatchError(f"the certificate is about the signal {certificate.signal!r}, not {watched!r}")
+        raise MismatchError(
+            f"the certificate is about the signal {certificate.signal!r}, not {watched!r}"
+        )
     if whose != certificate.advisor:
-        raise MismatchError(f"the certificate was made for advisor {certificate.advisor!r}, not for {whose!r}")
+        raise MismatchError(
+            f"the certificate was made for advisor {certificate.advisor!r}, not for {whose!r}"
+        )
     return runs

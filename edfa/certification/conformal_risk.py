@@ -1,7 +1,9 @@
-"""Conformal risk control, for very few people: a promise about the expected risk, without a confidence level.
+"""Conformal risk control, for very few people: a promise about the expected risk, without a
+confidence level.
 
-It needs four people for alpha = 0.2 where a certificate needs fourteen, and promises less: the risk is at most alpha on
-average over the samples one might have calibrated on, not for all but a share delta of them.
+It needs four people for alpha = 0.2 where a certificate needs fourteen, and promises less: the risk
+is at most alpha on average over the samples one might have calibrated on, not for all but a share
+delta of them.
 
 Reference: Angelopoulos et al. 2024 (Conformal risk control).
 """
@@ -27,10 +29,11 @@ __all__ = ["ConformalRiskCertificate", "certify_expected_risk"]
 
 @dataclass(frozen=True)
 class ConformalRiskCertificate(Guarantee):
-    """A threshold ``tau`` whose expected risk is at most ``alpha``; None means "issue no plan", which never fails.
+    """A threshold ``tau`` whose expected risk is at most ``alpha``; None means "issue no plan",
+    which never fails.
 
-    ``risk`` is the observed risk at ``tau`` and ``bound`` its conformal bound; ``n`` of ``people`` have a plan.
-    ``signal``, ``reference``, ``advisor`` and ``loss`` are those of the records.
+    ``risk`` is the observed risk at ``tau`` and ``bound`` its conformal bound; ``n`` of ``people``
+    have a plan. ``signal``, ``reference``, ``advisor`` and ``loss`` are those of the records.
     """
 
     alpha: float
@@ -54,7 +57,9 @@ class ConformalRiskCertificate(Guarantee):
         """The promise in words; or why there is none."""
         if not self.certified:
             return f"No certificate: the {self.n} people with a plan allow none to be issued."
-        promise = promise_in_words("en", self.loss, "all", self.reference, share=f"{self.alpha:.4g}")
+        promise = promise_in_words(
+            "en", self.loss, "all", self.reference, share=f"{self.alpha:.4g}"
+        )
         return f"{promise}, on average over calibration samples."
 
     def stop(
@@ -74,11 +79,17 @@ class ConformalRiskCertificate(Guarantee):
 
 
 def certify_expected_risk(
-    runs: Records | Plans, alpha: float = 0.2, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]
+    runs: Records | Plans,
+    alpha: float = 0.2,
+    *,
+    signal: Signal | None = None,
+    **options: Unpack[ReplayOptions],
 ) -> ConformalRiskCertificate:
-    """Find the largest threshold whose expected risk is at most ``alpha``, by conformal risk control.
+    """Find the largest threshold whose expected risk is at most ``alpha``, by conformal risk
+    control.
 
-    The bound counts one imaginary person who is lost. The keyword arguments go with plans and are those of ``replay``.
+    The bound counts one imaginary person who is lost. The keyword arguments go with plans and are
+    those of ``replay``.
 
     Examples
     --------
@@ -109,14 +120,28 @@ def certify_expected_risk(
         return nothing
     high = float(curve.tau[passed]) if passed < len(curve.tau) else np.inf
     low = curve.trigger_below(high)
-    tau = low + (high - low) / 2 if np.isfinite(low) and np.isfinite(high) else low if np.isinf(low) else high
-    return replace(nothing, tau=tau, risk=float(curve.risk[passed - 1]), bound=float(bounds[passed - 1]))
+    tau = (
+        low + (high - low) / 2
+        if np.isfinite(low) and np.isfinite(high)
+        else low
+        if np.isinf(low)
+        else high
+    )
+    return replace(
+        nothing, tau=tau, risk=float(curve.risk[passed - 1]), bound=float(bounds[passed - 1])
+    )
 
 
 def _sum_of_running_maxima(curve: RiskCurve) -> Float64Array:
-    """The sum over people of the largest loss up to each point, (points,); it never falls, as CRC needs it."""
+    """The sum over people of the largest loss up to each point, (points,); it never falls, as CRC
+    needs it.
+    """
     order = np.lexsort((curve.change_point, curve.change_person))
-    person, point, change = curve.change_person[order], curve.change_point[order], curve.change[order, 0]
+    person, point, change = (
+        curve.change_person[order],
+        curve.change_point[order],
+        curve.change[order, 0],
+    )
     begins = np.flatnonzero(np.append(True, person[1:] != person[:-1]))
     sums = np.cumsum(change)
     before = np.repeat(sums[begins] - change[begins], np.diff(begins, append=len(person)))
@@ -126,7 +151,10 @@ def _sum_of_running_maxima(curve: RiskCurve) -> Float64Array:
     person, point, loss = person[final], point[final], loss[final]
     first = np.append(True, person[1:] != person[:-1])
     # Losses lie in [0, 1], so steps of two keep the running maxima of different people apart.
-    worst = np.maximum.accumulate(np.maximum(loss, curve.start[person, 0]) + 2.0 * person) - 2.0 * person
+    worst = (
+        np.maximum.accumulate(np.maximum(loss, curve.start[person, 0]) + 2.0 * person)
+        - 2.0 * person
+    )
     previous = np.where(first, curve.start[person, 0], np.roll(worst, 1))
     rises = np.bincount(point, np.maximum(worst - previous, 0.0), len(curve.tau))
     return np.asarray(curve.start[:, 0].sum() + np.cumsum(rises))

@@ -21,11 +21,13 @@ __all__ = ["CostCertificate", "certify_cost"]
 
 @dataclass(frozen=True)
 class CostCertificate(Guarantee):
-    """Whether the mean cost is at most ``limit`` times ``budget``, wrong with probability at most ``delta``.
+    """Whether the mean cost is at most ``limit`` times ``budget``, wrong with probability at most
+    ``delta``.
 
-    It is for every threshold from ``lowest`` on (None: for no threshold surely). ``share`` and ``bound`` are the
-    observed mean cost and its upper bound, as shares of the budget, at the risk certificate's threshold ``tau``;
-    ``risk_delta`` is that certificate's delta and ``n`` the number of people with a plan.
+    It is for every threshold from ``lowest`` on (None: for no threshold surely). ``share`` and
+    ``bound`` are the observed mean cost and its upper bound, as shares of the budget, at the risk
+    certificate's threshold ``tau``; ``risk_delta`` is that certificate's delta and ``n`` the number
+    of people with a plan.
     """
 
     kind: ClassVar[str] = "cost certificate"
@@ -48,10 +50,19 @@ class CostCertificate(Guarantee):
     def sentence(self) -> str:
         """The promise in words; or that there is none."""
         if not self.holds:
-            return "No cost certificate: no threshold surely keeps both the risk and the cost within their limits."
+            return (
+                "No cost certificate: no threshold surely keeps both the risk "
+                "and the cost within their limits."
+            )
         both = self.delta + self.risk_delta
-        promise = f"The mean cost of people with a plan is at most {self.limit:.4g} of the budget of {self.budget:.4g}"
-        return f"{promise}; this or the promise about the risk is wrong with probability at most {both:.4g}."
+        promise = (
+            f"The mean cost of people with a plan is at most {self.limit:.4g} "
+            f"of the budget of {self.budget:.4g}"
+        )
+        return (
+            f"{promise}; this or the promise about the risk is wrong with "
+            f"probability at most {both:.4g}."
+        )
 
 
 def certify_cost(
@@ -62,10 +73,11 @@ def certify_cost(
     delta: float = 0.05,
     form: Literal["quadratic", "kl"] = "kl",
 ) -> CostCertificate:
-    """Test whether the mean cost at the certificate's threshold is at most ``limit`` times ``budget``.
+    """Test whether the mean cost at the certificate's threshold is at most ``limit`` times
+    ``budget``.
 
-    The looser the rule, the cheaper it is; so thresholds are tested from "stop at the first plan" downward, on the same
-    people as the risk.
+    The looser the rule, the cheaper it is; so thresholds are tested from "stop at the first plan"
+    downward, on the same people as the risk.
 
     Parameters
     ----------
@@ -96,7 +108,10 @@ def certify_cost(
     certificate.stop(records)  # refuses another advisor or signal
     curve = trace(Runs.from_records(records), certificate.target, certificate.undefined)
     if not budget > 0 or float(records.spent.max()) > budget:
-        raise DataError(f"budget= is the most a run can cost, at least {records.spent.max():g} here, not {budget!r}")
+        raise DataError(
+            f"budget= is the most a run can cost, at least {records.spent.max():g} here, "
+            f"not {budget!r}"
+        )
     if curve is None:
         raise SettingError("there is no cost to certify: nobody has a plan at any step")
     levels = np.append(-np.inf, np.unique(curve.trigger_signal))
@@ -106,4 +121,6 @@ def certify_cost(
     tau = certificate.tau if certificate.certified else None
     share = None if tau is None else float(np.clip(curve.cost(tau)[0] / budget, 0.0, 1.0))
     upper = None if share is None else float(hb_ucb(share, curve.n, delta, form=form))
-    return CostCertificate(limit, budget, delta, lowest, tau, share, upper, curve.n, certificate.delta)
+    return CostCertificate(
+        limit, budget, delta, lowest, tau, share, upper, curve.n, certificate.delta
+    )

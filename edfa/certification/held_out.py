@@ -16,10 +16,11 @@ __all__ = ["HeldOutRisk", "measure", "wasted_share"]
 class HeldOutRisk:
     """What a certified rule does to held-out people.
 
-    ``risk`` is the share who fail, ``cost`` the mean cost per person, ``triggered`` the share of runs that stop early,
-    ``first`` and ``last`` are the risks of the rules "stop at the first plan" and "stop at the last step"; ``n`` of
-    ``people`` have a plan. ``act_risk`` is the risk of all whom the rule tells to act, for the targets "early", "act";
-    ``wasted`` the share who would be given the desired class without their plan, where records say so.
+    ``risk`` is the share who fail, ``cost`` the mean cost per person, ``triggered`` the share of
+    runs that stop early, ``first`` and ``last`` are the risks of the rules "stop at the first plan"
+    and "stop at the last step"; ``n`` of ``people`` have a plan. ``act_risk`` is the risk of all
+    whom the rule tells to act, for the targets "early", "act"; ``wasted`` the share who would be
+    given the desired class without their plan, where records say so.
     """
 
     risk: float
@@ -34,7 +35,9 @@ class HeldOutRisk:
 
 
 def measure(certificate: Certificate, records: Records) -> HeldOutRisk | None:
-    """Risk and cost of the certificate's rule, for whom its promise is about; None if nobody has a plan."""
+    """Risk and cost of the certificate's rule, for whom its promise is about; None if nobody has a
+    plan.
+    """
     certificate.stop(records)  # refuses another advisor or signal
     runs, target = Runs.from_records(records), certificate.target
     curve = trace(runs, target, certificate.undefined)
@@ -57,7 +60,8 @@ def measure(certificate: Certificate, records: Records) -> HeldOutRisk | None:
 
 
 def wasted_share(runs: Runs, target: Target, tau: float) -> float | None:
-    """The share, of those whom the promise is about, who would be given the desired class without their plan.
+    """The share, of those whom the promise is about, who would be given the desired class without
+    their plan.
 
     None where the records do not say so, or nobody has a plan.
     """

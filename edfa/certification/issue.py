@@ -1,4 +1,6 @@
-"""From the result of fixed-sequence testing to a certificate: its threshold, its zone, and how many more people."""
+"""From the result of fixed-sequence testing to a certificate: its threshold, its zone, and how many
+more people.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -45,9 +47,12 @@ def issue(blank: Certificate, result: FixedSequenceResult) -> Certificate:
 def _status(result: FixedSequenceResult) -> Status:
     if result.passed:
         return "certified"
-    # DEVIATION: the paper says risk-limited as soon as the observed risk reaches alpha; here a lower bound must.
+    # DEVIATION: the paper says risk-limited as soon as the observed risk reaches alpha; here a
+    # lower bound must.
     first = result.thresholds[0]
-    hopeless = any(result.test.surely_above(curve, int(curve.index(first))) for curve in result.curves)
+    hopeless = any(
+        result.test.surely_above(curve, int(curve.index(first))) for curve in result.curves
+    )
     return "risk_limited" if hopeless else "data_limited"
 
 
@@ -63,7 +68,9 @@ def _people_needed(result: FixedSequenceResult) -> tuple[Required, int | None]:
     Of two curves, the one that needs more; None more if one of them says that no number helps.
     """
     first = result.thresholds[:1]
-    failed = [curve for curve in result.curves if not result.test.count_passed(curve, curve.index(first))]
+    failed = [
+        curve for curve in result.curves if not result.test.count_passed(curve, curve.index(first))
+    ]
     needed = [_needed_on(curve, int(curve.index(first[0])), result.test) for curve in failed]
     return max(needed, key=lambda need: np.inf if need[1] is None else need[1])
 
@@ -80,7 +87,9 @@ def _needed_on(curve: RiskCurve, point: int, test: RiskTest) -> tuple[Required, 
 
 
 def _shown_points(result: FixedSequenceResult) -> tuple[Point, ...]:
-    """The tested grid, or the curve thinned; always with both ends, the certified threshold and the one after it."""
+    """The tested grid, or the curve thinned; always with both ends, the certified threshold and the
+    one after it.
+    """
     curve, last = result.curve, len(result.curve.tau) - 1
     room = SHOWN if result.test.bound != "wsr" else int(np.clip(200_000 // curve.n, 20, SHOWN))
     thinned = np.linspace(0, last, min(room, last + 1)).astype(np.int64)
@@ -90,7 +99,9 @@ def _shown_points(result: FixedSequenceResult) -> tuple[Point, ...]:
     points = curve.index(levels)
     upper, p = result.test.upper(curve, points), result.test.p_values(curve, points)
     columns: list[Any] = [levels, curve.risk[points], upper, p, *curve.triggered_and_cost(levels)]
-    return tuple(Point(*values) for values in zip(*(column.tolist() for column in columns), strict=True))
+    return tuple(
+        Point(*values) for values in zip(*(column.tolist() for column in columns), strict=True)
+    )
 
 
 def _warnings(blank: Certificate, result: FixedSequenceResult) -> tuple[str, ...]:
@@ -98,13 +109,20 @@ def _warnings(blank: Certificate, result: FixedSequenceResult) -> tuple[str, ...
     messages = []
     least = floor(test.alpha, test.delta, test.bound if test.bound in COUNT_BOUNDS else "cp")
     if curve.n < least:
-        messages.append(f"below {least} people nothing can be certified at this level, even without a loss")
+        messages.append(
+            f"below {least} people nothing can be certified at this level, even without a loss"
+        )
     if curve.n < blank.people:
         messages.append(
-            f"{blank.people - curve.n} of {blank.people} people have no plan at any step; nothing is said of them"
+            f"{blank.people - curve.n} of {blank.people} people have no plan at any step; "
+            "nothing is said of them"
         )
     if blank.method == "paper":
-        messages.append("the grid comes from the calibration runs themselves, which the theory does not cover")
+        messages.append(
+            "the grid comes from the calibration runs themselves, which the theory does not cover"
+        )
     if test.bound != "wsr" or test.horizon is None:
-        messages.append("valid for one look at one calibration set; more looks need bound='wsr' with a horizon")
+        messages.append(
+            "valid for one look at one calibration set; more looks need bound='wsr' with a horizon"
+        )
     return tuple(messages)

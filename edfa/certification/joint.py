@@ -1,4 +1,6 @@
-"""Joint certificates of several searchers, blankets or models: any certified one may be used, the cheapest included."""
+"""Joint certificates of several searchers, blankets or models: any certified one may be used, the
+cheapest included.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,9 @@ __all__ = ["JointCertificate", "certify_jointly"]
 
 @dataclass(frozen=True)
 class JointCertificate(Guarantee):
-    """The certificates of all candidates; all certified ones hold together with probability 1 - ``delta``."""
+    """The certificates of all candidates; all certified ones hold together with probability 1 -
+    ``delta``.
+    """
 
     kind: ClassVar[str] = "joint certificate"
     certificates: Mapping[str, Certificate]
@@ -28,7 +32,11 @@ class JointCertificate(Guarantee):
     @property
     def best(self) -> str | None:
         """The certified candidate of least mean cost, or None; the guarantee covers this choice."""
-        costs = {name: c.cost for name, c in self.certificates.items() if c.certified and c.cost is not None}
+        costs = {
+            name: c.cost
+            for name, c in self.certificates.items()
+            if c.certified and c.cost is not None
+        }
         return min(costs, key=lambda name: costs[name]) if costs else None
 
     @property
@@ -38,10 +46,16 @@ class JointCertificate(Guarantee):
         if not names:
             return "No certificate for any of: " + ", ".join(self.certificates) + "."
         promise = f"The certificates of {', '.join(names)} all hold together"
-        return f"{promise}, which is wrong with probability at most {self.delta:.4g} over the calibration sample."
+        return (
+            f"{promise}, which is wrong with probability at most "
+            f"{self.delta:.4g} over the calibration sample."
+        )
 
     def _repr_html_(self) -> str:
-        parts = ((html.fragment(html.heading(name, 4)), c._repr_html_()) for name, c in self.certificates.items())
+        parts = (
+            (html.fragment(html.heading(name, 4)), c._repr_html_())
+            for name, c in self.certificates.items()
+        )
         return "".join(title + shown for title, shown in parts)
 
 
@@ -64,13 +78,15 @@ def certify_jointly(
 ) -> JointCertificate:
     """Make one certificate for each candidate, at levels such that all of them hold together.
 
-    Each gets an equal share of ``delta``. A candidate whose thresholds all pass hands its share on to the next, so put
-    those that promise most first, before looking at any calibration run. The other arguments are those of ``certify``.
+    Each gets an equal share of ``delta``. A candidate whose thresholds all pass hands its share on
+    to the next, so put those that promise most first, before looking at any calibration run. The
+    other arguments are those of ``certify``.
 
     Examples
     --------
     >>> from edfa.certification.simulate import simulate_records
-    >>> joint = certify_jointly({"nearest": simulate_records(200, seed=1), "other": simulate_records(200, seed=2)})
+    >>> joint = certify_jointly({"nearest": simulate_records(200, seed=1),
+    ...     "other": simulate_records(200, seed=2)})
     >>> joint.best, [c.delta for c in joint.certificates.values()]
     ('nearest', [0.025, 0.025])
     """

@@ -1,4 +1,6 @@
-"""What a plan that was followed is charged with: the paper's loss, and the one that a person means."""
+"""What a plan that was followed is charged with: the paper's loss, and the one that a person
+means.
+"""
 
 from typing import Any
 
@@ -12,17 +14,21 @@ __all__ = ["NO_PLAN", "let_down", "recourse_loss"]
 NO_PLAN = -1
 
 
-def recourse_loss(at_step: Any, at_end: Any, changed_at_end: Any, favourable: int | None = None) -> AnyArray:
+def recourse_loss(
+    at_step: Any, at_end: Any, changed_at_end: Any, favourable: int | None = None
+) -> AnyArray:
     """The loss of the paper's equation (prob1), from predictions alone; arrays of one shape.
 
-    It is 1 where the decision or the plan does not last, 0 where both do, and NaN where there is no plan.
+    It is 1 where the decision or the plan does not last, 0 where both do, and NaN where there is no
+    plan.
 
     Parameters
     ----------
     at_step, at_end
         Class codes predicted at the step, and when the rest is known.
     changed_at_end
-        Class codes predicted for the plan's values put over everything known at the end; ``NO_PLAN`` without a plan.
+        Class codes predicted for the plan's values put over everything known at the end;
+        ``NO_PLAN`` without a plan.
     favourable
         The class the plan must lead to. None: any class other than ``at_end``.
 
@@ -40,15 +46,18 @@ def recourse_loss(at_step: Any, at_end: Any, changed_at_end: Any, favourable: in
 
 
 def let_down(changed_at_end: Any, favourable: int) -> Float64Array:
-    """Who did the plan and is still not given the desired class when the rest is known; an array of the same shape.
+    """Who did the plan and is still not given the desired class when the rest is known; an array of
+    the same shape.
 
-    It is 1 for those, 0 for whoever is given it, and NaN where there is no plan: nothing was promised there. What would
-    have been decided without the plan does not matter; a plan that was not needed is wasted, not broken.
+    It is 1 for those, 0 for whoever is given it, and NaN where there is no plan: nothing was
+    promised there. What would have been decided without the plan does not matter; a plan that was
+    not needed is wasted, not broken.
 
     Parameters
     ----------
     changed_at_end
-        Class codes predicted for the plan's values put over everything known at the end; ``NO_PLAN`` without a plan.
+        Class codes predicted for the plan's values put over everything known at the end;
+        ``NO_PLAN`` without a plan.
     favourable
         The class that the plan should lead to.
 
@@ -64,4 +73,6 @@ def let_down(changed_at_end: Any, favourable: int) -> Float64Array:
 
 def _check_codes(name: str, codes: AnyArray, shape: tuple[int, ...]) -> None:
     if codes.dtype.kind not in "iub" or codes.shape != shape:
-        raise DataError(f"{name} must be class codes of shape {shape}, not {codes.dtype} of {codes.shape}")
+        raise DataError(
+            f"{name} must be class codes of shape {shape}, not {codes.dtype} of {codes.shape}"
+        )

@@ -1,8 +1,9 @@
 """Monitoring of a deployed certificate by random audits, with an alarm that is valid at any time.
 
-For some people drawn at random among those the certificate is about, the rest is acquired after all and the loss
-becomes known. A bettor bets against "the risk is at most alpha"; if that still holds, the capital ever reaches 1/delta
-with probability at most delta, however long one watches and whenever one looks.
+For some people drawn at random among those the certificate is about, the rest is acquired after all
+and the loss becomes known. A bettor bets against "the risk is at most alpha"; if that still holds,
+the capital ever reaches 1/delta with probability at most delta, however long one watches and
+whenever one looks.
 
 Draw the audits at random: complaints are not a random sample.
 """
@@ -19,7 +20,8 @@ from edfa.typing import Float64Array
 
 __all__ = ["Monitor"]
 
-# A small stake detects a small excess late, a large one a large excess soon; the capital is spread over both.
+# A small stake detects a small excess late, a large one a large excess soon; the capital is spread
+# over both.
 STAKES: Float64Array = np.geomspace(0.05, 0.6, 6)
 NEARLY = 1e-9  # difference of two logarithms that may be rounding
 
@@ -69,12 +71,18 @@ class Monitor(Guarantee):
         if self.audits < 0 or not 0 <= self.lost <= self.audits:
             raise SettingError(f"{self.lost:g} of {self.audits} audits cannot be lost")
         if len(self.log_capital) != len(STAKES):
-            raise SettingError(f"log_capital: {len(STAKES)} stakes are bet, not {len(self.log_capital)}")
+            raise SettingError(
+                f"log_capital: {len(STAKES)} stakes are bet, not {len(self.log_capital)}"
+            )
         if self.alarm_at is not None and not 0 < self.alarm_at <= self.audits:
-            raise SettingError(f"alarm_at: one of {self.audits} audits raises it, not number {self.alarm_at}")
+            raise SettingError(
+                f"alarm_at: one of {self.audits} audits raises it, not number {self.alarm_at}"
+            )
         reached = self.peak + np.log(self.delta)  # of the capital 1/delta
         if reached > NEARLY if self.alarm_at is None else reached < -NEARLY:
-            raise SettingError("alarm_at: the alarm is raised where the capital reaches 1/delta, and only there")
+            raise SettingError(
+                "alarm_at: the alarm is raised where the capital reaches 1/delta, and only there"
+            )
 
     @classmethod
     def of(cls, certificate: Certificate, delta: float = 0.05) -> "Monitor":
@@ -96,15 +104,21 @@ class Monitor(Guarantee):
     def check_watches(self, certificate: Certificate) -> None:
         """MismatchError if this monitor is of another advisor or another certificate."""
         if certificate.advisor != self.advisor:
-            raise MismatchError(f"the monitor watches advisor {self.advisor!r}, not {certificate.advisor!r}")
+            raise MismatchError(
+                f"the monitor watches advisor {self.advisor!r}, not {certificate.advisor!r}"
+            )
         if certificate.digest != self.certificate:
             watched = self.certificate or "an unnamed one"
-            raise MismatchError(f"the monitor watches certificate {watched}, not {certificate.digest}")
+            raise MismatchError(
+                f"the monitor watches certificate {watched}, not {certificate.digest}"
+            )
 
     def audit(self, losses: Any, *, advisor: str | None = None) -> "Monitor":
-        """Return the state after more audited losses in [0, 1], (audits,), in the order in which they were drawn.
+        """Return the state after more audited losses in [0, 1], (audits,), in the order in which
+        they were drawn.
 
-        ``advisor`` is the fingerprint of the audited advisor; another one than the monitor's is refused.
+        ``advisor`` is the fingerprint of the audited advisor; another one than the monitor's is
+        refused.
         """
         if advisor is not None and advisor != self.advisor:
             raise MismatchError(f"the monitor watches advisor {self.advisor!r}, not {advisor!r}")
@@ -137,5 +151,11 @@ class Monitor(Guarantee):
         """The result of the audits, in words."""
         if self.alarm:
             mistake = f"this is a mistake with probability at most {self.delta:.4g}"
-            return f"Alarm after {self.alarm_at} audits: the risk is above {self.alpha:.4g}; {mistake}."
-        return f"No alarm in {self.audits} audits, {self.lost:.4g} of them lost; p-value {self.p_value:.2g}."
+            return (
+                f"Alarm after {self.alarm_at} audits: the risk is above "
+                f"{self.alpha:.4g}; {mistake}."
+            )
+        return (
+            f"No alarm in {self.audits} audits, {self.lost:.4g} of them "
+            f"lost; p-value {self.p_value:.2g}."
+        )

@@ -1,4 +1,5 @@
-"""RCPS-HB (Algorithm 2) and its repairs: the largest threshold at which acting early keeps the risk below alpha.
+"""RCPS-HB (Algorithm 2) and its repairs: the largest threshold at which acting early keeps the risk
+below alpha.
 
 Reference: Bates et al. 2021 (Distribution-free, risk-controlling prediction sets).
 """
@@ -43,36 +44,39 @@ class RecourseCertifier:
     alpha, delta
         The risk is to be at most alpha; the certificate may be wrong with probability delta.
     bound
-        "cp" (losses of 0 or 1), "wsr" (gains from several seeds; may be looked at while people arrive), "hb", "hb_kl",
-        "hoeffding"; "auto" takes cp for one run per person and wsr otherwise; "paper" is Algorithm 2 with its grid.
+        "cp" (losses of 0 or 1), "wsr" (gains from several seeds; may be looked at while people
+        arrive), "hb", "hb_kl", "hoeffding"; "auto" takes cp for one run per person and wsr
+        otherwise; "paper" is Algorithm 2 with its grid.
     walk
-        Which thresholds are tested, in rising order: "grid_free" all there are, "quantile" a number ``grid`` of
-        quantiles of the signals, "fixed" the thresholds ``grid``.
+        Which thresholds are tested, in rising order: "grid_free" all there are, "quantile" a number
+        ``grid`` of quantiles of the signals, "fixed" the thresholds ``grid``.
     target
-        Whom the promise is about: "all" with a plan, those who stop "early" (before their last step), those whom the
-        rule tells to "act" (whose signal is low enough, at their last step too), or those "refused" where they stop.
+        Whom the promise is about: "all" with a plan, those who stop "early" (before their last
+        step), those whom the rule tells to "act" (whose signal is low enough, at their last step
+        too), or those "refused" where they stop.
     undefined
-        What a run without any plan counts as: left out ("drop"), counted but not promised anything ("alpha"), a success
-        ("zero") or a failure ("one").
+        What a run without any plan counts as: left out ("drop"), counted but not promised anything
+        ("alpha"), a success ("zero") or a failure ("one").
     signal
-        What the rule watches in plans: "uncertainty" (the paper's), "plan", "survival", or a function of the plans such
-        as a fitted ``SurvivalScore``. With records, the name their signal must have. None: "uncertainty" of plans,
-        whatever records have.
+        What the rule watches in plans: "uncertainty" (the paper's), "plan", "survival", or a
+        function of the plans such as a fitted ``SurvivalScore``. With records, the name their
+        signal must have. None: "uncertainty" of plans, whatever records have.
     groups
         "separate" or "joint" certificates for the records' groups; None: one for all people.
     grid
         A number of thresholds, or the thresholds; see ``walk``.
     anchor
-        For the targets "early" and "act": the threshold where the tests start, fixed without the calibration people;
-        ``choose_anchor`` finds one on training people.
+        For the targets "early" and "act": the threshold where the tests start, fixed without the
+        calibration people; ``choose_anchor`` finds one on training people.
     horizon
-        The number of people one plans for, if one looks while they arrive, in the order of the records.
+        The number of people one plans for, if one looks while they arrive, in the order of the
+        records.
     ceiling
-        No threshold above it is tested or used. With the signal "survival", 0.5 means that nobody is told to act on a
-        plan whose own survival is below one half.
+        No threshold above it is tested or used. With the signal "survival", 0.5 means that nobody
+        is told to act on a plan whose own survival is below one half.
     also_last
-        For ``target="early"``: whether the risk of all who are told to act, their last step included, must be at most
-        alpha too.
+        For ``target="early"``: whether the risk of all who are told to act, their last step
+        included, must be at most alpha too.
     confidence_level
         1 - delta, for those who think in it.
 
@@ -122,53 +126,77 @@ class RecourseCertifier:
         """Refuse settings that contradict each other."""
         if self.target in ("early", "act") and self.anchor is None:
             raise SettingError(
-                f"target={self.target!r} needs anchor=, a threshold fixed without the calibration people"
+                f"target={self.target!r} needs anchor=, a threshold fixed without the "
+                "calibration people"
             )
         if self.ceiling is not None and (
-            self.bound == "paper" or not self.ceiling >= (-np.inf if self.anchor is None else self.anchor)
+            self.bound == "paper"
+            or not self.ceiling >= (-np.inf if self.anchor is None else self.anchor)
         ):
-            raise SettingError("ceiling= is the largest threshold, at least anchor=, and not for bound='paper'")
+            raise SettingError(
+                "ceiling= is the largest threshold, at least anchor=, and not for bound='paper'"
+            )
         if self.target != "all" and (self.undefined in ("zero", "one") or self.bound == "paper"):
             raise SettingError(
-                f"target={self.target!r} goes with undefined='drop' or 'alpha' and not with bound='paper'"
+                f"target={self.target!r} goes with undefined='drop' or 'alpha' and not "
+                "with bound='paper'"
             )
         if self.horizon is not None and (self.bound not in ("auto", "wsr") or self.horizon < 1):
-            raise SettingError("horizon= is a number of people and goes with bound='wsr': the others hold for one look")
+            raise SettingError(
+                "horizon= is a number of people and goes with bound='wsr': the others "
+                "hold for one look"
+            )
         if self.walk == "fixed" and (np.ndim(self.grid) != 1 or not np.all(np.diff(self.grid) > 0)):
             raise SettingError("walk='fixed' needs grid=, a list of rising thresholds")
         if self.walk == "quantile" and (np.ndim(self.grid) != 0 or int(np.max(self.grid)) < 2):
             raise SettingError("walk='quantile' needs grid=, a number of thresholds, at least 2")
 
     def calibrate(
-        self, runs: Records | Plans, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]
+        self,
+        runs: Records | Plans,
+        *,
+        signal: Signal | None = None,
+        **options: Unpack[ReplayOptions],
     ) -> "RecourseCertifier":
-        """Make the certificate of plans or records, kept in ``certificate_``; returns the certifier.
+        """Make the certificate of plans or records, kept in ``certificate_``; returns the
+        certifier.
 
-        The keyword arguments go with plans and are those of ``replay``; ``signal`` is the certifier's by default.
+        The keyword arguments go with plans and are those of ``replay``; ``signal`` is the
+        certifier's by default.
         """
         if signal is None and isinstance(runs, Plans):
             signal = self.signal
         records = as_records(runs, signal=signal, **options)
         if hasattr(self, "certificate_"):
-            warnings.warn("calibrating again replaces the certificate; both together promise less", stacklevel=2)
-        self.certificate_ = self._certify_groups(records) if self.groups else self.certificate_for(records)
+            warnings.warn(
+                "calibrating again replaces the certificate; both together promise less",
+                stacklevel=2,
+            )
+        self.certificate_ = (
+            self._certify_groups(records) if self.groups else self.certificate_for(records)
+        )
         self._provenance = runs.provenance if isinstance(runs, Plans) else Provenance()
         return self
 
     def _certify_groups(self, records: Records) -> GroupCertificates:
         parts = by_group(records)
         delta = self.delta / len(parts) if self.groups == "joint" else self.delta
-        certificates = {group: self.certificate_for(part, delta, group) for group, part in parts.items()}
+        certificates = {
+            group: self.certificate_for(part, delta, group) for group, part in parts.items()
+        }
         return GroupCertificates(certificates, self.groups == "joint")
 
-    def certificate_for(self, records: Records, delta: float | None = None, group: str | None = None) -> Certificate:
+    def certificate_for(
+        self, records: Records, delta: float | None = None, group: str | None = None
+    ) -> Certificate:
         """Return one certificate for all of ``records`` together, without keeping it.
 
         ``delta`` replaces the certifier's; ``group`` is the label that goes into the certificate.
         """
         if self.signal is not None and signal_name(self.signal) != records.signal_name:
             raise MismatchError(
-                f"the records carry the signal {records.signal_name!r}, not {signal_name(self.signal)!r}"
+                f"the records carry the signal {records.signal_name!r}, not "
+                f"{signal_name(self.signal)!r}"
             )
         runs = Runs.from_records(records)
         blank = Certificate(
@@ -198,7 +226,9 @@ class RecourseCertifier:
         return replace(certificate, wasted=wasted_share(runs, self.target, result.tau_on_curve))
 
     def search(self, records: Records, delta: float | None = None) -> FixedSequenceResult | None:
-        """Test the thresholds and say how many passed, without making a certificate; None if nobody has a plan."""
+        """Test the thresholds and say how many passed, without making a certificate; None if nobody
+        has a plan.
+        """
         runs = Runs.from_records(records)
         curve, also = trace(runs, self.target, self.undefined), None
         if curve is None:
@@ -208,30 +238,46 @@ class RecourseCertifier:
         curves = (curve,) if also is None else (curve, also)
         test = self._test(curves, records, delta or self.delta)
         thresholds = self._thresholds(curves, records.signal[records.legal])
-        # A threshold is false if the risk of the early ones or the risk of all who act is above alpha: the hypothesis
-        # to reject is a union. Rejecting it only where both tests reject, each at the whole of delta, errs with
-        # probability at most delta, because whichever of the two is true must itself have been rejected (an
-        # intersection-union test); so delta is not split. The thresholds then form one fixed sequence as ever.
+        # A threshold is false if the risk of the early ones or the risk of all who act is above
+        # alpha: the hypothesis to reject is a union. Rejecting it only where both tests reject,
+        # each at the whole of delta, errs with probability at most delta, because whichever of the
+        # two is true must itself have been rejected (an intersection-union test); so delta is not
+        # split. The thresholds then form one fixed sequence as ever.
         passed = min(test.count_passed(each, each.index(thresholds)) for each in curves)
         points, grid_free = curve.index(thresholds), self.walk == "grid_free"
-        return FixedSequenceResult(curve, test, thresholds, points, passed, grid_free, also, self.ceiling)
+        return FixedSequenceResult(
+            curve, test, thresholds, points, passed, grid_free, also, self.ceiling
+        )
 
     def _test(self, curves: tuple[RiskCurve, ...], records: Records, delta: float) -> RiskTest:
         binary = all(curve.binary for curve in curves)
-        bound: Any = {"paper": "hb", "auto": "cp" if binary and not self.horizon else "wsr"}.get(self.bound, self.bound)
+        bound: Any = {"paper": "hb", "auto": "cp" if binary and not self.horizon else "wsr"}.get(
+            self.bound, self.bound
+        )
         if bound == "cp" and not binary:
-            raise SettingError("bound='cp' needs one run a person, lost or not; draw one with records.one_seed()")
+            raise SettingError(
+                "bound='cp' needs one run a person, lost or not; draw one with records.one_seed()"
+            )
         if bound != "wsr" or self.horizon:  # who looks while people arrive must bet in that order
             return RiskTest(bound, self.alpha, delta, horizon=self.horizon)
-        return RiskTest(bound, self.alpha, delta, np.argsort(records.person_hashes[curves[0].people], kind="stable"))
+        return RiskTest(
+            bound,
+            self.alpha,
+            delta,
+            np.argsort(records.person_hashes[curves[0].people], kind="stable"),
+        )
 
     def _thresholds(self, curves: tuple[RiskCurve, ...], signals: Float64Array) -> Float64Array:
-        """The thresholds to test, rising; "never stop early" comes first, but for the paper's grid and an anchor."""
-        # DEVIATION: Algorithm 2's grid is made of calibration signals, which its theorem does not cover. By default
-        # every threshold is tried, so that nothing about the data selects one.
+        """The thresholds to test, rising; "never stop early" comes first, but for the paper's grid
+        and an anchor.
+        """
+        # DEVIATION: Algorithm 2's grid is made of calibration signals, which its theorem does not
+        # cover. By default every threshold is tried, so that nothing about the data selects one.
         if self.bound == "paper":
             return np.unique(np.quantile(signals, np.linspace(0, 1, int(np.max(self.grid)))))
-        thresholds = curves[0].tau if len(curves) == 1 else np.union1d(*(curve.tau for curve in curves))
+        thresholds = (
+            curves[0].tau if len(curves) == 1 else np.union1d(*(curve.tau for curve in curves))
+        )
         if self.walk == "quantile":
             quantiles = np.quantile(signals, np.linspace(0, 1, int(np.max(self.grid))))
             thresholds = np.append(-np.inf, np.unique(quantiles))
@@ -239,7 +285,11 @@ class RecourseCertifier:
             thresholds = np.append(-np.inf, np.asarray(self.grid, dtype=np.float64))
         if self.ceiling is not None:
             thresholds = thresholds[thresholds <= self.ceiling]
-        return thresholds if self.anchor is None else np.append(self.anchor, thresholds[thresholds > self.anchor])
+        return (
+            thresholds
+            if self.anchor is None
+            else np.append(self.anchor, thresholds[thresholds > self.anchor])
+        )
 
     def stop(
         self,
@@ -250,9 +300,11 @@ class RecourseCertifier:
         group: npt.ArrayLike | None = None,
         advisor: str | None = None,
     ) -> Stops | dict[str, Stops]:
-        """Find where the certified rule, or one of the baselines "first" and "last", stops; as ``Certificate.stop``.
+        """Find where the certified rule, or one of the baselines "first" and "last", stops; as
+        ``Certificate.stop``.
 
-        If the certificate was made from plans, a trajectory will do: its plans are found in the same way.
+        If the certificate was made from plans, a trajectory will do: its plans are found in the
+        same way.
         """
         certificate, runs = self._calibrated(), self._with_plans(runs)
         if signal is None and isinstance(runs, Plans):
@@ -262,34 +314,52 @@ class RecourseCertifier:
     def evaluate(
         self, runs: Any, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]
     ) -> HeldOutRisk | dict[str, HeldOutRisk | None] | None:
-        """Measure risk and cost on held-out people; by group if there are groups, None if nobody has a plan.
+        """Measure risk and cost on held-out people; by group if there are groups, None if nobody
+        has a plan.
 
-        ``runs`` are records, plans or, as for ``stop``, a trajectory. The keyword arguments go with plans and are those
-        of ``replay``; by default ``signal`` is the certifier's, ``reference`` and ``loss`` are the certificate's.
+        ``runs`` are records, plans or, as for ``stop``, a trajectory. The keyword arguments go with
+        plans and are those of ``replay``; by default ``signal`` is the certifier's, ``reference``
+        and ``loss`` are the certificate's.
         """
         certificate, runs = self._calibrated(), self._with_plans(runs)
         if isinstance(runs, Plans):
-            one = certificate if isinstance(certificate, Certificate) else next(iter(certificate.values()))
+            one = (
+                certificate
+                if isinstance(certificate, Certificate)
+                else next(iter(certificate.values()))
+            )
             signal = self.signal if signal is None else signal
             options["reference"] = options.get("reference") or one.reference
             options["loss"] = options.get("loss") or one.loss
         records = as_records(runs, signal=signal, **options)
         if isinstance(certificate, GroupCertificates):
-            return {label: measure(certificate[label], part) for label, part in by_group(records).items()}
+            return {
+                label: measure(certificate[label], part)
+                for label, part in by_group(records).items()
+            }
         return measure(certificate, records)
 
     def _with_plans(self, runs: Any) -> Any:
-        """Find a trajectory's plans as those of the calibration were found; return anything else unchanged."""
+        """Find a trajectory's plans as those of the calibration were found; return anything else
+        unchanged.
+        """
         if not is_trajectory(runs):
             return runs
         made = self._provenance
         if made.searcher is None:
-            raise DataError("a trajectory has no plans; pass find_recourse(trajectory, searcher) or calibrate on plans")
-        return find_recourse(runs, made.searcher, constraints=made.constraints, desired_class=made.desired_class)
+            raise DataError(
+                "a trajectory has no plans; pass find_recourse(trajectory, searcher) or "
+                "calibrate on plans"
+            )
+        return find_recourse(
+            runs, made.searcher, constraints=made.constraints, desired_class=made.desired_class
+        )
 
     def _calibrated(self) -> Certificate | GroupCertificates:
         if not hasattr(self, "certificate_"):
-            raise UnfittedError("this certifier has no certificate yet; call calibrate(plans) first")
+            raise UnfittedError(
+                "this certifier has no certificate yet; call calibrate(plans) first"
+            )
         return self.certificate_
 
 
@@ -314,8 +384,8 @@ def certify(
 ) -> Certificate:
     """Make one certificate from plans (replayed here) or from records.
 
-    ``alpha`` to ``also_last`` are the settings of ``RecourseCertifier``, except that there are no ``groups`` here. The
-    other keyword arguments go with plans and are those of ``replay``.
+    ``alpha`` to ``also_last`` are the settings of ``RecourseCertifier``, except that there are no
+    ``groups`` here. The other keyword arguments go with plans and are those of ``replay``.
 
     Examples
     --------
@@ -324,9 +394,11 @@ def certify(
     Of people handled by this rule for whom some recourse exists, a share of at most 0.2 would see the prediction or \
 the recourse fail once the remaining features within the budget are acquired; this statement is wrong with probability \
 at most 0.05 over the calibration sample.
-    """
+    """  # noqa: E501
     if groups:
-        raise SettingError("certify gives one certificate; use RecourseCertifier(groups=...) for those of groups")
+        raise SettingError(
+            "certify gives one certificate; use RecourseCertifier(groups=...) for those of groups"
+        )
     certifier = RecourseCertifier(
         alpha,
         delta,
@@ -343,5 +415,7 @@ at most 0.05 over the calibration sample.
         ceiling,
         also_last,
     )
-    watched = signal if isinstance(runs, Plans) else None  # records have a signal; the certifier compares its name
+    watched = (
+        signal if isinstance(runs, Plans) else None
+    )  # records have a signal; the certifier compares its name
     return certifier.certificate_for(as_records(runs, signal=watched, **options))

@@ -27,9 +27,10 @@ NAMES = ("advisor", "signal_name", "reference", "loss_name")  # what all rows ha
 class Records:
     """Acquisition runs of calibration people, as columns of shape (rows,).
 
-    A run is one person under one random seed, a row is one step of a run. Rows may come in any order. A certifier also
-    reads ``code`` (each row's index into ``people``, the distinct persons in order of appearance) and ``order`` (an
-    index that sorts the rows by person, seed and step), which are derived.
+    A run is one person under one random seed, a row is one step of a run. Rows may come in any
+    order. A certifier also reads ``code`` (each row's index into ``people``, the distinct persons
+    in order of appearance) and ``order`` (an index that sorts the rows by person, seed and step),
+    which are derived.
 
     Parameters
     ----------
@@ -40,10 +41,12 @@ class Records:
     signal
         The number the stop rule watches; small means sure. Not read where ``legal`` is false.
     loss
-        In [0, 1]: whether the plan made at this step fails once the rest is known. Not read where ``legal`` is false.
-        None if the ends of the runs are not known yet: a rule can stop such runs, but nothing is certified from them.
+        In [0, 1]: whether the plan made at this step fails once the rest is known. Not read where
+        ``legal`` is false. None if the ends of the runs are not known yet: a rule can stop such
+        runs, but nothing is certified from them.
     legal
-        Whether the step has a plan. To blame a run for stopping without one, call the step legal, with loss 1.
+        Whether the step has a plan. To blame a run for stopping without one, call the step legal,
+        with loss 1.
     group
         One label per person, repeated at each of their steps; or None.
     refused
@@ -51,15 +54,18 @@ class Records:
     advisor
         Fingerprint of everything that made the runs.
     signal_name, reference
-        Which signal it is, and what plans are held against: the trajectory's end, all features, or models learnt again.
+        Which signal it is, and what plans are held against: the trajectory's end, all features, or
+        models learnt again.
     wasted
         Whether the reference decides for the desired class without the plan of this step; or None.
     loss_name
-        Which loss it is: the paper's "recourse", or "let_down". Like the other names it goes into the certificate.
+        Which loss it is: the paper's "recourse", or "let_down". Like the other names it goes into
+        the certificate.
 
     Examples
     --------
-    >>> Records(["ann", "ann", "bob"], [0, 0, 0], [0, 1, 0], [0, 2, 0], [0.4, 0.1, 0.3], [1, 0, 0], [True] * 3)
+    >>> Records(["ann", "ann", "bob"], [0, 0, 0], [0, 1, 0], [0, 2, 0], [0.4, 0.1, 0.3], [1, 0, 0],
+    ...     [True] * 3)
     Records(2 people, 2 runs, 3 steps)
     >>> Records(["ann", "ann"], [0, 0], [1, 1], [0, 2], [0.4, 0.1], [1, 0], [True, True])
     Traceback (most recent call last):
@@ -124,34 +130,49 @@ class Records:
 
         The columns group, refused and wasted are optional.
 
-        >>> columns = {"person": [1], "seed": [0], "step": [0], "spent": [0.0], "signal": [0.2], "loss": [0.0]}
+        >>> columns = {"person": [1], "seed": [0], "step": [0], "spent": [0.0], "signal": [0.2],
+        ...     "loss": [0.0]}
         >>> Records.from_frame(pd.DataFrame(columns))
         Traceback (most recent call last):
             ...
         edfa.errors.ColumnError: records need a column 'legal'; known: person, seed, step, spent, signal, loss
-        """
+        """  # noqa: E501
         table = nw.from_native(frame, eager_only=True)
         for name in NEEDED:
             if name not in table.columns:
                 raise ColumnError(f"records need a column {name!r}{hint(name, table.columns)}")
         present = [name for name in (*NEEDED, *OPTIONAL) if name in table.columns]
         columns = {name: table[name].to_numpy() for name in present}
-        return cls(**columns, advisor=advisor, signal_name=signal_name, reference=reference, loss_name=loss_name)
+        return cls(
+            **columns,
+            advisor=advisor,
+            signal_name=signal_name,
+            reference=reference,
+            loss_name=loss_name,
+        )
 
     def frame(self) -> pd.DataFrame:
         """The columns as a table, one row per step, in the order they came in."""
         columns = {name: getattr(self, name) for name in (*NEEDED, *OPTIONAL)}
-        return pd.DataFrame({name: values for name, values in columns.items() if values is not None})
+        return pd.DataFrame(
+            {name: values for name, values in columns.items() if values is not None}
+        )
 
     def take(self, rows: Any) -> "Records":
         """Records of some of the rows, chosen by a mask, a slice or positions."""
         columns = {name: getattr(self, name) for name in (*NEEDED, *OPTIONAL)}
-        return replace(self, **{name: values[rows] for name, values in columns.items() if values is not None})
+        return replace(
+            self, **{name: values[rows] for name, values in columns.items() if values is not None}
+        )
 
     @cached_property
     def person_hashes(self) -> npt.NDArray[np.uint64]:
-        """A hash of each person's name, shape (people,): sorting by it gives an order that has seen no loss."""
-        return np.asarray(pd.util.hash_array(np.array([str(person) for person in self.people], dtype=object)))
+        """A hash of each person's name, shape (people,): sorting by it gives an order that has seen
+        no loss.
+        """
+        return np.asarray(
+            pd.util.hash_array(np.array([str(person) for person in self.people], dtype=object))
+        )
 
     @classmethod
     def join(cls, *parts: "Records") -> "Records":
@@ -162,12 +183,16 @@ class Records:
         for part in parts[1:]:
             for name in NAMES:
                 if getattr(part, name) != getattr(first, name):
-                    raise MismatchError(f"{name} is {getattr(first, name)!r} here and {getattr(part, name)!r} there")
+                    raise MismatchError(
+                        f"{name} is {getattr(first, name)!r} here and {getattr(part, name)!r} there"
+                    )
         rows = pd.concat([part.frame() for part in parts])
         return cls.from_frame(rows, **{name: getattr(first, name) for name in NAMES})
 
     def one_seed(self, seed: int = 0) -> "Records":
-        """Keep one run of each person, drawn at random, so that every loss is 0 or 1 and the exact bound applies."""
+        """Keep one run of each person, drawn at random, so that every loss is 0 or 1 and the exact
+        bound applies.
+        """
         runs = self.frame()[["person", "seed"]].drop_duplicates()
         drawn = runs.sample(frac=1, random_state=seed).drop_duplicates("person")
         chosen = pd.MultiIndex.from_frame(drawn)
@@ -182,7 +207,9 @@ class Records:
             raise EmptyTableError("there are no records to certify from")
 
     def _sort_order(self) -> Any:
-        """An index that sorts rows by person, seed and step; rows that come sorted cost neither sort nor copy."""
+        """An index that sorts rows by person, seed and step; rows that come sorted cost neither
+        sort nor copy.
+        """
         keys = (self.code, self.seed, self.step)
         order: Any = slice(None)
         if not _is_rising(*keys).all():
@@ -191,7 +218,8 @@ class Records:
             if repeated.any():
                 at = order[np.argmax(repeated)]
                 raise DataError(
-                    f"person {_to_python(self.person[at])!r} has step {self.step[at]} of seed {self.seed[at]} twice"
+                    f"person {_to_python(self.person[at])!r} has step {self.step[at]} of "
+                    f"seed {self.seed[at]} twice"
                 )
         return order
 
@@ -199,7 +227,9 @@ class Records:
         if self.loss is not None:
             bad = self.legal & ~((self.loss >= 0) & (self.loss <= 1))
             self._refuse(bad, "loss", "lies outside [0, 1] at a legal step")
-        self._refuse(self.legal & ~np.isfinite(self.signal), "signal", "is no number at a legal step")
+        self._refuse(
+            self.legal & ~np.isfinite(self.signal), "signal", "is no number at a legal step"
+        )
         self._refuse(~(self.spent >= 0) | np.isinf(self.spent), "spent", "is no cost")
         code, seed, spent = (column[self.order] for column in (self.code, self.seed, self.spent))
         falls = (code[1:] == code[:-1]) & (seed[1:] == seed[:-1]) & (spent[1:] < spent[:-1])
@@ -211,7 +241,10 @@ class Records:
         """Raise an error about the first bad row of a column, if there is one."""
         if bad.any():
             at = np.argmax(bad)
-            where = f"person {_to_python(self.person[at])!r}, seed {self.seed[at]}, step {self.step[at]}"
+            where = (
+                f"person {_to_python(self.person[at])!r}, seed "
+                f"{self.seed[at]}, step {self.step[at]}"
+            )
             raise DataError(f"{where}: {name} {getattr(self, name)[at]:g} {why}")
 
     def _check_groups(self, group: AnyArray) -> None:
@@ -223,11 +256,15 @@ class Records:
         first_label[self.code[::-1]] = label[::-1]  # the first row is written last
         differs = label != first_label[self.code]
         if differs.any():
-            raise DataError(f"person {_to_python(self.person[np.argmax(differs)])!r} is in two groups")
+            raise DataError(
+                f"person {_to_python(self.person[np.argmax(differs)])!r} is in two groups"
+            )
 
 
 def _is_rising(*keys: Int64Array) -> BoolArray:
-    """Whether each row but the first comes after the one before it, compared by the keys from left to right."""
+    """Whether each row but the first comes after the one before it, compared by the keys from left
+    to right.
+    """
     after = np.zeros(len(keys[0]) - 1, dtype=bool)
     for key in reversed(keys):
         after = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & after)

@@ -1,8 +1,10 @@
 """What plans are held against: who decides when the rest is known, and from which facts.
 
 - "trajectory_end": the model that people meet, from what is known at the last step of the same run.
-- "all_features": the same model shown every feature, from complete facts; it may see what the blanket leaves out.
-- "retrained": models of the same kind learnt again from other people, none of which took part in choosing the plans.
+- "all_features": the same model shown every feature, from complete facts; it may see what the
+  blanket leaves out.
+- "retrained": models of the same kind learnt again from other people, none of which took part in
+  choosing the plans.
 """
 
 from dataclasses import dataclass
@@ -26,9 +28,9 @@ __all__ = ["Decisions", "decide_at_end"]
 class Decisions:
     """What is decided about each row of ``plans.people``; class codes of shape (rows,).
 
-    ``at_step`` is decided at the step by the model that people meet, from its ``probabilities`` (rows, classes);
-    ``at_end`` by the reference when the rest is known; ``followed`` by the reference if the step's first plan was
-    followed, ``NO_PLAN`` where there is none.
+    ``at_step`` is decided at the step by the model that people meet, from its ``probabilities``
+    (rows, classes); ``at_end`` by the reference when the rest is known; ``followed`` by the
+    reference if the step's first plan was followed, ``NO_PLAN`` where there is none.
     """
 
     probabilities: Float64Array
@@ -38,16 +40,23 @@ class Decisions:
 
 
 def decide_at_end(
-    plans: Plans, reference: Reference, whole: Float32Array | None, judges: "Committee | None", judge: int | IntArray
+    plans: Plans,
+    reference: Reference,
+    whole: Float32Array | None,
+    judges: "Committee | None",
+    judge: int | IntArray,
 ) -> Decisions:
-    """Ask the reference about everybody at the end of their run, with and without the first plan of every step.
+    """Ask the reference about everybody at the end of their run, with and without the first plan of
+    every step.
 
     The arguments are those of ``replay``; ``judge`` is its seed, or names the judge of each person.
     """
     if reference not in REFERENCES:
         raise UnknownNameError("reference", reference, REFERENCES)
     if (judges is not None) != (reference == "retrained"):
-        raise SettingError("reference='retrained' and judges=, a committee that chose no plan, go together")
+        raise SettingError(
+            "reference='retrained' and judges=, a committee that chose no plan, go together"
+        )
     people, predictor = plans.people, plans.people.predictor
     n, legal = len(people), plans.legal
     end = _facts_at_end(plans, reference, whole, judges)
@@ -65,7 +74,9 @@ def decide_at_end(
         else:
             _check_independent(plans, judges)
             by = _judge_of_rows(plans, len(judges), judge)
-            decided = _decide_by(judges, np.concatenate([by, by[legal]]), np.concatenate([end, changed]))
+            decided = _decide_by(
+                judges, np.concatenate([by, by[legal]]), np.concatenate([end, changed])
+            )
         at_end, followed = decided[:n], decided[n:]
     codes = np.full(n, NO_PLAN)
     codes[legal] = followed
@@ -87,7 +98,9 @@ def _facts_at_end(
     if len(missing):
         row, feature = missing[0]
         name, person = plans.people.schema.names[feature], int(np.asarray(plans.people.person)[row])
-        raise DataError(f"the judges need {name!r}, which the run of person {person} never asks; pass whole=")
+        raise DataError(
+            f"the judges need {name!r}, which the run of person {person} never asks; pass whole="
+        )
     return end
 
 
@@ -105,33 +118,45 @@ def _known_at_end(plans: Plans) -> Float32Array:
 
 
 def _complete_facts(plans: Plans, whole: Float32Array | None, needed: BoolArray) -> Float32Array:
-    """The facts ``whole`` of each row's person, shape (rows, features), complete in the features that are needed."""
+    """The facts ``whole`` of each row's person, shape (rows, features), complete in the features
+    that are needed.
+    """
     if whole is None:
-        raise DataError("all_features asks about everything; pass whole=, the complete facts of each person")
+        raise DataError(
+            "all_features asks about everything; pass whole=, the complete facts of each person"
+        )
     numbers, position = np.unique(np.asarray(plans.people.person), return_inverse=True)
     facts = np.asarray(whole, dtype=np.float32)
     if facts.shape != (len(numbers), plans.people.X.shape[1]) or np.isnan(facts[:, needed]).any():
-        raise DataError(f"whole must be complete and of shape {(len(numbers), plans.people.X.shape[1])}")
+        raise DataError(
+            f"whole must be complete and of shape {(len(numbers), plans.people.X.shape[1])}"
+        )
     return facts[position]
 
 
 def _check_independent(plans: Plans, judges: Any) -> None:
     """Refuse judges that took part in choosing: plans are made to please those."""
     if getattr(plans.provenance.searcher, "committee", None) is judges:
-        raise SettingError("these judges chose the plans; learn another committee, with another seed, to judge them")
+        raise SettingError(
+            "these judges chose the plans; learn another committee, with another seed, to "
+            "judge them"
+        )
 
 
 def _judge_of_rows(plans: Plans, n_judges: int, judge: int | IntArray) -> IntArray:
-    """The judge of each row's person, shape (rows,): one for each person, as given or drawn at random.
+    """The judge of each row's person, shape (rows,): one for each person, as given or drawn at
+    random.
 
-    A mean over all judges would be a loss between 0 and 1. With one judge it is 0 or 1, so that the exact bound holds,
-    for the same risk: that of a random person before a random judge.
+    A mean over all judges would be a loss between 0 and 1. With one judge it is 0 or 1, so that the
+    exact bound holds, for the same risk: that of a random person before a random judge.
     """
     numbers, position = np.unique(np.asarray(plans.people.person), return_inverse=True)
     if isinstance(judge, int):
         return np.random.default_rng(judge).integers(n_judges, size=len(numbers))[position]
     if judge.shape != numbers.shape or not ((judge >= 0) & (judge < n_judges)).all():
-        raise DataError(f"judge has one of the {n_judges} judges for each of the {len(numbers)} people")
+        raise DataError(
+            f"judge has one of the {n_judges} judges for each of the {len(numbers)} people"
+        )
     return np.asarray(judge[position])
 
 

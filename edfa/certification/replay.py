@@ -1,7 +1,8 @@
-"""From plans to records: the signal that the stop rule watches, and whether each step's first plan lasts (Valid@K).
+"""From plans to records: the signal that the stop rule watches, and whether each step's first plan
+lasts (Valid@K).
 
-A signal is any number known at the step, fixed before calibration, and small where one is sure. The certificate holds
-for every signal; a better one lets more people stop earlier.
+A signal is any number known at the step, fixed before calibration, and small where one is sure. The
+certificate holds for every signal; a better one lets more people stop earlier.
 """
 
 from collections.abc import Callable
@@ -46,28 +47,37 @@ SIGNALS = ("uncertainty", "plan", "survival")
 
 
 def watch(
-    plans: Plans, *, signal: Signal = "uncertainty", group: npt.ArrayLike | None = None, advisor: str | None = None
+    plans: Plans,
+    *,
+    signal: Signal = "uncertainty",
+    group: npt.ArrayLike | None = None,
+    advisor: str | None = None,
 ) -> Records:
-    """Records without losses: all that a stop rule may see. They can be stopped, but not certified from.
+    """Records without losses: all that a stop rule may see. They can be stopped, but not certified
+    from.
 
     Parameters
     ----------
     plans
         The plans of every step, as ``find_recourse`` finds them.
     signal
-        What the rule watches: the paper's "uncertainty", the larger of it and the plan's ("plan"), one minus the
-        estimated "survival" of the plan, a function of the plans such as a fitted ``SurvivalScore``, or a number for
-        each row of ``plans.people``.
+        What the rule watches: the paper's "uncertainty", the larger of it and the plan's ("plan"),
+        one minus the estimated "survival" of the plan, a function of the plans such as a fitted
+        ``SurvivalScore``, or a number for each row of ``plans.people``.
     group
         A label for each distinct person, in order of their numbers.
     advisor
         A name in place of the fingerprint of everything that made the plans.
     """
-    return _watch(plans, plans.people.predictor.predict_proba(plans.people.X), signal, group, advisor)
+    return _watch(
+        plans, plans.people.predictor.predict_proba(plans.people.X), signal, group, advisor
+    )
 
 
 class Against(TypedDict, total=False):
-    """What plans are held against, and what counts as a loss; the keyword arguments of ``replay``. None: as there."""
+    """What plans are held against, and what counts as a loss; the keyword arguments of ``replay``.
+    None: as there.
+    """
 
     reference: Reference | None
     whole: Float32Array | None
@@ -99,32 +109,38 @@ def replay(
     seed: int = 0,
     judge: IntArray | None = None,
 ) -> Records:
-    """Records with losses: whether the first plan of every step lasts, one record per person, seed and step.
+    """Records with losses: whether the first plan of every step lasts, one record per person, seed
+    and step.
 
     Parameters
     ----------
     plans, signal, group, advisor
         As in ``watch``.
     reference
-        What plans are held against: everything known at the last step of the same run ("trajectory_end"); the model
-        that sees every feature, with all of them known ("all_features"); models learnt again from other people
-        ("retrained").
+        What plans are held against: everything known at the last step of the same run
+        ("trajectory_end"); the model that sees every feature, with all of them known
+        ("all_features"); models learnt again from other people ("retrained").
     whole
-        The complete facts of each distinct person in order of their numbers, (people, features); "all_features" needs
-        them. "retrained" takes what is known at the end of the run without them, which must be all that judges see.
+        The complete facts of each distinct person in order of their numbers, (people, features);
+        "all_features" needs them. "retrained" takes what is known at the end of the run without
+        them, which must be all that judges see.
     favourable
-        Code of the class a plan must lead to. None: the class the plans were found for, or else any class other than
-        the one decided at the end.
+        Code of the class a plan must lead to. None: the class the plans were found for, or else any
+        class other than the one decided at the end.
     loss
-        "recourse" is the paper's: the decision or the plan does not last. "let_down": the plan was followed and the
-        desired class is still not given; whether it would be given without the plan goes into the column ``wasted``.
+        "recourse" is the paper's: the decision or the plan does not last. "let_down": the plan was
+        followed and the desired class is still not given; whether it would be given without the
+        plan goes into the column ``wasted``.
     judges, seed, judge
-        For "retrained": a committee that took no part in choosing the plans. Each person is judged by one member,
-        which ``seed`` draws, or ``judge`` names: a position for each distinct person in order of their numbers.
+        For "retrained": a committee that took no part in choosing the plans. Each person is judged
+        by one member, which ``seed`` draws, or ``judge`` names: a position for each distinct person
+        in order of their numbers.
     """
     if loss not in LOSSES:
         raise UnknownNameError("loss", loss, LOSSES)
-    desired = plans.people.background.class_code(plans.provenance.desired_class if favourable is None else favourable)
+    desired = plans.people.background.class_code(
+        plans.provenance.desired_class if favourable is None else favourable
+    )
     decided = decide_at_end(plans, reference, whole, judges, seed if judge is None else judge)
     records = _watch(plans, decided.probabilities, signal, group, advisor)
     refused = None if desired is None else decided.at_step != desired
@@ -143,18 +159,25 @@ def replay(
     )
 
 
-def as_records(runs: Records | Plans, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]) -> Records:
-    """Replay plans; return records unchanged, and refuse them together with any of ``replay``'s options."""
+def as_records(
+    runs: Records | Plans, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]
+) -> Records:
+    """Replay plans; return records unchanged, and refuse them together with any of ``replay``'s
+    options.
+    """
     for name in options:
         if name not in ReplayOptions.__annotations__:
             raise UnknownNameError("option", name, ReplayOptions.__annotations__)
-    given = {name: value for name, value in {"signal": signal, **options}.items() if value is not None}
+    given = {
+        name: value for name, value in {"signal": signal, **options}.items() if value is not None
+    }
     if isinstance(runs, Plans):
         return replay(runs, **given)  # type: ignore[arg-type]
     if not isinstance(runs, Records):
         kind = type(runs).__name__
         raise DataError(
-            f"certificates come from plans or records, not {kind}; find_recourse finds a trajectory's plans"
+            f"certificates come from plans or records, not {kind}; find_recourse finds a "
+            "trajectory's plans"
         )
     if given:
         raise SettingError(f"{next(iter(given))}= goes with plans; records say it themselves")
@@ -162,7 +185,9 @@ def as_records(runs: Records | Plans, *, signal: Signal | None = None, **options
 
 
 def is_trajectory(runs: Any) -> bool:
-    """Whether ``runs`` are people without plans, such as a trajectory, rather than plans, records or signals."""
+    """Whether ``runs`` are people without plans, such as a trajectory, rather than plans, records
+    or signals.
+    """
     return hasattr(runs, "people") and callable(runs.people)
 
 
@@ -176,7 +201,8 @@ def uncertainty(probabilities: Any) -> Float64Array:
 
 
 def plan_uncertainty(probabilities: Any, changed: Any) -> Float64Array:
-    """The larger of the uncertainties about the person as they are and with the plan; both (..., classes) to (...).
+    """The larger of the uncertainties about the person as they are and with the plan; both (...,
+    classes) to (...).
 
     The paper's signal watches the prediction alone, but half of the loss comes from the plan.
 
@@ -187,10 +213,12 @@ def plan_uncertainty(probabilities: Any, changed: Any) -> Float64Array:
 
 
 class SurvivalScore(BaseEstimator):  # type: ignore[misc]
-    """A signal that is learnt: the probability that a plan fails, fitted on runs of people outside the calibration.
+    """A signal that is learnt: the probability that a plan fails, fitted on runs of people outside
+    the calibration.
 
-    It is a logistic regression on numbers known at the step, such as both uncertainties and the share of features left;
-    for plans, those of ``step_features``. Pass a fitted score as ``signal`` to whatever certifies from plans.
+    It is a logistic regression on numbers known at the step, such as both uncertainties and the
+    share of features left; for plans, those of ``step_features``. Pass a fitted score as ``signal``
+    to whatever certifies from plans.
 
     Examples
     --------
@@ -202,7 +230,9 @@ class SurvivalScore(BaseEstimator):  # type: ignore[misc]
     """
 
     def fit(self, facts: Any, loss: Any) -> "SurvivalScore":
-        """Learn from steps: ``facts`` are numbers (steps, facts) or plans, ``loss`` (steps,) is NaN without a plan."""
+        """Learn from steps: ``facts`` are numbers (steps, facts) or plans, ``loss`` (steps,) is NaN
+        without a plan.
+        """
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
@@ -216,13 +246,17 @@ class SurvivalScore(BaseEstimator):  # type: ignore[misc]
         return self
 
     def __call__(self, facts: Any) -> Float64Array:
-        """The signal, shape (steps,): the probability of failing, from facts (steps, facts) or plans."""
+        """The signal, shape (steps,): the probability of failing, from facts (steps, facts) or
+        plans.
+        """
         if not hasattr(self, "model_"):
             raise DataError("this score has learnt nothing yet; call fit(facts, loss) first")
         return np.asarray(self.model_.predict_proba(_as_matrix(facts))[:, 1], dtype=np.float64)
 
     def learnt_state(self) -> dict[str, AnyArray]:
-        """What was learnt, as arrays; with the settings (there are none) it is what certificates know the signal by."""
+        """What was learnt, as arrays; with the settings (there are none) it is what certificates
+        know the signal by.
+        """
         if not hasattr(self, "model_"):
             return {}
         scaler, regression = (step for _, step in self.model_.steps)
@@ -233,8 +267,8 @@ class SurvivalScore(BaseEstimator):  # type: ignore[misc]
 def step_features(plans: Plans) -> Float64Array:
     """What is known of the first plan at each step, shape (rows, 6).
 
-    The columns: the person's uncertainty, the share of features not known, the plan's uncertainty, its number of
-    changes, its L2 length and its effort; the last four are 1 where there is no plan.
+    The columns: the person's uncertainty, the share of features not known, the plan's uncertainty,
+    its number of changes, its L2 length and its effort; the last four are 1 where there is no plan.
     """
     legal, first = plans.legal, plans.first[plans.legal]
     own = uncertainty(plans.people.predictor.predict_proba(plans.people.X))
@@ -248,14 +282,18 @@ def step_features(plans: Plans) -> Float64Array:
 def signal_of(plans: Plans, probabilities: Float64Array, signal: Any) -> Float64Array:
     """The signal at each row of ``plans.people``, shape (rows,).
 
-    ``probabilities`` are those of the classes as predicted now, (rows, classes); ``signal`` as in ``watch``.
+    ``probabilities`` are those of the classes as predicted now, (rows, classes); ``signal`` as in
+    ``watch``.
     """
     if isinstance(signal, str) and signal not in SIGNALS:
         raise UnknownNameError("signal", signal, SIGNALS)
     if not isinstance(signal, str):
         values = np.asarray(signal(plans) if callable(signal) else signal, dtype=float)
         if values.shape != (len(plans.people),):
-            raise DataError(f"a signal is one number for each of the {len(plans.people)} steps, not {values.shape}")
+            raise DataError(
+                f"a signal is one number for each of the {len(plans.people)} steps, not "
+                f"{values.shape}"
+            )
         return values
     if signal == "uncertainty":
         return uncertainty(probabilities)
@@ -267,14 +305,19 @@ def signal_of(plans: Plans, probabilities: Float64Array, signal: Any) -> Float64
 
 
 def signal_name(signal: Any) -> str:
-    """What certificates call a signal; for an object, its class and a digest of its learnt state or attributes."""
+    """What certificates call a signal; for an object, its class and a digest of its learnt state or
+    attributes.
+    """
     if isinstance(signal, str):
         return signal
     if not callable(signal):
         return "given"
     if getattr(signal, "__name__", ""):
         return str(signal.__name__)
-    return f"{type(signal).__name__} {digest(signal if hasattr(signal, 'learnt_state') else vars(signal))}"
+    return (
+        f"{type(signal).__name__} "
+        f"{digest(signal if hasattr(signal, 'learnt_state') else vars(signal))}"
+    )
 
 
 def _watch(
@@ -307,7 +350,8 @@ def _failure_probability(plans: Plans) -> Float64Array:
         return failure
     if plans.survival is None:
         raise DataError(
-            "these plans have no survival; make them with SurvivalSearch(train), or pass them to add_survival(plans)"
+            "these plans have no survival; make them with SurvivalSearch(train), or pass "
+            "them to add_survival(plans)"
         )
     failure[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
     return failure
@@ -318,7 +362,10 @@ def _group_of_rows(plans: Plans, group: npt.ArrayLike) -> AnyArray:
     numbers, position = np.unique(np.asarray(plans.people.person), return_inverse=True)
     labels = np.asarray(group)
     if labels.shape != (len(numbers),):
-        raise DataError(f"group has one label for each of the {len(numbers)} people, not the shape {labels.shape}")
+        raise DataError(
+            f"group has one label for each of the {len(numbers)} people, not the shape "
+            f"{labels.shape}"
+        )
     return np.asarray(labels[position])
 
 

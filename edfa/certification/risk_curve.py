@@ -1,9 +1,10 @@
 """The risk at every threshold of the stop rule, from one sort and a cumulative sum.
 
-The risk is a step function of the threshold. It changes only at a signal below all earlier ones of its run (a running
-minimum). Testing all of these breakpoints, from "never stop early" upward, leaves nothing to select, so the guarantee
-needs neither a grid fixed in advance nor a monotone risk. Where a stop moves and its loss stays the same there is
-nothing to test; only the cost changes.
+The risk is a step function of the threshold. It changes only at a signal below all earlier ones of
+its run (a running minimum). Testing all of these breakpoints, from "never stop early" upward,
+leaves nothing to select, so the guarantee needs neither a grid fixed in advance nor a monotone
+risk. Where a stop moves and its loss stays the same there is nothing to test; only the cost
+changes.
 """
 
 from dataclasses import dataclass
@@ -26,16 +27,20 @@ EXACT = 2**52  # whole numbers below this are exact as floats too
 
 @dataclass(frozen=True, eq=False)
 class RiskCurve:
-    """The risk and the cost of the stop rule at every threshold, for the people with a defined loss.
+    """The risk and the cost of the stop rule at every threshold, for the people with a defined
+    loss.
 
-    A person's loss is the mean over their seeds, and so is the share of their runs that the target is about.
+    A person's loss is the mean over their seeds, and so is the share of their runs that the target
+    is about.
 
     Parameters
     ----------
     tau
-        The thresholds, (points,): -inf, every breakpoint of the risk, and the largest signal that can trigger.
+        The thresholds, (points,): -inf, every breakpoint of the risk, and the largest signal that
+        can trigger.
     lost, eligible
-        Sums over people of the losses, and of the shares that the target is about, at each point; (points,).
+        Sums over people of the losses, and of the shares that the target is about, at each point;
+        (points,).
     lost_count, unit
         ``lost`` exactly, in units of 1/``unit``; None if whole numbers cannot say it.
     binary
@@ -47,12 +52,14 @@ class RiskCurve:
     start
         Loss and eligible share of each person at the first point; (n, 2).
     change, change_person, change_point
-        How much loss and eligible share change, (changes, 2); whose (index into ``people``); and at which point.
+        How much loss and eligible share change, (changes, 2); whose (index into ``people``); and at
+        which point.
     full_cost
         Mean cost per person without any early stop.
     trigger_signal, trigger_saving, trigger_first, trigger_weight
-        For every running minimum of every run, (triggers,): the signal; by how much a threshold that reaches it lowers
-        the cost of the run; whether it is the first that rising thresholds reach; the run's weight within its person.
+        For every running minimum of every run, (triggers,): the signal; by how much a threshold
+        that reaches it lowers the cost of the run; whether it is the first that rising thresholds
+        reach; the run's weight within its person.
     """
 
     tau: Float64Array
@@ -82,7 +89,9 @@ class RiskCurve:
     def risk(self) -> Float64Array:
         """The mean loss at each point among those the target is about, (points,)."""
         if self.conditional:
-            return np.divide(self.lost, self.eligible, out=np.zeros(len(self.tau)), where=self.eligible > 0)
+            return np.divide(
+                self.lost, self.eligible, out=np.zeros(len(self.tau)), where=self.eligible > 0
+            )
         return np.asarray(self.lost / self.n)
 
     def index(self, tau: Any) -> Int64Array:
@@ -90,11 +99,18 @@ class RiskCurve:
         return np.asarray(np.searchsorted(self.tau, tau, side="right") - 1)
 
     def triggered_and_cost(self, tau: Any) -> tuple[Float64Array, Float64Array]:
-        """The share of runs that each of some rising thresholds stops, and the mean cost per person."""
+        """The share of runs that each of some rising thresholds stops, and the mean cost per
+        person.
+        """
         levels = np.atleast_1d(np.asarray(tau, dtype=np.float64))
         reached_by = np.searchsorted(levels, self.trigger_signal)
-        parts = (self.trigger_first * self.trigger_weight, self.trigger_saving * self.trigger_weight)
-        share, saved = (np.bincount(reached_by, part, len(levels) + 1).cumsum()[:-1] for part in parts)
+        parts = (
+            self.trigger_first * self.trigger_weight,
+            self.trigger_saving * self.trigger_weight,
+        )
+        share, saved = (
+            np.bincount(reached_by, part, len(levels) + 1).cumsum()[:-1] for part in parts
+        )
         return share / self.n, self.full_cost - saved / self.n
 
     def cost(self, tau: Any) -> Float64Array:
@@ -110,7 +126,9 @@ class RiskCurve:
         return float(np.min(self.trigger_signal, where=self.trigger_signal > tau, initial=np.inf))
 
     def people_at(self, points: Int64Array) -> tuple[Float64Array, Float64Array]:
-        """Loss and eligible share of each person at some rising points; two arrays of shape (len(points), n)."""
+        """Loss and eligible share of each person at some rising points; two arrays of shape
+        (len(points), n).
+        """
         rows = np.zeros((len(points), self.n, 2))
         rows[0] = self.start
         seen = self.change_point <= points[-1]
@@ -128,18 +146,22 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
     runs
         The runs, with known losses.
     target
-        Whom the risk is about: "all" with a plan, those who stop "early", those whom the signal tells to "act", early
-        or at their last step, or those "refused" where they stop.
+        Whom the risk is about: "all" with a plan, those who stop "early", those whom the signal
+        tells to "act", early or at their last step, or those "refused" where they stop.
     undefined
-        What a run without a legal step counts as: left out ("drop"), counted in n but not eligible ("alpha"), or
-        eligible with loss 0 ("zero") or 1 ("one").
+        What a run without a legal step counts as: left out ("drop"), counted in n but not eligible
+        ("alpha"), or eligible with loss 0 ("zero") or 1 ("one").
     """
     legal = runs.last_legal >= 0
     if not legal.any():
         return None
     if np.isnan(runs.loss[runs.last_legal[legal][0]]):
-        raise DataError("these runs have no losses: they can be stopped, but a certificate needs to know how they end")
-    # DEVIATION: Algorithm 2 hands n to the bound but averages the defined losses; n here is the number of those.
+        raise DataError(
+            "these runs have no losses: they can be stopped, but a certificate needs to "
+            "know how they end"
+        )
+    # DEVIATION: Algorithm 2 hands n to the bound but averages the defined losses; n here is the
+    # number of those.
     used = runs.distinct() & (legal | (undefined != "drop"))
     run_person = runs.person[used]  # sorted
     new = np.append(True, run_person[1:] != run_person[:-1])
@@ -154,18 +176,22 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
     if not used.all():
         run, row = run[used[run]], row[used[run]]
     at_end, at_stop = _at_end(runs, target, undefined), _at_stop(runs, row, run, target)
-    # As the threshold rises, a run's latest minimum triggers first and replaces the run's end; each earlier minimum
-    # replaces the next-later one.
+    # As the threshold rises, a run's latest minimum triggers first and replaces the run's end; each
+    # earlier minimum replaces the next-later one.
     latest = np.append(run[1:] != run[:-1], True)
     ends = run[latest]
-    lost, eligible, spent = (_differences(s, e[ends], latest) for s, e in zip(at_stop, at_end, strict=True))
+    lost, eligible, spent = (
+        _differences(s, e[ends], latest) for s, e in zip(at_stop, at_end, strict=True)
+    )
     signal = runs.signal[row]
 
     moved = np.flatnonzero((lost != 0) | (eligible != 0) | (signal == signal.max(initial=-np.inf)))
     moved = moved[np.argsort(signal[moved])]
     tau, n_changes, change_point = _breakpoints(signal[moved])
     change = np.column_stack([lost[moved], eligible[moved]]) * weight[run[moved], None]
-    start: Float64Array = np.column_stack([np.bincount(person, part[used] * weight[used]) for part in at_end[:2]])
+    start: Float64Array = np.column_stack(
+        [np.bincount(person, part[used] * weight[used]) for part in at_end[:2]]
+    )
     sums = np.cumsum(np.concatenate([start.sum(axis=0)[None], change]), axis=0)[n_changes]
     zero_one = _is_zero_one(at_end[0][used]) and _is_zero_one(at_stop[0])
     conditional = bool(target != "all" or np.any(at_end[1][used] == 0))
@@ -196,22 +222,27 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
 def _at_stop(
     runs: Runs, row: Int64Array, run: Int64Array, target: Target
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Loss, eligibility (0 or 1) and cost of each ``run`` if its signal stops it at ``row``; all (triggers,).
+    """Loss, eligibility (0 or 1) and cost of each ``run`` if its signal stops it at ``row``; all
+    (triggers,).
 
     A stop at the last step of a run is not early.
     """
     loss, spent = runs.loss[row], runs.spent[row]
     if target in ("all", "act"):
         return loss, np.ones(len(row)), spent
-    # DEVIATION: the paper promises something to "early-stopping users" and bounds the risk of all; this is its promise.
+    # DEVIATION: the paper promises something to "early-stopping users" and bounds the risk of all;
+    # this is its promise.
     eligible = row < runs.end[run] if target == "early" else _refused(runs)[row]
     return eligible * loss, eligible.astype(np.float64), spent
 
 
-def _at_end(runs: Runs, target: Target, undefined: Undefined) -> tuple[Float64Array, Float64Array, Float64Array]:
+def _at_end(
+    runs: Runs, target: Target, undefined: Undefined
+) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Loss, eligibility (0 or 1) and cost of every run if nothing stops it; all (runs,).
 
-    Such a run pays for everything and takes the plan of its last legal step; nobody tells it to act.
+    Such a run pays for everything and takes the plan of its last legal step; nobody tells it to
+    act.
     """
     legal, eligible = runs.last_legal >= 0, np.full(len(runs.start), target not in ("early", "act"))
     if target == "refused":
@@ -230,7 +261,8 @@ def _refused(runs: Runs) -> BoolArray:
 def _differences(at_stop: Float64Array, at_end: Float64Array, latest: BoolArray) -> Float64Array:
     """How much a value changes when the threshold reaches each running minimum, (triggers,).
 
-    ``latest`` marks the last minimum of each run, which replaces the run's end (``at_end``, one value per such run).
+    ``latest`` marks the last minimum of each run, which replaces the run's end (``at_end``, one
+    value per such run).
     """
     before = np.empty_like(at_stop)
     before[:-1] = at_stop[1:]
@@ -239,7 +271,9 @@ def _differences(at_stop: Float64Array, at_end: Float64Array, latest: BoolArray)
 
 
 def _breakpoints(signals: Float64Array) -> tuple[Float64Array, Int64Array, Int64Array]:
-    """From sorted signals: the thresholds (-inf first), the number of changes up to each, and each change's point."""
+    """From sorted signals: the thresholds (-inf first), the number of changes up to each, and each
+    change's point.
+    """
     new = np.append(True, signals[1:] != signals[:-1]) if len(signals) else np.zeros(0, dtype=bool)
     begins = np.flatnonzero(new)
     return np.append(-np.inf, signals[begins]), np.append(begins, len(signals)), np.cumsum(new)
@@ -250,6 +284,8 @@ def _is_zero_one(values: Float64Array) -> bool:
 
 
 def _common_unit(seeds: Int64Array) -> int:
-    """The smallest u such that everybody's mean loss is a whole number of 1/u; 0 if counts would not be exact."""
+    """The smallest u such that everybody's mean loss is a whole number of 1/u; 0 if counts would
+    not be exact.
+    """
     unit = int(np.lcm.reduce(np.unique(seeds).astype(object)))
     return unit if unit * len(seeds) < EXACT else 0

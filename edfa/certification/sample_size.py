@@ -1,7 +1,9 @@
-"""How many calibration people a certificate takes, and in which zone a combination of people and risk lies.
+"""How many calibration people a certificate takes, and in which zone a combination of people and
+risk lies.
 
-A bound is not monotone in the number of people n: losses are rounded up to whole people, so one more person can make
-it worse. Hence two answers: the first n that suffices, and the n from which on every n does.
+A bound is not monotone in the number of people n: losses are rounded up to whole people, so one
+more person can make it worse. Hence two answers: the first n that suffices, and the n from which on
+every n does.
 """
 
 from collections.abc import Sequence
@@ -34,9 +36,10 @@ MAX_PEOPLE = 200_000  # beyond it only the closed form is given
 class Required:
     """The number of people a certificate takes at an observed risk.
 
-    ``closed_form`` is the paper's formula, ``first`` the smallest n that suffices, ``stable`` the n from which on every
-    n suffices, ``floor`` the fewest people with whom anything can be certified. The first three are None if the risk is
-    not below alpha, where no n suffices; ``first`` and ``stable`` also if they would exceed 200,000.
+    ``closed_form`` is the paper's formula, ``first`` the smallest n that suffices, ``stable`` the n
+    from which on every n suffices, ``floor`` the fewest people with whom anything can be certified.
+    The first three are None if the risk is not below alpha, where no n suffices; ``first`` and
+    ``stable`` also if they would exceed 200,000.
     """
 
     closed_form: int | None
@@ -51,7 +54,8 @@ class Required:
 
 
 def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") -> Required:
-    """Number of people needed to certify ``alpha`` if the strictest rule has the observed risk ``r0``.
+    """Number of people needed to certify ``alpha`` if the strictest rule has the observed risk
+    ``r0``.
 
     The closed form is the paper's equation (hb-lower), from Hoeffding's term alone.
 
@@ -71,7 +75,8 @@ def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") 
         return Required(None, None, None, least)
     gap, log_term = alpha - r0, -np.log(delta)
     closed = int(np.ceil(log_term / (2 * gap**2)))
-    # One loss more than n * r0 is the most that rounding up can add, and from here on Hoeffding allows for it.
+    # One loss more than n * r0 is the most that rounding up can add, and from here on Hoeffding
+    # allows for it.
     end = int((log_term / 2 + 2 * gap) / gap**2) + 2
     if end > MAX_PEOPLE:
         return Required(closed, None, None, least)
@@ -89,14 +94,21 @@ def floor(alpha: float, delta: float = 0.05, bound: str = "hb") -> int:
     [78, 38, 18, 12]
     """
     _check(alpha, delta, bound)
-    low, high = 0, int(np.ceil(-np.log(delta) / (2 * alpha**2))) + 1  # Hoeffding alone passes at the upper end
+    low, high = (
+        0,
+        int(np.ceil(-np.log(delta) / (2 * alpha**2))) + 1,
+    )  # Hoeffding alone passes at the upper end
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if p_value(bound, alpha, middle, losses=0) <= delta else (middle, high)
+        low, high = (
+            (low, middle) if p_value(bound, alpha, middle, losses=0) <= delta else (middle, high)
+        )
     return high
 
 
-def critical_losses(n: Any, alpha: float, delta: float = 0.05, bound: str = "hb", m: int = 1) -> Any:
+def critical_losses(
+    n: Any, alpha: float, delta: float = 0.05, bound: str = "hb", m: int = 1
+) -> Any:
     """The largest number of lost runs that still certifies; -1 if not even 0 does.
 
     ``n`` is a number of people or an array of them, ``m`` the number of runs per person.
@@ -108,39 +120,54 @@ def critical_losses(n: Any, alpha: float, delta: float = 0.05, bound: str = "hb"
     people = np.asarray(n, dtype=np.int64)
     low, high = np.full(people.shape, -1), people * m
     while np.any(high - low > 1):
-        middle = (low + high + 1) // 2  # above low, so never negative; high where nothing is left between
+        middle = (
+            low + high + 1
+        ) // 2  # above low, so never negative; high where nothing is left between
         passed = p_value(bound, alpha, people, losses=middle, m=m) <= delta
         low, high = np.where(passed, middle, low), np.where(passed, high, middle)
     return low[()]
 
 
 def power(n: Any, alpha: float, risk: float, delta: float = 0.05, bound: str = "hb") -> Any:
-    """Probability that n people certify ``alpha`` if losses are 0 or 1 and the true risk is ``risk``.
+    """Probability that n people certify ``alpha`` if losses are 0 or 1 and the true risk is
+    ``risk``.
 
     >>> power([78, 128], 0.2, 0.1).round(2)
     array([0.62, 0.86])
     """
     people = np.asarray(n, dtype=np.int64)
     allowed = critical_losses(people, alpha, delta, bound)
-    tail = special.betaincc(np.maximum(allowed, 0) + 1.0, np.maximum(people - allowed, 1), check_share("risk", risk))
+    tail = special.betaincc(
+        np.maximum(allowed, 0) + 1.0, np.maximum(people - allowed, 1), check_share("risk", risk)
+    )
     return np.where(allowed < 0, 0.0, tail)[()]
 
 
 def n_for_power(
-    alpha: float, risk: float, powers: Sequence[float] = (0.5, 0.8, 0.9), delta: float = 0.05, bound: str = "hb"
+    alpha: float,
+    risk: float,
+    powers: Sequence[float] = (0.5, 0.8, 0.9),
+    delta: float = 0.05,
+    bound: str = "hb",
 ) -> tuple[int | None, ...]:
-    """The n from which on ``power`` is at least each of ``powers``; None beyond 200,000, or if no n suffices.
+    """The n from which on ``power`` is at least each of ``powers``; None beyond 200,000, or if no n
+    suffices.
 
-    Putting an observed risk into ``n_required`` gives about an even chance to certify; plan with 80 or 90 %.
+    Putting an observed risk into ``n_required`` gives about an even chance to certify; plan with 80
+    or 90 %.
 
     >>> n_for_power(0.2, 0.1)
     (78, 128, 159)
     """
     _check(alpha, delta, bound)
     wanted = check_level("powers", powers)
-    last, start, short = np.zeros(len(wanted), dtype=np.int64), 1, np.full(len(wanted), risk < alpha)
-    # Each block of sizes is as long as all before it. Power is not monotone in n; once it suffices throughout a block,
-    # it does not fall below again.
+    last, start, short = (
+        np.zeros(len(wanted), dtype=np.int64),
+        1,
+        np.full(len(wanted), risk < alpha),
+    )
+    # Each block of sizes is as long as all before it. Power is not monotone in n; once it suffices
+    # throughout a block, it does not fall below again.
     while short.any() and start < MAX_PEOPLE:
         sizes = np.arange(start, 2 * start + 64)
         below = power(sizes, alpha, risk, delta, bound) < wanted[:, None]
@@ -153,7 +180,9 @@ def n_for_power(
 
 @dataclass(frozen=True, eq=False)
 class Zones:
-    """The zone of each combination of people and risk, and the lines of the paper's figure on data limits."""
+    """The zone of each combination of people and risk, and the lines of the paper's figure on data
+    limits.
+    """
 
     table: pd.DataFrame
     alpha: float
@@ -161,7 +190,9 @@ class Zones:
     bound: str
 
     def frame(self) -> pd.DataFrame:
-        """The rows passed to ``zones`` with columns zone, closed_form, first, stable (people needed) and n_more."""
+        """The rows passed to ``zones`` with columns zone, closed_form, first, stable (people
+        needed) and n_more.
+        """
         return self.table
 
     def curve(self, points: int = 60) -> pd.DataFrame:
@@ -169,7 +200,9 @@ class Zones:
         risks = np.linspace(0, self.alpha * 0.95, points)
         needed = [n_required(self.alpha, float(r), self.delta, self.bound) for r in risks]
         columns = {"risk": risks, "closed_form": [n.closed_form for n in needed]}
-        return pd.DataFrame(columns | {"first": [n.first for n in needed], "stable": [n.stable for n in needed]})
+        return pd.DataFrame(
+            columns | {"first": [n.first for n in needed], "stable": [n.stable for n in needed]}
+        )
 
     @property
     def floor(self) -> int:
@@ -183,10 +216,11 @@ class Zones:
 def zones(table: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> Zones:
     """Find the zone of each row of ``table``: certified, data_limited or risk_limited.
 
-    ``table`` is a frame or a mapping of columns, with the people ``n`` and the observed ``risk`` of the strictest rule.
+    ``table`` is a frame or a mapping of columns, with the people ``n`` and the observed ``risk`` of
+    the strictest rule.
 
-    DEVIATION: the paper calls a combination risk-limited as soon as the observed risk reaches alpha. Seven losses of
-    thirty settle nothing at 0.2; here it takes a lower bound above alpha.
+    DEVIATION: the paper calls a combination risk-limited as soon as the observed risk reaches
+    alpha. Seven losses of thirty settle nothing at 0.2; here it takes a lower bound above alpha.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Simulated records of a made-up population, for examples and for trying out one's own signal or bound."""
+"""Simulated records of a made-up population, for examples and for trying out one's own signal or
+bound.
+"""
 
 import numpy as np
 from scipy.special import expit
@@ -8,12 +10,15 @@ from edfa.certification.records import Records
 __all__ = ["simulate_records"]
 
 
-def simulate_records(n: int, seed: int = 0, seeds: int = 1, steps: int = 6, advisor: str = "") -> Records:
-    """Draw runs in which a score is revealed step by step and a plan made early fails if the score changes sides.
+def simulate_records(
+    n: int, seed: int = 0, seeds: int = 1, steps: int = 6, advisor: str = ""
+) -> Records:
+    """Draw runs in which a score is revealed step by step and a plan made early fails if the score
+    changes sides.
 
-    The final score is a sum of ``steps`` normal parts of falling size. The signal is the probability of the other class
-    given the parts revealed so far. A plan moves the score past the boundary by a random margin, and fails if the parts
-    still to come use it up.
+    The final score is a sum of ``steps`` normal parts of falling size. The signal is the
+    probability of the other class given the parts revealed so far. A plan moves the score past the
+    boundary by a random margin, and fails if the parts still to come use it up.
 
     Parameters
     ----------
@@ -35,7 +40,10 @@ def simulate_records(n: int, seed: int = 0, seeds: int = 1, steps: int = 6, advi
     """
     random = np.random.default_rng(seed)
     sizes = 0.6 ** np.arange(steps)
-    parts = random.normal(size=(n, 1, steps)) * sizes + random.normal(size=(n, seeds, steps)) * sizes * 0.5
+    parts = (
+        random.normal(size=(n, 1, steps)) * sizes
+        + random.normal(size=(n, seeds, steps)) * sizes * 0.5
+    )
     score = np.cumsum(parts, axis=-1)
     remaining_std = np.sqrt(np.append(np.cumsum((sizes**2 * 1.25)[::-1])[::-1][1:], 0.04))
     remaining = score[..., -1:] - score

@@ -1,4 +1,6 @@
-"""The stop rule: act at the first step that has a plan and a signal of at most tau, else take the last plan."""
+"""The stop rule: act at the first step that has a plan and a signal of at most tau, else take the
+last plan.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,11 +22,13 @@ RULES: tuple[Rule, ...] = ("safe", "first", "last")
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Records sorted by person, seed and step, and where each run (one person under one seed) lies among the rows.
+    """Records sorted by person, seed and step, and where each run (one person under one seed) lies
+    among the rows.
 
-    ``person`` (index into the records' people), ``seed``, ``start`` (its first row) and ``length`` (its number of rows)
-    have the shape (runs,). The other columns have the shape (rows,): ``signal`` is infinite at an illegal step, so that
-    no rule stops there; ``loss`` is NaN where it is not known yet.
+    ``person`` (index into the records' people), ``seed``, ``start`` (its first row) and ``length``
+    (its number of rows) have the shape (runs,). The other columns have the shape (rows,):
+    ``signal`` is infinite at an illegal step, so that no rule stops there; ``loss`` is NaN where it
+    is not known yet.
     """
 
     person: Int64Array
@@ -42,7 +46,12 @@ class Runs:
     def from_records(cls, records: Records) -> "Runs":
         """Sort ``records`` into runs."""
         rows = records.order
-        code, seed, refused, wasted = records.code[rows], records.seed[rows], records.refused, records.wasted
+        code, seed, refused, wasted = (
+            records.code[rows],
+            records.seed[rows],
+            records.refused,
+            records.wasted,
+        )
         first = np.concatenate([[True], (code[1:] != code[:-1]) | (seed[1:] != seed[:-1])])
         start = np.flatnonzero(first)
         return cls(
@@ -60,7 +69,9 @@ class Runs:
 
     @cached_property
     def signal_matrix(self) -> Float64Array:
-        """The signals with shape (runs, steps of the longest run); infinite past the end of a shorter run."""
+        """The signals with shape (runs, steps of the longest run); infinite past the end of a
+        shorter run.
+        """
         steps = self.length.max()
         if np.all(self.length == steps):
             return self.signal.reshape(-1, steps)
@@ -71,22 +82,30 @@ class Runs:
 
     @cached_property
     def end(self) -> Int64Array:
-        """The last row of each run, the paper's K: everything the policy may acquire is known. Shape (runs,)."""
+        """The last row of each run, the paper's K: everything the policy may acquire is known.
+        Shape (runs,).
+        """
         return self.start + self.length - 1
 
     @cached_property
     def last_legal(self) -> Int64Array:
-        """The row of the last legal step of each run, from which a run that never triggers takes its plan; -1: none."""
+        """The row of the last legal step of each run, from which a run that never triggers takes
+        its plan; -1: none.
+        """
         rows = np.where(np.isfinite(self.signal), np.arange(len(self.signal)), -1)
         return np.maximum.reduceat(rows, self.start)
 
     def stops(self, tau: Any) -> tuple[Int64Array, BoolArray]:
-        """The row at which each run stops (-1: it has no plan), and whether its signal triggered the stop."""
+        """The row at which each run stops (-1: it has no plan), and whether its signal triggered
+        the stop.
+        """
         column, triggered = _first_trigger(self.signal_matrix, tau)
         return np.where(triggered, self.start + column, self.last_legal), triggered
 
     def running_minima(self) -> tuple[Int64Array, Int64Array]:
-        """Runs and rows of signals below all earlier ones of their run: the only rows where a threshold can stop it."""
+        """Runs and rows of signals below all earlier ones of their run: the only rows where a
+        threshold can stop it.
+        """
         signals = self.signal_matrix
         lowest: BoolArray = np.empty(signals.shape, dtype=bool)
         lowest[:, 0] = signals[:, 0] < np.inf
@@ -95,7 +114,9 @@ class Runs:
         return run, self.start[run] + column
 
     def distinct(self) -> BoolArray:
-        """Mask of the runs to use: one run per person if the seed makes no difference for anybody, else all runs."""
+        """Mask of the runs to use: one run per person if the seed makes no difference for anybody,
+        else all runs.
+        """
         new = np.append(True, self.person[1:] != self.person[:-1])
         if new.all():
             return new
@@ -111,7 +132,9 @@ class Runs:
         if not np.array_equal(self.signal, self.signal[twin]):
             return False
         legal = np.isfinite(self.signal)
-        same = np.array_equal(self.loss[legal], self.loss[twin][legal]) and np.array_equal(self.spent, self.spent[twin])
+        same = np.array_equal(self.loss[legal], self.loss[twin][legal]) and np.array_equal(
+            self.spent, self.spent[twin]
+        )
         return same and (self.refused is None or np.array_equal(self.refused, self.refused[twin]))
 
 
@@ -119,9 +142,10 @@ class Runs:
 class Stops:
     """Where a rule stops each run; columns of shape (runs,).
 
-    ``step`` is the step whose plan is issued (-1: the run has none), ``spent`` the cost until the run stops (NaN if it
-    is not known). Runs that are ``triggered`` stop because their signal is low enough; the others go to the end and
-    take their last plan. ``sentence`` is the guarantee, and empty if there is none.
+    ``step`` is the step whose plan is issued (-1: the run has none), ``spent`` the cost until the
+    run stops (NaN if it is not known). Runs that are ``triggered`` stop because their signal is low
+    enough; the others go to the end and take their last plan. ``sentence`` is the guarantee, and
+    empty if there is none.
     """
 
     person: AnyArray
@@ -162,10 +186,14 @@ def stop_at(runs: Any, tau: Any, rule: Rule, sentence: str) -> Stops:
         row, triggered = sorted_runs.stops(tau)
         step = np.where(row >= 0, sorted_runs.step[row], -1)
         spent = sorted_runs.spent[np.where(triggered, row, sorted_runs.end)]
-        return Stops(runs.people[sorted_runs.person], sorted_runs.seed, step, spent, triggered, sentence)
+        return Stops(
+            runs.people[sorted_runs.person], sorted_runs.seed, step, spent, triggered, sentence
+        )
     signals = np.atleast_2d(np.asarray(runs, dtype=np.float64))
     if signals.ndim != 2 or not signals.size:
-        raise DataError(f"signals have one row a run and one column a step, not the shape {signals.shape}")
+        raise DataError(
+            f"signals have one row a run and one column a step, not the shape {signals.shape}"
+        )
     column, triggered = _first_trigger(np.where(np.isnan(signals), np.inf, signals), tau)
     legal = np.isfinite(signals)
     last = np.where(legal.any(axis=1), signals.shape[1] - 1 - legal[:, ::-1].argmax(axis=1), -1)
@@ -175,8 +203,11 @@ def stop_at(runs: Any, tau: Any, rule: Rule, sentence: str) -> Stops:
 
 
 def _first_trigger(signals: Float64Array, tau: Any) -> tuple[Int64Array, BoolArray]:
-    """The first column of each row whose signal is at most ``tau``, and whether there is one; both of shape (runs,)."""
-    # DEVIATION: Algorithm 2 stops at "the first step with s <= tau"; a step without a plan has nothing to issue, so
-    # its signal is infinite here and the first *legal* such step is meant, as the fallback to the last legal one is.
+    """The first column of each row whose signal is at most ``tau``, and whether there is one; both
+    of shape (runs,).
+    """
+    # DEVIATION: Algorithm 2 stops at "the first step with s <= tau"; a step without a plan has
+    # nothing to issue, so its signal is infinite here and the first *legal* such step is meant, as
+    # the fallback to the last legal one is.
     low = (signals <= np.asarray(tau, dtype=np.float64)[..., None]) & (signals < np.inf)
     return low.argmax(axis=1), np.asarray(low.any(axis=1))

@@ -19,7 +19,9 @@ def check_share(name: str, value: Any) -> Float64Array:
         raise SettingError(f"{name} is a number between 0 and 1, not {value!r}") from None
     outside = ~((shares >= 0) & (shares <= 1))
     if outside.any():
-        raise SettingError(f"{name} lies between 0 and 1, which {first_where(shares, outside)} does not")
+        raise SettingError(
+            f"{name} lies between 0 and 1, which {first_where(shares, outside)} does not"
+        )
     return shares
 
 
@@ -28,7 +30,10 @@ def check_level(name: str, value: Any) -> Float64Array:
     levels = check_share(name, value)
     at_end = (levels <= 0) | (levels >= 1)
     if at_end.any():
-        raise SettingError(f"{name} lies between 0 and 1, the ends left out, not at {first_where(levels, at_end):g}")
+        raise SettingError(
+            f"{name} lies between 0 and 1, the ends left out, not at "
+            f"{first_where(levels, at_end):g}"
+        )
     return levels
 
 

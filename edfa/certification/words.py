@@ -21,9 +21,16 @@ def certificate_in_words(certificate: "Certificate", language: str) -> str:
 
 
 def promise_in_words(
-    language: str, loss: Loss, target: Target, reference: Reference, undefined: Undefined = "drop", **parts: str
+    language: str,
+    loss: Loss,
+    target: Target,
+    reference: Reference,
+    undefined: Undefined = "drop",
+    **parts: str,
 ) -> str:
-    """What is promised, to whom, and against what; ``parts`` are ``share`` and, with a group, ``within``."""
+    """What is promised, to whom, and against what; ``parts`` are ``share`` and, with a group,
+    ``within``.
+    """
     section = "formal" if loss == "recourse" else f"formal.{loss}"
     whom, later = (say(f"{section}.{name}", language) for name in (target, reference))
     key = undefined if undefined in ("zero", "one") else "drop"
@@ -38,16 +45,25 @@ def _promise(certificate: "Certificate", language: str) -> str:
         promise = say("formal.also_last", language, promise=promise)
     promise = say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))
     if c.ceiling is not None and c.signal == "survival":
-        promise = say("formal.survival_floor", language, promise=promise, least=_digits(1 - c.ceiling, language))
+        promise = say(
+            "formal.survival_floor",
+            language,
+            promise=promise,
+            least=_digits(1 - c.ceiling, language),
+        )
     elif c.ceiling is not None:
-        promise = say("formal.ceiling", language, promise=promise, most=_digits(c.ceiling, language))
+        promise = say(
+            "formal.ceiling", language, promise=promise, most=_digits(c.ceiling, language)
+        )
     if c.rules:
         promise = say("formal.rules", language, promise=promise, rules=listed(c.rules, language))
     return say("formal.model", language, promise=promise, model=c.model) if c.model else promise
 
 
 def _within(certificate: "Certificate", language: str) -> str:
-    return "" if certificate.group is None else say("formal.within", language, group=certificate.group)
+    return (
+        "" if certificate.group is None else say("formal.within", language, group=certificate.group)
+    )
 
 
 def _why_not(certificate: "Certificate", language: str) -> str:
@@ -57,9 +73,13 @@ def _why_not(certificate: "Certificate", language: str) -> str:
     if not c.asked and c.target == "early":
         return say("formal.nothing_asked", language)
     if c.target in ("early", "act") and not c.risk and c.bound == 1:
-        whom = say(f"{'formal' if c.loss == 'recourse' else f'formal.{c.loss}'}.{c.target}", language)
+        whom = say(
+            f"{'formal' if c.loss == 'recourse' else f'formal.{c.loss}'}.{c.target}", language
+        )
         return say("formal.nobody", language, whom=whom, n=number(c.n, language))
-    risk = max(c.risk or 0.0, c.act_risk or 0.0)  # whichever of the two stands in the way, it is not the smaller
+    risk = max(
+        c.risk or 0.0, c.act_risk or 0.0
+    )  # whichever of the two stands in the way, it is not the smaller
     seen = say("formal.seen", language, risk=_digits(risk, language), n=number(c.n, language))
     more = "" if c.n_more is None else number(c.n_more, language)
     key = "risk_limited" if c.status == "risk_limited" else "data_limited" if more else "too_near"

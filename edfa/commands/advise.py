@@ -1,4 +1,6 @@
-"""``edfa advise``: for each person of a file, what to ask next, what to change, and whether they may act."""
+"""``edfa advise``: for each person of a file, what to ask next, what to change, and whether they
+may act.
+"""
 
 from contextlib import suppress
 from pathlib import Path
@@ -6,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from edfa.commands.common import AsJson, Folder, Output, Quiet, Scheduler, load_advisor, show_progress
+from edfa.commands.common import (
+    AsJson,
+    Folder,
+    Output,
+    Quiet,
+    Scheduler,
+    load_advisor,
+    show_progress,
+)
 
 __all__ = ["advise"]
 
@@ -18,7 +28,8 @@ def advise(
     rows: Annotated[
         Path,
         typer.Argument(
-            help="A file with one row per person: .csv, .parquet or .jsonl; or a folder of .parquet files. "
+            help="A file with one row per person: .csv, .parquet or .jsonl; "
+            "or a folder of .parquet files. "
             "An empty cell is not known."
         ),
     ],
@@ -26,22 +37,37 @@ def advise(
     plans: Annotated[int, typer.Option(help="Largest number of plans per person.")] = 3,
     chunk: Annotated[
         int | None,
-        typer.Option(help="Number of people worked on at a time; by default up to 1,000, or what takes 5 seconds."),
+        typer.Option(
+            help=(
+                "Number of people worked on at a time; by default up to "
+                "1,000, or what takes 5 seconds."
+            )
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Number of parallel jobs; -1 uses every processor.")] = -1,
+    jobs: Annotated[
+        int, typer.Option(help="Number of parallel jobs; -1 uses every processor.")
+    ] = -1,
     scheduler: Scheduler = None,
     rules_column: Annotated[
         str | None,
-        typer.Option(help='Column with each person\'s own rules: empty, or JSON such as {"max_changes": 1}.'),
+        typer.Option(
+            help='Column with each person\'s own rules: empty, or JSON such as {"max_changes": 1}.'
+        ),
     ] = None,
     person_rules: Annotated[
         Path | None,
-        typer.Option(help="File with people's own rules: .jsonl or .csv, a row number from 0 and the same keys."),
+        typer.Option(
+            help=(
+                "File with people's own rules: .jsonl or .csv, a row "
+                "number from 0 and the same keys."
+            )
+        ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Advise everybody in a file: next question, plans, may they act. An interrupted run resumes where it stopped.
+    """Advise everybody in a file: next question, plans, may they act. An interrupted run resumes
+    where it stopped.
 
     The exit code is 2 if not a single row was understood; the result says why of each.
     """
@@ -68,9 +94,15 @@ def advise(
             scheduler=scheduler,
             folder=folder,
         )
-    errors = f", {counts['errors']:,} of them not understood (see the column error)" if counts["errors"] else ""
+    errors = (
+        f", {counts['errors']:,} of them not understood (see the column error)"
+        if counts["errors"]
+        else ""
+    )
     flagged = f", {counts['flagged']:,} with facts beyond what was seen (see the column flags)"
-    output.say(f"advised {counts['people']:,} people{errors}{flagged if counts['flagged'] else ''}: {out}")
+    output.say(
+        f"advised {counts['people']:,} people{errors}{flagged if counts['flagged'] else ''}: {out}"
+    )
     output.write_json(out=str(out), **counts)
     if counts["errors"] == counts["people"]:
         first = restored(str(next(chunks(out, 1))["error"].iloc[0]))
@@ -78,7 +110,8 @@ def advise(
 
 
 def _estimate_people(rows: Path) -> int:
-    """About how many people there are, for the time left: exact for Parquet, else by the length of the first lines.
+    """About how many people there are, for the time left: exact for Parquet, else by the length of
+    the first lines.
 
     0: it cannot be told. What is wrong with the file is said by what reads it.
     """
@@ -87,7 +120,9 @@ def _estimate_people(rows: Path) -> int:
             from pyarrow.parquet import read_metadata
 
             files = rows.glob("*.parquet") if rows.is_dir() else (rows,)
-            return sum(read_metadata(path).num_rows for path in files if path.is_file())  # a pipe would be waited for
+            return sum(
+                read_metadata(path).num_rows for path in files if path.is_file()
+            )  # a pipe would be waited for
         if rows.is_file():
             with rows.open("rb") as file:
                 first = file.read(SAMPLE)

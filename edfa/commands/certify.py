@@ -1,4 +1,6 @@
-"""``edfa certify`` makes a new certificate from new people; ``edfa monitor`` checks whether it still holds."""
+"""``edfa certify`` makes a new certificate from new people; ``edfa monitor`` checks whether it
+still holds.
+"""
 
 import json
 from pathlib import Path
@@ -6,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edfa.commands.common import EXIT_NO, AsJson, Folder, Output, Quiet, Scheduler, load_advisor, show_progress
+from edfa.commands.common import (
+    EXIT_NO,
+    AsJson,
+    Folder,
+    Output,
+    Quiet,
+    Scheduler,
+    load_advisor,
+    show_progress,
+)
 from edfa.errors import MismatchError, SettingError
 
 if TYPE_CHECKING:
@@ -24,19 +35,29 @@ def certify(
     rows: Annotated[
         Path,
         typer.Argument(
-            help="People who took no part in fitting: .csv or .parquet, no gap in what is asked, no outcome needed."
+            help=(
+                "People who took no part in fitting: .csv or .parquet, no gap in "
+                "what is asked, no outcome needed."
+            )
         ),
     ],
     alpha: Annotated[
-        float | None, typer.Option(help="Largest share of plans that may fail; by default as fitted.")
+        float | None,
+        typer.Option(help="Largest share of plans that may fail; by default as fitted."),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Largest probability that the certificate is wrong; by default as fitted.")
+        float | None,
+        typer.Option(
+            help="Largest probability that the certificate is wrong; by default as fitted."
+        ),
     ] = None,
     keep: Annotated[bool, typer.Option(help="Save the advisor with its new certificate.")] = True,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Save it even if it promises nothing where the old one promises something."),
+        typer.Option(
+            "--replace",
+            help="Save it even if it promises nothing where the old one promises something.",
+        ),
     ] = False,
     scheduler: Scheduler = None,
     as_json: AsJson = False,
@@ -57,12 +78,19 @@ def certify(
     lost = sorted(_promises(old) - _promises(made))
     saved = keep and (replace or not lost)
     audited = saved and _save(advisor, folder, old)
-    output.say(made.sentence, *dict.fromkeys(warning for part in _parts(made) for warning in part.warnings))
+    output.say(
+        made.sentence, *dict.fromkeys(warning for part in _parts(made) for warning in part.warnings)
+    )
     if audited:
-        output.say("The audits so far were of the old certificate, and are gone with it.", style="yellow")
+        output.say(
+            "The audits so far were of the old certificate, and are gone with it.", style="yellow"
+        )
     if keep and not saved:
         whom = f" to {', '.join(lost)}" if lost != [""] else ""
-        output.say(f"The old certificate stays, for it promises something{whom}; --replace takes the new one.")
+        output.say(
+            f"The old certificate stays, for it promises something{whom}; --replace takes "
+            "the new one."
+        )
     output.write_json(**json.loads(made.to_json()), saved=saved)
     if not _promises(made) or (keep and not saved):
         raise typer.Exit(EXIT_NO)
@@ -83,7 +111,9 @@ def _promises(certificate: "Certificate | GroupCertificates | None") -> set[str]
 
 
 def _save(advisor: "Advisor", folder: Path, old: "Certificate | GroupCertificates | None") -> bool:
-    """Save the advisor, unless its certificate is the one that is there; whether the old one's audits went with it."""
+    """Save the advisor, unless its certificate is the one that is there; whether the old one's
+    audits went with it.
+    """
     from edfa.writing import tidy
 
     made = advisor.fitted.certificates or advisor.fitted.certificate
@@ -100,12 +130,20 @@ def monitor(
     audits: Annotated[
         Path | None,
         typer.Argument(
-            help="Audited people: a column loss (0 or 1), or all their features. Without it, the state so far."
+            help=(
+                "Audited people: a column loss (0 or 1), or all their "
+                "features. Without it, the state so far."
+            )
         ),
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(help="Probability of ever raising a false alarm, 0.05 unless given; fixed at the first audit."),
+        typer.Option(
+            help=(
+                "Probability of ever raising a false alarm, 0.05 unless "
+                "given; fixed at the first audit."
+            )
+        ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -118,13 +156,17 @@ def monitor(
     else:
         state = _add_audits(advisor, folder, delta, _losses(advisor, audits))
     output.say(str(state))
-    output.write_json(**json.loads(state.to_json()), alarm=state.alarm, p_value=state.p_value, sentence=str(state))
+    output.write_json(
+        **json.loads(state.to_json()), alarm=state.alarm, p_value=state.p_value, sentence=str(state)
+    )
     if state.alarm:
         raise typer.Exit(EXIT_NO)
 
 
 def _add_audits(advisor: "Advisor", folder: Path, delta: float | None, losses: Any) -> "Monitor":
-    """Add audits to those that are written down; nobody else adds any, or saves another advisor, meanwhile."""
+    """Add audits to those that are written down; nobody else adds any, or saves another advisor,
+    meanwhile.
+    """
     from edfa.certification.certificate import Certificate
     from edfa.reading import read_text
     from edfa.writing import locked, write_text
@@ -138,7 +180,9 @@ def _add_audits(advisor: "Advisor", folder: Path, delta: float | None, losses: A
 
 
 def _load_monitor(advisor: "Advisor", folder: Path, delta: float | None) -> "Monitor":
-    """The monitor as the last audit left it, or a new one where there is none; another certificate's is refused."""
+    """The monitor as the last audit left it, or a new one where there is none; another
+    certificate's is refused.
+    """
     from edfa.certification.monitor import Monitor
     from edfa.errors import UnreadableError
     from edfa.reading import read_text
@@ -152,12 +196,16 @@ def _load_monitor(advisor: "Advisor", folder: Path, delta: float | None) -> "Mon
     except (UnreadableError, MismatchError) as error:
         raise type(error)(f"{path}: {error}; move it away to begin anew") from None
     if delta not in (None, state.delta):
-        raise SettingError(f"--delta is fixed at the first audit, which was held at {state.delta:g}, not {delta:g}")
+        raise SettingError(
+            f"--delta is fixed at the first audit, which was held at {state.delta:g}, not {delta:g}"
+        )
     return state
 
 
 def _losses(advisor: "Advisor", path: Path) -> Any:
-    """The audited people's losses, 0 or 1: the file's column ``loss``, or computed from all their features."""
+    """The audited people's losses, 0 or 1: the file's column ``loss``, or computed from all their
+    features.
+    """
     import numpy as np
 
     from edfa.advice.complete import encode_complete
@@ -174,7 +222,12 @@ def _losses(advisor: "Advisor", path: Path) -> Any:
     # A promise to those who act is not about people whom nothing tells to act.
     meant = stops.triggered if certificate.target in ("early", "act") else stops.step >= 0
     stopped = {*zip(stops.person[meant].tolist(), stops.step[meant].tolist(), strict=True)}
-    is_stop = [pair in stopped for pair in zip(records.person.tolist(), records.step.tolist(), strict=True)]
+    is_stop = [
+        pair in stopped for pair in zip(records.person.tolist(), records.step.tolist(), strict=True)
+    ]
     if not any(is_stop):
-        raise DataError("the certificate speaks of none of these people: they have no plan, or are not told to act")
+        raise DataError(
+            "the certificate speaks of none of these people: they have no plan, or are "
+            "not told to act"
+        )
     return np.asarray(records.loss)[is_stop]

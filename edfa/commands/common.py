@@ -41,24 +41,38 @@ __all__ = [
 
 EXIT_NO = 3
 
-AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON object to standard output, for other programs.")]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Write one JSON object to standard output, for other programs."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Write nothing but errors.")]
 Scheduler = Annotated[
-    str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://10.0.0.5:8786: its workers do the work.")
+    str | None,
+    typer.Option(
+        help="Address of a Dask scheduler, such as tcp://10.0.0.5:8786: its workers do the work."
+    ),
 ]
 TableName = Annotated[
     str,
-    typer.Argument(help="A data set of the paper, or a .csv or .parquet file.", autocompletion=completion.data_sets),
+    typer.Argument(
+        help="A data set of the paper, or a .csv or .parquet file.",
+        autocompletion=completion.data_sets,
+    ),
 ]
 BlanketMethod = Annotated[
     str,
-    typer.Option(help="hiton-mb, bamb, eamb or iamb.", autocompletion=completion.complete(*completion.METHODS)),
+    typer.Option(
+        help="hiton-mb, bamb, eamb or iamb.",
+        autocompletion=completion.complete(*completion.METHODS),
+    ),
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a saved advisor.")]
 
 
 class Output:
-    """A command's output: text for people, JSON for other programs, or nothing. Progress goes to standard error."""
+    """A command's output: text for people, JSON for other programs, or nothing. Progress goes to
+    standard error.
+    """
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
@@ -72,7 +86,9 @@ class Output:
     def say(self, *lines: str, style: str | None = None) -> None:
         """Write lines of text for people."""
         for line in lines if self.people else ():
-            self.console.print(escape(printable(line, keep="\n")), style=style, highlight=False, soft_wrap=True)
+            self.console.print(
+                escape(printable(line, keep="\n")), style=style, highlight=False, soft_wrap=True
+            )
 
     def write_json(self, **result: Any) -> None:
         """Write the command's result as one JSON object, if --json was given."""
@@ -81,7 +97,8 @@ class Output:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """A text whose control characters, which a terminal would obey, are written as escapes; those in ``keep`` stay.
+    """A text whose control characters, which a terminal would obey, are written as escapes; those
+    in ``keep`` stay.
 
     >>> printable("one\\ntwo\\x1b[2J")
     'one\\\\ntwo\\\\x1b[2J'
@@ -105,13 +122,21 @@ def _dumps(result: dict[str, Any]) -> str:
 def show_progress(output: Output) -> Iterator[Callable[[str, int, int], None]]:
     """Show one progress bar per stage, with the time it has taken and the time it has left.
 
-    The function it yields takes the stage, the work done and the total work; a total of at most 1 says nothing about
-    how far the stage is, so that no time left is shown.
+    The function it yields takes the stage, the work done and the total work; a total of at most 1
+    says nothing about how far the stage is, so that no time left is shown.
     """
     if not output.people:
         yield lambda stage, done, total: None
         return
-    from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        Task,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class TimeLeft(TimeRemainingColumn):

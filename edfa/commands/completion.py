@@ -1,9 +1,11 @@
-"""What a shell offers for a half-typed name. Nothing heavy is imported: the shell waits at every press of a key."""
+"""What a shell offers for a half-typed name. Nothing heavy is imported: the shell waits at every
+press of a key.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["METHODS", "complete", "data_sets", "policies", "predictors", "searchers", "studies"]
+__all__ = ["METHODS", "complete", "data_sets", "policies", "predictors", "searchers"]
 
 METHODS = ("hiton-mb", "bamb", "eamb", "iamb")
 
@@ -39,7 +41,9 @@ def predictors(incomplete: str) -> list[str]:
 
 
 def policies(incomplete: str) -> list[str]:
-    """The policies that have a name, but for ``fixed``, which needs an order that a name cannot give."""
+    """The policies that have a name, but for ``fixed``, which needs an order that a name cannot
+    give.
+    """
     from edfa.acquisition import POLICIES
 
     return complete(*(name for name in POLICIES if name != "fixed"))(incomplete)
@@ -50,10 +54,3 @@ def searchers(incomplete: str) -> list[str]:
     from edfa.recourse import SEARCHERS
 
     return complete(*SEARCHERS)(incomplete)
-
-
-def studies(incomplete: str) -> list[str]:
-    """The studies that ship with edfa."""
-    from edfa.studies.config import SHIPPED
-
-    return complete(*SHIPPED)(incomplete)

@@ -15,12 +15,15 @@ __all__ = ["demo"]
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("out/demo"),
     language: Annotated[
-        str, typer.Option(help="Language of the report: en or de.", autocompletion=complete("en", "de"))
+        str,
+        typer.Option(help="Language of the report: en or de.", autocompletion=complete("en", "de")),
     ] = "en",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """German credit from table to receipt: fit an advisor, interview one applicant, write a report."""
+    """German credit from table to receipt: fit an advisor, interview one applicant, write a
+    report.
+    """
     from edfa.demo import run_demo, story, write_report
     from edfa.places import check_writable
 
@@ -30,7 +33,11 @@ def demo(
         result = run_demo(language, progress)
     path = write_report(result, out)
     table = result.table
-    output.say(f"{table.schema.title}: {len(table):,} people, {len(table.schema)} facts about each", "", style="bold")
+    output.say(
+        f"{table.schema.title}: {len(table):,} people, {len(table.schema)} facts about each",
+        "",
+        style="bold",
+    )
     if output.people:
         output.console.print(describe(table), "", split(table), "", sep="\n")
     for title, lines in story(result):

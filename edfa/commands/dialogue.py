@@ -1,4 +1,6 @@
-"""The interview in a terminal: questions with their reasons, plans, and what is promised when the person may act."""
+"""The interview in a terminal: questions with their reasons, plans, and what is promised when the
+person may act.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
@@ -39,7 +41,8 @@ class Dialogue:
     >>> import edfa
     >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(edfa.load("german"))
     >>> typed, lines = iter(["radio", "2,400 DM", "35", ":stop"]), []
-    >>> dialogue = Dialogue(advisor.interview({}), lambda prompt: next(typed), lambda line, style: lines.append(line))
+    >>> dialogue = Dialogue(advisor.interview({}), lambda prompt: next(typed), lambda line,
+    ...     style: lines.append(line))
     >>> dict(dialogue.run().log.facts)
     {'purpose': 'radio/tv', 'credit_amount': 2400, 'age': 35}
     """
@@ -52,11 +55,15 @@ class Dialogue:
         plans: int = PLANS_SHOWN,
     ) -> None:
         self.interview, self.plans = interview, plans
-        self.printed: tuple[str, ...] = ()  # plan and promise, as they stood when the person could act and went on
+        self.printed: tuple[
+            str, ...
+        ] = ()  # plan and promise, as they stood when the person could act and went on
         self._ask, self._tell = ask, tell
 
     def run(self) -> "Interview":
-        """Ask until nothing is left, the person stops, or may act and is content; then say where they stand."""
+        """Ask until nothing is left, the person stops, or may act and is content; then say where
+        they stand.
+        """
         self._say("dialogue.welcome", "dim")
         if self._ask_start():
             self._ask_on()
@@ -64,11 +71,16 @@ class Dialogue:
         return self.interview
 
     def summarise(self) -> None:
-        """Tell the decision, what counts, the plans, and whether the person may act; and what was promised before."""
+        """Tell the decision, what counts, the plans, and whether the person may act; and what was
+        promised before.
+        """
         sentences = interview_sentences(self.interview, self.plans)
         self._lines("strong", "", *sentences["decision"])
         several = len(sentences["plans"]) > 1
-        self._lines("plain", *(f"{i}. {text}" if several else text for i, text in enumerate(sentences["plans"], 1)))
+        self._lines(
+            "plain",
+            *(f"{i}. {text}" if several else text for i, text in enumerate(sentences["plans"], 1)),
+        )
         self._lines("strong", *sentences["standing"])
         self._lines("dim", *sentences["partition"])
         if self.printed:
@@ -99,8 +111,14 @@ class Dialogue:
         return Question(name, cost, 0.0, "policy", low=column.low, high=column.high)
 
     def _ask_on(self) -> None:
-        """Put the questions of the policy; who may act is shown the plan and asked whether to go on, once."""
-        interview, schema, language = self.interview, self.interview.fitted.schema, self.interview.language
+        """Put the questions of the policy; who may act is shown the plan and asked whether to go
+        on, once.
+        """
+        interview, schema, language = (
+            self.interview,
+            self.interview.fitted.schema,
+            self.interview.language,
+        )
         while (question := interview.question) is not None:
             if interview.standing.may_act and not self.printed and not self._goes_on():
                 return
@@ -109,18 +127,25 @@ class Dialogue:
                 return
 
     def _goes_on(self) -> bool:
-        """Show the plan that may be acted on, and what is promised; whether the person goes on all the same."""
+        """Show the plan that may be acted on, and what is promised; whether the person goes on all
+        the same.
+        """
         sentences = interview_sentences(self.interview, self.plans)
         shown = (*sentences["plans"][:1], *sentences["standing"])
         self._lines("strong", "", *sentences["decision"])
         self._lines("plain", *shown)
         reply = self._read(say("dialogue.go_on", self.interview.language) + " ")
-        yes = reply is not None and reply.casefold()[:1] in {say("dialogue.yes", self.interview.language), "y"}
+        yes = reply is not None and reply.casefold()[:1] in {
+            say("dialogue.yes", self.interview.language),
+            "y",
+        }
         self.printed = shown if yes else ()
         return yes
 
     def _answer(self, question: Question, why: str) -> bool:
-        """Ask one question until it is answered, declined or something is taken back; False if the person stops."""
+        """Ask one question until it is answered, declined or something is taken back; False if the
+        person stops.
+        """
         interview, name, language = self.interview, question.feature, self.interview.language
         self._show(question, why)
         while True:
@@ -139,14 +164,20 @@ class Dialogue:
                 self._say("dialogue.declined", "dim")
                 return True
             elif self._take(question, reply):
-                value = phrases.value(interview.fitted.schema[name], interview.log.facts[name], language)
+                value = phrases.value(
+                    interview.fitted.schema[name], interview.log.facts[name], language
+                )
                 label = phrases.plain(interview.fitted.schema[name].said(language).label)
                 self._lines("dim", say("dialogue.taken", language, label=label, value=value))
                 return True
 
     def _take(self, question: Question, reply: str) -> bool:
         """Tell the interview what was typed; whether it could be understood."""
-        interview, schema, language = self.interview, self.interview.fitted.schema, self.interview.language
+        interview, schema, language = (
+            self.interview,
+            self.interview.fitted.schema,
+            self.interview.language,
+        )
         before = interview.flags
         try:
             value = parse_answer(reply, schema[question.feature], language, question.choices)
@@ -182,7 +213,9 @@ class Dialogue:
         for key, choice in zip(choice_keys(question.choices), choices, strict=False):
             self._lines("plain", f"  {key}) {words_of(feature, choice, language)}")
         if len(question.choices) > len(choices):
-            self._lines("plain", "  … " + say("others", language, n=len(question.choices) - len(choices)))
+            self._lines(
+                "plain", "  … " + say("others", language, n=len(question.choices) - len(choices))
+            )
         if not choices:
             self._lines("plain", narrate.answers(question, schema, language))
         if why:

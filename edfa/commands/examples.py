@@ -35,7 +35,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "A table of your own": "edfa fit people.csv --schema card.toml --out advisor",
         "A certificate for each group": "edfa fit adult --cap 10000 --groups sex --out advisor",
         "A model of your own decides": (
-            "edfa fit people.csv --schema card.toml --model model.skops --classes bad,good --out advisor"
+            "edfa fit people.csv --schema card.toml --model model.skops --classes "
+            "bad,good --out advisor"
         ),
         "One with categories": (
             "edfa fit people.csv --schema card.toml --model model.ubj --classes bad,good "
@@ -79,7 +80,8 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "serve": {
         "A trial on this machine": "edfa serve advisor --insecure",
         "Behind a proxy that has HTTPS": (
-            "edfa serve advisor --proxy 127.0.0.1 --key receipts.key --operator-key operator.key --workers 4"
+            "edfa serve advisor --proxy 127.0.0.1 --key receipts.key --operator-key "
+            "operator.key --workers 4"
         ),
     },
     "study": {
@@ -90,15 +92,21 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "study plan": {"How long the paper's study takes": "edfa study plan paper"},
     "study run": {
         "Run, or go on": "edfa study run demo --jobs 2",
-        "Some cells, for an hour": 'edfa study run paper --only "data=german,policy=edfa" --limit-minutes 60',
+        "Some cells, for an hour": (
+            'edfa study run paper --only "data=german,policy=edfa" --limit-minutes 60'
+        ),
     },
     "study status": {"How far it is, and what failed": "edfa study status demo --errors"},
-    "study report": {"Tables and figures of what is done": "edfa study report demo --out demo-study"},
+    "study report": {
+        "Tables and figures of what is done": "edfa study report demo --out demo-study"
+    },
 }
 """By command, what is done by which line; the command that has no name is ``edfa`` itself."""
 
 
 def show_examples(command: str) -> str:
     """The end of a command's help, in rich's markup."""
-    lines = [f"[dim]# {escape(what)}[/dim]\n{escape(line)}" for what, line in EXAMPLES[command].items()]
+    lines = [
+        f"[dim]# {escape(what)}[/dim]\n{escape(line)}" for what, line in EXAMPLES[command].items()
+    ]
     return "[bold]Examples[/bold]\n\n" + "\n".join(lines)

@@ -1,4 +1,6 @@
-"""``edfa interview`` asks one person in the terminal or reads a file of answers; ``edfa verify`` replays a receipt."""
+"""``edfa interview`` asks one person in the terminal or reads a file of answers; ``edfa verify``
+replays a receipt.
+"""
 
 import json
 import tomllib
@@ -28,27 +30,44 @@ def interview(
     folder: Folder,
     answers: Annotated[
         Path | None,
-        typer.Option(help="A .json or .toml file of answers by feature name, null to decline; nothing is asked then."),
+        typer.Option(
+            help=(
+                "A .json or .toml file of answers by feature name, null to "
+                "decline; nothing is asked then."
+            )
+        ),
     ] = None,
-    resume: Annotated[Path | None, typer.Option(help="Continue an interview that --keep saved.")] = None,
-    keep: Annotated[Path | None, typer.Option(help="Save the interview to this file, to continue later.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Continue an interview that --keep saved.")
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Save the interview to this file, to continue later.")
+    ] = None,
     receipt: Annotated[Path | None, typer.Option(help="Write a receipt to this file.")] = None,
     key: Key = None,
-    lock: Annotated[list[str] | None, typer.Option(help="A feature that must not change; may be repeated.")] = None,
+    lock: Annotated[
+        list[str] | None, typer.Option(help="A feature that must not change; may be repeated.")
+    ] = None,
     rules: Annotated[
-        Path | None, typer.Option(help="The person's own limits, .toml or .json; they only tighten the operator's.")
+        Path | None,
+        typer.Option(
+            help="The person's own limits, .toml or .json; they only tighten the operator's."
+        ),
     ] = None,
     plans: Annotated[int, typer.Option(help="Largest number of plans.")] = 3,
     language: Annotated[
         str | None,
         typer.Option(
-            help="en or de; en unless given, a kept interview goes on in its own.", autocompletion=complete("en", "de")
+            help="en or de; en unless given, a kept interview goes on in its own.",
+            autocompletion=complete("en", "de"),
         ),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Interview one person: decision, next question and why, plans, and whether they may act now."""
+    """Interview one person: decision, next question and why, plans, and whether they may act
+    now.
+    """
     from edfa.advice.interview import Interview
     from edfa.advice.receipt import read_key
     from edfa.data.constraints import Constraints
@@ -58,18 +77,28 @@ def interview(
     output = Output(as_json, quiet)
     for option, given in (("--rules", rules), ("--lock", lock)):
         if resume is not None and given:
-            raise SettingError(f"{option}: set when an interview begins; --resume goes on with those it has")
+            raise SettingError(
+                f"{option}: set when an interview begins; --resume goes on with those it has"
+            )
     own = None if rules is None else Constraints.read(rules)
     secret = read_key(key) if key else None
     on_file = _read_answers(answers) if answers else None
     if on_file is None and not output.people:
-        raise SettingError("--json and --quiet ask nothing; give the answers in a file: --answers FILE")
+        raise SettingError(
+            "--json and --quiet ask nothing; give the answers in a file: --answers FILE"
+        )
     advisor = load_advisor(folder)
     if resume is not None:
         current = Interview.from_json(read_text(resume), advisor, language=language)
     else:
-        start = {n: on_file[n] for n in advisor.schema.start if on_file.get(n) is not None} if on_file else {}
-        current = advisor.interview(start, locks=lock or (), constraints=own, language=language or "en")
+        start = (
+            {n: on_file[n] for n in advisor.schema.start if on_file.get(n) is not None}
+            if on_file
+            else {}
+        )
+        current = advisor.interview(
+            start, locks=lock or (), constraints=own, language=language or "en"
+        )
     if on_file is not None:
         _answer_from_file(current, on_file)
         _print_state(current, output, plans)
@@ -99,7 +128,9 @@ def verify(
     output = Output(as_json, quiet)
     verification = load_advisor(folder).verify(read_text(receipt), read_key(key) if key else None)
     output.say(str(verification))
-    output.write_json(holds=verification.holds, outcome=verification.outcome, **asdict(verification))
+    output.write_json(
+        holds=verification.holds, outcome=verification.outcome, **asdict(verification)
+    )
     if not verification.holds:
         raise typer.Exit(EXIT_NO)
 
@@ -115,12 +146,16 @@ def _read_answers(path: Path) -> dict[str, Any]:
         raise UnreadableError(f"{path.name} is neither JSON nor TOML: {error}") from None
     if not isinstance(answers, Mapping):
         kind = type(answers).__name__
-        raise UnreadableError(f"{path.name}: answers are an object of names and values, not a {kind}")
+        raise UnreadableError(
+            f"{path.name}: answers are an object of names and values, not a {kind}"
+        )
     return dict(answers)
 
 
 def _answer_from_file(interview: "Interview", answers: Mapping[str, Any]) -> None:
-    """Tell the start set and answer every question that the file has an answer to; other answers are not used."""
+    """Tell the start set and answer every question that the file has an answer to; other answers
+    are not used.
+    """
     schema = interview.fitted.schema
     for name in answers:
         schema.index(name)  # an unknown feature is an error before any question
@@ -149,7 +184,9 @@ def _hold(interview: "Interview", output: Output, plans: int) -> None:
     show: Callable[[str, int, int], None] | None = None
     with ExitStack() as bar:
 
-        def report(done: int, total: int) -> None:  # a certificate for this person's wishes may take seconds
+        def report(
+            done: int, total: int
+        ) -> None:  # a certificate for this person's wishes may take seconds
             nonlocal show
             show = show or bar.enter_context(show_progress(output))
             show("a promise for these wishes", done, total)

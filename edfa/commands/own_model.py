@@ -1,4 +1,6 @@
-"""A model of the user's own on the command line: its file, and errors and warnings in words of the shell."""
+"""A model of the user's own on the command line: its file, and errors and warnings in words of the
+shell.
+"""
 
 import re
 import shlex
@@ -18,9 +20,15 @@ __all__ = ["in_shell_words", "kept_warnings", "wrap_file"]
 
 
 def wrap_file(
-    path: Path, partial: Any, classes: str | None = None, columns: str | None = None, like: Path | None = None
+    path: Path,
+    partial: Any,
+    classes: str | None = None,
+    columns: str | None = None,
+    like: Path | None = None,
 ) -> "Wrapped":
-    """The model in a file, wrapped; ``classes`` and ``columns`` have commas between, ``like`` is a Parquet file."""
+    """The model in a file, wrapped; ``classes`` and ``columns`` have commas between, ``like`` is a
+    Parquet file.
+    """
     from edfa.predictors.own_model.ask import ENCODED
     from edfa.predictors.own_model.files import open_model, read_like
     from edfa.predictors.wrapped import wrap
@@ -37,7 +45,9 @@ def _listed(text: str | None) -> list[str] | None:
 
 @contextmanager
 def in_shell_words() -> Iterator[None]:
-    """A ModelError that advises an argument of ``edfa.wrap`` advises the option of ``edfa fit`` instead."""
+    """A ModelError that advises an argument of ``edfa.wrap`` advises the option of ``edfa fit``
+    instead.
+    """
     try:
         yield
     except ModelError as error:

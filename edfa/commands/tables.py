@@ -1,4 +1,6 @@
-"""``edfa schema``, ``edfa data`` and ``edfa blanket``: tables, their cards, and which of their features matter."""
+"""``edfa schema``, ``edfa data`` and ``edfa blanket``: tables, their cards, and which of their
+features matter.
+"""
 
 import csv
 import json
@@ -32,7 +34,9 @@ def schema(
     favourable: Annotated[
         str | None, typer.Option(help="The outcome a person would want; it is never guessed.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="File to write the card to; by default it is printed.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write the card to; by default it is printed.")
+    ] = None,
     force: Annotated[bool, typer.Option(help="Replace a card that is already there.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -43,7 +47,9 @@ def schema(
     from edfa.writing import write_text
 
     if out is not None and out.exists() and not force:
-        raise typer.BadParameter(f"{out} is there already; --force writes over it", param_hint="--out")
+        raise typer.BadParameter(
+            f"{out} is there already; --force writes over it", param_hint="--out"
+        )
     text = infer_card(read_frame(table), target, favourable, title=table.stem)
     if out is not None:
         write_text(out, text)
@@ -59,11 +65,14 @@ def data(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="A data set of the paper, or a .csv or .parquet file.", autocompletion=completion.data_sets
+            help="A data set of the paper, or a .csv or .parquet file.",
+            autocompletion=completion.data_sets,
         ),
     ] = None,
     card: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the rows to a .csv or .parquet file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the rows to a .csv or .parquet file.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -71,9 +80,15 @@ def data(
     output = Output(as_json, quiet)
     if name is None:
         rows = _catalog()
-        output.write_json(sets=[dict(zip(("name", "features", "title", "where"), row, strict=True)) for row in rows])
+        output.write_json(
+            sets=[
+                dict(zip(("name", "features", "title", "where"), row, strict=True)) for row in rows
+            ]
+        )
         if output.people:
-            console.print(_grid("The data sets of the paper", ["name", ">features", "title", "where"], rows))
+            console.print(
+                _grid("The data sets of the paper", ["name", ">features", "title", "where"], rows)
+            )
         return
     table = _table(name, card)
     if out is not None:
@@ -82,7 +97,9 @@ def data(
         output.write_json(out=str(out), rows=len(table))
         return
     description = table.describe().reset_index()
-    output.write_json(name=table.name, rows=len(table), features=json.loads(description.to_json(orient="records")))
+    output.write_json(
+        name=table.name, rows=len(table), features=json.loads(description.to_json(orient="records"))
+    )
     if not output.people:
         return
     console.print(f"[bold]{escape(table.schema.title or table.name)}[/bold]: {len(table):,} people")
@@ -94,10 +111,16 @@ def data(
 def blanket(
     table: TableName,
     schema: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
-    target: Annotated[str | None, typer.Option(help="Another column than the card's outcome.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Another column than the card's outcome.")
+    ] = None,
     method: BlanketMethod = "hiton-mb",
-    compare: Annotated[bool, typer.Option("--compare", help="All four methods side by side.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines: a JSON list of blankets.")] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="All four methods side by side.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For machines: a JSON list of blankets.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Find which features matter for the outcome, in which units, and on what evidence."""
@@ -142,7 +165,9 @@ def _bare(name: str, card: Path | None, target: str | None) -> Any:
     if card is not None:
         return _table(name, card)
     if target is None and Path(name).suffix:
-        raise SettingError("without a card the outcome must be named: --target NAME, or --schema CARD")
+        raise SettingError(
+            "without a card the outcome must be named: --target NAME, or --schema CARD"
+        )
     return read_frame(name) if Path(name).suffix else load(name)
 
 
@@ -167,7 +192,9 @@ def _table(name: str, card: Path | None) -> "Table":
 
 
 def _write_rows(table: "Table", out: Path) -> None:
-    """Write a table's rows to a file, which is whole or as it was; read with the same card they are the same table."""
+    """Write a table's rows to a file, which is whole or as it was; read with the same card they are
+    the same table.
+    """
     from edfa.writing import atomic_file
 
     if out.suffix not in (".csv", ".parquet"):
@@ -178,9 +205,9 @@ def _write_rows(table: "Table", out: Path) -> None:
             frame.to_parquet(partial, index=False)
         else:  # a carriage return ends a line for many readers, so that words with one are quoted
             texts = [frame[name] for name in frame.columns if frame[name].dtype == "str"]
-            returns = any(text.str.contains("\r", regex=False).any() for text in texts) or "\r" in "".join(
-                frame.columns
-            )
+            returns = any(
+                text.str.contains("\r", regex=False).any() for text in texts
+            ) or "\r" in "".join(frame.columns)
             quoting: Any = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
             frame.to_csv(partial, index=False, quoting=quoting, lineterminator="\n")
 
@@ -193,15 +220,21 @@ def _grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     from rich.table import Table as RichTable
 
     cells = [[*row] for row in rows]
-    grid = RichTable(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    grid = RichTable(
+        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False
+    )
     for column in columns:
         grid.add_column(
-            escape(column.removeprefix(">")), justify="right" if column.startswith(">") else "left", header_style="dim"
+            escape(column.removeprefix(">")),
+            justify="right" if column.startswith(">") else "left",
+            header_style="dim",
         )
     widths = [max(len(row[i]) for row in [columns, *cells]) + 2 for i in range(len(columns) - 1)]
     room = max(12, console.width - sum(widths))
     for *row, last in cells:
-        grid.add_row(*map(escape, row), escape(last if len(last) <= room else last[: room - 1] + "…"))
+        grid.add_row(
+            *map(escape, row), escape(last if len(last) <= room else last[: room - 1] + "…")
+        )
     return grid
 
 
@@ -214,18 +247,39 @@ def describe(table: "Table") -> "RichTable":
         missing = f" ({row['missing']:.0%} missing)" if row["missing"] else ""
         unit = f" {feature.unit}" if feature.unit and not feature.words else ""
         change = feature.change if feature.actionable else "no"
-        rows.append([feature.name, feature.kind, f"{feature.cost:g}", marks, change, f"{row['values']}{unit}{missing}"])
-    return _grid("What can be known, and what it costs", ["feature", "kind", ">cost", "", "change", "values"], rows)
+        rows.append(
+            [
+                feature.name,
+                feature.kind,
+                f"{feature.cost:g}",
+                marks,
+                change,
+                f"{row['values']}{unit}{missing}",
+            ]
+        )
+    return _grid(
+        "What can be known, and what it costs",
+        ["feature", "kind", ">cost", "", "change", "values"],
+        rows,
+    )
 
 
 def split(table: "Table") -> "RichTable":
     """One row per part of the split: its size and the share of each class."""
     classes = table.schema.classes
     rows = [
-        [part.part, f"{len(part):,}", *(f"{(part.y == code).mean():.1%}" for code in range(len(classes)))]
+        [
+            part.part,
+            f"{len(part):,}",
+            *(f"{(part.y == code).mean():.1%}" for code in range(len(classes))),
+        ]
         for part in (table.train, table.calibration, table.test)
     ]
-    return _grid(f"The split (seed {table.seed}, stratified)", ["part", ">people", *(f">{c}" for c in classes)], rows)
+    return _grid(
+        f"The split (seed {table.seed}, stratified)",
+        ["part", ">people", *(f">{c}" for c in classes)],
+        rows,
+    )
 
 
 def _catalog() -> list[list[str]]:

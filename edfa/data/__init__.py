@@ -1,4 +1,6 @@
-"""Tables of people and their schema: what is known about a person, what it costs to ask, and which outcome is good."""
+"""Tables of people and their schema: what is known about a person, what it costs to ask, and which
+outcome is good.
+"""
 
 import lazy_loader
 

@@ -1,7 +1,8 @@
-"""The border for columns: data frames of any make as numbers and words, by the rules of ``edfa.data.cells``.
+"""The border for columns: data frames of any make as numbers and words, by the rules of
+``edfa.data.cells``.
 
-What a column means does not depend on its data type, nor on the rows that happen to stand beside each other: a column
-is read as if each of its cells were read alone.
+What a column means does not depend on its data type, nor on the rows that happen to stand beside
+each other: a column is read as if each of its cells were read alone.
 """
 
 import unicodedata
@@ -29,7 +30,9 @@ __all__ = [
 ]
 
 ROW_ERROR = "\x00error of this row"
-"""The column in which a reader of files says why a row cannot be read, (rows,) of texts; null: it can."""
+"""The column in which a reader of files says why a row cannot be read, (rows,) of texts; null: it
+can.
+"""
 
 PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2})?$"
 # Letters of other scripts that look like Latin ones, in lower case.
@@ -37,11 +40,12 @@ _ALIKE = str.maketrans("авекмнорстухіјѕһԁԛԝүαβεηικνο
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:
-    """A pandas, polars or pyarrow frame as a pandas frame whose columns have texts as names and plain data types.
+    """A pandas, polars or pyarrow frame as a pandas frame whose columns have texts as names and
+    plain data types.
 
-    Plain are numpy's numbers and truth values, ``str``, categorical, dates and, for what is mixed or has no other,
-    ``object``. Nothing is rounded: whole numbers with gaps become floats only if every one is exact as a float. Columns
-    that are plain already are not copied.
+    Plain are numpy's numbers and truth values, ``str``, categorical, dates and, for what is mixed
+    or has no other, ``object``. Nothing is rounded: whole numbers with gaps become floats only if
+    every one is exact as a float. Columns that are plain already are not copied.
     """
     table: pd.DataFrame = frame if isinstance(frame, pd.DataFrame) else _from_native(frame)
     if not all(type(name) is str for name in table.columns):
@@ -58,7 +62,9 @@ def _from_native(frame: Any) -> pd.DataFrame:
     try:
         return pd.DataFrame(nw.from_native(frame, eager_only=True).to_pandas())
     except TypeError:
-        raise DataError(f"a data frame is needed (pandas, polars or pyarrow), not {type(frame).__name__}") from None
+        raise DataError(
+            f"a data frame is needed (pandas, polars or pyarrow), not {type(frame).__name__}"
+        ) from None
     except (pa.ArrowException, ValueError) as error:
         raise DataError(f"the data frame cannot be read: {str(error).splitlines()[0]}") from None
 
@@ -92,12 +98,15 @@ def _plain_integers(values: pd.Series, gaps: pd.Series) -> pd.Series:
         return values.astype("uint64" if "uint" in str(values.dtype).lower() else "int64")
     cells = values.astype(object)
     if all(abs(int(value)) < WHOLE for value in cells[~gaps].unique()):
-        return pd.Series(values.to_numpy(dtype=float, na_value=np.nan), index=values.index, name=values.name)
+        return pd.Series(
+            values.to_numpy(dtype=float, na_value=np.nan), index=values.index, name=values.name
+        )
     return cells.mask(gaps, None)
 
 
 def check_names(columns: Iterable[Any], known: Sequence[str]) -> None:
-    """Raise ColumnError for a name that is there twice, or that only looks like one of the ``known`` names.
+    """Raise ColumnError for a name that is there twice, or that only looks like one of the
+    ``known`` names.
 
     Other unknown columns are nobody's business: a file may have more than a card describes.
 
@@ -105,7 +114,7 @@ def check_names(columns: Iterable[Any], known: Sequence[str]) -> None:
     Traceback (most recent call last):
         ...
     edfa.errors.ColumnError: column ' Age' is none of the card's, and looks like 'age'; rename it, or leave it out
-    """
+    """  # noqa: E501
     names = [str(name) for name in columns]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -114,12 +123,15 @@ def check_names(columns: Iterable[Any], known: Sequence[str]) -> None:
     for name in (name for name in names if name not in set(known)):
         if (right := looks.get(_look(name))) is not None:
             raise ColumnError(
-                f"column {name!r} is none of the card's, and looks like {right!r}; rename it, or leave it out"
+                f"column {name!r} is none of the card's, and looks like {right!r}; rename "
+                "it, or leave it out"
             )
 
 
 def _look(name: str) -> str:
-    """What a name looks like: white space, case, normal forms and letters of other scripts are the same."""
+    """What a name looks like: white space, case, normal forms and letters of other scripts are the
+    same.
+    """
     text = unicodedata.normalize("NFKC", name).casefold().translate(_ALIKE)
     visible = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Cc"))
     return " ".join(visible.split())
@@ -131,25 +143,35 @@ def find_gaps(values: pd.Series) -> BoolArray:
         return np.fromiter((is_gap(value) for value in values), dtype=bool, count=len(values))
     empty = values.isna().to_numpy(dtype=bool)
     return np.asarray(
-        empty if values.dtype.kind in "iufbmM" else empty | (values == "").fillna(False).to_numpy(dtype=bool)
+        empty
+        if values.dtype.kind in "iufbmM"
+        else empty | (values == "").fillna(False).to_numpy(dtype=bool)
     )
 
 
 def find_missing(values: pd.Series, missing: Sequence[str], words: bool) -> BoolArray:
-    """Which cells, (rows,), hold a text that the card lists as ``missing``, or of a column of numbers that number."""
+    """Which cells, (rows,), hold a text that the card lists as ``missing``, or of a column of
+    numbers that number.
+    """
     if not missing:
         return np.zeros(len(values), dtype=bool)
     if words:
         return read_words(values).isin(missing).to_numpy(dtype=bool)
     numbers = [number for text in missing if (number := parse_number(text)) is not None]
     same = read_numbers(values).isin(numbers).to_numpy(dtype=bool)
-    return same if values.dtype.kind in "iufb" else same | read_words(values).isin(missing).to_numpy(dtype=bool)
+    return (
+        same
+        if values.dtype.kind in "iufb"
+        else same | read_words(values).isin(missing).to_numpy(dtype=bool)
+    )
 
 
 def read_numbers(values: pd.Series) -> pd.Series:
-    """A column, (rows,), as numbers of any size: NaN where a cell means none; integers if all are written as such.
+    """A column, (rows,), as numbers of any size: NaN where a cell means none; integers if all are
+    written as such.
 
-    >>> read_numbers(pd.Series(["€1,430", "7"])).tolist(), read_numbers(pd.Series([1.5, None, True])).tolist()
+    >>> read_numbers(pd.Series(["€1,430", "7"])).tolist(), read_numbers(pd.Series([1.5, None,
+    ...     True])).tolist()
     ([1430, 7], [1.5, nan, nan])
     """
     if isinstance(values.dtype, pd.CategoricalDtype):
@@ -164,7 +186,9 @@ def read_numbers(values: pd.Series) -> pd.Series:
         cells = list(values)
         found = [without_limit(value) for value in cells]
         numbers = np.array([np.nan if number is None else number for number in found], dtype=float)
-        return _whole(numbers, not any(isinstance(value, float | np.floating) for value in cells), values)
+        return _whole(
+            numbers, not any(isinstance(value, float | np.floating) for value in cells), values
+        )
     texts = values.astype("str") if values.dtype != "str" else values
     numbers = _parse(texts)
     return _whole(numbers, not texts.str.contains(".", regex=False).fillna(False).any(), values)
@@ -177,7 +201,9 @@ def _parse(texts: pd.Series) -> AnyArray:
 
     array = pa.array(texts, from_pandas=True)
     plain = pc.match_substring_regex(array, PLAIN)
-    numbers = pc.cast(pc.replace_substring_regex(pc.if_else(plain, array, None), r"^\+", ""), pa.float64())
+    numbers = pc.cast(
+        pc.replace_substring_regex(pc.if_else(plain, array, None), r"^\+", ""), pa.float64()
+    )
     result = np.array(numbers.to_numpy(zero_copy_only=False), dtype=float)
     odd = np.flatnonzero(pc.fill_null(pc.invert(plain), False).to_numpy(zero_copy_only=False))
     if len(odd):
@@ -189,7 +215,9 @@ def _parse(texts: pd.Series) -> AnyArray:
 
 def _whole(numbers: AnyArray, integers: bool, values: pd.Series) -> pd.Series:
     """Numbers as a column like ``values``; as int64 if they are written as integers and exact."""
-    exact = integers and bool((np.isfinite(numbers) & (numbers == np.floor(numbers)) & (np.abs(numbers) < WHOLE)).all())
+    exact = integers and bool(
+        (np.isfinite(numbers) & (numbers == np.floor(numbers)) & (np.abs(numbers) < WHOLE)).all()
+    )
     return _series(numbers.astype("int64") if exact and len(numbers) else numbers, values)
 
 
@@ -206,7 +234,11 @@ def read_words(values: pd.Series) -> pd.Series:
         empty = values == ""
         return values.mask(empty) if empty.any() else values
     if values.dtype == object:
-        return _words(list(values), values) if not _all_texts(values) else read_words(values.astype("str"))
+        return (
+            _words(list(values), values)
+            if not _all_texts(values)
+            else read_words(values.astype("str"))
+        )
     if values.dtype.kind in "mM":
         return _words([None] * len(values), values)
     codes, numbers = pd.factorize(values)  # each distinct one is written once
@@ -225,12 +257,16 @@ def _words(cells: list[Any], like: pd.Series) -> pd.Series:
 
 
 def to_words(values: pd.Series) -> pd.Series:
-    """``read_words`` of a column that holds nothing else; ColumnError naming the row for a cell that means no word."""
+    """``read_words`` of a column that holds nothing else; ColumnError naming the row for a cell
+    that means no word.
+    """
     words = read_words(values)
     strange = np.flatnonzero(words.isna().to_numpy() & ~find_gaps(values))
     if len(strange):
         cell = shorten(values.iloc[strange[0]])
-        raise ColumnError(f"column {str(values.name)!r}: row {strange[0]} holds {cell}, which is no word")
+        raise ColumnError(
+            f"column {str(values.name)!r}: row {strange[0]} holds {cell}, which is no word"
+        )
     return words
 
 
@@ -244,7 +280,9 @@ def _all_texts(values: pd.Series) -> bool:
     if pd.api.types.infer_dtype(values, skipna=True) != "string":
         return False
     return not values.map(
-        lambda v: isinstance(v, str) and not v.isascii() and any("\ud800" <= c <= "\udfff" for c in v)
+        lambda v: (
+            isinstance(v, str) and not v.isascii() and any("\ud800" <= c <= "\udfff" for c in v)
+        )
     ).any()
 
 

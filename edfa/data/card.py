@@ -1,7 +1,8 @@
 """Cards as text: the TOML that a person reads and edits.
 
-A new card is rendered from a schema. An existing one is updated in place, so that a person's comments, their order of
-keys and their layout stay: tomlkit edits the sections whose values changed, the others are not touched.
+A new card is rendered from a schema. An existing one is updated in place, so that a person's
+comments, their order of keys and their layout stay: tomlkit edits the sections whose values
+changed, the others are not touched.
 """
 
 import re
@@ -25,28 +26,38 @@ if TYPE_CHECKING:
 __all__ = ["comment", "render_card", "update_card"]
 
 SectionPath = tuple[str, ...]
-"""The keys that lead to a section: ``()`` the top of the card, ``("target",)``, ``("features", "age")``."""
+"""The keys that lead to a section: ``()`` the top of the card, ``("target",)``, ``("features",
+"age")``.
+"""
 
 
 def render_card(schema: "Schema", remarks: Mapping[str, str]) -> str:
-    """The text of a new card; ``remarks`` are comments by the name of the feature or target they are about."""
+    """The text of a new card; ``remarks`` are comments by the name of the feature or target they
+    are about.
+    """
     top = tomlkit.document()
     for key, value in _top_values(schema).items():
         if value:
             top.add(key, _item(value))
     target = {key: value for key, value in _target_values(schema).items() if value}
-    sections = [top.as_string(), _render_section(("target",), target, remarks.get(schema.target, ""))]
+    sections = [
+        top.as_string(),
+        _render_section(("target",), target, remarks.get(schema.target, "")),
+    ]
     if rules := {k: v for k, v in _rules_values(schema).items() if v != getattr(Constraints(), k)}:
         sections.append(_render_section(("rules",), rules, ""))
-    sections += [_render_feature(feature, remarks.get(feature.name, "")) for feature in schema.features]
+    sections += [
+        _render_feature(feature, remarks.get(feature.name, "")) for feature in schema.features
+    ]
     return "\n".join(section for section in sections if section)
 
 
 def update_card(text: str, old: "Schema", new: "Schema") -> str:
     """The card ``text``, which describes ``old``, changed to describe ``new``.
 
-    Values that changed are written over in place, new features become sections at their position in ``new``. A feature
-    that is gone takes along its section and the comments directly above it, nothing else.
+    Values that changed are written over in place, new features become sections at their position in
+    ``new``. A feature that is gone takes along its section and the comments directly above it,
+    nothing else.
     """
     sections = _split(text)
     before = list(sections)
@@ -74,13 +85,20 @@ def comment(text: str) -> str:
     >>> comment("first line\\nsecond line")
     '# first line\\n# second line\\n'
     """
-    safe = "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    safe = "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
+    )
     return "".join(f"# {line}\n" for line in safe.split("\n")) if text else ""
 
 
 def _top_values(schema: "Schema") -> dict[str, Any]:
     """What stands above the first section of a card."""
-    plain = {"title": schema.title, "source": schema.source, "notes": schema.notes, "missing": schema.missing}
+    plain = {
+        "title": schema.title,
+        "source": schema.source,
+        "notes": schema.notes,
+        "missing": schema.missing,
+    }
     return plain | {language: _words(said) for language, said in schema.translations.items()}
 
 
@@ -102,8 +120,14 @@ def _rules_values(schema: "Schema") -> dict[str, Any]:
 
 
 def _feature_values(feature: Feature) -> dict[str, Any]:
-    """Every key of a feature's section, those at their default too; a language is a key of its own."""
-    plain = {f.name: getattr(feature, f.name) for f in fields(Feature) if f.name not in ("name", "translations")}
+    """Every key of a feature's section, those at their default too; a language is a key of its
+    own.
+    """
+    plain = {
+        f.name: getattr(feature, f.name)
+        for f in fields(Feature)
+        if f.name not in ("name", "translations")
+    }
     return plain | {language: _words(said) for language, said in feature.translations.items()}
 
 
@@ -113,10 +137,14 @@ def _words(said: Any) -> dict[str, Any]:
 
 
 def _render_feature(feature: Feature, remark: str = "") -> str:
-    """A feature's section: kind, cost and levels always, other keys where they differ from the default."""
+    """A feature's section: kind, cost and levels always, other keys where they differ from the
+    default.
+    """
     default = _feature_values(Feature(feature.name, feature.kind, levels=feature.levels))
     always = ("kind", "cost", "levels") if feature.levels else ("kind", "cost")
-    values = {k: v for k, v in _feature_values(feature).items() if k in always or v != default.get(k)}
+    values = {
+        k: v for k, v in _feature_values(feature).items() if k in always or v != default.get(k)
+    }
     return _render_section(("features", feature.name), values, remark)
 
 
@@ -147,16 +175,22 @@ def _item(value: Any) -> Any:
 
 
 def _split(text: str) -> dict[SectionPath, str]:
-    """A card's text by section, in order; the comments directly above a header belong to its section."""
+    """A card's text by section, in order; the comments directly above a header belong to its
+    section.
+    """
     sections: dict[SectionPath, str] = {(): ""}
     current: SectionPath = ()
     lines: list[str] = []
     for line in re.split(r"(?<=\n)", text):
         header = _header(line)
-        path = header[:2] if header[:1] == ("features",) else header[:1]  # [features.age.codes] is part of age's
+        path = (
+            header[:2] if header[:1] == ("features",) else header[:1]
+        )  # [features.age.codes] is part of age's
         if header and path != current and _parses(lines):
             above = len(lines)
-            while above and lines[above - 1].lstrip().startswith("#") and _parses(lines[: above - 1]):
+            while (
+                above and lines[above - 1].lstrip().startswith("#") and _parses(lines[: above - 1])
+            ):
                 above -= 1
             sections[current] += "".join(lines[:above])
             current, lines = path, lines[above:]
@@ -167,7 +201,9 @@ def _split(text: str) -> dict[SectionPath, str]:
 
 
 def _header(line: str) -> SectionPath:
-    """The path of a section's header line, empty if the line is none. Inside a list a line may look like one."""
+    """The path of a section's header line, empty if the line is none. Inside a list a line may look
+    like one.
+    """
     if not line.lstrip().startswith("["):
         return ()
     try:
@@ -182,7 +218,9 @@ def _header(line: str) -> SectionPath:
 
 
 def _parses(lines: Sequence[str]) -> bool:
-    """Whether lines are whole statements, so that what follows is not inside a list or a text of several lines."""
+    """Whether lines are whole statements, so that what follows is not inside a list or a text of
+    several lines.
+    """
     try:
         tomllib.loads("".join(lines))
     except tomllib.TOMLDecodeError:
@@ -191,7 +229,9 @@ def _parses(lines: Sequence[str]) -> bool:
 
 
 def _cut(section: str) -> tuple[str, str]:
-    """A section up to its last key (and comments right below it), and the blank lines and loose comments after it."""
+    """A section up to its last key (and comments right below it), and the blank lines and loose
+    comments after it.
+    """
     lines = re.split(r"(?<=\n)", section)
     end = len(lines)
     while end and not lines[end - 1].partition("#")[0].strip():
@@ -205,8 +245,15 @@ def _cut(section: str) -> tuple[str, str]:
     return "".join(lines[:end]), "".join(lines[end:])
 
 
-def _edit(sections: dict[SectionPath, str], path: SectionPath, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Write the values that changed into the section of ``path``, or into the one above that has it inside."""
+def _edit(
+    sections: dict[SectionPath, str],
+    path: SectionPath,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+) -> None:
+    """Write the values that changed into the section of ``path``, or into the one above that has it
+    inside.
+    """
     changed = {key: value for key, value in new.items() if value != old.get(key)}
     changed |= {key: None for key in old if key not in new}
     if not changed:
@@ -225,12 +272,16 @@ def _edit(sections: dict[SectionPath, str], path: SectionPath, old: Mapping[str,
 
 
 def _edit_rules(sections: dict[SectionPath, str], old: "Schema", new: "Schema") -> None:
-    """Write the rules that changed into their section, which is added after the target's if there is none."""
+    """Write the rules that changed into their section, which is added after the target's if there
+    is none.
+    """
     before, after = _rules_values(old), _rules_values(new)
     if ("rules",) in sections or before == after:
         _edit(sections, ("rules",), before, after)
         return
-    text = _render_section(("rules",), {key: value for key, value in after.items() if value != before[key]}, "")
+    text = _render_section(
+        ("rules",), {key: value for key, value in after.items() if value != before[key]}, ""
+    )
     for path in list(sections):
         sections[path] = sections.pop(path)
         if path == ("target",):
@@ -239,7 +290,9 @@ def _edit_rules(sections: dict[SectionPath, str], old: "Schema", new: "Schema") 
 
 
 def _set(table: Any, key: str, value: Any) -> None:
-    """One key of a section. ``None`` removes it; of lists and mappings only the entries that differ are touched."""
+    """One key of a section. ``None`` removes it; of lists and mappings only the entries that differ
+    are touched.
+    """
     present = table.get(key)
     if value is None:
         table.pop(key, None)
@@ -256,9 +309,13 @@ def _set(table: Any, key: str, value: Any) -> None:
 
 
 def _set_entries(array: Array, values: list[Any]) -> None:
-    """Turn the list ``array`` into ``values`` by deleting and inserting; comments beside other entries stay."""
+    """Turn the list ``array`` into ``values`` by deleting and inserting; comments beside other
+    entries stay.
+    """
     steps = SequenceMatcher(None, list(array), values, autojunk=False).get_opcodes()
-    for step, start, end, first, last in reversed(steps):  # from the end, so that positions before it stay
+    for step, start, end, first, last in reversed(
+        steps
+    ):  # from the end, so that positions before it stay
         if step == "equal":
             continue
         for i in reversed(range(start, end)):
@@ -273,7 +330,9 @@ def _is_feature(path: SectionPath) -> bool:
 
 
 def _drop_removed(sections: dict[SectionPath, str], new: "Schema") -> None:
-    """Take out the sections of features that are gone; loose comments after them stay, for what follows."""
+    """Take out the sections of features that are gone; loose comments after them stay, for what
+    follows.
+    """
     last: SectionPath = ()
     for path in list(sections):
         if _is_feature(path) and path[1] not in new.names:
@@ -285,10 +344,11 @@ def _drop_removed(sections: dict[SectionPath, str], new: "Schema") -> None:
 
 
 def _edit_shared(sections: dict[SectionPath, str], old: "Schema", new: "Schema") -> list[str]:
-    """Edit features that have no section of their own, such as ``age = { kind = "continuous" }`` under ``[features]``.
+    """Edit features that have no section of their own, such as ``age = { kind = "continuous" }``
+    under ``[features]``.
 
-    Returns the names of those that stay there: all that are left if they come first in ``new``, else none. The others
-    are taken out, for the caller to write them as sections.
+    Returns the names of those that stay there: all that are left if they come first in ``new``,
+    else none. The others are taken out, for the caller to write them as sections.
     """
     inside = [name for name in old.names if ("features", name) not in sections]
     if not inside:
@@ -302,7 +362,9 @@ def _edit_shared(sections: dict[SectionPath, str], old: "Schema", new: "Schema")
     for name in inside:
         if name not in stay:
             del document["features"][name]
-    if not home:  # dotted keys or one mapping at the top of the card: sections cannot stand beside these
+    if (
+        not home
+    ):  # dotted keys or one mapping at the top of the card: sections cannot stand beside these
         del document["features"]
     sections[home] = document.as_string()
     return stay

@@ -1,7 +1,7 @@
 """The seven data sets of the paper, by name.
 
-German, Adult and Taiwan are part of the package. The other four are read from Parquet files in the folder that the
-environment variable ``EDFA_DATA`` names, or else fetched from OpenML.
+German, Adult and Taiwan are part of the package. The other four are read from Parquet files in the
+folder that the environment variable ``EDFA_DATA`` names, or else fetched from OpenML.
 """
 
 import os
@@ -58,7 +58,9 @@ def load(
     edfa.errors.UnknownNameError: no data set named 'germany'; did you mean 'german'?
     """
     schema = load_schema(name)
-    return Table.from_frame(_frame(name, schema), schema, name=name, seed=seed, shares=shares, cap=cap)
+    return Table.from_frame(
+        _frame(name, schema), schema, name=name, seed=seed, shares=shares, cap=cap
+    )
 
 
 def load_schema(name: str) -> Schema:
@@ -70,7 +72,9 @@ def load_schema(name: str) -> Schema:
 
 
 def where(name: str) -> str:
-    """Where ``load`` takes a data set from: ``"in the package"``, the path of a file, or ``"OpenML"``."""
+    """Where ``load`` takes a data set from: ``"in the package"``, the path of a file, or
+    ``"OpenML"``.
+    """
     if name in BUNDLED:
         return "in the package"
     return str(path) if (path := _local(name)) else "OpenML"
@@ -96,6 +100,7 @@ def _frame(name: str, schema: Schema) -> pd.DataFrame:
         return fetch(name, schema)
     except UnavailableError as error:
         raise UnavailableError(
-            f"{name} does not travel with edfa: put {name}.parquet into a folder and name it in EDFA_DATA, "
+            f"{name} does not travel with edfa: put {name}.parquet into a folder and name "
+            "it in EDFA_DATA, "
             f"or go online so that it comes from OpenML ({error})"
         ) from None

@@ -1,13 +1,14 @@
-"""The border for one value: what a cell of a file, or an answer of a person, means as a number or as a word.
+"""The border for one value: what a cell of a file, or an answer of a person, means as a number or
+as a word.
 
-Every way in asks here: CSV, Parquet, JSON lines, data frames and interviews. ``edfa.data.border`` does the same to
-whole columns at once.
+Every way in asks here: CSV, Parquet, JSON lines, data frames and interviews. ``edfa.data.border``
+does the same to whole columns at once.
 
 - A **gap** is null, NaN or an empty text.
-- A **number** is a number that is not a truth value, or a text as ``parse_number`` reads it. It is exact to the last
-  digit, and at most ``LARGEST`` away from zero.
-- A **word** is a text as it stands. A whole number is written without a point (1.0 is ``"1"``), any other number with
-  all its digits, a truth value as ``"True"`` or ``"False"``.
+- A **number** is a number that is not a truth value, or a text as ``parse_number`` reads it. It is
+  exact to the last digit, and at most ``LARGEST`` away from zero.
+- A **word** is a text as it stands. A whole number is written without a point (1.0 is ``"1"``), any
+  other number with all its digits, a truth value as ``"True"`` or ``"False"``.
 """
 
 import math
@@ -24,7 +25,17 @@ import pandas as pd
 from edfa.data.numbers import LARGEST, parse_number
 from edfa.errors import FactError
 
-__all__ = ["SHOWN", "as_number", "as_word", "exact", "is_gap", "match_level", "shorten", "unwrap", "without_limit"]
+__all__ = [
+    "SHOWN",
+    "as_number",
+    "as_word",
+    "exact",
+    "is_gap",
+    "match_level",
+    "shorten",
+    "unwrap",
+    "without_limit",
+]
 
 SHOWN = 60  # characters of a value in an error message
 WHOLE = 2**53  # floats below it are whole numbers exactly
@@ -53,7 +64,8 @@ def unwrap(value: Any) -> Any:
 
 
 def without_limit(value: Any) -> float | None:
-    """The number that a value means, of any size; None if it means none, or is a gap. Too large for a float: infinite.
+    """The number that a value means, of any size; None if it means none, or is a gap. Too large for
+    a float: infinite.
 
     >>> without_limit("€1,430"), without_limit(True), without_limit(10**400)
     (1430.0, None, inf)
@@ -72,7 +84,8 @@ def without_limit(value: Any) -> float | None:
 
 
 def as_number(value: Any, name: str) -> float | None:
-    """An answer as a number, None for a gap; FactError naming the feature ``name`` if it is neither.
+    """An answer as a number, None for a gap; FactError naming the feature ``name`` if it is
+    neither.
 
     >>> as_number("€1,430", "income"), as_number("", "income")
     (1430.0, None)
@@ -114,11 +127,14 @@ def as_word(value: Any, name: str) -> str | None:
 
 
 def match_level(word: str, levels: Iterable[str]) -> str | None:
-    """The level that a word means: itself, or else the only one that differs by the way software writes it.
+    """The level that a word means: itself, or else the only one that differs by the way software
+    writes it.
 
-    A data frame writes the whole numbers of a column with gaps as ``1.0``, and a truth value as ``True``.
+    A data frame writes the whole numbers of a column with gaps as ``1.0``, and a truth value as
+    ``True``.
 
-    >>> match_level("1.0", ["1", "2"]), match_level("True", ["true", "false"]), match_level("01", ["1", "2"])
+    >>> match_level("1.0", ["1", "2"]), match_level("True", ["true", "false"]), match_level("01",
+    ...     ["1", "2"])
     ('1', 'true', None)
     """
     known = list(levels)
@@ -151,14 +167,21 @@ def shorten(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 200:
         return f"a whole number of about {int(value.bit_length() * math.log10(2)) + 1} digits"
     if not isinstance(value, str | int | float | Decimal | bytes | list | tuple | dict | set):
-        return f"a {type(value).__name__}" if isinstance(value, np.ndarray | pd.Series) else _shown(value)
+        return (
+            f"a {type(value).__name__}"
+            if isinstance(value, np.ndarray | pd.Series)
+            else _shown(value)
+        )
     return _shown(value[:SHOWN] if isinstance(value, str | bytes) else value)
 
 
 def _shown(value: Any) -> str:
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a list of whole numbers with thousands of digits, or one inside itself
+    except (
+        ValueError,
+        RecursionError,
+    ):  # a list of whole numbers with thousands of digits, or one inside itself
         text = f"a {type(value).__name__}"
     text = " ".join(text.split())
     return text if len(text) <= SHOWN + 2 else text[:SHOWN] + "…"

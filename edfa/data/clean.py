@@ -1,4 +1,6 @@
-"""Cleaning on request: drop columns that nothing can be learnt from, and summarise repeated measurements."""
+"""Cleaning on request: drop columns that nothing can be learnt from, and summarise repeated
+measurements.
+"""
 
 import re
 from collections.abc import Collection, Sequence
@@ -32,7 +34,9 @@ class CleaningReport:
 
     def frame(self) -> pd.DataFrame:
         """A data frame with one row a dropped column: ``column`` and ``reason``."""
-        return pd.DataFrame([(d.name, d.reason) for d in self.dropped], columns=["column", "reason"])
+        return pd.DataFrame(
+            [(d.name, d.reason) for d in self.dropped], columns=["column", "reason"]
+        )
 
     def __str__(self) -> str:
         lines = [f"kept {len(self.kept)} columns, dropped {len(self.dropped)}"]
@@ -51,8 +55,8 @@ def clean(
 ) -> tuple[pd.DataFrame, CleaningReport]:
     """Drop columns that are mostly missing, constant, an identifier, or strings of too many levels.
 
-    The defaults make the paper's choices on Diabetes130 (payer_code, 40 % missing, and the diagnoses, over 700
-    codes, go) and keep all of ACS Income (529 occupations).
+    The defaults make the paper's choices on Diabetes130 (payer_code, 40 % missing, and the
+    diagnoses, over 700 codes, go) and keep all of ACS Income (529 occupations).
 
     Parameters
     ----------
@@ -81,7 +85,11 @@ def clean(
         raise SettingError(f"max_missing is a share between 0 and 1, not {max_missing}")
     table = to_pandas(frame)
     check_columns(table, list(keep))
-    reasons = {c: _reason_to_drop(table[c], str(c), max_missing, max_levels) for c in table.columns if c not in keep}
+    reasons = {
+        c: _reason_to_drop(table[c], str(c), max_missing, max_levels)
+        for c in table.columns
+        if c not in keep
+    }
     dropped = tuple(Dropped(str(c), reason) for c, reason in reasons.items() if reason)
     rest = table.drop(columns=[c for c, reason in reasons.items() if reason])
     return rest, CleaningReport(dropped, tuple(map(str, rest.columns)))
@@ -103,7 +111,9 @@ def _reason_to_drop(values: pd.Series, name: str, max_missing: float, max_levels
 
 
 def _looks_like_id(values: pd.Series, name: str, distinct: int) -> bool:
-    """Whether a column is named like an identifier and its values mostly differ, or is text that hardly repeats."""
+    """Whether a column is named like an identifier and its values mostly differ, or is text that
+    hardly repeats.
+    """
     if values.dtype.kind in "fb":
         return False
     share = distinct / len(values)
@@ -128,8 +138,8 @@ def summarise(frame: Any, person: str, time: str, values: Sequence[str] = ()) ->
     Returns
     -------
     pandas.DataFrame
-        One row a person, sorted by ``person``, with columns such as ``pulse_mean``; "last" is the latest value that is
-        not missing.
+        One row a person, sorted by ``person``, with columns such as ``pulse_mean``; "last" is the
+        latest value that is not missing.
 
     Examples
     --------
@@ -143,7 +153,9 @@ def summarise(frame: Any, person: str, time: str, values: Sequence[str] = ()) ->
     check_columns(table, [person, time, *values])
     if gaps := int(table[[person, time]].isna().any(axis=1).sum()):
         raise DataError(f"{gaps} measurements have no {person!r} or no {time!r}")
-    columns = list(values) or [str(c) for c in table.select_dtypes("number") if c not in (person, time)]
+    columns = list(values) or [
+        str(c) for c in table.select_dtypes("number") if c not in (person, time)
+    ]
     if not columns:
         raise DataError("there is no numeric column to summarise; name them in values")
     groups = table.sort_values(time, kind="stable").groupby(person, sort=True)[columns]

@@ -1,4 +1,6 @@
-"""The encodings of single columns: measurements are standardised, levels numbered; see ``edfa.data.encode``."""
+"""The encodings of single columns: measurements are standardised, levels numbered; see
+``edfa.data.encode``.
+"""
 
 import math
 from dataclasses import dataclass
@@ -17,21 +19,25 @@ from edfa.typing import BoolArray, Float32Array
 
 __all__ = ["Levels", "Measure"]
 
-FINEST = 1e6  # a range is at most so many steps of the scale wide: float32 tells a state from the value above it
+# a range is at most so many steps of the scale wide: float32 tells a state from the value above it
+FINEST = 1e6
 
 
 @dataclass(frozen=True)
 class Measure:
-    """The encoding of a continuous feature: standardised measurements, and its states one step apart below them.
+    """The encoding of a continuous feature: standardised measurements, and its states one step
+    apart below them.
 
     Parameters
     ----------
     name
         The feature.
     mean, scale
-        Mean and standard deviation of the training measurements, states left out; a scale of 0 becomes 1.
+        Mean and standard deviation of the training measurements, states left out; a scale of 0
+        becomes 1.
     low, high
-        The range of values that are understood: what training showed, widened by the card's ``range``.
+        The range of values that are understood: what training showed, widened by the card's
+        ``range``.
     typical
         The median training measurement, put where a batch has a gap and training had none.
     whole
@@ -51,13 +57,21 @@ class Measure:
 
     @classmethod
     def fit(cls, values: pd.Series, feature: Feature) -> "Measure":
-        """Learn the scale from training values, (rows,), numbers or null; codes and nulls are no measurements."""
+        """Learn the scale from training values, (rows,), numbers or null; codes and nulls are no
+        measurements.
+        """
         codes = [float(code) for code in feature.codes]
         gaps = values.isna()
-        known = values[~gaps & ~values.isin(codes)].to_numpy(float) if codes or gaps.any() else values.to_numpy(float)
+        known = (
+            values[~gaps & ~values.isin(codes)].to_numpy(float)
+            if codes or gaps.any()
+            else values.to_numpy(float)
+        )
         known = known if len(known) else np.zeros(1)
         if not (np.abs(known) <= LARGEST).all():
-            raise ColumnError(f"column {feature.name!r} is infinite, or beyond {LARGEST:g}, in some row")
+            raise ColumnError(
+                f"column {feature.name!r} is infinite, or beyond {LARGEST:g}, in some row"
+            )
         first, last = feature.range or (math.inf, -math.inf)
         low = float(min(known.min(), first if math.isfinite(first) else math.inf))
         high = float(max(known.max(), last if math.isfinite(last) else -math.inf))
@@ -83,10 +97,14 @@ class Measure:
         return (floor - 1 - np.arange(len(self.states))).astype(np.float32)
 
     def encode(self, values: pd.Series) -> Float32Array:
-        """The codes of numbers or nulls, (rows,), without NaN; values outside the range move to its edge."""
+        """The codes of numbers or nulls, (rows,), without NaN; values outside the range move to its
+        edge.
+        """
         numbers = read_numbers(values).to_numpy(float)
         gaps = np.isnan(numbers)
-        codes = self._standardise(np.clip(np.where(gaps, self.typical, numbers), self.low, self.high))
+        codes = self._standardise(
+            np.clip(np.where(gaps, self.typical, numbers), self.low, self.high)
+        )
         for state, slot in zip(self.states, self.slots, strict=True):
             codes[gaps if state is None else numbers == state] = slot
         return codes
@@ -95,10 +113,13 @@ class Measure:
         """Which numbers, (rows,), ``encode`` moves to an edge of the range."""
         numbers = read_numbers(values).to_numpy(float)
         beyond = (numbers < self.low) | (numbers > self.high)
-        return np.asarray(beyond & ~np.isin(numbers, [state for state in self.states if state is not None]))
+        return np.asarray(
+            beyond & ~np.isin(numbers, [state for state in self.states if state is not None])
+        )
 
     def at_edge(self, value: Any) -> float | None:
-        """The end of the range that stands for a number slightly beyond it; None: the answer is taken as it is.
+        """The end of the range that stands for a number slightly beyond it; None: the answer is
+        taken as it is.
 
         FactError for a number that cannot be: far outside, or negative where no number is.
         """
@@ -116,7 +137,9 @@ class Measure:
         return self.encode_one(value if edge is None else edge)
 
     def _number(self, value: Any) -> float | None:
-        """An answer as a number; one that reads like an end of the range, in six digits, is that end."""
+        """An answer as a number; one that reads like an end of the range, in six digits, is that
+        end.
+        """
         number = as_number(value, self.name)
         if number is None or self.whole or number in self.states or self.low <= number <= self.high:
             return number
@@ -127,7 +150,9 @@ class Measure:
         return FactError(f"{self.name}: {exact(number)} is outside {ends}, the values learnt from")
 
     def encode_one(self, value: Any) -> float:
-        """The code of one value; FactError if it is no number, outside the range, or an unknown gap."""
+        """The code of one value; FactError if it is no number, outside the range, or an unknown
+        gap.
+        """
         number = self._number(value)
         if number is None or number in self.states:
             if number not in self.states:
@@ -153,10 +178,12 @@ class Measure:
         return int(number) if self.whole and number.is_integer() else number
 
     def decode(self, codes: Float32Array) -> pd.Series:
-        """The numbers of codes, (rows,): of all decimals that would encode to the same float32, the shortest.
+        """The numbers of codes, (rows,): of all decimals that would encode to the same float32, the
+        shortest.
 
-        So ``encode(decode(c)) == c`` bit for bit for every code that came from a number, and a person's own number
-        comes back exactly whenever float32 can tell it from its neighbours. A truly missing value is NaN.
+        So ``encode(decode(c)) == c`` bit for bit for every code that came from a number, and a
+        person's own number comes back exactly whenever float32 can tell it from its neighbours. A
+        truly missing value is NaN.
         """
         exact = codes.astype(float) * self.scale + self.mean
         numbers, unsettled = np.round(exact), np.ones(len(codes), dtype=bool)
@@ -168,13 +195,18 @@ class Measure:
         numbers[unsettled] = exact[unsettled]
         for state, slot in zip(self.states, self.slots, strict=True):
             numbers[codes == slot] = np.nan if state is None else state
-        integers = self.whole and not np.isnan(numbers).any() and bool((numbers == np.round(numbers)).all())
+        integers = (
+            self.whole
+            and not np.isnan(numbers).any()
+            and bool((numbers == np.round(numbers)).all())
+        )
         return pd.Series(numbers.astype("int64") if integers else numbers)
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The encoding of an ordinal or categorical feature: levels numbered from 0, and its states beside them.
+    """The encoding of an ordinal or categorical feature: levels numbered from 0, and its states
+    beside them.
 
     Parameters
     ----------
@@ -183,10 +215,11 @@ class Levels:
     levels
         Its values in the order of their codes, all strings or all numbers.
     typical
-        The level put where a batch has one that training never showed: the median of ordinal numbers, else the most
-        frequent level.
+        The level put where a batch has one that training never showed: the median of ordinal
+        numbers, else the most frequent level.
     ordered
-        Whether the feature is ordinal: its states are then numbered down from -1, else on from the last level.
+        Whether the feature is ordinal: its states are then numbered down from -1, else on from the
+        last level.
     whole
         Whether the column holds integers, so that decoded values are integers too.
     states
@@ -202,16 +235,22 @@ class Levels:
 
     @classmethod
     def fit(cls, values: pd.Series, feature: Feature) -> "Levels":
-        """Learn the levels from training values, (rows,): the card's if it lists any, else those that occur, sorted."""
+        """Learn the levels from training values, (rows,): the card's if it lists any, else those
+        that occur, sorted.
+        """
         codes = [float(code) for code in feature.codes]
         known = values.dropna()
         known = known[~known.isin(codes)] if codes else known
         convert = str if feature.words else float
-        levels = tuple(convert(v) for v in (feature.levels or sorted(known.unique()))) or ((0.0,) if codes else ())
+        levels = tuple(convert(v) for v in (feature.levels or sorted(known.unique()))) or (
+            (0.0,) if codes else ()
+        )
         counts = known.value_counts()
         ordered = feature.kind == "ordinal"
         median = (
-            float(np.quantile(known, 0.5, method="lower")) if ordered and not feature.words and len(known) else None
+            float(np.quantile(known, 0.5, method="lower"))
+            if ordered and not feature.words and len(known)
+            else None
         )
         mode = max(levels, key=lambda level: (counts.get(level, 0), -levels.index(level)))
         return cls(
@@ -235,7 +274,9 @@ class Levels:
         return isinstance(self.levels[0], str)
 
     def encode(self, values: pd.Series) -> Float32Array:
-        """The codes of levels or nulls, (rows,), without NaN; an unknown level becomes the nearest or typical one."""
+        """The codes of levels or nulls, (rows,), without NaN; an unknown level becomes the nearest
+        or typical one.
+        """
         values = to_words(values) if self.words else read_numbers(values)
         codes = pd.Index(self.levels).get_indexer(pd.Index(values)).astype(np.float32)
         unknown = codes < 0
@@ -245,16 +286,23 @@ class Levels:
         return codes
 
     def _nearest(self, values: pd.Series) -> Float32Array | float:
-        """The codes of values that are no levels: the nearest of ordinal numbers, else the typical level."""
+        """The codes of values that are no levels: the nearest of ordinal numbers, else the typical
+        level.
+        """
         typical = float(self.levels.index(self.typical))
         if self.words:
             which, distinct = pd.factorize(values)
             same = [self._position(word) for word in distinct.tolist()]
-            return np.array([*(typical if i is None else i for i in same), typical], dtype=np.float32)[which]
+            return np.array(
+                [*(typical if i is None else i for i in same), typical], dtype=np.float32
+            )[which]
         if not self.ordered:
             return typical
         gaps = values.isna().to_numpy()
-        distance = np.abs(np.asarray(self.levels, float)[None] - np.where(gaps, 0.0, values.to_numpy(float))[:, None])
+        distance = np.abs(
+            np.asarray(self.levels, float)[None]
+            - np.where(gaps, 0.0, values.to_numpy(float))[:, None]
+        )
         return np.where(gaps, typical, distance.argmin(axis=1)).astype(np.float32)
 
     def _position(self, answer: str | float) -> int | None:
@@ -267,12 +315,17 @@ class Levels:
         return tuple(level for level in self.levels if isinstance(level, str))
 
     def outside(self, values: pd.Series) -> BoolArray:
-        """Which ordinal numbers, (rows,), ``encode`` moves to the nearest level; words never move."""
-        known = values.isna() | values.isin([*self.levels, *(state for state in self.states if state is not None)])
+        """Which ordinal numbers, (rows,), ``encode`` moves to the nearest level; words never
+        move.
+        """
+        known = values.isna() | values.isin(
+            [*self.levels, *(state for state in self.states if state is not None)]
+        )
         return np.asarray(~known) & (self.ordered and not self.words)
 
     def at_edge(self, value: Any) -> float | None:
-        """The level that stands for an ordinal number that is none; None: the answer is taken as it is.
+        """The level that stands for an ordinal number that is none; None: the answer is taken as it
+        is.
 
         FactError for a number that cannot be: far outside, or negative where no level is.
         """
@@ -287,7 +340,9 @@ class Levels:
         return int(nearest) if self.whole else nearest
 
     def encode_fact(self, value: Any) -> float:
-        """The code of what a person tells; an ordinal number that is no level has the code of the nearest one."""
+        """The code of what a person tells; an ordinal number that is no level has the code of the
+        nearest one.
+        """
         level = self.at_edge(value)
         return self.encode_one(value if level is None else level)
 
@@ -321,7 +376,9 @@ class Levels:
         raise DataError(f"{self.name}: {code} is not the code of any level")
 
     def decode(self, codes: Float32Array) -> pd.Series:
-        """The strings, or numbers, of codes, (rows,); a truly missing value is null. DataError for any other code."""
+        """The strings, or numbers, of codes, (rows,); a truly missing value is null. DataError for
+        any other code.
+        """
         numbers = np.concatenate([np.arange(len(self.levels)), self.slots]).astype(np.float32)
         order = np.argsort(numbers)
         position = order[np.clip(np.searchsorted(numbers[order], codes), 0, len(numbers) - 1)]
@@ -329,11 +386,19 @@ class Levels:
             stray = codes[numbers[position] != codes][0]
             raise DataError(f"{self.name}: {stray} is not the code of any level")
         if self.words:
-            return pd.Series(np.array([*self.levels, *self.states], dtype=object)[position], dtype="str")
-        values = np.array([*self.levels, *(np.nan if s is None else s for s in self.states)])[position]
-        return pd.Series(values.astype("int64") if self.whole and not np.isnan(values).any() else values)
+            return pd.Series(
+                np.array([*self.levels, *self.states], dtype=object)[position], dtype="str"
+            )
+        values = np.array([*self.levels, *(np.nan if s is None else s for s in self.states)])[
+            position
+        ]
+        return pd.Series(
+            values.astype("int64") if self.whole and not np.isnan(values).any() else values
+        )
 
 
 def _cannot_be(number: float, low: float, high: float) -> bool:
-    """Whether a number outside a range is no mere surprise: negative where none is, or as far out as a typing error."""
+    """Whether a number outside a range is no mere surprise: negative where none is, or as far out
+    as a typing error.
+    """
     return number < 0 <= low or max(low - number, number - high) > high - low

@@ -1,7 +1,9 @@
-"""What may and may not be proposed: the operator's rules, and what one person will not or cannot change.
+"""What may and may not be proposed: the operator's rules, and what one person will not or cannot
+change.
 
-Both are limits on top of the features of a card, which they only tighten. An operator's rules stand in the card's
-``[rules]`` table or in a file of their own; a person's are laid over these with ``tighten``.
+Both are limits on top of the features of a card, which they only tighten. An operator's rules stand
+in the card's ``[rules]`` table or in a file of their own; a person's are laid over these with
+``tighten``.
 """
 
 import json
@@ -30,43 +32,49 @@ ANY = "*"  # in a forbidden move: whatever the value
 
 @dataclass(frozen=True)
 class Constraints:
-    """What may not be proposed, and how hard the rest is. Values are in people's words, not encoded.
+    """What may not be proposed, and how hard the rest is. Values are in people's words, not
+    encoded.
 
-    A value outside its range is a ``SettingError``; constraints that contradict a card are a ``SchemaError`` once they
-    are used with it.
+    A value outside its range is a ``SettingError``; constraints that contradict a card are a
+    ``SchemaError`` once they are used with it.
 
     Parameters
     ----------
     locked, only
         Features that must stay as they are; or the only ones that may change (None: no such limit).
     difficulty, weights
-        How hard a change of a feature is, from 1 (easy) over 3 (as the card says) to 5 (hard), each step twice as hard;
-        or the factor on its effort itself, above 0.
+        How hard a change of a feature is, from 1 (easy) over 3 (as the card says) to 5 (hard), each
+        step twice as hard; or the factor on its effort itself, above 0.
     directions, ranges, levels
-        By feature: the only direction it may move, ``"up"`` or ``"down"``; the least and largest number, or the levels,
-        that may be proposed.
+        By feature: the only direction it may move, ``"up"`` or ``"down"``; the least and largest
+        number, or the levels, that may be proposed.
     max_changes, max_effort, max_months, min_probability
-        The largest number of changes in a plan, its largest effort, the longest time that it may take (None: no
-        limit), and the least probability of the class that it reaches.
+        The largest number of changes in a plan, its largest effort, the longest time that it may
+        take (None: no limit), and the least probability of the class that it reaches.
     forbidden
-        Moves that may not be proposed: ``("housing", "own", "rent")``; ``"*"`` stands for any value.
+        Moves that may not be proposed: ``("housing", "own", "rent")``; ``"*"`` stands for any
+        value.
     together
-        Pairs of features whose values after the change must occur together among training people; numbers count as
-        together with others of the same tenth of training people.
+        Pairs of features whose values after the change must occur together among training people;
+        numbers count as together with others of the same tenth of training people.
     never_ask
         Features that are never asked for. Who tells them anyway is heard.
     linked
-        Features that follow from others, by feature: ``{"instalment": "credit_amount / duration"}``. A plan that
-        changes one of the others moves this one along; by itself it is never changed.
+        Features that follow from others, by feature: ``{"instalment": "credit_amount /
+        duration"}``. A plan that changes one of the others moves this one along; by itself it is
+        never changed.
     per_year, takes
-        By how much numbers grow in a year, and how long changes take, in place of what the card says.
+        By how much numbers grow in a year, and how long changes take, in place of what the card
+        says.
     reading
-        ``"card"`` obeys the card's directions, ranges and rules. ``"paper"`` lets everything change but what is
-        sensitive (Assumption 5), and asks of plans nothing but that they turn the decision.
+        ``"card"`` obeys the card's directions, ranges and rules. ``"paper"`` lets everything change
+        but what is sensitive (Assumption 5), and asks of plans nothing but that they turn the
+        decision.
 
     Examples
     --------
-    >>> mine = Constraints(locked=("purpose",), ranges={"credit_amount": (1000, 5000)}, max_changes=2)
+    >>> mine = Constraints(locked=("purpose",), ranges={"credit_amount": (1000, 5000)},
+    ...     max_changes=2)
     >>> Constraints.from_json(mine.to_json()) == mine
     True
     >>> Constraints(difficulty={"duration": 7})
@@ -101,13 +109,18 @@ class Constraints:
                 raise SettingError(f"directions.{name}: up or down, not {way!r}")
         for name, (low, high) in self.ranges.items():
             if not low <= high:
-                raise SettingError(f"ranges.{name}: the first number must not be above the second, not [{low}, {high}]")
+                raise SettingError(
+                    f"ranges.{name}: the first number must not be above the second, not "
+                    f"[{low}, {high}]"
+                )
         self._check_limits()
         if self.reading not in ("card", "paper"):
             raise SettingError(f"reading: card or paper, not {self.reading!r}")
         for name, takes in self.takes.items():
             months_of(takes, f"takes.{name}")
-        _check_links({name: Formula.of(text, f"linked.{name}") for name, text in self.linked.items()})
+        _check_links(
+            {name: Formula.of(text, f"linked.{name}") for name, text in self.linked.items()}
+        )
 
     def _check_limits(self) -> None:
         """The numbers that limit a plan are in their ranges."""
@@ -118,7 +131,9 @@ class Constraints:
         if self.max_months is not None and not self.max_months >= 0:
             raise SettingError(f"max_months: 0 or more, not {self.max_months}")
         if not 0 <= self.min_probability < 1:
-            raise SettingError(f"min_probability: from 0 up to, not including, 1; not {self.min_probability}")
+            raise SettingError(
+                f"min_probability: from 0 up to, not including, 1; not {self.min_probability}"
+            )
 
     def _check_weights(self) -> None:
         """Difficulties and weights are in their ranges, and no feature has both."""
@@ -126,7 +141,9 @@ class Constraints:
             if grade not in (1, 2, 3, 4, 5):
                 raise SettingError(f"difficulty.{name}: from 1 (easy) to 5 (hard), not {grade}")
             if name in self.weights:
-                raise SettingError(f"weights.{name}: it has a difficulty already; give one of the two")
+                raise SettingError(
+                    f"weights.{name}: it has a difficulty already; give one of the two"
+                )
         for name, weight in self.weights.items():
             if not 0 < weight < float("inf"):
                 raise SettingError(f"weights.{name}: a weight is a positive number, not {weight}")
@@ -134,11 +151,14 @@ class Constraints:
     def check(self, schema: "Schema") -> None:
         """Raise ``SchemaError`` or ``UnknownNameError`` unless they fit the card.
 
-        All names must be features of the schema, and constraints may only tighten what the card allows.
+        All names must be features of the schema, and constraints may only tighten what the card
+        allows.
         """
         moved = (*(self.only or ()), *self.directions)
         named = (*self.locked, *self.difficulty, *self.weights, *self.ranges, *self.levels)
-        named += tuple(name for name, *_ in self.forbidden) + tuple(name for pair in self.together for name in pair)
+        named += tuple(name for name, *_ in self.forbidden) + tuple(
+            name for pair in self.together for name in pair
+        )
         named += (*self.never_ask, *self.linked, *self.per_year, *self.takes)
         for name in (*moved, *named):
             schema.index(name)
@@ -146,25 +166,38 @@ class Constraints:
         for name in moved:
             if not self._actionable(schema[name]):
                 why = "sensitive" if schema[name].sensitive else "frozen"
-                raise SchemaError(f"{name}: the card says {why}, and constraints only tighten what it allows")
+                raise SchemaError(
+                    f"{name}: the card says {why}, and constraints only tighten what it allows"
+                )
         for name, way in self.directions.items():
             self._check_direction(schema[name], way)
         if words := [name for name in self.ranges if schema[name].words]:
-            raise SchemaError(f"ranges.{words[0]}: its values are words; list the levels a plan may use instead")
+            raise SchemaError(
+                f"ranges.{words[0]}: its values are words; list the levels a plan may use instead"
+            )
         if numbers := [name for name in self.levels if schema[name].kind == "continuous"]:
             raise SchemaError(f"levels.{numbers[0]}: it is a number; give a range instead")
 
     def check_leaves_something(self, schema: "Schema") -> None:
-        """Raise ``SchemaError``, which names the rule, if rules for everybody leave nobody anything to change."""
+        """Raise ``SchemaError``, which names the rule, if rules for everybody leave nobody anything
+        to change.
+        """
         actionable = [feature for feature in schema if self._actionable(feature)]
         if not actionable or any(self._leaves(feature) for feature in actionable):
             return
         keys = ("locked", "only", "levels", "ranges", "forbidden", "linked")
         used = [key for key in keys if getattr(self, key) != getattr(Constraints(), key)]
-        needed = [key for key in used if any(_without(self, key)._leaves(feature) for feature in actionable)]
+        needed = [
+            key
+            for key in used
+            if any(_without(self, key)._leaves(feature) for feature in actionable)
+        ]
         named = (needed or used)[0]
         value = getattr(self, named)
-        raise SchemaError(f"{named} = {value if isinstance(value, Mapping) else list(value)}: leaves nothing to change")
+        raise SchemaError(
+            f"{named} = {value if isinstance(value, Mapping) else list(value)}: leaves "
+            "nothing to change"
+        )
 
     def _leaves(self, feature: Feature) -> bool:
         """Whether a plan may propose some value of this feature to somebody."""
@@ -182,13 +215,15 @@ class Constraints:
         """The feature has an order, and the card allows this direction."""
         if feature.kind == "categorical":
             raise SchemaError(
-                f"directions.{feature.name}: {way!r} needs an order; list the levels a plan may use instead"
+                f"directions.{feature.name}: {way!r} needs an order; list the levels a "
+                "plan may use instead"
             )
         if self.reading == "card" and feature.change not in (way, "free"):
             raise SchemaError(f"directions.{feature.name}: the card allows {feature.change!r} only")
         if self.reading == "card" and feature.monotone not in (way, None):
             raise SchemaError(
-                f"directions.{feature.name}: only {way!r} is allowed, but the card says that {feature.monotone!r} is "
+                f"directions.{feature.name}: only {way!r} is allowed, but the card says "
+                f"that {feature.monotone!r} is "
                 "good; lock it if it must not change"
             )
 
@@ -201,9 +236,14 @@ class Constraints:
                 except UnknownNameError as error:
                     raise SchemaError(f"linked.{name} = {text!r}: {error}") from None
                 if kind == "categorical":
-                    raise SchemaError(f"linked.{name} = {text!r}: {part!r} is categorical; formulas are about numbers")
+                    raise SchemaError(
+                        f"linked.{name} = {text!r}: {part!r} is categorical; formulas are "
+                        "about numbers"
+                    )
         if fixed := [name for name in self.per_year if schema[name].kind != "continuous"]:
-            raise SchemaError(f"per_year.{fixed[0]}: only a continuous feature grows by a number a year")
+            raise SchemaError(
+                f"per_year.{fixed[0]}: only a continuous feature grows by a number a year"
+            )
 
     def _actionable(self, feature: Feature) -> bool:
         """Whether the card, in this reading, lets anybody change the feature."""
@@ -222,8 +262,9 @@ class Constraints:
     def tighten(self, other: "Constraints | None") -> "Constraints":
         """These and ``other`` together: what both allow.
 
-        The other, a person's own limits, cannot loosen anything: a reading that these do not have, a link or a time
-        that says something else, or a direction against these raises ``SettingError``.
+        The other, a person's own limits, cannot loosen anything: a reading that these do not have,
+        a link or a time that says something else, or a direction against these raises
+        ``SettingError``.
 
         >>> rules = Constraints(locked=("age",), max_changes=3)
         >>> rules.tighten(Constraints(locked=("purpose",), max_changes=2)).max_changes
@@ -232,7 +273,9 @@ class Constraints:
         if other is None or other == Constraints():
             return self
         if other.reading != self.reading and other.reading == "paper":
-            raise SettingError("reading: 'paper' would loosen the rules, which constraints only tighten")
+            raise SettingError(
+                "reading: 'paper' would loosen the rules, which constraints only tighten"
+            )
         return replace(
             other,
             locked=_union(self.locked, other.locked),
@@ -256,7 +299,9 @@ class Constraints:
         )
 
     def _joint_weights(self, other: "Constraints") -> dict[str, float]:
-        """Both weights of a feature multiplied; under a limit of effort, the other one makes nothing easier."""
+        """Both weights of a feature multiplied; under a limit of effort, the other one makes
+        nothing easier.
+        """
         least = 0.0 if self.max_effort is None else 1.0
         names = _union(*(_weighted(limits) for limits in (self, other)))
         return {name: self.weight(name) * max(other.weight(name), least) for name in names}
@@ -264,8 +309,8 @@ class Constraints:
     def for_person(self, own: "Constraints | None") -> "Constraints":
         """These, tightened by a person's own limits.
 
-        What is linked, what grows and how long changes take are facts for the operator to say: a person's limits that
-        hold one raise ``SettingError``.
+        What is linked, what grows and how long changes take are facts for the operator to say: a
+        person's limits that hold one raise ``SettingError``.
         """
         for key in ("linked", "per_year", "takes"):
             for name in getattr(own, key) if own is not None else ():
@@ -274,7 +319,9 @@ class Constraints:
 
     @classmethod
     def read(cls, path: str | Path) -> "Constraints":
-        """The rules in a TOML file: the keys of this class, at its top or in a ``[rules]`` table; or a JSON file."""
+        """The rules in a TOML file: the keys of this class, at its top or in a ``[rules]`` table;
+        or a JSON file.
+        """
         text, where = read_text(path), Path(path).name
         try:
             if Path(path).suffix == ".json":
@@ -288,7 +335,9 @@ class Constraints:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], where: str = "rules") -> "Constraints":
-        """Constraints from a mapping, such as a card's ``[rules]`` table; ``where`` is its path, for error messages."""
+        """Constraints from a mapping, such as a card's ``[rules]`` table; ``where`` is its path,
+        for error messages.
+        """
         try:
             return parse(cls, values, where)
         except SchemaError as error:
@@ -300,11 +349,13 @@ class Constraints:
 
     @classmethod
     def from_json(cls, text: str) -> "Constraints":
-        """Read what ``to_json`` wrote; fields that are left out have their defaults, but the version must be there.
+        """Read what ``to_json`` wrote; fields that are left out have their defaults, but the
+        version must be there.
 
-        Without it (as in ``{}``) nothing says that the text is constraints at all, and reading it as "no limits" could
-        drop a person's limits unnoticed. Raises ``UnreadableError`` for other text and other versions, ``SettingError``
-        for unknown fields and values that the constructor would not take.
+        Without it (as in ``{}``) nothing says that the text is constraints at all, and reading it
+        as "no limits" could drop a person's limits unnoticed. Raises ``UnreadableError`` for other
+        text and other versions, ``SettingError`` for unknown fields and values that the constructor
+        would not take.
         """
         try:
             values: dict[str, Any] = json.loads(text)
@@ -312,7 +363,9 @@ class Constraints:
         except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
             raise UnreadableError("this text is not constraints as to_json writes them") from None
         if version != VERSION:
-            raise UnreadableError(f"these constraints are of version {version}; version {VERSION} can be read")
+            raise UnreadableError(
+                f"these constraints are of version {version}; version {VERSION} can be read"
+            )
         return cls.parse(values, "constraints")
 
 
@@ -324,7 +377,10 @@ def _check_links(formulas: Mapping[str, Formula]) -> None:
             formula = formulas.get(left.pop())
             for part in formula.names if formula else ():
                 if part == name:
-                    raise SettingError(f"linked.{name} = {formulas[name].text!r}: {name!r} would follow from itself")
+                    raise SettingError(
+                        f"linked.{name} = {formulas[name].text!r}: {name!r} would follow "
+                        "from itself"
+                    )
                 if part not in seen:
                     seen.add(part)
                     left.append(part)
@@ -362,7 +418,13 @@ def _least(mine: Any, others: Any) -> Any:
 
 def _by_name(mine: Mapping[str, Any], others: Mapping[str, Any], join: Any) -> dict[str, Any]:
     """The entries of two mappings, those under the same name joined."""
-    return {**mine, **{name: join(mine[name], value) if name in mine else value for name, value in others.items()}}
+    return {
+        **mine,
+        **{
+            name: join(mine[name], value) if name in mine else value
+            for name, value in others.items()
+        },
+    }
 
 
 def _agreed(key: str, mine: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
@@ -370,6 +432,7 @@ def _agreed(key: str, mine: Mapping[str, Any], others: Mapping[str, Any]) -> dic
     if differ := [name for name in others if name in mine and mine[name] != others[name]]:
         name = differ[0]
         raise SettingError(
-            f"{key}.{name}: the rules say {mine[name]!r}, which constraints cannot make {others[name]!r}"
+            f"{key}.{name}: the rules say {mine[name]!r}, which constraints cannot make "
+            f"{others[name]!r}"
         )
     return {**mine, **others}

@@ -1,8 +1,9 @@
-"""CUBE, a synthetic benchmark of feature acquisition: eight classes, twenty features, three informative ones a class.
+"""CUBE, a synthetic benchmark of feature acquisition: eight classes, twenty features, three
+informative ones a class.
 
-In class y the features y, y + 1 and y + 2 are the bits of y, the lowest first, plus noise; all others are noise around
-a half. The posterior is known for any subset of features, so any order of asking can be compared with the best greedy
-one.
+In class y the features y, y + 1 and y + 2 are the bits of y, the lowest first, plus noise; all
+others are noise around a half. The posterior is known for any subset of features, so any order of
+asking can be compared with the best greedy one.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ OTHER = 0.3  # the noise of an uninformative feature
 
 @dataclass(frozen=True)
 class Cube:
-    """The CUBE distribution; ``sigma`` is the standard deviation of the noise on informative features.
+    """The CUBE distribution; ``sigma`` is the standard deviation of the noise on informative
+    features.
 
     Examples
     --------
@@ -48,13 +50,19 @@ class Cube:
             spread[y, y : y + BITS] = self.sigma
         return mean, spread
 
-    def table(self, n: int, seed: int = 0, shares: tuple[float, float, float] = (0.6, 0.2, 0.2)) -> Table:
-        """A sample of ``n`` people as a Table; every cost is 1 and nothing is known at the start."""
+    def table(
+        self, n: int, seed: int = 0, shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
+    ) -> Table:
+        """A sample of ``n`` people as a Table; every cost is 1 and nothing is known at the
+        start.
+        """
         random = np.random.default_rng(seed)
         y = random.integers(0, CLASSES, n)
         mean, spread = self.moments()
         values = random.normal(mean[y], spread[y])
-        frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(FEATURES)]).assign(y=y.astype(str))
+        frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(FEATURES)]).assign(
+            y=y.astype(str)
+        )
         schema = Schema(
             tuple(Feature(f"x{i}", "continuous") for i in range(FEATURES)),
             "y",
@@ -64,7 +72,9 @@ class Cube:
         return Table.from_frame(frame, schema, name="cube", seed=seed, shares=shares)
 
     def posterior(self, values: npt.ArrayLike) -> Float64Array:
-        """Exact class probabilities, (people, classes), from values as drawn, (people, features), NaN: not known."""
+        """Exact class probabilities, (people, classes), from values as drawn, (people, features),
+        NaN: not known.
+        """
         known = np.asarray(values, dtype=float)[:, None, :]
         mean, spread = self.moments()
         logs = -0.5 * ((known - mean) / spread) ** 2 - np.log(spread)

@@ -1,4 +1,6 @@
-"""Flags: what was told and is not taken as it was told, because it lies beyond what training people showed."""
+"""Flags: what was told and is not taken as it was told, because it lies beyond what training people
+showed.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,9 +17,10 @@ FlagKind = Literal["above", "below", "between", "left_out"]
 class Flag:
     """One fact that is not taken as it was told.
 
-    ``kind`` is ``"above"`` or ``"below"`` (of all that was seen), ``"between"`` (levels that were seen), or
-    ``"left_out"`` (it cannot be understood, and does not matter to the decision). ``told`` is what the person said,
-    ``taken`` the value that stands for it; None if it was left out.
+    ``kind`` is ``"above"`` or ``"below"`` (of all that was seen), ``"between"`` (levels that were
+    seen), or ``"left_out"`` (it cannot be understood, and does not matter to the decision).
+    ``told`` is what the person said, ``taken`` the value that stands for it; None if it was left
+    out.
     """
 
     feature: str
@@ -27,7 +30,8 @@ class Flag:
 
 
 def find_flag(column: Measure | Levels, value: Any) -> Flag | None:
-    """The flag of one answer; None if it is taken as told. FactError for an answer that cannot be understood.
+    """The flag of one answer; None if it is taken as told. FactError for an answer that cannot be
+    understood.
 
     >>> import edfa
     >>> find_flag(edfa.load("german").encoder["age"], 80)
@@ -36,6 +40,12 @@ def find_flag(column: Measure | Levels, value: Any) -> Flag | None:
     taken = column.at_edge(value)
     if taken is None or (number := as_number(value, column.name)) is None:  # a gap is never moved
         return None
-    ends = (column.low, column.high) if isinstance(column, Measure) else (min(column.levels), max(column.levels))
-    kind: FlagKind = "above" if number > float(ends[1]) else "below" if number < float(ends[0]) else "between"
+    ends = (
+        (column.low, column.high)
+        if isinstance(column, Measure)
+        else (min(column.levels), max(column.levels))
+    )
+    kind: FlagKind = (
+        "above" if number > float(ends[1]) else "below" if number < float(ends[0]) else "between"
+    )
     return Flag(column.name, kind, value, taken)

@@ -1,4 +1,6 @@
-"""A feature: one fact about a person, with its kind, its price, and how the person can change it."""
+"""A feature: one fact about a person, with its kind, its price, and how the person can change
+it.
+"""
 
 import math
 import re
@@ -23,10 +25,11 @@ MONTHS = {"day": 12 / 365.25, "week": 84 / 365.25, "month": 1.0, "year": 12.0}
 
 @dataclass(frozen=True)
 class FeatureWords:
-    """What is said about a feature in one language; what is empty is said as the card says it otherwise.
+    """What is said about a feature in one language; what is empty is said as the card says it
+    otherwise.
 
-    ``levels`` and ``codes`` are words for single levels and codes; ``reason``, ``ask`` and ``hint`` are as in
-    ``Feature``.
+    ``levels`` and ``codes`` are words for single levels and codes; ``reason``, ``ask`` and ``hint``
+    are as in ``Feature``.
     """
 
     label: str = ""
@@ -45,19 +48,21 @@ class Feature:
     Parameters
     ----------
     name, kind
-        The column, and whether it is ``"continuous"``, ``"ordinal"`` (levels in order) or ``"categorical"``.
+        The column, and whether it is ``"continuous"``, ``"ordinal"`` (levels in order) or
+        ``"categorical"``.
     cost, start
         The price of asking (zero or more), and whether the fact is known before the first question.
     sensitive
         Never offered as something to change; it may still inform a decision.
     change
-        How a person can change it: ``"frozen"`` (not at all), only ``"up"``, only ``"down"``, or ``"free"``.
+        How a person can change it: ``"frozen"`` (not at all), only ``"up"``, only ``"down"``, or
+        ``"free"``.
     range
         The lowest and highest value a plan may propose; ``inf`` leaves an end open, None both.
     effort
-        What one unit of change costs the person (one level of an ordinal feature, one switch of a categorical one).
-        If None, a continuous feature's effort is one per standard deviation (per year, if it grows by itself), any
-        other's is one.
+        What one unit of change costs the person (one level of an ordinal feature, one switch of a
+        categorical one). If None, a continuous feature's effort is one per standard deviation (per
+        year, if it grows by itself), any other's is one.
     label, unit
         Its name and unit for people; an empty label stands for the column's name.
     levels
@@ -65,24 +70,29 @@ class Feature:
     codes
         Numbers that are not measurements, with their meaning: ``{"-9": "no bureau record"}``.
     monotone
-        The direction that is good for the person: ``"up"`` if more never lowers the chance of the favourable class,
-        ``"down"`` if less never does; None says nothing. A model obeys it, and no plan goes the other way.
+        The direction that is good for the person: ``"up"`` if more never lowers the chance of the
+        favourable class, ``"down"`` if less never does; None says nothing. A model obeys it, and no
+        plan goes the other way.
     per_year
-        By how much a number grows by itself in a year: 1 for an age in years, 12 for a duration in months.
+        By how much a number grows by itself in a year: 1 for an age in years, 12 for a duration in
+        months.
     takes
-        How long a change takes, as in ``"24 months"``; of an ordinal feature, each level of it. Empty: no time.
+        How long a change takes, as in ``"24 months"``; of an ordinal feature, each level of it.
+        Empty: no time.
     guessed
         Whether the draft of the card guessed something here that nobody has confirmed.
     reason
-        What a letter says where this fact is a principal reason of a refusal; facts with the same words are one reason.
-        Empty: its label.
+        What a letter says where this fact is a principal reason of a refusal; facts with the same
+        words are one reason. Empty: its label.
     source
-        Where the fact comes from, if not from the person: ``"bureau"``, a credit bureau, ``"bureau score"``, a score
-        that it has made, or words of your own.
+        Where the fact comes from, if not from the person: ``"bureau"``, a credit bureau, ``"bureau
+        score"``, a score that it has made, or words of your own.
     ask, hint
-        The question as it is put to a person, and a line of help below it; empty: its label, and nothing.
+        The question as it is put to a person, and a line of help below it; empty: its label, and
+        nothing.
     translations
-        What is said in other languages (or in nicer words in this one), by language: ``de.label = "Alter"`` in a card.
+        What is said in other languages (or in nicer words in this one), by language: ``de.label =
+        "Alter"`` in a card.
 
     Raises
     ------
@@ -122,7 +132,9 @@ class Feature:
         self._check_translations(where)
         for key, value, known in (("kind", self.kind, KINDS), ("change", self.change, CHANGES)):
             if value not in known:
-                raise SchemaError(f"{where}.{key}: {value!r} is not one of {', '.join(known)}{hint(value, known)}")
+                raise SchemaError(
+                    f"{where}.{key}: {value!r} is not one of {', '.join(known)}{hint(value, known)}"
+                )
         if not (math.isfinite(self.cost) and self.cost >= 0):
             raise SchemaError(f"{where}.cost: a price is zero or more, not {self.cost}")
         if self.effort is not None and not (math.isfinite(self.effort) and self.effort > 0):
@@ -131,11 +143,17 @@ class Feature:
             self._check_range(where, *self.range)
         self._check_levels(where)
         if self.kind == "categorical" and self.change in ("up", "down"):
-            raise SchemaError(f"{where}.change: {self.change!r} needs an order; make it ordinal, or say free or frozen")
+            raise SchemaError(
+                f"{where}.change: {self.change!r} needs an order; make it ordinal, or say "
+                "free or frozen"
+            )
         self._check_codes(where)
         self._check_direction(where)
         if not math.isfinite(self.per_year) or (self.per_year and self.kind != "continuous"):
-            raise SchemaError(f"{where}.per_year: a continuous feature grows by a number a year, not {self.per_year}")
+            raise SchemaError(
+                f"{where}.per_year: a continuous feature grows by a number a year, not "
+                f"{self.per_year}"
+            )
         months_of(self.takes, f"{where}.takes")
 
     def _check_translations(self, where: str) -> None:
@@ -143,11 +161,15 @@ class Feature:
         for language, words in self.translations.items():
             if not LANGUAGE.fullmatch(language):
                 raise SchemaError(f"{where}.{language}: a language is two letters, such as de")
-            for key, known in (("levels", [str(level) for level in self.levels]), ("codes", [*self.codes])):
+            for key, known in (
+                ("levels", [str(level) for level in self.levels]),
+                ("codes", [*self.codes]),
+            ):
                 strange = [name for name in getattr(words, key) if known and name not in known]
                 if strange:
                     raise SchemaError(
-                        f"{where}.{language}.{key}: no {key[:-1]} {strange[0]!r}{hint(strange[0], known)}"
+                        f"{where}.{language}.{key}: no {key[:-1]} "
+                        f"{strange[0]!r}{hint(strange[0], known)}"
                     )
 
     def _check_direction(self, where: str) -> None:
@@ -158,30 +180,47 @@ class Feature:
             raise SchemaError(f"{where}.monotone: up or down, not {self.monotone!r}")
         if self.kind == "categorical":
             raise SchemaError(
-                f"{where}.monotone: {self.monotone!r} needs an order; make it ordinal and list its levels"
+                f"{where}.monotone: {self.monotone!r} needs an order; make it ordinal and "
+                "list its levels"
             )
         if self.change in DIRECTIONS and self.change != self.monotone:
             raise SchemaError(
-                f"{where}.monotone: {self.monotone!r} is good, but it may only change {self.change!r}; "
+                f"{where}.monotone: {self.monotone!r} is good, but it may only change "
+                f"{self.change!r}; "
                 "no plan could use it, so say change = 'frozen'"
             )
 
     def _check_range(self, where: str, low: float, high: float) -> None:
-        """Raise unless ``low`` to ``high`` is a range of numbers; ``where`` is the feature's path in the card."""
+        """Raise unless ``low`` to ``high`` is a range of numbers; ``where`` is the feature's path
+        in the card.
+        """
         if self.kind == "categorical":
             raise SchemaError(f"{where}.range: a categorical feature has levels, not a range")
         if self.words:
-            raise SchemaError(f"{where}.range: its levels are words; list the levels a plan may use instead")
+            raise SchemaError(
+                f"{where}.range: its levels are words; list the levels a plan may use instead"
+            )
         if not low < high:
-            raise SchemaError(f"{where}.range: the first number must be below the second, not [{low}, {high}]")
+            raise SchemaError(
+                f"{where}.range: the first number must be below the second, not [{low}, {high}]"
+            )
         if far := [end for end in (low, high) if math.isfinite(end) and abs(end) > LARGEST]:
-            raise SchemaError(f"{where}.range: {far[0]:g} is no measurement; write inf for an open end")
+            raise SchemaError(
+                f"{where}.range: {far[0]:g} is no measurement; write inf for an open end"
+            )
 
     def _check_levels(self, where: str) -> None:
-        """Raise unless the levels differ, as texts if they are words, and numbers among them are measurements."""
+        """Raise unless the levels differ, as texts if they are words, and numbers among them are
+        measurements.
+        """
         if truth := [level for level in self.levels if isinstance(level, bool)]:
-            raise SchemaError(f"{where}.levels: write {str(truth[0]).lower()} as a text, as it stands in the table")
-        if any(isinstance(level, int | float) and not abs(level) <= LARGEST for level in self.levels):
+            raise SchemaError(
+                f"{where}.levels: write {str(truth[0]).lower()} as a text, as it stands "
+                "in the table"
+            )
+        if any(
+            isinstance(level, int | float) and not abs(level) <= LARGEST for level in self.levels
+        ):
             raise SchemaError(f"{where}.levels: a number is beyond {LARGEST:g}")
         same = [str(level) if self.words else repr(float(level)) for level in self.levels]
         if len(set(same)) < len(same):
@@ -193,7 +232,9 @@ class Feature:
     def _check_codes(self, where: str) -> None:
         """Raise unless every code is a number and the feature's values are numbers too."""
         if self.codes and (self.kind == "categorical" or self.words):
-            raise SchemaError(f"{where}.codes: only numbers can be codes; here every value is a level of its own")
+            raise SchemaError(
+                f"{where}.codes: only numbers can be codes; here every value is a level of its own"
+            )
         for code in self.codes:
             try:
                 number = float(code)
@@ -218,9 +259,11 @@ class Feature:
         return self.label or self.name.replace("_", " ").replace("-", " ")
 
     def said(self, language: str) -> FeatureWords:
-        """All that is said about it in a language; what nobody has translated is said as the card says it.
+        """All that is said about it in a language; what nobody has translated is said as the card
+        says it.
 
-        >>> age = Feature("age", "continuous", unit="years", translations={"de": FeatureWords(label="Alter")})
+        >>> age = Feature("age", "continuous", unit="years",
+        ...     translations={"de": FeatureWords(label="Alter")})
         >>> age.said("de").label, age.said("de").unit, age.said("en").label
         ('Alter', 'years', 'age')
         """
@@ -246,5 +289,7 @@ def months_of(takes: str, where: str = "takes") -> float:
         return 0.0
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(day|week|month|year)s?\s*", takes)
     if match is None:
-        raise SchemaError(f"{where}: a number of days, weeks, months or years, such as '24 months', not {takes!r}")
+        raise SchemaError(
+            f"{where}: a number of days, weeks, months or years, such as '24 months', not {takes!r}"
+        )
     return float(match[1]) * MONTHS[match[2]]

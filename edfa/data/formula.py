@@ -1,7 +1,9 @@
-"""Formulas of features, such as ``credit_amount / duration``: arithmetic that is read, never executed.
+"""Formulas of features, such as ``credit_amount / duration``: arithmetic that is read, never
+executed.
 
-The grammar: numbers, names of features, ``+ - * /``, brackets, and the functions ``min``, ``max``, ``floor`` and
-``round``. A name that is no Python name stands in backticks: ``` `education-num` + 1 ```.
+The grammar: numbers, names of features, ``+ - * /``, brackets, and the functions ``min``, ``max``,
+``floor`` and ``round``. A name that is no Python name stands in backticks: ``` `education-num` + 1
+```.
 """
 
 import ast
@@ -70,21 +72,28 @@ class Formula:
             return SettingError(f"{where} = {text!r}: {why}")
 
         if len(text) > LONGEST:
-            raise SettingError(f"{where}: a formula has at most {LONGEST} characters, not {len(text)}")
+            raise SettingError(
+                f"{where}: a formula has at most {LONGEST} characters, not {len(text)}"
+            )
         try:
             tree = ast.parse(re.sub(r"`([^`]+)`", quote, text).strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise wrong("not a formula of numbers, features and + - * /") from None
         _check(tree, wrong)
         functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        ids = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions]
+        ids = [
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and id(node) not in functions
+        ]
         names = tuple(dict.fromkeys(quoted.get(name, name) for name in ids))
         if not names:
             raise wrong("it names no feature")
         return cls(text, names, tree, quoted)
 
     def __call__(self, values: Mapping[str, Float64Array]) -> Float64Array:
-        """The formula's value for each row of ``values``, which has a column (rows,) for each of ``names``.
+        """The formula's value for each row of ``values``, which has a column (rows,) for each of
+        ``names``.
 
         What cannot be worked out, such as a division by zero, is NaN.
         """
@@ -101,7 +110,9 @@ class Formula:
             case ast.UnaryOp():
                 return OPERATORS[type(node.op)](self._value(node.operand, values))
             case ast.BinOp():
-                return OPERATORS[type(node.op)](self._value(node.left, values), self._value(node.right, values))
+                return OPERATORS[type(node.op)](
+                    self._value(node.left, values), self._value(node.right, values)
+                )
             case ast.Call(func=ast.Name(id=name)):
                 return FUNCTIONS[name](*(self._value(part, values) for part in node.args))
         raise SettingError(f"{self.text!r} is not a formula")  # of() has refused it already
@@ -127,4 +138,6 @@ def _check(node: ast.expr, wrong: Callable[[str], SettingError], depth: int = 0)
             for part in args:
                 _check(part, wrong, depth + 1)
             return None
-    raise wrong("only numbers, features, + - * /, brackets, min, max, floor and round can be in a formula")
+    raise wrong(
+        "only numbers, features, + - * /, brackets, min, max, floor and round can be in a formula"
+    )

@@ -1,4 +1,6 @@
-"""Directed acyclic graphs: Markov blankets, units and d-separation read off the edges, not tested on data."""
+"""Directed acyclic graphs: Markov blankets, units and d-separation read off the edges, not tested
+on data.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -45,7 +47,9 @@ class Graph:
 
     @classmethod
     def random(cls, nodes: int, random: np.random.Generator, max_parents: int = 3) -> "Graph":
-        """A random graph of nodes x00, x01, …, in random causal order, each with up to ``max_parents`` parents."""
+        """A random graph of nodes x00, x01, …, in random causal order, each with up to
+        ``max_parents`` parents.
+        """
         if nodes < 1:
             raise SettingError(f"a graph has at least one node, not {nodes}")
         if max_parents < 0:
@@ -55,7 +59,11 @@ class Graph:
         parents = {}
         for i, node in enumerate(order):
             count = int(random.integers(0, min(i, max_parents) + 1))
-            parents[node] = tuple(sorted(random.choice(order[:i], size=count, replace=False).tolist())) if count else ()
+            parents[node] = (
+                tuple(sorted(random.choice(order[:i], size=count, replace=False).tolist()))
+                if count
+                else ()
+            )
         return cls({name: parents[name] for name in names})
 
     @property
@@ -73,9 +81,13 @@ class Graph:
         return tuple(n for n in self.nodes if node in self.parents[n])
 
     def units(self, node: str) -> dict[str, tuple[str, ...]]:
-        """Definition 4: each parent or child of ``node`` with its spouses, the other parents of a child."""
+        """Definition 4: each parent or child of ``node`` with its spouses, the other parents of a
+        child.
+        """
         near = set(self.parents[node]) | set(self.children(node))
-        spouses = {n: self.parents[n] if node in self.parents[n] else () for n in self.nodes if n in near}
+        spouses = {
+            n: self.parents[n] if node in self.parents[n] else () for n in self.nodes if n in near
+        }
         return {n: tuple(s for s in sp if s != node and s not in near) for n, sp in spouses.items()}
 
     def blanket(self, node: str) -> tuple[str, ...]:
@@ -97,7 +109,8 @@ class Graph:
     def separated(self, a: str, b: str, given: Collection[str]) -> bool:
         """Whether ``given`` d-separates ``a`` and ``b`` (Definition 2).
 
-        It does if the moral graph of their ancestors has no path from ``a`` to ``b`` outside ``given``.
+        It does if the moral graph of their ancestors has no path from ``a`` to ``b`` outside
+        ``given``.
         """
         ancestors = self.ancestors([a, b, *given])
         edges: dict[str, set[str]] = {n: set() for n in ancestors}

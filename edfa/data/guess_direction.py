@@ -1,4 +1,6 @@
-"""Which way of a feature the data say is good: a rank correlation that is clear, without a reversal on the way."""
+"""Which way of a feature the data say is good: a rank correlation that is clear, without a reversal
+on the way.
+"""
 
 from typing import NamedTuple
 
@@ -56,14 +58,22 @@ def guess_direction(values: Float64Array, favourable: BoolArray) -> GuessedDirec
 
 
 def _bins(numbers: Float64Array) -> Int64Array:
-    """The position of each number, (rows,), among tenths of the rows; every bin has a row, equal numbers share one."""
+    """The position of each number, (rows,), among tenths of the rows; every bin has a row, equal
+    numbers share one.
+    """
     edges = np.unique(np.quantile(numbers, np.linspace(0, 1, BINS + 1)[1:-1], method="lower"))
-    return np.unique(np.searchsorted(edges, numbers, side="left"), return_inverse=True)[1].astype(np.int64)
+    return np.unique(np.searchsorted(edges, numbers, side="left"), return_inverse=True)[1].astype(
+        np.int64
+    )
 
 
 def _reverses(shares: Float64Array, counts: Int64Array) -> bool:
-    """Whether ``shares``, (bins,), which should rise, fall between any two bins by more than chance explains."""
-    smoothed = (shares * counts + 1) / (counts + 2)  # a share of 0 or 1 is not known without error either
+    """Whether ``shares``, (bins,), which should rise, fall between any two bins by more than chance
+    explains.
+    """
+    smoothed = (shares * counts + 1) / (
+        counts + 2
+    )  # a share of 0 or 1 is not known without error either
     variance = smoothed * (1 - smoothed) / counts
     fall = shares[:, None] - shares[None, :]
     allowed = ERRORS * np.sqrt(variance[:, None] + variance[None, :])

@@ -1,4 +1,6 @@
-"""What a column's values suggest, for the draft of a card: numbers, dates, words with an order, and what is a gap."""
+"""What a column's values suggest, for the draft of a card: numbers, dates, words with an order, and
+what is a gap.
+"""
 
 import re
 from dataclasses import dataclass, field
@@ -12,7 +14,9 @@ from edfa.data.numbers import unit_of
 __all__ = ["Reading", "is_gap", "order_of", "read_values", "yes_or_no"]
 
 GAPS = frozenset(("", "na", "n/a", "n.a.", "#n/a", "nan", "null", "?", "-", "--", "\u2013"))
-GAPS_AMONG_NUMBERS = GAPS | frozenset(("none", "missing", "unknown", "not available", "not recorded", ".", "*"))
+GAPS_AMONG_NUMBERS = GAPS | frozenset(
+    ("none", "missing", "unknown", "not available", "not recorded", ".", "*")
+)
 MOSTLY = 0.9  # the share of numbers from which on a column is meant to hold numbers
 MOST_STEPS = 30  # levels that an ordinal feature of words has at most
 
@@ -20,16 +24,21 @@ MOST_STEPS = 30  # levels that an ordinal feature of words has at most
 SCALES = tuple(
     tuple(tuple(word.replace("_", " ") for word in step.split("|")) for step in scale.split())
     for scale in (
-        "none very_low|minimal|minor low|lower|little medium|moderate|middle|mid|average|normal high|higher|major"
+        "none very_low|minimal|minor low|lower|little "
+        "medium|moderate|middle|mid|average|normal high|higher|major"
         " very_high|severe|extreme",
         "never rarely|seldom|hardly_ever sometimes|occasionally often|frequently|usually always",
         "daily weekly monthly quarterly yearly|annually",
-        "very_bad|very_poor|terrible bad|poor fair|average|ok|okay|satisfactory good very_good excellent|outstanding",
+        (
+            "very_bad|very_poor|terrible bad|poor fair|average|ok|okay|satisfactory good "
+            "very_good excellent|outstanding"
+        ),
         "tiny|very_small small medium large|big very_large|extra_large|huge",
         "xs s m l xl xxl",
         "none basic|beginner|elementary intermediate advanced expert|professional",
         "none|no_schooling primary|primary_school secondary|secondary_school|high_school|highschool"
-        " college|some_college|vocational bachelor|bachelors|undergraduate|bachelor's master|masters|graduate|master's"
+        " college|some_college|vocational bachelor|bachelors|undergraduate|bachelor's "
+        "master|masters|graduate|master's"
         " doctorate|phd|doctoral",
         "primary secondary tertiary",
         "strongly_disagree disagree neutral|neither agree strongly_agree",
@@ -43,9 +52,14 @@ SCALES = tuple(
 )
 YES_NO = (("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"))
 
-_UNITS = "years? yrs? y months? mths? mo days? weeks? hours? k to and or more less than under over up above below until"
+_UNITS = (
+    "years? yrs? y months? mths? mo days? weeks? hours? k to and or more "
+    "less than under over up above below until"
+)
 _UNITS += " at least most x between from km eur usd gbp"
-_RANGE_WORDS = re.compile(rf"\b(?:{'|'.join(_UNITS.split())})\b|[<>=≤≥+~\-\u2013€$£%\s()\[\],.]", re.IGNORECASE)
+_RANGE_WORDS = re.compile(
+    rf"\b(?:{'|'.join(_UNITS.split())})\b|[<>=≤≥+~\-\u2013€$£%\s()\[\],.]", re.IGNORECASE
+)
 _DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _BELOW = re.compile(r"<|≤|\b(?:under|below|less|up to|until|at most)\b", re.IGNORECASE)
 _ABOVE = re.compile(r">|≥|\+|\b(?:over|above|more|at least)\b", re.IGNORECASE)
@@ -58,15 +72,18 @@ _DATE = re.compile(
     rf"|(?:{_DAY}[ -])?{_MONTH_NAME}[ .,-]+(?:{_DAY},? )?(?:\d{{4}}|\d{{2}})",
     re.IGNORECASE,
 )
-_DECIMAL_COMMA = re.compile(r"[-\u2212]?\s*[€$£]?\s*[-\u2212]?(?:\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+)\s*[€$£%]?")
+_DECIMAL_COMMA = re.compile(
+    r"[-\u2212]?\s*[€$£]?\s*[-\u2212]?(?:\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+)\s*[€$£%]?"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
     """A column as its values suggest to read it.
 
-    ``column`` are numbers or words, (rows,), null where nothing is recorded; ``gaps`` the texts that mean so; ``unit``
-    the sign beside its numbers. ``reason`` says why the column cannot be used as it is; empty if it can.
+    ``column`` are numbers or words, (rows,), null where nothing is recorded; ``gaps`` the texts
+    that mean so; ``unit`` the sign beside its numbers. ``reason`` says why the column cannot be
+    used as it is; empty if it can.
     """
 
     column: pd.Series
@@ -103,20 +120,41 @@ def read_values(values: pd.Series, labels: frozenset[str] = frozenset()) -> Read
 
 
 def _read_as_numbers(values: pd.Series, gaps: set[str], texts: list[str]) -> Reading:
-    """The reading of a column in which everything but ``gaps`` is a number; ``texts`` are its different values."""
+    """The reading of a column in which everything but ``gaps`` is a number; ``texts`` are its
+    different values.
+    """
     units = unit_of([text for text in texts if text not in gaps])
     if len(units) > 1:
-        return Reading(values, reason=f"numbers in different units ({', '.join(units)}); write them in one")
-    return Reading(read_numbers(values.mask(values.isin(gaps))), frozenset(gaps), unit=units[0] if units else "")
+        return Reading(
+            values, reason=f"numbers in different units ({', '.join(units)}); write them in one"
+        )
+    return Reading(
+        read_numbers(values.mask(values.isin(gaps))),
+        frozenset(gaps),
+        unit=units[0] if units else "",
+    )
 
 
 def _spoilt_numbers(rest: pd.Series, numbers: pd.Series, share: float, words: list[str]) -> str:
-    """Why a column that seems meant to hold numbers cannot be read so; empty if it is not meant to."""
+    """Why a column that seems meant to hold numbers cannot be read so; empty if it is not meant
+    to.
+    """
     odd = rest[numbers.isna()]
-    if len(odd) and odd.map(lambda v: isinstance(v, str) and bool(_DECIMAL_COMMA.fullmatch(v.strip()))).all():
-        return f"numbers such as {odd.iloc[0]!r}, which could be read in two ways; write them with a decimal point only"
+    if (
+        len(odd)
+        and odd.map(
+            lambda v: isinstance(v, str) and bool(_DECIMAL_COMMA.fullmatch(v.strip()))
+        ).all()
+    ):
+        return (
+            f"numbers such as {odd.iloc[0]!r}, which could be read in two ways; "
+            "write them with a decimal point only"
+        )
     if share >= MOSTLY and len(words) > MOST_STEPS:
-        return f"numbers, but row {odd.index[0]} says {odd.iloc[0]!r}; correct it, or list it under `missing`"
+        return (
+            f"numbers, but row {odd.index[0]} says {odd.iloc[0]!r}; "
+            "correct it, or list it under `missing`"
+        )
     return ""
 
 
@@ -126,7 +164,9 @@ def is_gap(text: str, among_numbers: bool = False) -> bool:
 
 
 def yes_or_no(values: pd.Series) -> tuple[str, ...]:
-    """The two levels of a column of yes and no, true and false or 0 and 1, the negative one first; else nothing."""
+    """The two levels of a column of yes and no, true and false or 0 and 1, the negative one first;
+    else nothing.
+    """
     if values.nunique() != 2:
         return ()
     levels = [str(level) for level in to_words(values.dropna()).unique()]
@@ -138,7 +178,8 @@ def yes_or_no(values: pd.Series) -> tuple[str, ...]:
 
 
 def order_of(levels: list[str]) -> tuple[str, ...]:
-    """Words in their order: low, medium, high, or ranges by their first number; empty if they have none.
+    """Words in their order: low, medium, high, or ranges by their first number; empty if they have
+    none.
 
     Examples
     --------
@@ -153,7 +194,9 @@ def order_of(levels: list[str]) -> tuple[str, ...]:
         return ()
     plain = {level: re.sub(r"[_\s]+", " ", level.strip().casefold()) for level in levels}
     for scale in SCALES:
-        step = dict(chain.from_iterable(((word, i) for word in words) for i, words in enumerate(scale)))
+        step = dict(
+            chain.from_iterable(((word, i) for word in words) for i, words in enumerate(scale))
+        )
         letters = scale[1] == ("s",) and len(levels) < 3  # s and m alone may be single and married
         if not letters and all(word in step for word in plain.values()):
             return _sorted_by({level: (float(step[word]), 0) for level, word in plain.items()})
@@ -167,7 +210,9 @@ def _sorted_by(keys: dict[str, tuple[float, int]]) -> tuple[str, ...]:
 
 
 def _range_key(level: str) -> tuple[float, int] | None:
-    """The first number of a range such as "1-4 years", and whether the range ends or begins there; None for others."""
+    """The first number of a range such as "1-4 years", and whether the range ends or begins there;
+    None for others.
+    """
     first = _DIGITS.search(level)
     if first is None or _RANGE_WORDS.sub("", _DIGITS.sub("", level)):
         return None

@@ -1,7 +1,9 @@
-"""A first schema for any table: what its columns hold and what people can change is guessed, for people to check.
+"""A first schema for any table: what its columns hold and what people can change is guessed, for
+people to check.
 
-No guess is made about which outcome is good for a person, and whatever is guessed is marked so: ``guessed = true``.
-Directions are read from the training part alone, so that nobody whom a certificate rests on takes part in them.
+No guess is made about which outcome is good for a person, and whatever is guessed is marked so:
+``guessed = true``. Directions are read from the training part alone, so that nobody whom a
+certificate rests on takes part in them.
 """
 
 from dataclasses import dataclass, replace
@@ -28,15 +30,19 @@ __all__ = ["infer_card", "infer_schema"]
 MOST_CLASSES = 20
 FEW_ROWS = 20  # a table this small shows nothing about identifiers
 GOOD_WORDS = frozenset(
-    "good approved approve accepted accept granted paid repaid healthy benign pass passed success successful eligible"
+    "good approved approve accepted accept granted paid repaid healthy benign pass passed "
+    "success successful eligible"
     " current low".split()
 )
 BAD_WORDS = frozenset(
-    "bad refused rejected denied declined default defaulted late malignant sick ill fail failed failure overdue".split()
+    (
+        "bad refused rejected denied declined default defaulted late malignant "
+        "sick ill fail failed failure overdue"
+    ).split()
 )
 HEAD = """A draft: a table does not say what people can change, so every feature below says `guessed = true`.
 Check one, correct it, and take that line out of it. `edfa fit` stops while one is left, but for --accept-guesses.
-Costs are all 1 until you set them; mark with `start = true` what is known before the first question."""
+Costs are all 1 until you set them; mark with `start = true` what is known before the first question."""  # noqa: E501
 
 
 def infer_schema(frame: Any, target: str, favourable: str | None = None, title: str = "") -> Schema:
@@ -56,12 +62,13 @@ def infer_schema(frame: Any, target: str, favourable: str | None = None, title: 
     Raises
     ------
     DataError
-        If there is no such column, no row, only one class, or nothing that could be learnt from; if ``favourable`` is
-        not given, or is no class.
+        If there is no such column, no row, only one class, or nothing that could be learnt from; if
+        ``favourable`` is not given, or is no class.
 
     Examples
     --------
-    >>> people = pd.DataFrame({"age": [31, 45, 27, 60], "home": list("orro"), "paid": ["yes", "no", "yes", "no"]})
+    >>> people = pd.DataFrame({"age": [31, 45, 27, 60], "home": list("orro"), "paid": ["yes", "no",
+    ...     "yes", "no"]})
     >>> schema = infer_schema(people, target="paid", favourable="yes")
     >>> schema["age"].kind, schema["age"].change, schema["home"].kind, schema.guessed
     ('continuous', 'frozen', 'categorical', ('age', 'home'))
@@ -72,23 +79,32 @@ def infer_schema(frame: Any, target: str, favourable: str | None = None, title: 
 def infer_card(frame: Any, target: str, favourable: str | None = None, title: str = "") -> str:
     """Guess the schema of a data frame, as the text of a card with a comment for every guess.
 
-    Parameters are those of ``infer_schema``. Columns that were left out are named, with the reason, at the top.
+    Parameters are those of ``infer_schema``. Columns that were left out are named, with the reason,
+    at the top.
 
     Examples
     --------
-    >>> people = pd.DataFrame({"age": [31, 45, 27, 60], "home": list("orro"), "paid": ["yes", "no", "yes", "no"]})
+    >>> people = pd.DataFrame({"age": [31, 45, 27, 60], "home": list("orro"), "paid": ["yes", "no",
+    ...     "yes", "no"]})
     >>> print(infer_card(people, target="paid", favourable="yes"))  # doctest: +ELLIPSIS
     # A draft: ...
     """
     schema, remarks, dropped = _infer(frame, target, favourable, title)
     head = [HEAD, *(f"Left out: {column.name}: {column.reason}." for column in dropped)]
     if schema.missing:
-        head += [f"guessed: not recorded, in every column, means {' or '.join(map(repr, schema.missing))}."]
+        head += [
+            (
+                "guessed: not recorded, in every column, means "
+                f"{' or '.join(map(repr, schema.missing))}."
+            )
+        ]
     return comment("\n".join(head)) + "\n" + schema.to_toml(remarks)
 
 
 class _Inferred(NamedTuple):
-    """A guessed schema, the remarks on its guesses by feature or target, and the columns that were left out."""
+    """A guessed schema, the remarks on its guesses by feature or target, and the columns that were
+    left out.
+    """
 
     schema: Schema
     remarks: dict[str, str]
@@ -97,7 +113,9 @@ class _Inferred(NamedTuple):
 
 @dataclass(frozen=True)
 class _Outcome:
-    """The classes in order, the favourable one, and the texts that stand for "not recorded" among the labels."""
+    """The classes in order, the favourable one, and the texts that stand for "not recorded" among
+    the labels.
+    """
 
     classes: tuple[str, ...]
     favourable: str
@@ -110,11 +128,15 @@ def _infer(frame: Any, target: str, favourable: str | None, title: str) -> _Infe
     outcome = _read_outcome(table[target], favourable, target)
     columns = [column for column in table.columns if column != target]
     readings = {str(c): _read(table[c], str(c), frozenset(outcome.classes)) for c in columns}
-    usable = pd.DataFrame({name: r.column for name, r in readings.items() if not r.reason}, index=table.index)
+    usable = pd.DataFrame(
+        {name: r.column for name, r in readings.items() if not r.reason}, index=table.index
+    )
     usable, report = clean(usable) if len(usable.columns) else (usable, None)
     dropped = [Dropped(name, r.reason) for name, r in readings.items() if r.reason]
     if not len(usable.columns):
-        raise ColumnError(f"the table has no column besides {target!r} that something could be learnt from")
+        raise ColumnError(
+            f"the table has no column besides {target!r} that something could be learnt from"
+        )
     guesses = {name: _guess(usable[name], readings[name]) for name in map(str, usable.columns)}
     gaps = outcome.gaps.union(*(readings[name].gaps for name in guesses))
     several = len(outcome.classes) > 2
@@ -130,7 +152,11 @@ def _infer(frame: Any, target: str, favourable: str | None, title: str) -> _Infe
     schema, directions = _with_directions(table, schema)
     remarks = {name: remark + directions.get(name, "") for name, (_, remark) in guesses.items()}
     shown = ", ".join(outcome.classes)
-    remarks[target] = f"guessed: {shown} stay apart; merge them to two if people only need two." if several else ""
+    remarks[target] = (
+        f"guessed: {shown} stay apart; merge them to two if people only need two."
+        if several
+        else ""
+    )
     return _Inferred(schema, remarks, (*dropped, *(report.dropped if report else ())))
 
 
@@ -140,29 +166,43 @@ def _read_outcome(values: pd.Series, favourable: str | None, target: str) -> _Ou
     gaps = {label for label in labels if is_gap(label)} if len(labels) > 2 else set()
     labels = sorted(label for label in labels if label not in gaps)
     if len(labels) < 2:
-        raise TargetError(f"target {target!r} is constant: every row is {labels[0] if labels else 'missing'!r}")
+        raise TargetError(
+            f"target {target!r} is constant: every row is {labels[0] if labels else 'missing'!r}"
+        )
     if len(labels) > MOST_CLASSES:
         raise TargetError(
-            f"target {target!r} has {len(labels):,} different values; an outcome is one of at most {MOST_CLASSES} "
+            f"target {target!r} has {len(labels):,} different values; an outcome is one "
+            f"of at most {MOST_CLASSES} "
             "classes, such as above and below a number"
         )
     if favourable is None:
         raise TargetError(_ask_for_favourable(labels, target))
     if str(favourable) not in labels:
-        raise TargetError(f"target {target!r} never is {str(favourable)!r}{hint(favourable, labels)}")
+        raise TargetError(
+            f"target {target!r} never is {str(favourable)!r}{hint(favourable, labels)}"
+        )
     if values.dtype.kind in "iuf":
         labels.sort(key=float)
     return _Outcome(order_of(labels) or tuple(labels), str(favourable), frozenset(gaps))
 
 
 def _ask_for_favourable(labels: list[str], target: str) -> str:
-    """The message that asks which class is good for a person; a clear word is suggested, never taken."""
+    """The message that asks which class is good for a person; a clear word is suggested, never
+    taken.
+    """
     good = [label for label in labels if label.strip().casefold() in GOOD_WORDS]
     rest = [label for label in labels if label.strip().casefold() not in BAD_WORDS]
     likely = good if len(good) == 1 else rest if len(labels) == 2 and len(rest) == 1 else []
     name = f"'{likely[0]}'" if likely else "NAME"
-    ask = f"did you mean --favourable {name}?" if likely else f"pass --favourable {name} (favourable=… in Python)"
-    return f"target {target!r}: which class would a person want, {', '.join(labels)}? It is never guessed; {ask}"
+    ask = (
+        f"did you mean --favourable {name}?"
+        if likely
+        else f"pass --favourable {name} (favourable=… in Python)"
+    )
+    return (
+        f"target {target!r}: which class would a person want, "
+        f"{', '.join(labels)}? It is never guessed; {ask}"
+    )
 
 
 def _read(values: pd.Series, name: str, labels: frozenset[str]) -> Reading:
@@ -185,7 +225,10 @@ def _read(values: pd.Series, name: str, labels: frozenset[str]) -> Reading:
 def _packed_dates(numbers: pd.Series) -> bool:
     """Whether numbers are dates written as 20260131."""
     years, months, days = numbers // 10_000, numbers // 100 % 100, numbers % 100
-    return bool(len(numbers) and (years.between(1900, 2100) & months.between(1, 12) & days.between(1, 31)).all())
+    return bool(
+        len(numbers)
+        and (years.between(1900, 2100) & months.between(1, 12) & days.between(1, 31)).all()
+    )
 
 
 def _guess(values: pd.Series, reading: Reading) -> tuple[Feature, str]:
@@ -196,7 +239,9 @@ def _guess(values: pd.Series, reading: Reading) -> tuple[Feature, str]:
     words = [] if numeric else [str(level) for level in to_words(values.dropna()).unique()]
     order = () if numeric or levels or is_code(name) else order_of(words)
     span = (float(values.min()), float(values.max())) if numeric else (0.0, 0.0)
-    named = guess_from_name(name, numeric=numeric, ordered=numeric or bool(order), span=span, levels=words)
+    named = guess_from_name(
+        name, numeric=numeric, ordered=numeric or bool(order), span=span, levels=words
+    )
     feature = Feature(
         name,
         "continuous" if numeric else "ordinal" if order else "categorical",
@@ -218,7 +263,9 @@ def _guess(values: pd.Series, reading: Reading) -> tuple[Feature, str]:
 
 
 def _with_directions(table: pd.DataFrame, schema: Schema) -> tuple[Schema, dict[str, str]]:
-    """The schema with the directions that the training part supports, and a remark on each by feature."""
+    """The schema with the directions that the training part supports, and a remark on each by
+    feature.
+    """
     outcome = to_words(table[schema.target].mask(table[schema.target].isin(schema.missing)))
     if outcome.isna().any() or outcome.value_counts().min() < 3:  # such a table cannot be split yet
         return schema, {}
@@ -226,7 +273,11 @@ def _with_directions(table: pd.DataFrame, schema: Schema) -> tuple[Schema, dict[
     good = train.y == train.schema.classes.index(schema.favourable)
     features, remarks = [], {}
     for feature in schema:
-        guess = guess_direction(_positions(train.frame[feature.name], feature), good) if _movable(feature) else None
+        guess = (
+            guess_direction(_positions(train.frame[feature.name], feature), good)
+            if _movable(feature)
+            else None
+        )
         if guess and feature.change in ("free", guess.direction):
             feature = replace(feature, monotone=guess.direction)
             remarks[feature.name] = (
@@ -243,7 +294,11 @@ def _movable(feature: Feature) -> bool:
 
 
 def _positions(values: pd.Series, feature: Feature) -> Float64Array:
-    """Numbers as they are, words as the positions of their levels, (rows,); NaN where nothing is recorded."""
+    """Numbers as they are, words as the positions of their levels, (rows,); NaN where nothing is
+    recorded.
+    """
     if not feature.words:
         return np.asarray(values, dtype=float)
-    return np.asarray(values.map({str(level): i for i, level in enumerate(feature.levels)}), dtype=float)
+    return np.asarray(
+        values.map({str(level): i for i, level in enumerate(feature.levels)}), dtype=float
+    )

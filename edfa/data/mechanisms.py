@@ -1,9 +1,10 @@
-"""Synthetic mixed data with smooth causes: half of the columns categorical, half continuous, every dependence known.
+"""Synthetic mixed data with smooth causes: half of the columns categorical, half continuous, every
+dependence known.
 
-The signal of a node is a weighted sum over its parents: a table entry for a categorical parent, a line, bend, hump or
-wave of a continuous one, and, with ``interactions``, a product of two. A continuous node adds Gaussian noise to it; a
-categorical one draws its level from a softmax of it. The posterior of the target given its blanket follows from the
-densities.
+The signal of a node is a weighted sum over its parents: a table entry for a categorical parent, a
+line, bend, hump or wave of a continuous one, and, with ``interactions``, a product of two. A
+continuous node adds Gaussian noise to it; a categorical one draws its level from a softmax of it.
+The posterior of the target given its blanket follows from the densities.
 """
 
 from collections.abc import Mapping
@@ -44,11 +45,11 @@ class Mechanism:
     levels
         The values of a categorical node in the order of their codes; empty for a continuous one.
     scores
-        What turns each parent's value into a number: for a categorical parent an array with one number a level, for a
-        continuous one a name in ``SHAPES``.
+        What turns each parent's value into a number: for a categorical parent an array with one
+        number a level, for a continuous one a name in ``SHAPES``.
     weights
-        (parents, outputs): the weight of each parent's number in each output. A categorical node has one output a
-        level, a continuous one a single output.
+        (parents, outputs): the weight of each parent's number in each output. A categorical node
+        has one output a level, a continuous one a single output.
     product
         (outputs,): the weight of the product of the first two parents' numbers.
     centre, spread
@@ -80,23 +81,33 @@ class Mechanism:
         joint = matrix[:, :1] * matrix[:, 1:2] if len(numbers) > 1 else np.zeros((len(matrix), 1))
         return np.asarray(matrix @ self.weights + joint * self.product)
 
-    def draw(self, values: Mapping[str, Float64Array], n: int, random: np.random.Generator) -> Float64Array:
+    def draw(
+        self, values: Mapping[str, Float64Array], n: int, random: np.random.Generator
+    ) -> Float64Array:
         """Draw the node's value for each of ``n`` people, (n,), given the parents' values."""
         signal = self.signal(values) if self.parents else np.zeros((n, max(1, len(self.levels))))
         if not self.levels:
             noise = random.standard_normal(n)
             return SIGNAL * signal[:, 0] + NOISE * noise if self.parents else noise
         probabilities = np.exp(self._log_probabilities(signal))
-        return np.asarray((random.random((n, 1)) > probabilities.cumsum(axis=1)[:, :-1]).sum(axis=1), dtype=float)
+        return np.asarray(
+            (random.random((n, 1)) > probabilities.cumsum(axis=1)[:, :-1]).sum(axis=1), dtype=float
+        )
 
     def log_density(self, own: Float64Array, values: Mapping[str, Float64Array]) -> Float64Array:
-        """log p(own | parents), (people,), up to a constant; ``own`` holds the node's values, (people,)."""
+        """log p(own | parents), (people,), up to a constant; ``own`` holds the node's values,
+        (people,).
+        """
         if not self.parents:
             return np.zeros(len(own))
         signal = self.signal(values)
         if not self.levels:
             return np.asarray(-0.5 * ((own - SIGNAL * signal[:, 0]) / NOISE) ** 2)
-        return np.asarray(np.take_along_axis(self._log_probabilities(signal), own.astype(int)[:, None], axis=1)[:, 0])
+        return np.asarray(
+            np.take_along_axis(self._log_probabilities(signal), own.astype(int)[:, None], axis=1)[
+                :, 0
+            ]
+        )
 
     @staticmethod
     def _log_probabilities(signal: Float64Array) -> Float64Array:
@@ -110,7 +121,8 @@ class Mechanism:
 class Mechanisms:
     """A network of categorical and continuous nodes.
 
-    ``graph`` knows the target's blanket and its units, ``mechanisms`` has the distribution of each node.
+    ``graph`` knows the target's blanket and its units, ``mechanisms`` has the distribution of each
+    node.
 
     Examples
     --------
@@ -139,9 +151,13 @@ class Mechanisms:
         return pd.DataFrame(columns)
 
     def schema(self) -> Schema:
-        """The schema of its samples: every cost is 1, nothing is sensitive, the target's last level is favourable."""
+        """The schema of its samples: every cost is 1, nothing is sensitive, the target's last level
+        is favourable.
+        """
         levels = {n: self.mechanisms[n].levels for n in self.features}
-        features = tuple(Feature(n, "categorical" if lv else "continuous", levels=lv) for n, lv in levels.items())
+        features = tuple(
+            Feature(n, "categorical" if lv else "continuous", levels=lv) for n, lv in levels.items()
+        )
         classes = self.mechanisms[self.target].levels
         return Schema(features, self.target, classes[-1], classes=classes)
 
@@ -152,11 +168,15 @@ class Mechanisms:
     def posterior(self, frame: pd.DataFrame) -> Float64Array:
         """Exact probabilities of the target's levels given its blanket, (people, levels).
 
-        ``frame`` is a sample; every member of the blanket must be known in it, nothing else is read.
+        ``frame`` is a sample; every member of the blanket must be known in it, nothing else is
+        read.
         """
         blanket = self.graph.blanket(self.target)
         if absent := [n for n in blanket if n not in frame or frame[n].isna().any()]:
-            raise DataError(f"the exact posterior needs the whole blanket; {absent[0]!r} is not known for everybody")
+            raise DataError(
+                f"the exact posterior needs the whole blanket; {absent[0]!r} is not known "
+                "for everybody"
+            )
         values = {n: self._codes(frame[n], n) for n in blanket}
         scores = []
         for code in range(len(self.mechanisms[self.target].levels)):
@@ -171,7 +191,11 @@ class Mechanisms:
     def _codes(self, values: pd.Series, node: str) -> Float64Array:
         """A column of a sample as codes of levels, or numbers, (people,)."""
         levels = self.mechanisms[node].levels
-        return pd.Index(levels).get_indexer(pd.Index(values)).astype(float) if levels else values.to_numpy(float)
+        return (
+            pd.Index(levels).get_indexer(pd.Index(values)).astype(float)
+            if levels
+            else values.to_numpy(float)
+        )
 
 
 def _draw(
@@ -212,7 +236,9 @@ def random_mechanisms(
     random = np.random.default_rng(seed)
     graph = Graph.random(nodes, random, max_parents)
     categorical = set(random.permutation(graph.nodes)[: (nodes + 1) // 2].tolist())
-    sizes = {n: int(random.integers(2, max_levels + 1)) if n in categorical else 0 for n in graph.nodes}
+    sizes = {
+        n: int(random.integers(2, max_levels + 1)) if n in categorical else 0 for n in graph.nodes
+    }
     mechanisms: dict[str, Mechanism] = {}
     for node in graph.order:
         joint = len(graph.parents[node]) > 1 and random.random() < interactions
@@ -220,18 +246,25 @@ def random_mechanisms(
         mechanisms[node] = _standardised(node, graph, mechanisms, seed)
     chosen = target or max(categorical, key=lambda n: (len(graph.blanket(n)), n))
     if chosen not in categorical:
-        raise SettingError(f"the target must be categorical, one of {', '.join(sorted(categorical))}, not {chosen!r}")
+        raise SettingError(
+            f"the target must be categorical, one of {', '.join(sorted(categorical))}, "
+            f"not {chosen!r}"
+        )
     return Mechanisms(graph, mechanisms, chosen)
 
 
 def _mechanism(
     node: str, graph: Graph, sizes: Mapping[str, int], joint: bool, random: np.random.Generator
 ) -> Mechanism:
-    """A random mechanism for a node, not yet standardised; ``sizes`` are numbers of levels, 0: continuous."""
+    """A random mechanism for a node, not yet standardised; ``sizes`` are numbers of levels, 0:
+    continuous.
+    """
     parents, outputs = graph.parents[node], max(1, sizes[node])
 
     def weights() -> Float64Array:
-        """One weight for each output, evenly spread: a softmax does not see what all levels have in common."""
+        """One weight for each output, evenly spread: a softmax does not see what all levels have in
+        common.
+        """
         size = random.uniform(0.7, 1.3)
         even = np.linspace(-1.0, 1.0, outputs) if sizes[node] else np.ones(1)
         return np.asarray(size * random.choice([-1.0, 1.0]) * random.permutation(even))
@@ -240,7 +273,9 @@ def _mechanism(
         parents=parents,
         levels=tuple(LEVEL_NAMES[: sizes[node]]),
         scores=tuple(
-            random.permutation(np.linspace(-1.5, 1.5, sizes[p])) if sizes[p] else str(random.choice(list(SHAPES)))
+            random.permutation(np.linspace(-1.5, 1.5, sizes[p]))
+            if sizes[p]
+            else str(random.choice(list(SHAPES)))
             for p in parents
         ),
         weights=np.stack([weights() for _ in parents]) if parents else np.zeros((0, outputs)),
@@ -250,12 +285,18 @@ def _mechanism(
     )
 
 
-def _standardised(node: str, graph: Graph, mechanisms: Mapping[str, Mechanism], seed: int) -> Mechanism:
-    """A node's mechanism with the centre and spread of its signal measured on a sample of 4,000 people."""
+def _standardised(
+    node: str, graph: Graph, mechanisms: Mapping[str, Mechanism], seed: int
+) -> Mechanism:
+    """A node's mechanism with the centre and spread of its signal measured on a sample of 4,000
+    people.
+    """
     mechanism = mechanisms[node]
     if not mechanism.parents:
         return mechanism
     ancestors = graph.ancestors(mechanism.parents)
     part = Graph({n: graph.parents[n] for n in ancestors})
     raw = mechanism.unscaled_signal(_draw(part, mechanisms, 4000, np.random.default_rng(seed)))
-    return replace(mechanism, centre=raw.mean(axis=0), spread=np.sqrt(raw.var(axis=0).mean(keepdims=True)))
+    return replace(
+        mechanism, centre=raw.mean(axis=0), spread=np.sqrt(raw.var(axis=0).mean(keepdims=True))
+    )

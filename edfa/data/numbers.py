@@ -1,7 +1,8 @@
 """Numbers as people write them: ``€1,430``, ``45 %``, ``$2.5k``, `` 12 ``.
 
-A point is the decimal point and a comma parts thousands. What could mean two things (``1,5``, ``€1.430``) is no number:
-a guess that is wrong by a factor of a thousand must not be made in silence.
+A point is the decimal point and a comma parts thousands. What could mean two things (``1,5``,
+``€1.430``) is no number: a guess that is wrong by a factor of a thousand must not be made in
+silence.
 """
 
 import math
@@ -9,7 +10,8 @@ import re
 
 __all__ = ["LARGEST", "parse_number", "unit_of"]
 
-LARGEST = 1e15  # numbers beyond it measure nothing about a person, and are no longer whole in floating point
+# numbers beyond it measure nothing about a person, and are no longer whole in floating point
+LARGEST = 1e15
 
 CURRENCIES = ("€", "$", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "JPY", "INR", "Rs")
 _MONEY = "|".join(map(re.escape, CURRENCIES))
@@ -18,15 +20,17 @@ _NUMBER = re.compile(
     (?P<sign>[-+\u2212]?)\s*(?P<before>{_MONEY})?\s*(?P<inner>[-\u2212]?)
     (?P<whole>[1-9]\d{{0,2}}(?P<separator>[,'\u2019\ \u00a0\u202f])\d{{3}}(?:(?P=separator)\d{{3}})*|\d+)?
     (?P<decimals>\.\d*)?(?P<power>[eE][-+]?\d+)?
-    \s*(?P<scale>[kKmM])?\s*(?P<after>%|{_MONEY})?\s*(?P<close>\))?""",
+    \s*(?P<scale>[kKmM])?\s*(?P<after>%|{_MONEY})?\s*(?P<close>\))?""",  # noqa: E501
     re.VERBOSE,
 )
 
 
 def parse_number(text: str) -> float | None:
-    """The number that a text means; None if it is no number, could be two, or is too large for a float.
+    """The number that a text means; None if it is no number, could be two, or is too large for a
+    float.
 
-    A per cent sign is left out: ``"45%"`` is 45. ``k`` are thousands, and after money ``m`` are millions.
+    A per cent sign is left out: ``"45%"`` is 45. ``k`` are thousands, and after money ``m`` are
+    millions.
 
     Examples
     --------
@@ -46,8 +50,14 @@ def parse_number(text: str) -> float | None:
     scale = (match["scale"] or "").lower()
     if scale == "m" and not money:  # metres, months, minutes or millions
         return None
-    digits = re.sub(r"\D", "", match["whole"] or "0") + (match["decimals"] or "") + (match["power"] or "")
-    negative = bool(match["open"]) or "-" in (sign := match["sign"] + match["inner"]) or "\u2212" in sign
+    digits = (
+        re.sub(r"\D", "", match["whole"] or "0")
+        + (match["decimals"] or "")
+        + (match["power"] or "")
+    )
+    negative = (
+        bool(match["open"]) or "-" in (sign := match["sign"] + match["inner"]) or "\u2212" in sign
+    )
     number = float(digits) * {"": 1.0, "k": 1e3, "m": 1e6}[scale]
     if not math.isfinite(number):
         return None

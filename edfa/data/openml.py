@@ -1,7 +1,9 @@
-"""The data sets that are not part of the package: fetched from OpenML once, and cached with a checksum.
+"""The data sets that are not part of the package: fetched from OpenML once, and cached with a
+checksum.
 
-OpenML's copies differ from the cards in spelling: column names in another case, codes as numbers, labels as 0 and 1,
-an income in dollars. ``_translate`` undoes that; a copy that still does not fit its card is an error.
+OpenML's copies differ from the cards in spelling: column names in another case, codes as numbers,
+labels as 0 and 1, an income in dollars. ``_translate`` undoes that; a copy that still does not fit
+its card is an error.
 """
 
 import hashlib
@@ -34,8 +36,8 @@ FETCH_SECONDS = 600.0  # that a second process waits for the first one's downloa
 class Source:
     """A data set at OpenML, and how its outcome is spelled there.
 
-    ``labels`` maps OpenML's labels to the card's classes; with ``above`` the outcome is a number, and its class is 1
-    where the number is larger.
+    ``labels`` maps OpenML's labels to the card's classes; with ``above`` the outcome is a number,
+    and its class is 1 where the number is larger.
     """
 
     data_id: int
@@ -59,7 +61,8 @@ def cache_folder() -> Path:
 
 
 def fetch(name: str, schema: Schema) -> pd.DataFrame:
-    """The rows of a data set: from the cache if its checksum is right, else from OpenML, validated and cached.
+    """The rows of a data set: from the cache if its checksum is right, else from OpenML, validated
+    and cached.
 
     Raises
     ------
@@ -74,9 +77,13 @@ def fetch(name: str, schema: Schema) -> pd.DataFrame:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UnwritableError(f"cannot write {path.parent}: {error.strerror}; EDFA_CACHE names another") from None
+        raise UnwritableError(
+            f"cannot write {path.parent}: {error.strerror}; EDFA_CACHE names another"
+        ) from None
     try:
-        with locked(path.with_suffix(".fetch"), FETCH_SECONDS):  # whoever comes second waits, and finds it there
+        with locked(
+            path.with_suffix(".fetch"), FETCH_SECONDS
+        ):  # whoever comes second waits, and finds it there
             if (frame := _cached(path)) is None:
                 frame = _translate(_download(SOURCES[name].data_id), SOURCES[name], schema)
                 validate_frame(frame, schema)
@@ -89,7 +96,9 @@ def fetch(name: str, schema: Schema) -> pd.DataFrame:
 
 
 def _cached(path: Path) -> pd.DataFrame | None:
-    """The rows of a cached file; None unless it is there, whole, and the one its checksum was written for."""
+    """The rows of a cached file; None unless it is there, whole, and the one its checksum was
+    written for.
+    """
     try:
         expected = read_text(path.with_suffix(".sha256"), CHECKSUM_LIMIT).strip()
         content = read_bytes(path, LARGEST_FILE)
@@ -101,7 +110,9 @@ def _cached(path: Path) -> pd.DataFrame | None:
 
 
 def _keep(frame: pd.DataFrame, path: Path) -> None:
-    """Cache a frame: the checksum of the new file first, so that a file without its own is never read."""
+    """Cache a frame: the checksum of the new file first, so that a file without its own is never
+    read.
+    """
     content = io.BytesIO()
     frame.to_parquet(content, index=False)
     write_text(path.with_suffix(".sha256"), hashlib.sha256(content.getvalue()).hexdigest())
@@ -110,20 +121,31 @@ def _keep(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _download(data_id: int) -> pd.DataFrame:
-    """OpenML's frame of a data set; UnavailableError if it cannot be fetched, is cut off, or is not what it should be.
+    """OpenML's frame of a data set; UnavailableError if it cannot be fetched, is cut off, or is not
+    what it should be.
 
-    scikit-learn reads its archives as a stream of rows and unpacks no names from them; what OpenML's checksum does not
-    confirm is an error.
+    scikit-learn reads its archives as a stream of rows and unpacks no names from them; what
+    OpenML's checksum does not confirm is an error.
     """
     from sklearn.datasets import fetch_openml
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # scikit-learn warns before it retries; the error below says how it ended
+            warnings.simplefilter(
+                "ignore"
+            )  # scikit-learn warns before it retries; the error below says how it ended
             frame: pd.DataFrame = fetch_openml(
                 data_id=data_id, as_frame=True, parser="auto", n_retries=1, delay=0.2
             ).frame
-    except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, HTTPException) as error:
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+        ValueError,
+        LookupError,
+        TypeError,
+        HTTPException,
+    ) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnavailableError(f"OpenML {data_id} cannot be fetched ({reason})") from None
     if not isinstance(frame, pd.DataFrame) or not len(frame):
@@ -137,7 +159,8 @@ def _translate(frame: pd.DataFrame, source: Source, schema: Schema) -> pd.DataFr
     names = [*schema.names, schema.target]
     if absent := [n for n in names if _normalise(n) not in columns]:
         raise DataError(
-            f"OpenML {source.data_id} has no column {absent[0]!r}; its copy is not the one the card describes"
+            f"OpenML {source.data_id} has no column {absent[0]!r}; its copy is not the "
+            "one the card describes"
         )
     renamed = pd.DataFrame({n: frame[columns[_normalise(n)]] for n in names})
     outcome = renamed[schema.target]

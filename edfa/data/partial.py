@@ -1,4 +1,5 @@
-"""Encoding of many partially known people: an empty cell is not known, and a wrong one is an error of its row alone.
+"""Encoding of many partially known people: an empty cell is not known, and a wrong one is an error
+of its row alone.
 
 The rules are those of ``Encoder.encode_person``, applied to a whole file one column at a time.
 """
@@ -9,7 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.data.border import PLAIN, ROW_ERROR, check_names, find_gaps, find_missing, read_numbers, read_words, to_pandas
+from edfa.data.border import (
+    PLAIN,
+    ROW_ERROR,
+    check_names,
+    find_gaps,
+    find_missing,
+    read_numbers,
+    read_words,
+    to_pandas,
+)
 from edfa.data.cells import WHOLE, as_word, shorten, unwrap
 from edfa.data.edge import Flag, find_flag
 from edfa.data.encode import Encoder, Levels, Measure
@@ -22,41 +32,56 @@ __all__ = ["Partial", "encode_partial"]
 
 
 class Partial(NamedTuple):
-    """Encoded facts ``X``, (rows, features), NaN where not known; error messages and flags by row number."""
+    """Encoded facts ``X``, (rows, features), NaN where not known; error messages and flags by row
+    number.
+    """
 
     X: Float32Array
     errors: dict[int, str]
     flags: dict[int, tuple[Flag, ...]]
 
 
-def encode_partial(frame: pd.DataFrame, encoder: Encoder, schema: Schema, relevant: BoolArray | None = None) -> Partial:
-    """Encode the columns of ``frame`` that the schema has; other columns are ignored, absent ones are not known.
+def encode_partial(
+    frame: pd.DataFrame, encoder: Encoder, schema: Schema, relevant: BoolArray | None = None
+) -> Partial:
+    """Encode the columns of ``frame`` that the schema has; other columns are ignored, absent ones
+    are not known.
 
-    A column that is none of the schema's and looks like one of them is an error: it would be ignored without a word.
+    A column that is none of the schema's and looks like one of them is an error: it would be
+    ignored without a word.
 
-    A row with a value that cannot be understood is all NaN and has an error, the one ``encode_person`` would raise. A
-    number slightly outside what was seen is taken at the edge and flagged. A string that the card lists as ``missing``
-    is a known fact, "not recorded", if training rows had gaps. Of features that are not ``relevant`` (features,), a
-    value that cannot be understood is flagged and left out; None: all are.
+    A row with a value that cannot be understood is all NaN and has an error, the one
+    ``encode_person`` would raise. A number slightly outside what was seen is taken at the edge and
+    flagged. A string that the card lists as ``missing`` is a known fact, "not recorded", if
+    training rows had gaps. Of features that are not ``relevant`` (features,), a value that cannot
+    be understood is flagged and left out; None: all are.
 
     Examples
     --------
     >>> from edfa import Feature
     >>> schema = Schema((Feature("age", "continuous"), Feature("home", "categorical")), "y", "good")
-    >>> encoder = Encoder.fit(pd.DataFrame({"age": [20, 40, 60], "home": ["rent", "own", "rent"]}), schema)
-    >>> people = encode_partial(pd.DataFrame({"age": [40, None, 200], "home": [None, "own", "own"]}), encoder, schema)
+    >>> encoder = Encoder.fit(pd.DataFrame({"age": [20, 40, 60], "home": ["rent", "own", "rent"]}),
+    ...     schema)
+    >>> people = encode_partial(pd.DataFrame({"age": [40, None, 200], "home": [None, "own",
+    ...     "own"]}), encoder, schema)
     >>> people.X.tolist(), people.errors
     ([[0.0, nan], [nan, 0.0], [nan, nan]], {2: 'age: 200 is outside 20 to 60, the values learnt from'})
-    """
+    """  # noqa: E501
     rows = to_pandas(frame).reset_index(drop=True)
     check_names(rows.columns, schema.names)
     present = [name for name in schema.names if name in rows.columns]
     if not present:
-        raise ColumnError(f"the rows have none of the columns {', '.join(schema.names[:5])}, …{hint('', rows.columns)}")
+        raise ColumnError(
+            f"the rows have none of the columns {', '.join(schema.names[:5])}, "
+            f"…{hint('', rows.columns)}"
+        )
     matrix = np.full((len(rows), len(schema)), np.nan, dtype=np.float32)
     errors: dict[int, str] = {}
     if ROW_ERROR in rows.columns:
-        errors |= {int(row): str(rows[ROW_ERROR].iloc[row]) for row in np.flatnonzero(rows[ROW_ERROR].notna())}
+        errors |= {
+            int(row): str(rows[ROW_ERROR].iloc[row])
+            for row in np.flatnonzero(rows[ROW_ERROR].notna())
+        }
     flags: dict[int, tuple[Flag, ...]] = {}
     for name in present:
         position = schema.index(name)
@@ -72,14 +97,18 @@ def encode_partial(frame: pd.DataFrame, encoder: Encoder, schema: Schema, releva
             else:
                 flags[row] = (*flags.get(row, ()), cells.moved[i])
     matrix[list(errors)] = np.nan
-    return Partial(matrix, errors, {row: some for row, some in flags.items() if some and row not in errors})
+    return Partial(
+        matrix, errors, {row: some for row, some in flags.items() if some and row not in errors}
+    )
 
 
 class _Cells(NamedTuple):
-    """One column: its ``codes`` (rows,), NaN where not known or wrong, and what is not taken as told.
+    """One column: its ``codes`` (rows,), NaN where not known or wrong, and what is not taken as
+    told.
 
-    ``told`` are the distinct values that were looked at one by one; ``which`` (looked at,) says which of them stands in
-    each of ``rows`` (looked at,). ``wrong`` has messages and ``moved`` flags, by position in ``told``.
+    ``told`` are the distinct values that were looked at one by one; ``which`` (looked at,) says
+    which of them stands in each of ``rows`` (looked at,). ``wrong`` has messages and ``moved``
+    flags, by position in ``told``.
     """
 
     codes: Float32Array
@@ -90,13 +119,17 @@ class _Cells(NamedTuple):
     moved: dict[int, Flag]
 
     def noted(self) -> list[tuple[int, int]]:
-        """The rows whose value is wrong or moved, each with the position of that value in ``told``."""
+        """The rows whose value is wrong or moved, each with the position of that value in
+        ``told``.
+        """
         noted = np.isin(self.which, [*self.wrong, *self.moved])
         return list(zip(self.rows[noted].tolist(), self.which[noted].tolist(), strict=True))
 
 
 def _column(values: pd.Series, column: Measure | Levels, schema: Schema) -> _Cells:
-    """Encode one column: what training showed all together, every other distinct value by ``encode_fact``."""
+    """Encode one column: what training showed all together, every other distinct value by
+    ``encode_fact``.
+    """
     words = isinstance(column, Levels) and column.words
     missing = find_missing(values, schema.missing, words)
     known = ~find_gaps(values) | missing
@@ -104,7 +137,9 @@ def _column(values: pd.Series, column: Measure | Levels, schema: Schema) -> _Cel
     usual = known & ~missing & _usual(values, column, words)
     codes[usual] = column.encode(values[usual])
     rows = np.flatnonzero(known & ~usual)
-    told, which = _distinct([None if missing[row] else values.iloc[int(row)] for row in rows], words)
+    told, which = _distinct(
+        [None if missing[row] else values.iloc[int(row)] for row in rows], words
+    )
     encoded = np.full(len(told), np.nan, dtype=np.float32)
     wrong: dict[int, str] = {}
     moved: dict[int, Flag] = {}
@@ -120,7 +155,9 @@ def _column(values: pd.Series, column: Measure | Levels, schema: Schema) -> _Cel
 
 
 def _usual(values: pd.Series, column: Measure | Levels, words: bool) -> BoolArray:
-    """Which cells, (rows,), hold what training showed: a level as it is written, or a number inside the range."""
+    """Which cells, (rows,), hold what training showed: a level as it is written, or a number inside
+    the range.
+    """
     if words:
         return read_words(values).isin(column.levels).to_numpy(bool)  # type: ignore[union-attr]
     numbers = read_numbers(values)
@@ -145,13 +182,19 @@ def _distinct(cells: list[Any], words: bool) -> tuple[list[Any], IntArray]:
 
 
 def _as_told(cell: Any, words: bool) -> Any:
-    """A cell as a message shows it: the same whether a file's reader took it for a number or left it as text."""
+    """A cell as a message shows it: the same whether a file's reader took it for a number or left
+    it as text.
+    """
     value = unwrap(cell)
     if words:
         return as_word(value, "") if isinstance(value, float) else value
     if isinstance(value, str) and re.match(PLAIN, value.strip()):
         value = parse_number(value)
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE else value
+    return (
+        int(value)
+        if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE
+        else value
+    )
 
 
 def _hashable(value: Any) -> Any:

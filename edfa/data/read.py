@@ -1,7 +1,8 @@
 """Reading of CSV and Parquet files; the error for a file that cannot be read says what to do.
 
-At most ``MOST_CELLS`` cells and ``MOST_BYTES`` bytes of a table are read; a file that says that it has more is refused
-before memory is taken, and a compressed one as soon as it turns out to have more.
+At most ``MOST_CELLS`` cells and ``MOST_BYTES`` bytes of a table are read; a file that says that it
+has more is refused before memory is taken, and a compressed one as soon as it turns out to have
+more.
 """
 
 from pathlib import Path
@@ -32,7 +33,15 @@ __all__ = [
 
 MOST_CELLS = 500_000_000
 MOST_BYTES = 16 << 30
-PARQUET_ERRORS = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError)
+PARQUET_ERRORS = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    OverflowError,
+)
 FEW = 1_000  # cells that are looked at first
 INTEGERS = r"^(-?[1-9][0-9]{0,14}|0)$"
 ALIKE = r"\.[0-9]*0$|[eE]|^-0"
@@ -40,9 +49,11 @@ DECIMALS = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?$"
 
 
 def read_frame(path: str | Path, schema: Schema | str | Path | None = None) -> pd.DataFrame:
-    """The rows of a CSV (also compressed) or Parquet file, which of them is decided by the file's name.
+    """The rows of a CSV (also compressed) or Parquet file, which of them is decided by the file's
+    name.
 
-    With a ``schema``, or the path of its card, the card decides what is a number; without one ``read_csv`` guesses.
+    With a ``schema``, or the path of its card, the card decides what is a number; without one
+    ``read_csv`` guesses.
     """
     suffixes = [s.lower() for s in Path(path).suffixes]
     if ".csv" in suffixes:
@@ -60,15 +71,17 @@ def read_csv(
 ) -> pd.DataFrame:
     """The rows of a CSV file.
 
-    Only empty cells become null: ``NA`` or ``None`` may be a level, a card's ``missing`` lists what is not. Columns of
-    words in the ``schema``, and its outcome, are texts as they stand: ``01`` is not ``1``. Where no card says what a
-    column holds, it is taken for numbers only if every cell is written plainly and no two texts mean the same number;
-    a column with ``01``, or with ``1.1`` and ``1.10``, stays text.
+    Only empty cells become null: ``NA`` or ``None`` may be a level, a card's ``missing`` lists what
+    is not. Columns of words in the ``schema``, and its outcome, are texts as they stand: ``01`` is
+    not ``1``. Where no card says what a column holds, it is taken for numbers only if every cell is
+    written plainly and no two texts mean the same number; a column with ``01``, or with ``1.1`` and
+    ``1.10``, stays text.
 
     Raises
     ------
     UnreadableError
-        If the file cannot be read; for a row that does not fit the header, with the number of its line.
+        If the file cannot be read; for a row that does not fit the header, with the number of its
+        line.
     ColumnError
         If a name in the header is empty or there twice.
     """
@@ -79,21 +92,37 @@ def read_csv(
         if block.wrong:
             raise UnreadableError(next(iter(block.wrong.values())))
         tables.append(block.table)
-        cells, size = cells + block.table.num_rows * block.table.num_columns, size + block.table.nbytes
+        cells, size = (
+            cells + block.table.num_rows * block.table.num_columns,
+            size + block.table.nbytes,
+        )
         _check_size(Path(path).name, cells, size)
     described = set() if card is None else {*card.names, card.target}
     names = tables[0].column_names
-    columns = {name: _join([table.column(name) for table in tables], name not in described) for name in names}
+    columns = {
+        name: _join([table.column(name) for table in tables], name not in described)
+        for name in names
+    }
     frame: pd.DataFrame = pa.table(columns).to_pandas()
     return frame
 
 
 def _join(chunks: list[Any], guess: bool) -> Any:
-    """The chunks of one column in one, numbers and texts together as texts; ``guess`` whether they are all numbers."""
+    """The chunks of one column in one, numbers and texts together as texts; ``guess`` whether they
+    are all numbers.
+    """
     types = {chunk.type for chunk in chunks} - {pa.null()}
     numbers = types <= {pa.int64(), pa.float64()}
-    common = next(iter(types)) if len(types) == 1 else pa.float64() if types and numbers else pa.large_string()
-    column = pa.chunked_array([part for chunk in chunks for part in chunk.cast(common).chunks], common)
+    common = (
+        next(iter(types))
+        if len(types) == 1
+        else pa.float64()
+        if types and numbers
+        else pa.large_string()
+    )
+    column = pa.chunked_array(
+        [part for chunk in chunks for part in chunk.cast(common).chunks], common
+    )
     return _guess(column) if guess and not numbers else column
 
 
@@ -106,20 +135,30 @@ def _guess(column: Any) -> Any:
     if not _all_match(column, DECIMALS):
         return column
     numbers = pc.cast(column, pa.float64())
-    alike = pc.any(pc.match_substring_regex(column, ALIKE)).as_py()  # only these mean what another text means too
-    return column if alike and pc.count_distinct(numbers).as_py() < pc.count_distinct(column).as_py() else numbers
+    alike = pc.any(
+        pc.match_substring_regex(column, ALIKE)
+    ).as_py()  # only these mean what another text means too
+    return (
+        column
+        if alike and pc.count_distinct(numbers).as_py() < pc.count_distinct(column).as_py()
+        else numbers
+    )
 
 
 def _all_match(column: Any, pattern: str) -> bool:
     """Whether every text matches; the first few say no at once for most columns that do not."""
     parts = (column[:FEW], column[FEW:])
-    return all(pc.all(pc.match_substring_regex(part, pattern)).as_py() is not False for part in parts)
+    return all(
+        pc.all(pc.match_substring_regex(part, pattern)).as_py() is not False for part in parts
+    )
 
 
 def _check_size(name: str, cells: int, size: int) -> None:
     """Raise UnreadableError for a table that is too large to be read."""
     if cells > MOST_CELLS:
-        raise UnreadableError(f"{name} has {cells:,} cells or more; at most {MOST_CELLS:,} are read")
+        raise UnreadableError(
+            f"{name} has {cells:,} cells or more; at most {MOST_CELLS:,} are read"
+        )
     if size > MOST_BYTES:
         raise UnreadableError(f"{name} has {size:,} bytes or more; at most {MOST_BYTES:,} are read")
 
@@ -130,7 +169,9 @@ def read_parquet(path: str | Path) -> pd.DataFrame:
     try:
         with open_parquet(path) as file:
             metadata = file.metadata
-            size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+            size = sum(
+                metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)
+            )
             _check_size(path.name, metadata.num_rows * metadata.num_columns, size)
             return arrow_to_pandas(file.read(use_threads=False))
     except PARQUET_ERRORS as error:

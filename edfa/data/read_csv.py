@@ -1,7 +1,9 @@
-"""Reading of CSV files a block at a time: every cell is a text, and a row that does not fit its header is named.
+"""Reading of CSV files a block at a time: every cell is a text, and a row that does not fit its
+header is named.
 
-The grammar is that of spreadsheets (RFC 4180): fields may be quoted, a quote inside is doubled. A block without quotes,
-as most are, is split by Arrow; from the first quote on Python's own reader splits the rest.
+The grammar is that of spreadsheets (RFC 4180): fields may be quoted, a quote inside is doubled. A
+block without quotes, as most are, is split by Arrow; from the first quote on Python's own reader
+splits the rest.
 """
 
 import bz2
@@ -31,13 +33,22 @@ BLOCK_BYTES = 8 * MEGABYTE
 LONGEST_LINE = 16 * MEGABYTE
 MOST_COLUMNS = 100_000
 ROWS = 20_000  # in a block that Python splits
-_UNPACKING_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, LookupError)
+_UNPACKING_ERRORS = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    RuntimeError,
+    LookupError,
+)
 _OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @dataclass(frozen=True, eq=False)
 class CsvBlock:
-    """Some rows of a file: an Arrow table with a column for each of the header's names, null where a cell is empty.
+    """Some rows of a file: an Arrow table with a column for each of the header's names, null where
+    a cell is empty.
 
     ``wrong`` says by position which rows do not fit the header, and why; their cells are all null.
     """
@@ -47,19 +58,24 @@ class CsvBlock:
 
 
 def read_blocks(
-    path: str | Path, encoding: str = "utf-8-sig", separator: str = ",", numbers: Collection[str] = ()
+    path: str | Path,
+    encoding: str = "utf-8-sig",
+    separator: str = ",",
+    numbers: Collection[str] = (),
 ) -> Iterator[CsvBlock]:
     """The rows of a CSV file, which may be compressed, a block at a time.
 
-    Columns named in ``numbers`` may come as Arrow's int64 or float64 where every cell of a block is written plainly;
-    all others are texts. Lines that are empty are left out, but in a file of one column: there they are empty cells.
+    Columns named in ``numbers`` may come as Arrow's int64 or float64 where every cell of a block is
+    written plainly; all others are texts. Lines that are empty are left out, but in a file of one
+    column: there they are empty cells.
 
     Raises
     ------
     EmptyTableError
         If there is not even a header.
     UnreadableError
-        If the file cannot be decoded, a line is too long, a quote is never closed, or no row fits the header.
+        If the file cannot be decoded, a line is too long, a quote is never closed, or no row fits
+        the header.
     ColumnError
         If a name in the header is empty or there twice.
     """
@@ -70,7 +86,8 @@ def read_blocks(
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise UnreadableError(
-            f"{path.name} is not UTF-8 (byte 0x{byte:02x}); save it as UTF-8 or pass encoding='latin-1'"
+            f"{path.name} is not UTF-8 (byte 0x{byte:02x}); save it as UTF-8 or pass "
+            "encoding='latin-1'"
         ) from None
     except _UNPACKING_ERRORS as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -84,7 +101,9 @@ def _open(path: Path) -> IO[bytes]:
         archive = zipfile.ZipFile(path)
         members = [name for name in archive.namelist() if not name.endswith("/")]
         if len(members) != 1:
-            raise UnreadableError(f"{path.name}: an archive of one file is needed, not of {len(members)}")
+            raise UnreadableError(
+                f"{path.name}: an archive of one file is needed, not of {len(members)}"
+            )
         return archive.open(members[0])
     if suffix not in (".csv", *_OPEN):
         raise UnreadableError(f"{path.name}: a compressed table ends in .gz, .bz2, .xz or .zip")
@@ -96,7 +115,8 @@ def _open(path: Path) -> IO[bytes]:
 class _Reader:
     """Where reading has come to: ``line`` lines and ``rows`` whole rows are done.
 
-    ``first_wrong`` says what is wrong with the first bad row, ``types`` are those of the last block's columns.
+    ``first_wrong`` says what is wrong with the first bad row, ``types`` are those of the last
+    block's columns.
     """
 
     name: str
@@ -112,7 +132,9 @@ class _Reader:
 
     def blocks(self) -> Iterator[CsvBlock]:
         if len(self.separator) != 1 or self.separator in '"\r\n\0':
-            raise UnreadableError(f"a separator is one character, such as ';', not {self.separator!r}")
+            raise UnreadableError(
+                f"a separator is one character, such as ';', not {self.separator!r}"
+            )
         yield from self._all()
         if self.rows == 0 and self.first_wrong:
             raise UnreadableError(f"{self.first_wrong}; no row fits the header")
@@ -157,14 +179,24 @@ class _Reader:
         """Take the header's names; all are there, and each once."""
         where = f"{self.name} line {self.line}"
         if len(names) == 1 and ";" in names[0]:
-            raise UnreadableError(f"{self.name} has one column with semicolons in it; pass separator=';'")
+            raise UnreadableError(
+                f"{self.name} has one column with semicolons in it; pass separator=';'"
+            )
         if len(names) > MOST_COLUMNS:
-            raise UnreadableError(f"{where}: the header has {len(names):,} names; at most {MOST_COLUMNS:,} are read")
+            raise UnreadableError(
+                f"{where}: the header has {len(names):,} names; at most {MOST_COLUMNS:,} are read"
+            )
         if "" in (stripped := [name.strip() for name in names]):
-            raise ColumnError(f"{where}: column {stripped.index('') + 1} of the header has no name; name or remove it")
+            raise ColumnError(
+                f"{where}: column {stripped.index('') + 1} of the header has no name; "
+                "name or remove it"
+            )
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise ColumnError(f"{self.name}: column {twice!r} appears {names.count(twice)} times (line {self.line})")
+            raise ColumnError(
+                f"{self.name}: column {twice!r} appears {names.count(twice)} times (line "
+                f"{self.line})"
+            )
         self.names = names
 
     def _fast_blocks(self, blocks: Iterator[bytes]) -> Iterator[CsvBlock]:
@@ -178,7 +210,9 @@ class _Reader:
             table = self._split(block)
             if table is None:
                 lines = io.TextIOWrapper(io.BytesIO(block), encoding="utf-8", newline="")
-                yield from self._rows(csv.reader(lines, delimiter=self.separator, strict=True), self.line)
+                yield from self._rows(
+                    csv.reader(lines, delimiter=self.separator, strict=True), self.line
+                )
             else:
                 self.rows += table.num_rows
                 yield CsvBlock(table)
@@ -189,12 +223,18 @@ class _Reader:
     def _split(self, block: bytes) -> Any:
         """A block without quotes as an Arrow table; None if a row has too many fields or too few.
 
-        Columns of numbers are taken to be as in the block before; else Arrow finds out; what it takes for anything but
-        a number as ``edfa.data.cells`` reads it stays text.
+        Columns of numbers are taken to be as in the block before; else Arrow finds out; what it
+        takes for anything but a number as ``edfa.data.cells`` reads it stays text.
         """
         places = [str(i) for i in range(len(self.names))]
-        numbers = [] if b"0x" in block or b"0X" in block else self.numbers  # Arrow would read 0x10 as a number
-        texts = {p: pa.large_string() for p, name in zip(places, self.names, strict=True) if name not in numbers}
+        numbers = (
+            [] if b"0x" in block or b"0X" in block else self.numbers
+        )  # Arrow would read 0x10 as a number
+        texts = {
+            p: pa.large_string()
+            for p, name in zip(places, self.names, strict=True)
+            if name not in numbers
+        }
         for types in ({**self.types, **texts}, texts):
             with suppress(pa.ArrowInvalid):
                 table = self._convert(block, places, types)
@@ -204,14 +244,22 @@ class _Reader:
             table = self._convert(block, places, dict.fromkeys(places, pa.large_string()))
         if table is None:
             return None
-        strange = [place for place in places if place not in texts and not _is_plain(table.column(place))]
+        strange = [
+            place for place in places if place not in texts and not _is_plain(table.column(place))
+        ]
         if strange:
             table = self._convert(block, places, texts | dict.fromkeys(strange, pa.large_string()))
-        self.types = {place: table.column(place).type for place in places if table.column(place).type != pa.null()}
+        self.types = {
+            place: table.column(place).type
+            for place in places
+            if table.column(place).type != pa.null()
+        }
         return table.rename_columns(self.names)
 
     def _convert(self, block: bytes, places: list[str], types: dict[str, Any]) -> Any:
-        """A block as an Arrow table of columns of these types, found out where none is given; None if a row is odd."""
+        """A block as an Arrow table of columns of these types, found out where none is given; None
+        if a row is odd.
+        """
         odd: list[Any] = []
 
         def skip(row: Any) -> str:
@@ -220,27 +268,35 @@ class _Reader:
 
         table = arrow_csv.read_csv(
             pa.BufferReader(block),
-            arrow_csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=places),
+            arrow_csv.ReadOptions(
+                use_threads=False, block_size=len(block) + 1, column_names=places
+            ),
             arrow_csv.ParseOptions(
                 delimiter=self.separator,
                 quote_char=False,
                 ignore_empty_lines=len(self.names) > 1,
                 invalid_row_handler=skip,
             ),
-            arrow_csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
+            arrow_csv.ConvertOptions(
+                column_types=types, strings_can_be_null=True, null_values=[""]
+            ),
         )
         return None if odd else table
 
     def _slow_blocks(self, blocks: Iterator[bytes]) -> Iterator[CsvBlock]:
         """The rest of the file, split by Python."""
-        text = io.TextIOWrapper(io.BufferedReader(_Joined(blocks), MEGABYTE), encoding=self.encoding, newline="")
+        text = io.TextIOWrapper(
+            io.BufferedReader(_Joined(blocks), MEGABYTE), encoding=self.encoding, newline=""
+        )
         base = self.line if self.names else 0
         reader = csv.reader(self._lines(text), delimiter=self.separator, strict=True)
         if not self.names:
             try:
                 header = next((row for row in reader if row), None)
             except csv.Error as error:
-                raise UnreadableError(f"{self.name} line 1 cannot be read as CSV: {error}") from None
+                raise UnreadableError(
+                    f"{self.name} line 1 cannot be read as CSV: {error}"
+                ) from None
             if header is None:
                 raise EmptyTableError(f"{self.name} is empty")
             self.line = reader.line_num
@@ -254,7 +310,9 @@ class _Reader:
             yield line
 
     def _rows(self, reader: Any, base: int) -> Iterator[CsvBlock]:
-        """Blocks of the rows that a reader splits; ``base`` lines of the file come before its own."""
+        """Blocks of the rows that a reader splits; ``base`` lines of the file come before its
+        own.
+        """
         while rows := list(islice(self._each(reader, base), ROWS)):
             wrong = {i: row for i, row in enumerate(rows) if isinstance(row, str)}
             blank = [""] * len(self.names)
@@ -276,7 +334,9 @@ class _Reader:
                 return
             except csv.Error as error:
                 message = f"{self.name} line {begin} cannot be read as CSV: {error}"
-                if base + reader.line_num != begin or "end of data" in str(error):  # lines were swallowed
+                if base + reader.line_num != begin or "end of data" in str(
+                    error
+                ):  # lines were swallowed
                     raise UnreadableError(message) from None
                 yield message
                 continue
@@ -284,7 +344,11 @@ class _Reader:
                 continue
             row = row or [""]
             fields = "field" if len(row) == 1 else "fields"
-            yield row if len(row) == width else f"{self.name} line {begin}: {len(row)} {fields}, the header has {width}"
+            yield (
+                row
+                if len(row) == width
+                else f"{self.name} line {begin}: {len(row)} {fields}, the header has {width}"
+            )
 
     def _too_long(self) -> UnreadableError:
         return UnreadableError(f"{self.name}: a line has more than {LONGEST_LINE:,} bytes")
@@ -310,7 +374,11 @@ class _Joined(io.RawIOBase):
 
 
 def _is_plain(column: Any) -> bool:
-    """Whether Arrow read a column as numbers, and as no other than are meant: ``nan`` and ``inf`` are words."""
+    """Whether Arrow read a column as numbers, and as no other than are meant: ``nan`` and ``inf``
+    are words.
+    """
     if pa.types.is_int64(column.type) or pa.types.is_null(column.type):
         return True
-    return bool(pa.types.is_float64(column.type) and pc.all(pc.is_finite(column)).as_py() is not False)
+    return bool(
+        pa.types.is_float64(column.type) and pc.all(pc.is_finite(column)).as_py() is not False
+    )

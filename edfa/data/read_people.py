@@ -1,7 +1,8 @@
 """Files of people, CSV, Parquet and JSON lines, some rows at a time.
 
-A row that cannot be read (too many fields, a line that is no JSON) stays in its place, empty, and ``ROW_ERROR`` says
-what is wrong with it: the others are advised. A file that cannot be read is an error.
+A row that cannot be read (too many fields, a line that is no JSON) stays in its place, empty, and
+``ROW_ERROR`` says what is wrong with it: the others are advised. A file that cannot be read is an
+error.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,15 +28,16 @@ MOST_KEYS = 10_000  # different ones in a file of JSON lines
 def chunks(path: Path, size: int, schema: Schema | None = None) -> Iterator[pd.DataFrame]:
     """The rows of a file, ``size`` at a time; what they mean does not depend on ``size``.
 
-    With a ``schema``, columns of numbers are read faster, and a JSON line without any of its features is a person of
-    whom nothing is known. Words are texts as they stand.
+    With a ``schema``, columns of numbers are read faster, and a JSON line without any of its
+    features is a person of whom nothing is known. Words are texts as they stand.
 
     Raises
     ------
     UnreadableError
         If the file cannot be read at all.
     ColumnError
-        If a name in a header is empty or there twice, or JSON lines have none of the schema's features.
+        If a name in a header is empty or there twice, or JSON lines have none of the schema's
+        features.
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
@@ -85,9 +87,14 @@ def _concat(frames: list[pd.DataFrame]) -> pd.DataFrame:
     if len(frames) == 1:
         return frames[0]
     names = list(dict.fromkeys(name for frame in frames for name in frame.columns))
-    mixed = [name for name in names if len({frame[name].dtype for frame in frames if name in frame.columns}) > 1]
+    mixed = [
+        name
+        for name in names
+        if len({frame[name].dtype for frame in frames if name in frame.columns}) > 1
+    ]
     return pd.concat(
-        [frame.astype({n: object for n in mixed if n in frame.columns}) for frame in frames], ignore_index=True
+        [frame.astype({n: object for n in mixed if n in frame.columns}) for frame in frames],
+        ignore_index=True,
     )
 
 
@@ -102,10 +109,14 @@ def _json(path: Path, size: int, schema: Schema | None) -> Iterator[pd.DataFrame
         if len(names) > MOST_KEYS + len(features):
             raise UnreadableError(f"{path.name} has more than {MOST_KEYS:,} different keys")
         wrong = {i: row for i, row in enumerate(rows) if isinstance(row, str)}
-        fine, first_wrong = fine or len(wrong) < len(rows), first_wrong or next(iter(wrong.values()), "")
+        fine, first_wrong = (
+            fine or len(wrong) < len(rows),
+            first_wrong or next(iter(wrong.values()), ""),
+        )
         cells = [row if isinstance(row, dict) else {} for row in rows]
         frame = pd.DataFrame(
-            {name: _series([row.get(name) for row in cells]) for name in names}, index=range(len(rows))
+            {name: _series([row.get(name) for row in cells]) for name in names},
+            index=range(len(rows)),
         )
         yield _with_errors(frame, wrong)
     if first_wrong and not fine:
@@ -134,7 +145,9 @@ def _records(path: Path) -> Iterator[dict[str, Any] | str]:
         while line := file.readline(LONGEST_LINE):
             number += 1
             if len(line) >= LONGEST_LINE:
-                raise UnreadableError(f"{path.name} line {number} has more than {LONGEST_LINE:,} bytes")
+                raise UnreadableError(
+                    f"{path.name} line {number} has more than {LONGEST_LINE:,} bytes"
+                )
             if not line.strip():
                 continue
             record = _record(line, f"{path.name} line {number}", first=number == 1)
@@ -159,7 +172,9 @@ def _series(cells: list[Any]) -> pd.Series:
     """Cells of JSON as a column: of one type where that changes nothing, else of objects."""
     kinds = set(map(type, cells)) - {type(None)}
     if kinds <= {int, float} and all(abs(cell) < WHOLE for cell in cells if type(cell) is int):
-        return pd.Series(np.array([np.nan if cell is None else cell for cell in cells], dtype=float))
+        return pd.Series(
+            np.array([np.nan if cell is None else cell for cell in cells], dtype=float)
+        )
     if kinds == {str}:
         try:
             return pd.Series(cells, dtype="str")

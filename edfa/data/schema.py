@@ -1,4 +1,5 @@
-"""The schema of a table: its features with their kinds, prices and directions of change, and its outcome.
+"""The schema of a table: its features with their kinds, prices and directions of change, and its
+outcome.
 
 A schema is read from and written to a *card*, a TOML file that a person can read and edit.
 """
@@ -16,7 +17,14 @@ import numpy as np
 
 from edfa.data.constraints import Constraints
 from edfa.data.feature import LANGUAGE, Feature
-from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError, did_you_mean, hint
+from edfa.errors import (
+    SchemaError,
+    SettingError,
+    UnknownNameError,
+    UnreadableError,
+    did_you_mean,
+    hint,
+)
 from edfa.parsing import parse
 from edfa.reading import read_text
 from edfa.typing import Float64Array
@@ -40,7 +48,9 @@ class SchemaWords:
 
 @dataclass(frozen=True)
 class Target:
-    """The ``[target]`` section of a card: which column is the outcome, and which class a person would want."""
+    """The ``[target]`` section of a card: which column is the outcome, and which class a person
+    would want.
+    """
 
     name: str
     favourable: str | int | float | bool
@@ -63,7 +73,8 @@ class Schema:
     classes
         The classes in the order of their codes. If empty, a Table takes the two that occur, sorted.
     merge
-        Raw label to class, for outcomes with several labels a class; every label that occurs must be in it.
+        Raw label to class, for outcomes with several labels a class; every label that occurs must
+        be in it.
     words
         What people are told that a class means, by class: ``{"1": "refused", "0": "granted"}``.
     missing
@@ -75,7 +86,8 @@ class Schema:
     title, source, notes
         For people: the name of the data set, where it comes from, and what to know about it.
     translations
-        The title and the words for classes in other languages, by language: ``de.title = "…"`` at the top of a card.
+        The title and the words for classes in other languages, by language: ``de.title = "…"`` at
+        the top of a card.
 
     Raises
     ------
@@ -113,13 +125,22 @@ class Schema:
             raise SchemaError(f"target.name: {self.target!r} is also a feature")
         classes = self.classes or tuple(dict.fromkeys(self.merge.values()))
         if classes and self.favourable not in classes:
-            raise SchemaError(f"target.favourable: no class {self.favourable!r}{hint(self.favourable, classes)}")
+            raise SchemaError(
+                f"target.favourable: no class {self.favourable!r}{hint(self.favourable, classes)}"
+            )
         if self.classes and len(set(self.classes)) < max(2, len(self.classes)):
-            raise SchemaError(f"target.classes: two or more different classes are needed, not {list(self.classes)}")
+            raise SchemaError(
+                "target.classes: two or more different classes are needed, not "
+                f"{list(self.classes)}"
+            )
         if stray := [c for c in self.merge.values() if self.classes and c not in self.classes]:
-            raise SchemaError(f"target.merge: {stray[0]!r} is not among the classes{hint(stray[0], self.classes)}")
+            raise SchemaError(
+                f"target.merge: {stray[0]!r} is not among the classes{hint(stray[0], self.classes)}"
+            )
         if strange := [c for c in self.words if classes and c not in classes]:
-            raise SchemaError(f"target.words: {strange[0]!r} is not among the classes{hint(strange[0], classes)}")
+            raise SchemaError(
+                f"target.words: {strange[0]!r} is not among the classes{hint(strange[0], classes)}"
+            )
         try:
             self.rules.check(self)
             self.rules.check_leaves_something(self)
@@ -173,7 +194,9 @@ class Schema:
         return given if given.reading == "paper" else self.rules.tighten(given)
 
     def outcome(self, class_name: str, language: str = "en") -> str:
-        """What people are told that a class means: the card's words for it in a language, or at all, else its name."""
+        """What people are told that a class means: the card's words for it in a language, or at
+        all, else its name.
+        """
         own = self.translations.get(language, SchemaWords()).words
         return own.get(class_name) or self.words.get(class_name, class_name)
 
@@ -191,7 +214,9 @@ class Schema:
         return replace(self, classes=classes)
 
     def frame(self) -> "pd.DataFrame":
-        """A data frame with one row a feature, indexed by name, and its keys as columns (without levels and codes)."""
+        """A data frame with one row a feature, indexed by name, and its keys as columns (without
+        levels and codes).
+        """
         import pandas as pd
 
         keys = [f.name for f in fields(Feature) if f.name not in NOT_SHOWN]
@@ -205,7 +230,9 @@ class Schema:
         """The schema as JSON; ``from_json`` makes an equal one of it."""
         content = asdict(self)
         for part in (content, *content["features"]):  # what is said is left out where nothing is
-            for key in ("reason", "ask", "hint", "translations") + (() if part is content else ("source",)):
+            for key in ("reason", "ask", "hint", "translations") + (
+                () if part is content else ("source",)
+            ):
                 if key in part and not part[key]:
                     del part[key]
         return json.dumps(content, ensure_ascii=False)
@@ -214,27 +241,32 @@ class Schema:
     def from_json(cls, text: str) -> "Schema":
         """The schema that ``to_json`` wrote."""
         values = json.loads(text)
-        features = tuple(parse(Feature, f, f"features.{i}") for i, f in enumerate(values.pop("features")))
+        features = tuple(
+            parse(Feature, f, f"features.{i}") for i, f in enumerate(values.pop("features"))
+        )
         rules = Constraints.parse(values.pop("rules", {}))
         return parse(cls, values | {"features": features, "rules": rules}, "schema")
 
     def to_toml(self, remarks: Mapping[str, str] | None = None) -> str:
         """The text of a new card.
 
-        ``remarks`` are written as comments above the section of the feature, or the target, they are keyed by.
+        ``remarks`` are written as comments above the section of the feature, or the target, they
+        are keyed by.
         """
         from edfa.data.card import render_card  # tomlkit is needed only where a card is written
 
         return render_card(self, remarks or {})
 
     def update_toml(self, text: str) -> str:
-        """The text of an existing card, changed to describe this schema; comments, order and layout are kept.
+        """The text of an existing card, changed to describe this schema; comments, order and layout
+        are kept.
 
         Parameters
         ----------
         text
-            The card as it is. Its features are matched by name: those that are not in this schema are taken out
-            together with the comments directly above them, new ones become sections at their position.
+            The card as it is. Its features are matched by name: those that are not in this schema
+            are taken out together with the comments directly above them, new ones become sections
+            at their position.
 
         Raises
         ------
@@ -273,14 +305,20 @@ class Schema:
 
     @classmethod
     def from_toml(cls, text: str, where: str = "") -> "Schema":
-        """The schema that the text of a card describes; ``where`` is put before the key in error messages."""
+        """The schema that the text of a card describes; ``where`` is put before the key in error
+        messages.
+        """
         prefix = f"{where}: " if where else ""
         try:
             card = tomllib.loads(text)
             target = parse(Target, _section(card, "target"), "target")
             sections = _section(card, "features")
             features = tuple(
-                parse(Feature, _by_language(_section(sections, name, "features.")) | {"name": name}, f"features.{name}")
+                parse(
+                    Feature,
+                    _by_language(_section(sections, name, "features.")) | {"name": name},
+                    f"features.{name}",
+                )
                 for name in sections
             )
             values = {
@@ -292,7 +330,11 @@ class Schema:
                 "target_guessed": target.guessed,
                 "rules": Constraints.parse(_section(card, "rules") if "rules" in card else {}),
             }
-            top = {key: value for key, value in card.items() if key not in ("target", "features", "rules")}
+            top = {
+                key: value
+                for key, value in card.items()
+                if key not in ("target", "features", "rules")
+            }
             return parse(cls, _by_language(top) | values | {"features": features}, "")
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise SchemaError(f"{prefix}not a TOML file: {error}") from None
@@ -307,8 +349,8 @@ class Schema:
     def write(self, path: str | Path) -> None:
         """Write the card to a file, whole or not at all.
 
-        If the file is a card already it is updated: its comments, order and layout are kept. Any other file is
-        replaced.
+        If the file is a card already it is updated: its comments, order and layout are kept. Any
+        other file is replaced.
         """
         path = Path(path)
         try:
@@ -320,13 +362,19 @@ class Schema:
 
 def _by_language(section: Mapping[str, Any]) -> dict[str, Any]:
     """A section with its languages (``de.label = …``) under the key ``translations``."""
-    spoken = {key: value for key, value in section.items() if LANGUAGE.fullmatch(key) and isinstance(value, Mapping)}
+    spoken = {
+        key: value
+        for key, value in section.items()
+        if LANGUAGE.fullmatch(key) and isinstance(value, Mapping)
+    }
     rest = {key: value for key, value in section.items() if key not in spoken}
     return rest | ({"translations": spoken} if spoken else {})
 
 
 def _section(card: Mapping[str, Any], name: str, prefix: str = "") -> Mapping[str, Any]:
-    """The mapping under ``name``; ``prefix`` is the path of ``card`` in the file, for error messages."""
+    """The mapping under ``name``; ``prefix`` is the path of ``card`` in the file, for error
+    messages.
+    """
     if name not in card:
         raise SchemaError(f"{name}: the card has no [{name}] section{did_you_mean(name, card)}")
     section = card[name]

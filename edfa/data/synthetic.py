@@ -1,9 +1,12 @@
-"""Synthetic data with a known truth: Bayesian networks with their Markov blanket, its units and exact posteriors.
+"""Synthetic data with a known truth: Bayesian networks with their Markov blanket, its units and
+exact posteriors.
 
 Tests compare what is learnt from a sample with what the network says.
 
-- ``random_network``: discrete, or mixed by writing some columns as numbers; exact posterior for *any* evidence.
-- ``credit_story``: six facts about a borrower, one of them a spouse that matters only once its child is known.
+- ``random_network``: discrete, or mixed by writing some columns as numbers; exact posterior for
+  *any* evidence.
+- ``credit_story``: six facts about a borrower, one of them a spouse that matters only once its
+  child is known.
 
 ``edfa.data.mechanisms`` has mixed data with smooth nonlinear causes.
 """
@@ -39,12 +42,14 @@ class Network:
     levels
         The values of each node, in the order of their codes.
     tables
-        P(node | parents) of each node, one axis for each parent in order and the node's own axis last.
+        P(node | parents) of each node, one axis for each parent in order and the node's own axis
+        last.
     target
         The node that is the outcome; all others are features.
     numeric
-        Features that are written as numbers: level k becomes k plus independent noise in (-0.5, 0.5), so the number
-        says which level it is and nothing else, and every posterior stays exact.
+        Features that are written as numbers: level k becomes k plus independent noise in (-0.5,
+        0.5), so the number says which level it is and nothing else, and every posterior stays
+        exact.
 
     Raises
     ------
@@ -71,7 +76,10 @@ class Network:
         for node, table in self.tables.items():
             shape = tuple(len(self.levels[v]) for v in (*self.graph.parents[node], node))
             if table.shape != shape or not np.allclose(table.sum(axis=-1), 1):
-                raise SettingError(f"the table of {node!r} must be probabilities of shape {shape}, not {table.shape}")
+                raise SettingError(
+                    f"the table of {node!r} must be probabilities of shape {shape}, not "
+                    f"{table.shape}"
+                )
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -79,7 +87,9 @@ class Network:
         return tuple(n for n in self.graph.nodes if n != self.target)
 
     def sample(self, n: int, seed: int = 0) -> pd.DataFrame:
-        """``n`` people drawn from the network: a column a node, strings, or numbers for numeric features."""
+        """``n`` people drawn from the network: a column a node, strings, or numbers for numeric
+        features.
+        """
         random = np.random.default_rng(seed)
         codes: dict[str, IntArray] = {}
         for node in self.graph.order:
@@ -95,25 +105,35 @@ class Network:
         return pd.DataFrame(columns)
 
     def schema(self) -> Schema:
-        """The schema of its samples: every cost is 1, nothing is sensitive, the target's last level is favourable."""
+        """The schema of its samples: every cost is 1, nothing is sensitive, the target's last level
+        is favourable.
+        """
         features = tuple(
-            Feature(n, "continuous") if n in self.numeric else Feature(n, "categorical", levels=self.levels[n])
+            Feature(n, "continuous")
+            if n in self.numeric
+            else Feature(n, "categorical", levels=self.levels[n])
             for n in self.features
         )
         classes = self.levels[self.target]
         return Schema(features, self.target, classes[-1], classes=classes)
 
     def table(self, n: int, seed: int = 0) -> Table:
-        """A sample of ``n`` people as a Table; without numeric features ``table.X`` equals ``codes(table.frame)``."""
+        """A sample of ``n`` people as a Table; without numeric features ``table.X`` equals
+        ``codes(table.frame)``.
+        """
         return Table.from_frame(self.sample(n, seed), self.schema(), name="network", seed=seed)
 
     def codes(self, frame: pd.DataFrame) -> Float64Array:
-        """The evidence of a sample as ``posterior`` takes it, (people, features); null becomes NaN, not known."""
+        """The evidence of a sample as ``posterior`` takes it, (people, features); null becomes NaN,
+        not known.
+        """
         columns = []
         for name in self.features:
             numbers = pd.Index(self.levels[name]).get_indexer(pd.Index(frame[name])).astype(float)
             columns.append(
-                frame[name].to_numpy(float) if name in self.numeric else np.where(numbers < 0, np.nan, numbers)
+                frame[name].to_numpy(float)
+                if name in self.numeric
+                else np.where(numbers < 0, np.nan, numbers)
             )
         return np.stack(columns, axis=1)
 
@@ -123,21 +143,25 @@ class Network:
         Parameters
         ----------
         known
-            (people, features) in the order of ``features``: codes of levels, numbers of numeric features, NaN where
-            not known.
+            (people, features) in the order of ``features``: codes of levels, numbers of numeric
+            features, NaN where not known.
         target
-            The node that is asked for, the network's own if None. The column of another one is ignored, and nothing is
-            known of the network's target then.
+            The node that is asked for, the network's own if None. The column of another one is
+            ignored, and nothing is known of the network's target then.
         """
         matrix = np.atleast_2d(np.asarray(known, dtype=float))
         if matrix.shape[1] != len(self.features):
-            raise DataError(f"a matrix of {len(self.features)} columns is needed, not of shape {matrix.shape}")
+            raise DataError(
+                f"a matrix of {len(self.features)} columns is needed, not of shape {matrix.shape}"
+            )
         query = target or self.target
         result = np.empty((len(matrix), len(self.levels[query])))
         masks = ~np.isnan(matrix) & np.array([f != query for f in self.features])
         for mask in np.unique(masks, axis=0):
             rows = (masks == mask).all(axis=1)
-            evidence = {f: self._codes(f, matrix[rows, i]) for i, f in enumerate(self.features) if mask[i]}
+            evidence = {
+                f: self._codes(f, matrix[rows, i]) for i, f in enumerate(self.features) if mask[i]
+            }
             result[rows] = self._eliminate(query, evidence, int(rows.sum()))
         return result
 
@@ -151,7 +175,8 @@ class Network:
     def _eliminate(self, query: str, evidence: Mapping[str, IntArray], n: int) -> Float64Array:
         """P(query | evidence), (n, levels), for ``n`` people of whom the same nodes are known.
 
-        One einsum: every table, sliced at each person's evidence, multiplied and summed over what is unknown.
+        One einsum: every table, sliced at each person's evidence, multiplied and summed over what
+        is unknown.
         """
         nodes = self.graph.ancestors([query, *evidence])
         axis = {node: i + 1 for i, node in enumerate(nodes)}  # axis 0 is the person
@@ -160,9 +185,14 @@ class Network:
             family = (*self.graph.parents[node], node)
             known = [v for v in family if v in evidence]
             unknown = [v for v in family if v not in evidence]
-            table = np.moveaxis(self.tables[node], [family.index(v) for v in known], range(len(known)))
+            table = np.moveaxis(
+                self.tables[node], [family.index(v) for v in known], range(len(known))
+            )
             sliced = table[tuple(evidence[v] for v in known)] if known else table
-            operands += [sliced, [0, *(axis[v] for v in unknown)] if known else [axis[v] for v in unknown]]
+            operands += [
+                sliced,
+                [0, *(axis[v] for v in unknown)] if known else [axis[v] for v in unknown],
+            ]
         joint = np.einsum(*operands, [0, axis[query]], optimize="greedy")
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
@@ -184,7 +214,8 @@ def random_network(
     numeric: int = 0,
     strength: float = 0.5,
 ) -> Network:
-    """A random discrete network; its target, which has two levels, is the node with the largest blanket.
+    """A random discrete network; its target, which has two levels, is the node with the largest
+    blanket.
 
     Parameters
     ----------
@@ -195,8 +226,8 @@ def random_network(
     numeric
         The number of features that are written as numbers.
     strength
-        The concentration of the Dirichlet distribution that tables are drawn from: the smaller, the stronger the
-        dependences.
+        The concentration of the Dirichlet distribution that tables are drawn from: the smaller, the
+        stronger the dependences.
     """
     check_size(nodes, max_levels)
     if not strength > 0:
@@ -207,24 +238,30 @@ def random_network(
     graph = Graph.random(nodes, random, max_parents)
     target = max(graph.nodes, key=lambda n: (len(graph.blanket(n)), n))
     levels = {
-        n: tuple(LEVEL_NAMES[: 2 if n == target else int(random.integers(2, max_levels + 1))]) for n in graph.nodes
+        n: tuple(LEVEL_NAMES[: 2 if n == target else int(random.integers(2, max_levels + 1))])
+        for n in graph.nodes
     }
     tables = {}
     for node in graph.nodes:
         shape = tuple(len(levels[p]) for p in graph.parents[node])
         table = random.dirichlet(np.full(len(levels[node]), strength), size=shape)
-        tables[node] = 0.98 * table + 0.02 / len(levels[node])  # no level impossible: any evidence can occur
+        tables[node] = 0.98 * table + 0.02 / len(
+            levels[node]
+        )  # no level impossible: any evidence can occur
     others = [n for n in graph.nodes if n != target]
-    return Network(graph, levels, tables, target, frozenset(random.permutation(others)[:numeric].tolist()))
+    return Network(
+        graph, levels, tables, target, frozenset(random.permutation(others)[:numeric].tolist())
+    )
 
 
 def credit_story() -> Network:
     """A network of six facts about a borrower, with the target ``repays``.
 
-    ``employment → savings → repays → late_payment ← wage_came_late``, and a telephone that is independent of all.
-    A late payment counts against a borrower unless the wage came late, which explains it. So ``wage_came_late`` is a
-    pure spouse of ``repays``: alone it says nothing, once ``late_payment`` is known it can turn the decision
-    (Proposition 1). ``employment`` is outside the blanket although it is correlated.
+    ``employment → savings → repays → late_payment ← wage_came_late``, and a telephone that is
+    independent of all. A late payment counts against a borrower unless the wage came late, which
+    explains it. So ``wage_came_late`` is a pure spouse of ``repays``: alone it says nothing, once
+    ``late_payment`` is known it can turn the decision (Proposition 1). ``employment`` is outside
+    the blanket although it is correlated.
     """
     yes_no = ("no", "yes")
     parents: dict[str, tuple[str, ...]] = {
@@ -243,5 +280,8 @@ def credit_story() -> Network:
         "late_payment": [[0.7, 0.75], [0.1, 0.7]],
         "telephone": 0.5,
     }
-    tables = {n: np.stack([1 - np.asarray(p), np.asarray(p)], axis=-1) for n, p in probability_of_yes.items()}
+    tables = {
+        n: np.stack([1 - np.asarray(p), np.asarray(p)], axis=-1)
+        for n, p in probability_of_yes.items()
+    }
     return Network(Graph(parents), dict.fromkeys(parents, yes_no), tables, target="repays")

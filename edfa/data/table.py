@@ -25,10 +25,12 @@ PARTS: tuple[Part, ...] = ("train", "calibration", "test")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """People, one row each, with their schema. Made by ``from_frame``, ``from_csv``, ``from_parquet`` or ``edfa.load``.
+    """People, one row each, with their schema. Made by ``from_frame``, ``from_csv``,
+    ``from_parquet`` or ``edfa.load``.
 
-    ``train``, ``calibration`` and ``test`` are Tables too; all share one encoder, fitted on the training part
-    alone. The split is stratified by outcome and depends on the seed and nothing else.
+    ``train``, ``calibration`` and ``test`` are Tables too; all share one encoder, fitted on the
+    training part alone. The split is stratified by outcome and depends on the seed and nothing
+    else.
 
     Parameters
     ----------
@@ -66,8 +68,15 @@ class Table:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
-        if min(self.shares) < 0 or abs(sum(self.shares) - 1) > 1e-9 or len(self.shares) != 3 or self.shares[0] == 0:
-            raise SettingError(f"shares must be three parts of 1 with a training part, not {self.shares}")
+        if (
+            min(self.shares) < 0
+            or abs(sum(self.shares) - 1) > 1e-9
+            or len(self.shares) != 3
+            or self.shares[0] == 0
+        ):
+            raise SettingError(
+                f"shares must be three parts of 1 with a training part, not {self.shares}"
+            )
 
     @classmethod
     def from_frame(
@@ -85,7 +94,8 @@ class Table:
         Parameters
         ----------
         frame
-            A pandas, polars or pyarrow frame, one row a person. Columns that the schema does not name are left out.
+            A pandas, polars or pyarrow frame, one row a person. Columns that the schema does not
+            name are left out.
         schema
             A schema, or the path of its card.
         name
@@ -95,14 +105,16 @@ class Table:
         shares
             The shares of train, calibration and test, which add up to 1; train's is not 0.
         cap
-            The largest number of rows; more are thinned out at random, in the classes' proportions. None: no limit.
+            The largest number of rows; more are thinned out at random, in the classes' proportions.
+            None: no limit.
 
         Raises
         ------
         DataError
             If the frame does not fit the schema; the subclass and the message say how.
         SettingError
-            If the shares are not three parts of 1, or the cap is too small for three rows of each class.
+            If the shares are not three parts of 1, or the cap is too small for three rows of each
+            class.
         """
         schema = schema if isinstance(schema, Schema) else Schema.read(schema)
         rows = validate_frame(frame, schema)
@@ -123,7 +135,9 @@ class Table:
         shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
         cap: int | None = None,
     ) -> Self:
-        """Make a table from a CSV file; the name is the file's unless given, the rest is as in ``from_frame``."""
+        """Make a table from a CSV file; the name is the file's unless given, the rest is as in
+        ``from_frame``.
+        """
         schema = schema if isinstance(schema, Schema) else Schema.read(schema)
         frame = read_csv(path, encoding, separator, schema)
         name = Path(path).stem if name is None else name
@@ -140,9 +154,13 @@ class Table:
         shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
         cap: int | None = None,
     ) -> Self:
-        """Make a table from a Parquet file; the name is the file's unless given, the rest is as in ``from_frame``."""
+        """Make a table from a Parquet file; the name is the file's unless given, the rest is as in
+        ``from_frame``.
+        """
         name = Path(path).stem if name is None else name
-        return cls.from_frame(read_parquet(path), schema, name=name, seed=seed, shares=shares, cap=cap)
+        return cls.from_frame(
+            read_parquet(path), schema, name=name, seed=seed, shares=shares, cap=cap
+        )
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -150,7 +168,8 @@ class Table:
     def __repr__(self) -> str:
         part = "" if self.part == "all" else f" ({self.part})"
         return (
-            f"<Table {self.name}{part}: {len(self):,} rows, {len(self.schema)} features, target {self.schema.target!r}>"
+            f"<Table {self.name}{part}: {len(self):,} rows, {len(self.schema)} "
+            f"features, target {self.schema.target!r}>"
         )
 
     def _repr_html_(self) -> str:
@@ -164,7 +183,11 @@ class Table:
     @cached_property
     def y(self) -> Int64Array:
         """The outcomes, (people,), each as the position of its class in ``schema.classes``."""
-        return pd.Index(self.schema.classes).get_indexer(pd.Index(self.frame[self.schema.target])).astype(np.int64)
+        return (
+            pd.Index(self.schema.classes)
+            .get_indexer(pd.Index(self.frame[self.schema.target]))
+            .astype(np.int64)
+        )
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -197,24 +220,31 @@ class Table:
         return Table(self.frame, self.schema, self.name, seed, shares or self.shares)
 
     def describe(self) -> pd.DataFrame:
-        """A data frame with one row a feature: keys of the card, the share of missing values, and what values occur."""
+        """A data frame with one row a feature: keys of the card, the share of missing values, and
+        what values occur.
+        """
         card = self.schema.frame()[["kind", "cost", "start", "sensitive", "change", "unit"]]
         rows = self.frame[list(self.schema.names)]
         return card.assign(
-            missing=rows.isna().mean(), distinct=rows.nunique(), values=[_values(rows[f.name], f) for f in self.schema]
+            missing=rows.isna().mean(),
+            distinct=rows.nunique(),
+            values=[_values(rows[f.name], f) for f in self.schema],
         )
 
     def _check_whole(self) -> None:
         """Raise DataError if this is a part of a split."""
         if self.part != "all":
-            raise DataError(f"this is the {self.part} part of {self.name!r} already; split the whole table")
+            raise DataError(
+                f"this is the {self.part} part of {self.name!r} already; split the whole table"
+            )
 
     def _take(self, part: Part) -> "Table":
         """One part of the split as a Table; EmptyTableError if it has no rows."""
         self._check_whole()
         if not len(rows := self._rows[part]):
             raise EmptyTableError(
-                f"the {part} part of {self.name!r} is empty; its share is {self.shares[PARTS.index(part)]:g}"
+                f"the {part} part of {self.name!r} is empty; its share is "
+                f"{self.shares[PARTS.index(part)]:g}"
             )
         frame = self.frame.iloc[rows].reset_index(drop=True)
         fitted = Encoder.fit(frame, self.schema) if part == "train" else self.encoder
@@ -230,21 +260,32 @@ class Table:
             ends = np.cumsum(_allocate(len(members), np.array(self.shares)))
             for rows, members_of_part in zip(parts, np.split(members, ends[:-1]), strict=True):
                 rows.append(members_of_part)
-        return {part: np.sort(np.concatenate(rows)) for part, rows in zip(PARTS, parts, strict=True)}
+        return {
+            part: np.sort(np.concatenate(rows)) for part, rows in zip(PARTS, parts, strict=True)
+        }
 
     def _capped(self, cap: int) -> Self:
         """A table of ``cap`` of these rows, drawn at random in the classes' proportions."""
         counts = np.bincount(self.y, minlength=len(self.schema.classes))
         if cap < 3 * len(counts):
-            raise SettingError(f"a cap of {cap} rows cannot hold three of each of the {len(counts)} classes")
+            raise SettingError(
+                f"a cap of {cap} rows cannot hold three of each of the {len(counts)} classes"
+            )
         sizes = _allocate(cap, counts / counts.sum())
         random = np.random.default_rng(self.seed)
-        rows = [random.permutation(np.flatnonzero(self.y == code))[:size] for code, size in enumerate(sizes)]
-        return replace(self, frame=self.frame.iloc[np.sort(np.concatenate(rows))].reset_index(drop=True))
+        rows = [
+            random.permutation(np.flatnonzero(self.y == code))[:size]
+            for code, size in enumerate(sizes)
+        ]
+        return replace(
+            self, frame=self.frame.iloc[np.sort(np.concatenate(rows))].reset_index(drop=True)
+        )
 
 
 def _allocate(total: int, shares: Float64Array) -> Int64Array:
-    """Whole numbers in proportion to ``shares``, (parts,), that add up to ``total``; 0 only where the share is 0."""
+    """Whole numbers in proportion to ``shares``, (parts,), that add up to ``total``; 0 only where
+    the share is 0.
+    """
     exact = total * shares
     counts = np.floor(exact).astype(np.int64)
     largest_remainders = np.argsort(counts - exact, kind="stable")[: total - counts.sum()]
@@ -256,9 +297,15 @@ def _allocate(total: int, shares: Float64Array) -> Int64Array:
 
 
 def _values(column: pd.Series, feature: Feature) -> str:
-    """The range of a column of numbers, or the most frequent values of one of strings, for people."""
+    """The range of a column of numbers, or the most frequent values of one of strings, for
+    people.
+    """
     if not feature.words:
-        known = column[~column.isin([float(code) for code in feature.codes])] if feature.codes else column
+        known = (
+            column[~column.isin([float(code) for code in feature.codes])]
+            if feature.codes
+            else column
+        )
         return f"{known.min():,.10g} to {known.max():,.10g}"
     counts = column.value_counts()
     return ", ".join(counts.index[:3]) + (", …" if len(counts) > 3 else "")

@@ -1,4 +1,6 @@
-"""What can be changed (counterfactual), what would not help yet (semifactual), what is left out (alterfactual)."""
+"""What can be changed (counterfactual), what would not help yet (semifactual), what is left out
+(alterfactual).
+"""
 
 import lazy_loader
 

@@ -1,4 +1,6 @@
-"""Latent recourse (Definition 9): how many more facts can turn the decision once one more is known?"""
+"""Latent recourse (Definition 9): how many more facts can turn the decision once one more is
+known?
+"""
 
 import numpy as np
 
@@ -19,10 +21,11 @@ def latent_recourse(
     sampler: Sampler,
     features: BoolArray | None = None,
 ) -> Float64Array:
-    """E|C(A ∪ {j})| - |C(A)| of everybody, (people,): the expected gain in counterfactual features from knowing j.
+    """E|C(A ∪ {j})| - |C(A)| of everybody, (people,): the expected gain in counterfactual features
+    from knowing j.
 
-    The expectation is over what feature j may turn out to be; j itself is not counted. Above zero: j is expected to
-    unlock recourse that is latent now.
+    The expectation is over what feature j may turn out to be; j itself is not counted. Above zero:
+    j is expected to unlock recourse that is latent now.
 
     Parameters
     ----------

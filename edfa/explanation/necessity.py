@@ -1,7 +1,8 @@
 """Observational necessity (Definition 5): would another value of this one fact turn the decision?
 
-One model call for everybody who knows the same features answers it for all their facts and all values at once. The
-expectation over replacement values is a sum over the training support, not a sample.
+One model call for everybody who knows the same features answers it for all their facts and all
+values at once. The expectation over replacement values is a sum over the training support, not a
+sample.
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,8 @@ DOWN, UP = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class SweepGroup:
-    """People who know the same features, and what the model decides if one known fact has another value.
+    """People who know the same features, and what the model decides if one known fact has another
+    value.
 
     People with the same facts are one *case*.
 
@@ -45,7 +47,8 @@ class SweepGroup:
     candidate_decisions
         What it decides with one fact replaced by a candidate value, (cases, candidate values).
     cached_probabilities
-        What it says then, (cases, candidate values, classes); None if it was only asked what it decides.
+        What it says then, (cases, candidate values, classes); None if it was only asked what it
+        decides.
     """
 
     predictor: Predictor
@@ -61,7 +64,9 @@ class SweepGroup:
 
     @cached_property
     def candidate_probabilities(self) -> Float64Array:
-        """What the model says of every candidate value of every case, (cases, candidate values, classes)."""
+        """What the model says of every candidate value of every case, (cases, candidate values,
+        classes).
+        """
         if self.cached_probabilities is not None:
             return self.cached_probabilities
         case, column = np.indices(self.candidate_decisions.shape).reshape(2, -1)
@@ -75,7 +80,9 @@ class SweepGroup:
         if self.cached_probabilities is not None:
             return self.cached_probabilities[case, column]
         rows = self.facts[case]
-        rows[np.arange(len(rows)), self.grid.columns[self.grid.owner[column]]] = self.grid.value[column]
+        rows[np.arange(len(rows)), self.grid.columns[self.grid.owner[column]]] = self.grid.value[
+            column
+        ]
         parts = np.array_split(rows, -(-len(rows) // ROWS) or 1)
         return np.concatenate([self.predictor.predict_known(self.mask, part) for part in parts])
 
@@ -90,19 +97,31 @@ class SweepGroup:
         return self.grid.candidate_values
 
     def flips(self, desired_class: int | None = None) -> BoolArray:
-        """Which candidate values turn each case's decision (to the desired class), (cases, candidate values)."""
+        """Which candidate values turn each case's decision (to the desired class), (cases,
+        candidate values).
+        """
         turned: BoolArray = self.candidate_decisions != self.decision[:, None]
-        return turned if desired_class is None else turned & (self.candidate_decisions == desired_class)
+        return (
+            turned
+            if desired_class is None
+            else turned & (self.candidate_decisions == desired_class)
+        )
 
     def by_feature(self, columns: BoolArray) -> Iterator[tuple[int, CandidateValues, BoolArray]]:
-        """Each swept feature, its candidate values, and its part of ``columns``, (cases, candidate values)."""
+        """Each swept feature, its candidate values, and its part of ``columns``, (cases, candidate
+        values).
+        """
         parts = np.split(columns, self.grid.starts[1:-1], axis=1)[: len(self.features)]
         yield from zip(self.features, self.candidate_values, parts, strict=True)
 
     def decisions_for(self, feature: int) -> tuple[CandidateValues, IntArray]:
-        """The candidate values of one feature, and what is decided at each, (cases, its candidate values)."""
+        """The candidate values of one feature, and what is decided at each, (cases, its candidate
+        values).
+        """
         k = self.features.index(feature)
-        return self.candidate_values[k], self.candidate_decisions[:, slice(*self.grid.starts[k : k + 2])]
+        return self.candidate_values[k], self.candidate_decisions[
+            :, slice(*self.grid.starts[k : k + 2])
+        ]
 
     def own_values(self, feature: int) -> Float32Array:
         """Each case's own value of a feature, (cases,)."""
@@ -111,13 +130,17 @@ class SweepGroup:
     def take(self, new_row: IntArray, features: BoolArray) -> "SweepGroup | None":
         """The group of some people and some swept features; None if nobody is left.
 
-        ``new_row`` (people of the batch,) is everybody's row in the new batch, -1 if they are not in it; ``features``
-        marks features, (features,).
+        ``new_row`` (people of the batch,) is everybody's row in the new batch, -1 if they are not
+        in it; ``features`` marks features, (features,).
         """
         members = np.flatnonzero(new_row[self.people] >= 0)
         if not len(members):
             return None
-        cases, case = (slice(None), self.case) if len(members) == len(self.case) else _renumber(self.case[members])
+        cases, case = (
+            (slice(None), self.case)
+            if len(members) == len(self.case)
+            else _renumber(self.case[members])
+        )
         grid, columns = self.grid.take(features)
         probabilities, decisions = self.cached_probabilities, self.candidate_decisions[cases]
         probabilities = None if probabilities is None else probabilities[cases]
@@ -140,7 +163,8 @@ class SweepGroup:
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """How far one fact must move to turn the decision, in each direction; the last axis is ``DOWN``, ``UP``.
+    """How far one fact must move to turn the decision, in each direction; the last axis is
+    ``DOWN``, ``UP``.
 
     All arrays are (people, features, 2) in encoded units; NaN if there is no such value.
 
@@ -149,7 +173,8 @@ class Reach:
     value
         The nearest value of a training person that turns the decision.
     start, end
-        The interval around it in which every value does (``end`` itself does not if the model has a threshold there).
+        The interval around it in which every value does (``end`` itself does not if the model has a
+        threshold there).
     holds
         The farthest value of a training person up to which nothing turns.
     """
@@ -164,7 +189,8 @@ class Reach:
 class Sweep:
     """Every single change of every swept fact of every person, and what the model decides after it.
 
-    ``shape`` is (people, features); ``groups`` hold the people, those who know the same features together.
+    ``shape`` is (people, features); ``groups`` hold the people, those who know the same features
+    together.
     """
 
     shape: tuple[int, int]
@@ -172,7 +198,8 @@ class Sweep:
 
     @cached_property
     def necessity(self) -> Float64Array:
-        """α({i}, x, y*): the share of training people whose value of i would turn the decision, (people, features).
+        """α({i}, x, y*): the share of training people whose value of i would turn the decision,
+        (people, features).
 
         NaN for a feature that was not swept.
         """
@@ -193,13 +220,16 @@ class Sweep:
     @cached_property
     def probabilities(self) -> Float64Array:
         """What the model says now, (people, classes)."""
-        probabilities = np.empty((self.shape[0], self.groups[0].probabilities.shape[1] if self.groups else 0))
+        probabilities = np.empty(
+            (self.shape[0], self.groups[0].probabilities.shape[1] if self.groups else 0)
+        )
         for group in self.groups:
             probabilities[group.people] = group.probabilities[group.case]
         return probabilities
 
     def take(self, rows: IntArray, features: BoolArray) -> "Sweep":
-        """What ``sweep`` would give for some of the people, by row, and some of the features, without asking the model.
+        """What ``sweep`` would give for some of the people, by row, and some of the features,
+        without asking the model.
 
         ``features`` (features,) marks them; what is known of them must have been swept.
         """
@@ -209,10 +239,14 @@ class Sweep:
             if (group.mask & features).sum() > features[list(group.features)].sum():
                 raise DataError("a feature that is known and wanted was not swept")
         groups = (group.take(new_row, features) for group in self.groups)
-        return Sweep((len(rows), self.shape[1]), tuple(group for group in groups if group is not None))
+        return Sweep(
+            (len(rows), self.shape[1]), tuple(group for group in groups if group is not None)
+        )
 
     def reach(self, desired_class: int | None = None) -> Reach:
-        """The nearest value of each fact, in each direction, that turns the decision (to the desired class)."""
+        """The nearest value of each fact, in each direction, that turns the decision (to the
+        desired class).
+        """
         parts = [np.full((*self.shape, 2), np.nan, dtype=np.float32) for _ in range(4)]
         for group in self.groups:
             for feature, candidates, flips in group.by_feature(group.flips(desired_class)):
@@ -223,8 +257,14 @@ class Sweep:
         return Reach(*parts)
 
 
-def sweep(X: Float32Array, predictor: Predictor, support: Support, features: BoolArray | None = None) -> Sweep:  # noqa: N803
-    """Replace every known fact of everybody by every candidate value, one fact at a time, and ask the model.
+def sweep(
+    X: Float32Array,  # noqa: N803
+    predictor: Predictor,
+    support: Support,
+    features: BoolArray | None = None,
+) -> Sweep:
+    """Replace every known fact of everybody by every candidate value, one fact at a time, and ask
+    the model.
 
     Parameters
     ----------
@@ -253,7 +293,11 @@ def sweep(X: Float32Array, predictor: Predictor, support: Support, features: Boo
         facts, case = _cases(X.take(people, axis=0).take(np.flatnonzero(mask), axis=1))
         order = np.argsort(case, kind="stable")
         for first in range(0, len(facts), size):
-            part = order if len(facts) <= size else order[(case[order] >= first) & (case[order] < first + size)]
+            part = (
+                order
+                if len(facts) <= size
+                else order[(case[order] >= first) & (case[order] < first + size)]
+            )
             members = people[part], case[part] - first
             groups.append(_sweep_group(predictor, mask, members, facts[first : first + size], grid))
     return Sweep((len(X), X.shape[1]), tuple(groups))
@@ -265,7 +309,8 @@ def necessity(
     support: Support,
     features: BoolArray | None = None,
 ) -> Float64Array:
-    """α({i}, x, y*) of every known feature of everybody (Definition 5), (people, features); NaN if not known.
+    """α({i}, x, y*) of every known feature of everybody (Definition 5), (people, features); NaN if
+    not known.
 
     The parameters are those of ``sweep``.
     """
@@ -287,9 +332,14 @@ def _cases(facts: Float32Array) -> tuple[Float32Array, IntArray]:
 
 
 def _sweep_group(
-    predictor: Predictor, mask: BoolArray, members: tuple[IntArray, IntArray], facts: Float32Array, grid: CandidateGrid
+    predictor: Predictor,
+    mask: BoolArray,
+    members: tuple[IntArray, IntArray],
+    facts: Float32Array,
+    grid: CandidateGrid,
 ) -> SweepGroup:
-    """Ask about each case as it is and with every candidate value, in one call unless the model has a shortcut.
+    """Ask about each case as it is and with every candidate value, in one call unless the model has
+    a shortcut.
 
     ``members`` are the rows of the people and the case of each.
     """
@@ -297,7 +347,9 @@ def _sweep_group(
     many = len(facts) * total >= MANY
     if many and (decisions := predictor.decide_tries(mask, facts, column, grid.value)) is not None:
         now = predictor.predict_known(mask, facts)
-        return SweepGroup(predictor, mask, *members, facts, grid, now, predictor.decide(now), decisions)
+        return SweepGroup(
+            predictor, mask, *members, facts, grid, now, predictor.decide(now), decisions
+        )
     rows = np.repeat(facts[:, None, :], total, axis=1)
     rows[:, np.arange(1, total), column] = grid.value
     flat = predictor.predict_known(mask, rows.reshape(len(facts) * total, -1))
@@ -320,12 +372,16 @@ def _sweep_group(
 def _reach(
     candidates: CandidateValues, flips: BoolArray, own: Float32Array, way: int
 ) -> tuple[Float32Array, Float32Array, Float32Array, Float32Array]:
-    """Value, start, end and holds (see ``Reach``) of one feature in one direction, each (cases,)."""
+    """Value, start, end and holds (see ``Reach``) of one feature in one direction, each
+    (cases,).
+    """
     if way == DOWN:  # the same upwards, with every sign turned
         value, start, end, holds = _reach(candidates.negated(), flips[:, ::-1], -own, UP)
         return -value, -end, -start, -holds
     index, none = np.arange(len(candidates)), len(candidates)
-    turning = flips & (candidates.low > own[:, None])  # a cell without a training person has no low: it is not offered
+    turning = flips & (
+        candidates.low > own[:, None]
+    )  # a cell without a training person has no low: it is not offered
     turns, first = turning.any(axis=1), turning.argmax(axis=1)
     before = np.where(~flips & (index <= first[:, None]), index, -1).max(axis=1)
     after = np.where(~flips & (index >= first[:, None]), index, none).min(axis=1)
@@ -333,5 +389,10 @@ def _reach(
     start, end = candidates.lower[np.minimum(before + 1, none - 1)], candidates.upper[after - 1]
     first_turn = np.where(flips & (candidates.upper > own[:, None]), index, none).min(axis=1)
     steady = (candidates.high > own[:, None]) & (index < first_turn[:, None])
-    holds = np.where(steady, candidates.high, np.nan)[np.arange(len(own)), none - 1 - steady[:, ::-1].argmax(axis=1)]
-    return (*(np.where(turns, part, np.nan).astype(np.float32) for part in (value, start, end)), holds)
+    holds = np.where(steady, candidates.high, np.nan)[
+        np.arange(len(own)), none - 1 - steady[:, ::-1].argmax(axis=1)
+    ]
+    return (
+        *(np.where(turns, part, np.nan).astype(np.float32) for part in (value, start, end)),
+        holds,
+    )

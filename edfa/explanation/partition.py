@@ -1,4 +1,6 @@
-"""The tripartite partition (Definition 7): what can be changed, what would not help yet, what the model leaves out."""
+"""The tripartite partition (Definition 7): what can be changed, what would not help yet, what the
+model leaves out.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -34,12 +36,14 @@ class Person:
     counterfactual
         The features that can turn the decision by themselves, with their necessity α.
     semifactual
-        The other features of the blanket, with the reason why they cannot: ``"not_known"``, ``"blocked"`` (a known
-        spouse, none of whose children is known) or ``"not_decisive"`` (known, but no value of it turns the decision).
+        The other features of the blanket, with the reason why they cannot: ``"not_known"``,
+        ``"blocked"`` (a known spouse, none of whose children is known) or ``"not_decisive"``
+        (known, but no value of it turns the decision).
     alterfactual
         The features outside the blanket.
     violations
-        Known features outside the blanket that turn the decision all the same, with their α: the model is not aligned.
+        Known features outside the blanket that turn the decision all the same, with their α: the
+        model is not aligned.
     """
 
     counterfactual: Mapping[str, float]
@@ -53,12 +57,20 @@ class Person:
 
     def _repr_html_(self) -> str:
         rows = [
-            ("can turn the decision", [f"{n} ({a:.0%} of values)" for n, a in self.counterfactual.items()]),
+            (
+                "can turn the decision",
+                [f"{n} ({a:.0%} of values)" for n, a in self.counterfactual.items()],
+            ),
             ("not yet", [f"{n} ({why.replace('_', ' ')})" for n, why in self.semifactual.items()]),
             ("made no difference here", [n for n in self.alterfactual if n not in self.violations]),
-            ("outside the blanket, yet turns it", [f"{n} ({a:.0%})" for n, a in self.violations.items()]),
+            (
+                "outside the blanket, yet turns it",
+                [f"{n} ({a:.0%})" for n, a in self.violations.items()],
+            ),
         ]
-        return html.fragment(html.definition_table((part, ", ".join(names) or "-") for part, names in rows))
+        return html.fragment(
+            html.definition_table((part, ", ".join(names) or "-") for part, names in rows)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +120,9 @@ class Partition:
 
     @cached_property
     def counterfactual(self) -> BoolArray:
-        """C(A): which known features of the blanket can turn the decision by themselves, (people, features)."""
+        """C(A): which known features of the blanket can turn the decision by themselves, (people,
+        features).
+        """
         return self.members & self.known & (np.nan_to_num(self.necessity) > 0)
 
     @cached_property
@@ -131,21 +145,32 @@ class Partition:
 
     @cached_property
     def blocked(self) -> BoolArray:
-        """Which known semifactual features are spouses none of whose children is known, (people, features)."""
+        """Which known semifactual features are spouses none of whose children is known, (people,
+        features).
+        """
         inert, blocked = self.semifactual & self.known, np.zeros(self.known.shape, dtype=bool)
         units = self.blanket.units if self.blanket else {}
-        for name in {spouse for spouses in units.values() for spouse in spouses if spouse not in units}:
-            children = [self.names.index(child) for child, spouses in units.items() if name in spouses]
+        for name in {
+            spouse for spouses in units.values() for spouse in spouses if spouse not in units
+        }:
+            children = [
+                self.names.index(child) for child, spouses in units.items() if name in spouses
+            ]
             j = self.names.index(name)
             blocked[:, j] = inert[:, j] & ~self.known[:, children].any(axis=1)
         return blocked
 
     def person(self, i: int) -> Person:
         """The partition of the person in row ``i``, by name of the feature."""
-        known, blocked, turns = (part[i].tolist() for part in (self.known, self.blocked, self.counterfactual))
+        known, blocked, turns = (
+            part[i].tolist() for part in (self.known, self.blocked, self.counterfactual)
+        )
         member, necessity = self.members.tolist(), self.necessity[i].tolist()
         inside = [j for j, is_in in enumerate(member) if is_in]
-        reasons = {j: NOT_KNOWN if not known[j] else BLOCKED if blocked[j] else NOT_DECISIVE for j in inside}
+        reasons = {
+            j: NOT_KNOWN if not known[j] else BLOCKED if blocked[j] else NOT_DECISIVE
+            for j in inside
+        }
         return Person(
             {self.names[j]: necessity[j] for j in inside if turns[j]},
             {self.names[j]: reasons[j] for j in inside if not turns[j]},
@@ -154,32 +179,58 @@ class Partition:
         )
 
     def frame(self) -> pd.DataFrame:
-        """One row for each person and feature: ``person``, ``feature``, ``part``, ``reason``, ``necessity``."""
-        part = np.where(self.counterfactual, "counterfactual", np.where(self.members, "semifactual", "alterfactual"))
+        """One row for each person and feature: ``person``, ``feature``, ``part``, ``reason``,
+        ``necessity``.
+        """
+        part = np.where(
+            self.counterfactual,
+            "counterfactual",
+            np.where(self.members, "semifactual", "alterfactual"),
+        )
         reason = np.where(~self.known, NOT_KNOWN, np.where(self.blocked, BLOCKED, NOT_DECISIVE))
         reason = np.where(self.semifactual, reason, np.where(self.violations, "violation", ""))
         people, features = np.indices(self.known.shape)
-        columns = {"person": people, "feature": np.array(self.names)[features], "part": part, "reason": reason}
+        columns = {
+            "person": people,
+            "feature": np.array(self.names)[features],
+            "part": part,
+            "reason": reason,
+        }
         return pd.DataFrame(
-            {name: values.ravel() for name, values in (columns | {"necessity": self.necessity}).items()}
+            {
+                name: values.ravel()
+                for name, values in (columns | {"necessity": self.necessity}).items()
+            }
         )
 
     def _repr_html_(self) -> str:
-        """The number of people who have each feature in each part; for one person, their own partition."""
+        """The number of people who have each feature in each part; for one person, their own
+        partition.
+        """
         if len(self) == 1:
             return self.person(0)._repr_html_()
         parts = (self.counterfactual, self.semifactual & ~self.known, self.blocked)
         counts = [part.sum(axis=0) for part in parts]
         counts.append(self.semifactual.sum(axis=0) - counts[1] - counts[2])
-        rows = [[n, *(int(c[j]) for c in counts)] for j, n in enumerate(self.names) if self.members[j]]
+        rows = [
+            [n, *(int(c[j]) for c in counts)] for j, n in enumerate(self.names) if self.members[j]
+        ]
         head = ["feature", ">can turn the decision", ">not known", ">blocked", ">not decisive"]
         outside = [n for n, is_out in zip(self.names, self.alterfactual, strict=True) if is_out]
-        notes = [html.paragraph("Does not matter to this model:", ", ".join(outside))] if outside else []
-        broken = {n: int(k) for n, k in zip(self.names, self.violations.sum(axis=0), strict=True) if k}
+        notes = (
+            [html.paragraph("Does not matter to this model:", ", ".join(outside))]
+            if outside
+            else []
+        )
+        broken = {
+            n: int(k) for n, k in zip(self.names, self.violations.sum(axis=0), strict=True) if k
+        }
         if broken:
             counts_of = ", ".join(f"{n} ({k})" for n, k in broken.items())
             notes.append(html.paragraph("Yet these turned decisions:", counts_of))
-        return html.fragment(html.table(head, rows, f"The partition in {len(self):,} states of people"), *notes)
+        return html.fragment(
+            html.table(head, rows, f"The partition in {len(self):,} states of people"), *notes
+        )
 
 
 def members(names: tuple[str, ...], blanket: Blanket | None) -> BoolArray:
@@ -208,7 +259,8 @@ def explain(
     names
         The names of the features.
     blanket
-        The features that count; None: all of them. The others are swept as well, so that violations show.
+        The features that count; None: all of them. The others are swept as well, so that violations
+        show.
     """
     return Partition(names, blanket, ~np.isnan(X), sweep(X, predictor, support).necessity)
 
@@ -216,12 +268,14 @@ def explain(
 def transitions(before: Partition, after: Partition) -> pd.DataFrame:
     """List the features that moved to another part between two states of the same people.
 
-    One row for each move: ``person`` (row), ``feature``, its part ``before`` and ``after``, the features ``learnt`` in
-    between, and ``latent``: whether it was known all along and became counterfactual, that is, had latent recourse
-    (Definition 9) which what was learnt unlocked.
+    One row for each move: ``person`` (row), ``feature``, its part ``before`` and ``after``, the
+    features ``learnt`` in between, and ``latent``: whether it was known all along and became
+    counterfactual, that is, had latent recourse (Definition 9) which what was learnt unlocked.
     """
     if before.names != after.names or len(before) != len(after):
-        raise DataError("transitions are between two states of the same people and the same features")
+        raise DataError(
+            "transitions are between two states of the same people and the same features"
+        )
     if (before.known & ~after.known).any():
         raise DataError("nothing is forgotten: the second state must know what the first one does")
     people, features = np.nonzero(before.counterfactual != after.counterfactual)

@@ -1,9 +1,11 @@
-"""Why somebody was refused: exact Shapley values against granted people nearest to the line, on the same known facts.
+"""Why somebody was refused: exact Shapley values against granted people nearest to the line, on the
+same known facts.
 
-A lender must name the principal reasons of a refusal, from the decision itself. Each fact of a person is compared with
-what it is for people who were granted, only just; its contribution is the Shapley value of the difference. On an
-additive score that is the number of points by which the person falls short of them in each factor, the method that the
-commentary on Regulation B (12 CFR 1002.9(b)(2), comment 5) names first.
+A lender must name the principal reasons of a refusal, from the decision itself. Each fact of a
+person is compared with what it is for people who were granted, only just; its contribution is the
+Shapley value of the difference. On an additive score that is the number of points by which the
+person falls short of them in each factor, the method that the commentary on Regulation B (12 CFR
+1002.9(b)(2), comment 5) names first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,9 +33,9 @@ SMALLEST = 1e-12  # probability whose logarithm is still taken
 class Shortfall:
     """What facts that share one reason contribute to a refusal.
 
-    ``features`` are positions of features; ``contribution`` is in log odds, negative if it tells against the person;
-    ``share`` is that as a share of the whole distance to the people they are compared with; more than 1 if other facts
-    make up for some of it.
+    ``features`` are positions of features; ``contribution`` is in log odds, negative if it tells
+    against the person; ``share`` is that as a share of the whole distance to the people they are
+    compared with; more than 1 if other facts make up for some of it.
     """
 
     features: tuple[int, ...]
@@ -48,7 +50,8 @@ class PrincipalReasons:
     Parameters
     ----------
     contributions
-        (features,) in log odds; negative: it tells against the person. NaN: not known, or the model is not shown it.
+        (features,) in log odds; negative: it tells against the person. NaN: not known, or the model
+        is not shown it.
     errors
         (features,) standard errors; zero where every subset of facts was tried.
     margin
@@ -75,18 +78,27 @@ class PrincipalReasons:
 
     @property
     def ranked(self) -> tuple[Shortfall, ...]:
-        """What tells against the person, the largest contribution first; ties in the order of the features."""
+        """What tells against the person, the largest contribution first; ties in the order of the
+        features.
+        """
         known = np.flatnonzero(~np.isnan(self.contributions))
         totals: dict[int, list[int]] = {}
         for position in known.tolist():
             totals.setdefault(int(self.groups[position]), []).append(position)
         sums = [(tuple(some), float(self.contributions[some].sum())) for some in totals.values()]
-        against = sorted(((some, total) for some, total in sums if total < 0), key=lambda part: (part[1], part[0]))
-        whole = self.margin - self.baseline  # below zero: everybody in the comparison passes, the person does not
+        against = sorted(
+            ((some, total) for some, total in sums if total < 0),
+            key=lambda part: (part[1], part[0]),
+        )
+        whole = (
+            self.margin - self.baseline
+        )  # below zero: everybody in the comparison passes, the person does not
         return tuple(Shortfall(some, total, total / whole) for some, total in against)
 
     def principal(self, most: int = MOST, least: float = LEAST_SHARE) -> tuple[Shortfall, ...]:
-        """At most ``most`` of ``ranked``, each at least the share ``least`` of the whole distance."""
+        """At most ``most`` of ``ranked``, each at least the share ``least`` of the whole
+        distance.
+        """
         return tuple(reason for reason in self.ranked[:most] if reason.share >= least)
 
 
@@ -105,13 +117,15 @@ def principal_reasons(
 ) -> PrincipalReasons:
     """What each known fact contributed to the refusal of one person.
 
-    With A the known facts that the model is shown and B granted training people nearest to the line on the same A,
+    With A the known facts that the model is shown and B granted training people nearest to the line
+    on the same A,
 
         v(S) = mean over b in B of g(x on S, b on A without S)
 
-    where g is the log odds of the favourable class, less those at the line; a fact's contribution is its Shapley value
-    in v. They add up to g(x) less the mean of g over B. Of few facts every subset is tried; of more, permutations in
-    pairs with their reverse are drawn, and the result has standard errors.
+    where g is the log odds of the favourable class, less those at the line; a fact's contribution
+    is its Shapley value in v. They add up to g(x) less the mean of g over B. Of few facts every
+    subset is tried; of more, permutations in pairs with their reverse are drawn, and the result has
+    standard errors.
 
     Parameters
     ----------
@@ -137,7 +151,8 @@ def principal_reasons(
     Raises
     ------
     DataError
-        If the person is granted, nothing is known of them, or no training person with these facts is granted.
+        If the person is granted, nothing is known of them, or no training person with these facts
+        is granted.
 
     Examples
     --------
@@ -154,7 +169,10 @@ def principal_reasons(
         raise SettingError(f"threshold: a probability between 0 and 1, not {threshold!r}")
     known = ~np.isnan(x) & predictor.varies_
     if not known.any():
-        raise DataError("nothing is known that the decision could have been made from; there is no reason to name")
+        raise DataError(
+            "nothing is known that the decision could have been made from; there is no "
+            "reason to name"
+        )
     score = _Score(predictor, known, favourable, threshold)
     own = x[known][None]
     margin = float(score(own)[0])
@@ -163,7 +181,9 @@ def principal_reasons(
     margins = score(rows[:, known])
     granted = np.flatnonzero(margins > 0)
     if not len(granted):
-        raise DataError("no training person is granted on these facts alone; there is nobody to compare with")
+        raise DataError(
+            "no training person is granted on these facts alone; there is nobody to compare with"
+        )
     near = granted[np.argsort(margins[granted], kind="stable")[:n_compared]]
     others = rows[near][:, known]
     if known.sum() <= max_exact:
@@ -173,7 +193,9 @@ def principal_reasons(
     contributions, all_errors = np.full(len(x), np.nan), np.full(len(x), np.nan)
     contributions[known], all_errors[known] = values, errors
     numbers = np.arange(len(x)) if groups is None else np.asarray(groups, dtype=np.intp)
-    return PrincipalReasons(contributions, all_errors, margin, float(margins[near].mean()), near, numbers)
+    return PrincipalReasons(
+        contributions, all_errors, margin, float(margins[near].mean()), near, numbers
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,13 +216,19 @@ class _Score:
         probabilities = self.predictor.predict_known(self.known, np.ascontiguousarray(values))
         wanted = np.clip(probabilities[:, self.favourable], SMALLEST, 1 - SMALLEST)
         if self.threshold is not None:
-            return np.asarray(np.log(wanted / (1 - wanted)) - np.log(self.threshold / (1 - self.threshold)))
+            return np.asarray(
+                np.log(wanted / (1 - wanted)) - np.log(self.threshold / (1 - self.threshold))
+            )
         rest = np.delete(probabilities, self.favourable, axis=1).max(axis=1)
         return np.asarray(np.log(wanted) - np.log(np.clip(rest, SMALLEST, None)))
 
 
-def _mean_scores(score: _Score, own: Float32Array, others: Float32Array, kept: BoolArray) -> Float64Array:
-    """v(S) of each subset, (subsets,); ``kept`` (subsets, facts) says which facts are the person's own."""
+def _mean_scores(
+    score: _Score, own: Float32Array, others: Float32Array, kept: BoolArray
+) -> Float64Array:
+    """v(S) of each subset, (subsets,); ``kept`` (subsets, facts) says which facts are the person's
+    own.
+    """
     block, means = max(1, ROWS // len(others)), []
     for first in range(0, len(kept), block):
         some = kept[first : first + block]
@@ -209,25 +237,35 @@ def _mean_scores(score: _Score, own: Float32Array, others: Float32Array, kept: B
     return np.concatenate(means)
 
 
-def _exact(score: _Score, own: Float32Array, others: Float32Array) -> tuple[Float64Array, Float64Array]:
+def _exact(
+    score: _Score, own: Float32Array, others: Float32Array
+) -> tuple[Float64Array, Float64Array]:
     """Shapley values from all subsets, (facts,), and their errors, which are zero."""
     n = len(own)
     subsets = np.arange(2**n)
     kept = (subsets[:, None] >> np.arange(n) & 1).astype(bool)
     means, sizes = _mean_scores(score, own, others, kept), kept.sum(axis=1)
-    weights = np.array([factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)])
+    weights = np.array(
+        [factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)]
+    )
     values = np.empty(n)
     for fact in range(n):
         without = subsets[~kept[:, fact]]
-        values[fact] = np.sum(weights[sizes[without]] * (means[without | 1 << fact] - means[without]))
+        values[fact] = np.sum(
+            weights[sizes[without]] * (means[without | 1 << fact] - means[without])
+        )
     return values, np.zeros(n)
 
 
 def _sampled(
     score: _Score, own: Float32Array, others: Float32Array, permutations: int, seed: int
 ) -> tuple[Float64Array, Float64Array]:
-    """Shapley values from permutations, each with its reverse, (facts,), and their standard errors."""
-    draws = np.stack([_gains(score, own, others, order) for order in _orders(len(own), permutations, seed)])
+    """Shapley values from permutations, each with its reverse, (facts,), and their standard
+    errors.
+    """
+    draws = np.stack(
+        [_gains(score, own, others, order) for order in _orders(len(own), permutations, seed)]
+    )
     pairs = draws.reshape(-1, 2, len(own)).mean(axis=1)
     return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs))
 

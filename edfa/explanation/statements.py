@@ -1,4 +1,6 @@
-"""The partition in sentences with values: what would turn the decision, what would not, what does not matter."""
+"""The partition in sentences with values: what would turn the decision, what would not, what does
+not matter.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +26,8 @@ AGAINST = {("up", DOWN), ("down", UP)}
 class Statement:
     """One sentence about one feature.
 
-    ``kind`` is the part of the partition that it explains, ``values`` are the values that it names, in people's words.
+    ``kind`` is the part of the partition that it explains, ``values`` are the values that it names,
+    in people's words.
     """
 
     kind: Kind
@@ -38,13 +41,18 @@ def statements(
 ) -> list[tuple[Statement, ...]]:
     """What can be said about each person, as a tuple of statements in the order of the schema.
 
-    ``swept`` and ``partition`` are of the same people; all their known features must have been swept.
+    ``swept`` and ``partition`` are of the same people; all their known features must have been
+    swept.
     """
     reach = swept.reach()
     by_row: dict[int, tuple[Statement, ...]] = {}
     for group in swept.groups:
         for row, case in zip(group.people.tolist(), group.case.tolist(), strict=True):
-            by_row[row] = tuple(_StatementWriter(schema, encoder, reach, group, row, case, language).write(partition))
+            by_row[row] = tuple(
+                _StatementWriter(schema, encoder, reach, group, row, case, language).write(
+                    partition
+                )
+            )
     return [by_row[row] for row in range(swept.shape[0])]
 
 
@@ -68,19 +76,29 @@ class _StatementWriter:
             if name in person.counterfactual or name in person.violations:
                 yield from self._turns(feature)
             elif name in person.alterfactual:
-                yield Statement("alterfactual", name, self._say("no_matter", feature, outcome=today))
+                yield Statement(
+                    "alterfactual", name, self._say("no_matter", feature, outcome=today)
+                )
             elif person.semifactual[name] == "blocked":
-                children = [label(self.schema[child], self.language) for child in _children(partition, name)]
-                text = self._say("blocked", feature, outcome=today, heads=listed(children, self.language, "or"))
+                children = [
+                    label(self.schema[child], self.language) for child in _children(partition, name)
+                ]
+                text = self._say(
+                    "blocked", feature, outcome=today, heads=listed(children, self.language, "or")
+                )
                 yield Statement("semifactual", name, text)
             elif person.semifactual[name] == "not_decisive":
                 yield from self._holds(feature, today)
 
     def _turns(self, feature: Feature) -> Iterator[Statement]:
-        """The nearest value in each direction that turns the decision; for a category, every level that does."""
+        """The nearest value in each direction that turns the decision; for a category, every level
+        that does.
+        """
         for decided, values, way in self._values(feature, self.reach.value):
             if decided != self.group.decision[self.case]:
-                text = self._sentence(self._verb(feature, way), feature, values, self._class(decided))
+                text = self._sentence(
+                    self._verb(feature, way), feature, values, self._class(decided)
+                )
                 yield Statement("counterfactual", feature.name, text, tuple(values))
 
     def _holds(self, feature: Feature, today: str) -> Iterator[Statement]:
@@ -90,7 +108,9 @@ class _StatementWriter:
             yield Statement("semifactual", feature.name, text, tuple(values))
 
     def _verb(self, feature: Feature, way: int | None) -> str:
-        """The sentence that fits: ``falls``, ``rises``, ``is`` (another), or ``weighs`` if nobody can change it so."""
+        """The sentence that fits: ``falls``, ``rises``, ``is`` (another), or ``weighs`` if nobody
+        can change it so.
+        """
         if not feature.actionable or (feature.change, way) in AGAINST:
             return "weighs"
         own = self._own_value(feature)
@@ -108,8 +128,8 @@ class _StatementWriter:
     def _values(self, feature: Feature, reach: Any) -> Iterator[tuple[int, list[Any], int | None]]:
         """Class codes, values that lead to each, and the direction (None for a category).
 
-        For a category all levels that training people have; else the value in each direction from ``reach``, one of
-        the arrays of a ``Reach``.
+        For a category all levels that training people have; else the value in each direction from
+        ``reach``, one of the arrays of a ``Reach``.
         """
         j = self.schema.index(feature.name)
         candidates, decisions = self.group.decisions_for(j)
@@ -122,7 +142,11 @@ class _StatementWriter:
         column: Any = self.encoder[feature.name]
         codes = np.arange(len(column.levels), dtype=np.float32)
         index = candidates.index_of(codes)
-        usable = (index >= 0) & (candidates.weight[index] > 0) & (codes != self.group.own_values(j)[self.case])
+        usable = (
+            (index >= 0)
+            & (candidates.weight[index] > 0)
+            & (codes != self.group.own_values(j)[self.case])
+        )
         for decided in np.unique(decisions[self.case, index[usable]]):
             chosen = codes[usable & (decisions[self.case, index] == decided)]
             yield int(decided), self.encoder.decode_cells(feature.name, chosen), None

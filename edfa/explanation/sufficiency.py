@@ -1,4 +1,6 @@
-"""Observational sufficiency (Definition 6): do these facts settle the decision, whatever the others are?"""
+"""Observational sufficiency (Definition 6): do these facts settle the decision, whatever the others
+are?
+"""
 
 from typing import NamedTuple
 
@@ -27,7 +29,8 @@ def sufficiency(
     draws: int = 200,
     seed: int = 0,
 ) -> Sufficiency:
-    """β(S, x, y*) of everybody: how often the decision from S alone stays if all else is a training person's.
+    """β(S, x, y*) of everybody: how often the decision from S alone stays if all else is a training
+    person's.
 
     Parameters
     ----------
@@ -38,8 +41,8 @@ def sufficiency(
     predictor
         The fitted model.
     rows
-        Encoded training rows, (training people, features). What is outside S is taken from one row at a time, so that
-        its values go together.
+        Encoded training rows, (training people, features). What is outside S is taken from one row
+        at a time, so that its values go together.
     draws
         The number of training rows drawn, the same for everybody.
     seed
@@ -55,10 +58,15 @@ def sufficiency(
     array([1., 1., 1.])
     """
     if np.isnan(X[:, features]).any():
-        raise DataError("sufficiency asks what follows from known facts; some of these are not known (NaN)")
+        raise DataError(
+            "sufficiency asks what follows from known facts; some of these are not known (NaN)"
+        )
     drawn = rows[np.random.default_rng(seed).integers(0, len(rows), draws)]
     decision = predictor.decide(predictor.predict_proba(np.where(features, X, np.float32(np.nan))))
     filled = np.where(features, X[:, None, :], drawn).reshape(-1, X.shape[1])
-    stays = predictor.decide(predictor.predict_proba(filled)).reshape(len(X), draws) == decision[:, None]
+    stays = (
+        predictor.decide(predictor.predict_proba(filled)).reshape(len(X), draws)
+        == decision[:, None]
+    )
     beta = stays.mean(axis=1)
     return Sufficiency(beta, np.sqrt(beta * (1 - beta) / draws))

@@ -1,4 +1,6 @@
-"""The values that each feature takes among training people, and which of them are worth asking a model about."""
+"""The values that each feature takes among training people, and which of them are worth asking a
+model about.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -18,7 +20,8 @@ GRID = 64
 
 @dataclass(frozen=True, eq=False)
 class CandidateValues:
-    """Candidate values of one feature in ascending order, each with the interval of values that it represents.
+    """Candidate values of one feature in ascending order, each with the interval of values that it
+    represents.
 
     All arrays are (candidate values,), in encoded units.
 
@@ -31,8 +34,8 @@ class CandidateValues:
     low, high
         The least and the largest training value in the interval; NaN if there is none.
     lower, upper
-        The interval, ``upper`` excluded: a cell whose values the model cannot tell apart. If the model's cells are not
-        known, a candidate represents itself alone, and both are ``value``.
+        The interval, ``upper`` excluded: a cell whose values the model cannot tell apart. If the
+        model's cells are not known, a candidate represents itself alone, and both are ``value``.
     """
 
     value: Float32Array
@@ -46,7 +49,9 @@ class CandidateValues:
         return len(self.value)
 
     def index_of(self, values: Float32Array) -> IntArray:
-        """The index of the candidate that represents each of ``values``, in the same shape; -1 if none does."""
+        """The index of the candidate that represents each of ``values``, in the same shape; -1 if
+        none does.
+        """
         if np.isneginf(self.lower[0]):
             return np.searchsorted(self.upper, values, side="right")
         index = np.minimum(np.searchsorted(self.value, values), len(self) - 1)
@@ -62,7 +67,8 @@ class CandidateValues:
 
 @dataclass(frozen=True, eq=False)
 class CandidateGrid:
-    """The candidate values of several features of people who know the same, one feature after the other.
+    """The candidate values of several features of people who know the same, one feature after the
+    other.
 
     Parameters
     ----------
@@ -86,7 +92,9 @@ class CandidateGrid:
 
     @cached_property
     def starts(self) -> IntArray:
-        """The index of each feature's first candidate, then the number of candidates, (features + 1,)."""
+        """The index of each feature's first candidate, then the number of candidates, (features +
+        1,).
+        """
         return np.cumsum([0, *(len(values) for values in self.candidate_values)], dtype=np.intp)
 
     @cached_property
@@ -128,11 +136,15 @@ class CandidateGrid:
 
     def _join(self, name: str) -> Float32Array:
         """One array of every feature's candidates after the other."""
-        return np.concatenate([np.zeros(0, dtype=np.float32), *(getattr(v, name) for v in self.candidate_values)])
+        return np.concatenate(
+            [np.zeros(0, dtype=np.float32), *(getattr(v, name) for v in self.candidate_values)]
+        )
 
     @cached_property
     def has_cells(self) -> tuple[bool, ...]:
-        """Whether each feature's candidates are the cells of the model, so that intervals between them are known."""
+        """Whether each feature's candidates are the cells of the model, so that intervals between
+        them are known.
+        """
         return tuple(bool((values.lower < values.upper).all()) for values in self.candidate_values)
 
 
@@ -143,13 +155,16 @@ class Support:
     Parameters
     ----------
     values, shares
-        For each feature its distinct values in ascending order, and the share of training people with each.
+        For each feature its distinct values in ascending order, and the share of training people
+        with each.
     unordered
-        Features whose values are all candidates, whatever their number: they have no order to thin out by.
+        Features whose values are all candidates, whatever their number: they have no order to thin
+        out by.
     cache
         Results that are worked out once for a model and a set of known features.
     most
-        The number of candidate values of a feature that has more, if the model does not say where its cells are.
+        The number of candidate values of a feature that has more, if the model does not say where
+        its cells are.
 
     Examples
     --------
@@ -165,14 +180,20 @@ class Support:
     most: int = GRID
 
     @classmethod
-    def of(cls, rows: Float32Array, unordered: Iterable[int] = (), *, cache: ModelCache | None = None) -> "Support":
+    def of(
+        cls, rows: Float32Array, unordered: Iterable[int] = (), *, cache: ModelCache | None = None
+    ) -> "Support":
         """The support of encoded training rows, (training people, features); NaN is not a value.
 
-        ``unordered`` are the indices of categorical features, ``cache`` a cache to share; a new one if None.
+        ``unordered`` are the indices of categorical features, ``cache`` a cache to share; a new one
+        if None.
         """
         if not len(rows):
             raise DataError("the support of a feature is what training people have; there are none")
-        counted = [np.unique(column[~np.isnan(column)], return_counts=True) for column in np.asarray(rows).T]
+        counted = [
+            np.unique(column[~np.isnan(column)], return_counts=True)
+            for column in np.asarray(rows).T
+        ]
         return cls(
             tuple(values for values, _ in counted),
             tuple(counts / counts.sum() for _, counts in counted),
@@ -180,11 +201,15 @@ class Support:
             ModelCache() if cache is None else cache,
         )
 
-    def candidate_values(self, predictor: Predictor, mask: BoolArray, feature: int) -> CandidateValues:
-        """The candidate values of a feature for a model that knows the features in ``mask``, (features,).
+    def candidate_values(
+        self, predictor: Predictor, mask: BoolArray, feature: int
+    ) -> CandidateValues:
+        """The candidate values of a feature for a model that knows the features in ``mask``,
+        (features,).
 
-        One value of each cell, if the model says where its cells are: then nothing is sampled and nothing missed.
-        Otherwise every training value, or, if there are many, the medians of groups of about the same weight.
+        One value of each cell, if the model says where its cells are: then nothing is sampled and
+        nothing missed. Otherwise every training value, or, if there are many, the medians of groups
+        of about the same weight.
         """
         values, shares = self.values[feature], self.shares[feature]
         if (cuts := predictor.cells(mask, feature)) is not None:
@@ -194,21 +219,28 @@ class Support:
         return CandidateValues(values, shares, values, values, values, values)
 
     def grid(self, predictor: Predictor, mask: BoolArray, features: BoolArray) -> CandidateGrid:
-        """The candidate values of the known features (``mask``) among ``features``, both (features,); cached."""
+        """The candidate values of the known features (``mask``) among ``features``, both
+        (features,); cached.
+        """
 
         def make() -> CandidateGrid:
             known = np.flatnonzero(mask)
             columns = np.flatnonzero(features[known])
             swept = tuple(int(j) for j in known[columns])
-            return CandidateGrid(swept, columns, tuple(self.candidate_values(predictor, mask, j) for j in swept))
+            return CandidateGrid(
+                swept, columns, tuple(self.candidate_values(predictor, mask, j) for j in swept)
+            )
 
         return self.cache.get(predictor, mask, ("grid", features.tobytes()), make)
 
 
-def _one_per_cell(values: Float32Array, shares: Float64Array, cuts: Float32Array) -> CandidateValues:
+def _one_per_cell(
+    values: Float32Array, shares: Float64Array, cuts: Float32Array
+) -> CandidateValues:
     """One candidate for each cell between the thresholds ``cuts``.
 
-    A cell without a training person has one too, so that what is said of an interval is true all through it.
+    A cell without a training person has one too, so that what is said of an interval is true all
+    through it.
     """
     cells = len(cuts) + 1
     start = np.searchsorted(values, cuts, side="left")
@@ -220,10 +252,14 @@ def _one_per_cell(values: Float32Array, shares: Float64Array, cuts: Float32Array
     lower[1:], upper[:-1] = cuts, cuts
     inside = np.where(np.isfinite(lower), lower, np.nextafter(upper, np.float32(-np.inf)))
     weight = _sum_by_group(np.searchsorted(cuts, values, side="right"), shares, cells)
-    return CandidateValues(np.where(occupied, low, inside).astype(np.float32), weight, low, high, lower, upper)
+    return CandidateValues(
+        np.where(occupied, low, inside).astype(np.float32), weight, low, high, lower, upper
+    )
 
 
-def _group_medians(values: Float32Array, shares: Float64Array, groups: int) -> tuple[Float32Array, Float64Array]:
+def _group_medians(
+    values: Float32Array, shares: Float64Array, groups: int
+) -> tuple[Float32Array, Float64Array]:
     """The weighted median of each of some groups, with the group's weight."""
     middle = np.cumsum(shares) - shares / 2
     group = np.minimum((middle * groups).astype(int), groups - 1)

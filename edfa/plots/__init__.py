@@ -1,4 +1,5 @@
-"""Plots people ask for: for each a function that gives its data, and one that draws them on a matplotlib axis.
+"""Plots people ask for: for each a function that gives its data, and one that draws them on a
+matplotlib axis.
 
 No drawing shows or saves anything, and none touches matplotlib's settings. All can be read in grey.
 """

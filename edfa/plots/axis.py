@@ -1,4 +1,6 @@
-"""What all plots share: an axis to draw on, its look, words in a person's language, and intervals of shares."""
+"""What all plots share: an axis to draw on, its look, words in a person's language, and intervals
+of shares.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from edfa.data.feature import Feature
 from edfa.extras import extra
-from edfa.studies.figures.style import RC
 from edfa.text import phrases
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = [
     "INK",
     "LIGHT",
     "PALE",
+    "RC",
     "drawing",
     "label_of",
     "legend_above",
@@ -26,17 +28,43 @@ __all__ = [
     "tidy",
 ]
 
+RC: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8,
+    "legend.fontsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": "#555555",
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "axes.grid": True,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+}
 INK, GREY = "#333333", "#555555"  # of lines and words, and of words beside the point
-DARK, LIGHT, PALE = "#0072B2", "#9DC3DE", "#E8EEF3"  # one hue in three steps, which stay apart in grey
+DARK, LIGHT, PALE = (
+    "#0072B2",
+    "#9DC3DE",
+    "#E8EEF3",
+)  # one hue in three steps, which stay apart in grey
 LEVEL = 0.95  # of intervals
 
 
 @contextmanager
 def drawing(ax: "Axes | None", size: tuple[float, float]) -> Iterator["Axes"]:
-    """Draw inside ``with``: on ``ax``, or on the axis of a new figure of ``size`` inches if it is None.
+    """Draw inside ``with``: on ``ax``, or on the axis of a new figure of ``size`` inches if it is
+    None.
 
-    Matplotlib is imported here alone, and its settings are the same after it as before. Names from cards are shown as
-    they are: a dollar sign begins no formula.
+    Matplotlib is imported here alone, and its settings are the same after it as before. Names from
+    cards are shown as they are: a dollar sign begins no formula.
 
     Raises
     ------
@@ -57,7 +85,9 @@ def drawing(ax: "Axes | None", size: tuple[float, float]) -> Iterator["Axes"]:
 
 
 def tidy(ax: "Axes", grid: Literal["x", "y", "both"]) -> None:
-    """Leave the lines at the left and the bottom, and a pale grid behind everything, whatever the axis had before."""
+    """Leave the lines at the left and the bottom, and a pale grid behind everything, whatever the
+    axis had before.
+    """
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
     ax.grid(visible=False)
@@ -66,7 +96,14 @@ def tidy(ax: "Axes", grid: Literal["x", "y", "both"]) -> None:
 
 def legend_above(ax: "Axes") -> None:
     """Put the legend above the axis, in one line, where nothing is drawn."""
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=7, borderaxespad=0.2)
+    ax.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=4,
+        frameon=False,
+        fontsize=7,
+        borderaxespad=0.2,
+    )
 
 
 def label_of(feature: Feature, language: str) -> str:
@@ -84,7 +121,8 @@ def say(key: str, language: str, /, **values: object) -> str:
 
 
 def share_interval(share: float, n: int) -> tuple[float, float]:
-    """The interval of Clopper and Pearson for a share that was observed on ``n`` people, at the level 0.95.
+    """The interval of Clopper and Pearson for a share that was observed on ``n`` people, at the
+    level 0.95.
 
     >>> low, high = share_interval(0.0, 10)
     >>> low, round(high, 4)

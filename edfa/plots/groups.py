@@ -1,4 +1,6 @@
-"""Groups side by side: how often people of each were let down, what they cost, and who of the refused has a plan."""
+"""Groups side by side: how often people of each were let down, what they cost, and who of the
+refused has a plan.
+"""
 
 from dataclasses import dataclass
 from textwrap import fill
@@ -28,10 +30,12 @@ PANELS = (
 
 @dataclass(frozen=True)
 class GroupMeasures:
-    """One group, or everybody: the measures of ``GroupEvaluation`` with exact intervals at the level 0.95.
+    """One group, or everybody: the measures of ``GroupEvaluation`` with exact intervals at the
+    level 0.95.
 
-    ``n`` are those told to act, whom the risk is about, and ``refused`` those whom the coverage is about; None where
-    there is nobody. ``certified`` says whether the group has a certificate; if not, nobody of it is told to act.
+    ``n`` are those told to act, whom the risk is about, and ``refused`` those whom the coverage is
+    about; None where there is nobody. ``certified`` says whether the group has a certificate; if
+    not, nobody of it is told to act.
     """
 
     label: str
@@ -48,7 +52,9 @@ class GroupMeasures:
 
 @dataclass(frozen=True)
 class GroupComparison:
-    """Everybody first, then each group; ``title`` is what makes the groups, ``alpha`` the risk that is allowed."""
+    """Everybody first, then each group; ``title`` is what makes the groups, ``alpha`` the risk that
+    is allowed.
+    """
 
     rows: tuple[GroupMeasures, ...]
     title: str = ""
@@ -56,7 +62,11 @@ class GroupComparison:
 
 
 def compare_groups(
-    evaluation: AdvisorEvaluation, feature: Feature | None = None, *, alpha: float | None = None, language: str = "en"
+    evaluation: AdvisorEvaluation,
+    feature: Feature | None = None,
+    *,
+    alpha: float | None = None,
+    language: str = "en",
 ) -> GroupComparison:
     """The measures of all groups of an evaluation, in the words of the card.
 
@@ -65,7 +75,8 @@ def compare_groups(
     evaluation
         ``advisor.evaluation_`` of an advisor with groups.
     feature
-        What makes the groups, for its label and the words for its levels: ``advisor.schema["housing"]``.
+        What makes the groups, for its label and the words for its levels:
+        ``advisor.schema["housing"]``.
     alpha
         The risk that is allowed.
     language
@@ -77,15 +88,21 @@ def compare_groups(
         If the evaluation has no groups.
     """
     if not evaluation.groups:
-        raise DataError("this evaluation has no groups; fit the advisor with groups='name of a feature'")
+        raise DataError(
+            "this evaluation has no groups; fit the advisor with groups='name of a feature'"
+        )
     rows = [_measures("everybody", evaluation, certified=True)]
     for level, group in evaluation.groups.items():
         words = None if feature is None else phrases.named(feature, level, language)
         rows.append(_measures(phrases.plain(words or level), group, certified=group.certified))
-    return GroupComparison(tuple(rows), "" if feature is None else label_of(feature, language), alpha)
+    return GroupComparison(
+        tuple(rows), "" if feature is None else label_of(feature, language), alpha
+    )
 
 
-def _measures(label: str, of: AdvisorEvaluation | GroupEvaluation, *, certified: bool) -> GroupMeasures:
+def _measures(
+    label: str, of: AdvisorEvaluation | GroupEvaluation, *, certified: bool
+) -> GroupMeasures:
     refused = round(of.refused * of.people)
     return GroupMeasures(
         label,
@@ -102,7 +119,9 @@ def _measures(label: str, of: AdvisorEvaluation | GroupEvaluation, *, certified:
 
 
 def draw_groups(comparison: GroupComparison, ax: "Axes | None" = None) -> "Axes":
-    """Draw three panels inside the axis, a row for each group: risk and coverage with intervals, and cost."""
+    """Draw three panels inside the axis, a row for each group: risk and coverage with intervals,
+    and cost.
+    """
     rows = comparison.rows
     with drawing(ax, (7.2, 0.9 + ROW * len(rows))) as ax:
         ax.set_axis_off()
@@ -111,7 +130,11 @@ def draw_groups(comparison: GroupComparison, ax: "Axes | None" = None) -> "Axes"
             for y, row in enumerate(rows):
                 _mark(panel, row, measure, y)
             panel.set(ylim=(len(rows) - 0.5, -0.5), xlabel=label)
-            names = [f"{row.label} ({row.people})" for row in rows] if panel is panels[0] else [""] * len(rows)
+            names = (
+                [f"{row.label} ({row.people})" for row in rows]
+                if panel is panels[0]
+                else [""] * len(rows)
+            )
             panel.set_yticks(range(len(rows)), names)
             panel.tick_params(axis="y", length=0)
             panel.axhline(0.5, color="#999999", linewidth=0.6)  # everybody above, groups below
@@ -136,18 +159,42 @@ def _end(comparison: GroupComparison, measure: str) -> float:
 
 
 def _mark(panel: "Axes", row: GroupMeasures, measure: str, y: int) -> None:
-    """One mark with its interval; everybody's is hollow. Where there is nobody to measure, words say so."""
+    """One mark with its interval; everybody's is hollow. Where there is nobody to measure, words
+    say so.
+    """
     value, interval = getattr(row, measure), getattr(row, f"{measure}_interval", None)
     if value is None:
         words = "nobody is refused" if measure == "coverage" else "nobody is told to act"
         words = words if row.certified or measure == "coverage" else "no certificate"
         panel.annotate(
-            words, (0, y), (5, 0), textcoords="offset points", va="center", fontsize=7, color=GREY, bbox=WHITE
+            words,
+            (0, y),
+            (5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=7,
+            color=GREY,
+            bbox=WHITE,
         )
         return
-    spans = None if interval is None else [[max(0.0, value - interval[0])], [max(0.0, interval[1] - value)]]
+    spans = (
+        None
+        if interval is None
+        else [[max(0.0, value - interval[0])], [max(0.0, interval[1] - value)]]
+    )
     face = "white" if y == 0 else DARK
-    panel.errorbar([value], [y], xerr=spans, fmt="o", color=DARK, markerfacecolor=face, markersize=5.5, elinewidth=1)
+    panel.errorbar(
+        [value],
+        [y],
+        xerr=spans,
+        fmt="o",
+        color=DARK,
+        markerfacecolor=face,
+        markersize=5.5,
+        elinewidth=1,
+    )
     if interval is not None:
         of = row.n if measure == "risk" else row.refused
-        panel.annotate(f"{round(value * of)} of {of}", (value, y), (0, 5), textcoords="offset points", **SMALL)
+        panel.annotate(
+            f"{round(value * of)} of {of}", (value, y), (0, 5), textcoords="offset points", **SMALL
+        )

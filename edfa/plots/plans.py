@@ -25,7 +25,9 @@ LINE, PAD = 0.15, 0.16  # height of a line of text and of what is around it, in 
 
 @dataclass(frozen=True)
 class FactChanges:
-    """One fact that a plan changes: its value today, and what each plan makes of it; None: it stays."""
+    """One fact that a plan changes: its value today, and what each plan makes of it; None: it
+    stays.
+    """
 
     feature: str
     label: str
@@ -37,8 +39,9 @@ class FactChanges:
 class PlanComparison:
     """The plans of one person; tuples have one entry for each plan.
 
-    ``estimate`` and ``estimate_today`` are probabilities of the outcome ``wanted``, ``survival`` that of each plan to
-    hold when everything is known, with its standard error (None: not estimated).
+    ``estimate`` and ``estimate_today`` are probabilities of the outcome ``wanted``, ``survival``
+    that of each plan to hold when everything is known, with its standard error (None: not
+    estimated).
     """
 
     facts: tuple[FactChanges, ...]
@@ -53,9 +56,11 @@ class PlanComparison:
 
 
 def compare_plans(plans: Sequence[Plan], schema: Schema, language: str = "en") -> PlanComparison:
-    """Put plans of one person in one state of knowledge side by side, such as ``interview.plans()``.
+    """Put plans of one person in one state of knowledge side by side, such as
+    ``interview.plans()``.
 
-    Facts are in the order of the card, in its words. DataError if there is no plan, or they are not all of one person.
+    Facts are in the order of the card, in its words. DataError if there is no plan, or they are not
+    all of one person.
     """
     if not plans:
         raise DataError("there is no plan to compare; interview.no_plan says why")
@@ -66,7 +71,9 @@ def compare_plans(plans: Sequence[Plan], schema: Schema, language: str = "en") -
     for feature in schema:
         own = [of_plan.get(feature.name) for of_plan in changes]
         if some := [change for change in own if change is not None]:
-            after = tuple(None if c is None else _value(feature, c.after, c.before, language) for c in own)
+            after = tuple(
+                None if c is None else _value(feature, c.after, c.before, language) for c in own
+            )
             today = _value(feature, some[0].before, some[0].before, language)
             facts.append(FactChanges(feature.name, label_of(feature, language), today, after))
     return PlanComparison(
@@ -83,8 +90,14 @@ def compare_plans(plans: Sequence[Plan], schema: Schema, language: str = "en") -
 
 
 def _value(feature: Feature, value: Any, before: Any, language: str) -> str:
-    """A value in words; a number with a fraction is rounded the way that the change goes, so that it is enough."""
-    number = isinstance(value, Real) and not isinstance(value, bool) and phrases.named(feature, value, language) is None
+    """A value in words; a number with a fraction is rounded the way that the change goes, so that
+    it is enough.
+    """
+    number = (
+        isinstance(value, Real)
+        and not isinstance(value, bool)
+        and phrases.named(feature, value, language) is None
+    )
     if number and not float(value).is_integer():
         way = 0 if value == before else 1 if value > before else -1
         low, high = feature.range or (-float("inf"), float("inf"))
@@ -94,12 +107,17 @@ def _value(feature: Feature, value: Any, before: Any, language: str) -> str:
 
 
 def draw_plans(comparison: PlanComparison, ax: "Axes | None" = None) -> "Axes":
-    """Draw a column for today and for each plan: facts that change, then measures with a bar for each."""
+    """Draw a column for today and for each plan: facts that change, then measures with a bar for
+    each.
+    """
     language = comparison.language
     rows = [*_fact_rows(comparison), *_measure_rows(comparison)]
     widths = [LABEL, *([CELL] * (1 + len(comparison.estimate)))]
     edges = [sum(widths[:i]) for i in range(len(widths) + 1)]
-    heights = [PAD + LINE * max(len(_lines(t, w)) for t, w in zip(row.cells, widths, strict=True)) for row in rows]
+    heights = [
+        PAD + LINE * max(len(_lines(t, w)) for t, w in zip(row.cells, widths, strict=True))
+        for row in rows
+    ]
     head = PAD + LINE
     total = head + sum(heights)
     with drawing(ax, (edges[-1], total)) as ax:
@@ -146,11 +164,15 @@ def _measure_rows(comparison: PlanComparison) -> list[_Row]:
         return [name("not_known") if v is None else phrases.in_hundred(v, language) for v in values]
 
     estimates = (comparison.estimate_today, *comparison.estimate)
-    rows = [_Row((name("estimate", wanted=comparison.wanted), *shares(estimates)), (None, *estimates))]
+    rows = [
+        _Row((name("estimate", wanted=comparison.wanted), *shares(estimates)), (None, *estimates))
+    ]
     if any(value is not None for value in comparison.survival):
         texts = [
             text if error is None else f"{text} ± {round(100 * error)}"
-            for text, error in zip(shares(comparison.survival), comparison.survival_error, strict=True)
+            for text, error in zip(
+                shares(comparison.survival), comparison.survival_error, strict=True
+            )
         ]
         rows.append(_Row((name("survival"), "", *texts), (None, None, *comparison.survival)))
     if any(comparison.months):
@@ -173,9 +195,19 @@ def _lines(text: str, width: float) -> list[str]:
 def _draw_row(ax: "Axes", row: _Row, edges: Sequence[float], top: float, height: float) -> None:
     changed = row.changed or (False,) * len(row.cells)
     for x, end, text, is_changed in zip(edges, edges[1:], row.cells, changed, strict=False):
-        lines, weight = "\n".join(_lines(text, round(end - x, 6))), "bold" if is_changed else "normal"
+        lines, weight = (
+            "\n".join(_lines(text, round(end - x, 6))),
+            "bold" if is_changed else "normal",
+        )
         colour = INK if is_changed or x == 0 or row.bars or x == edges[1] else "#888888"
-        ax.text(x, top + height / 2 - (0.03 if row.bars else 0), lines, va="center", fontsize=7.5, color=colour)
+        ax.text(
+            x,
+            top + height / 2 - (0.03 if row.bars else 0),
+            lines,
+            va="center",
+            fontsize=7.5,
+            color=colour,
+        )
         ax.texts[-1].set_fontweight(weight)
     for x, filled in zip(edges, row.bars, strict=False):
         if filled is not None:

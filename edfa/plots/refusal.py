@@ -1,4 +1,6 @@
-"""What holds a decision back: how much each known fact of one refused person adds to the refusal."""
+"""What holds a decision back: how much each known fact of one refused person adds to the
+refusal.
+"""
 
 from dataclasses import dataclass
 from textwrap import fill
@@ -6,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edfa.advice.letter_reasons import find_reasons
+from edfa.advice.principal import find_reasons
 from edfa.errors import SettingError
 from edfa.plots.axis import DARK, INK, LIGHT, drawing, label_of, legend_above, say, tidy
 from edfa.text import phrases
@@ -27,8 +29,9 @@ ROOM = 0.17  # left and right of all bars, for their numbers; of the width of al
 class Contribution:
     """What one known fact adds to the decision.
 
-    ``label`` and ``value`` are the card's words; ``amount`` is a Shapley value in log odds, negative if it tells
-    against the person, with its standard ``error``. ``principal`` says whether it belongs to a principal reason.
+    ``label`` and ``value`` are the card's words; ``amount`` is a Shapley value in log odds,
+    negative if it tells against the person, with its standard ``error``. ``principal`` says whether
+    it belongs to a principal reason.
     """
 
     feature: str
@@ -44,8 +47,9 @@ class Contribution:
 class Refusal:
     """The contributions of all known facts, what tells most against the person first.
 
-    They add up to ``margin`` (the person's log odds less those at the line, below zero) less ``baseline`` (the mean of
-    that over the granted ``people`` nearest to the line, whom the person is compared with).
+    They add up to ``margin`` (the person's log odds less those at the line, below zero) less
+    ``baseline`` (the mean of that over the granted ``people`` nearest to the line, whom the person
+    is compared with).
     """
 
     contributions: tuple[Contribution, ...]
@@ -56,7 +60,8 @@ class Refusal:
 
 
 def explain_refusal(interview: "Interview") -> Refusal:
-    """What each known fact adds to the refusal of an interview: see ``edfa.explanation.principal_reasons``.
+    """What each known fact adds to the refusal of an interview: see
+    ``edfa.explanation.principal_reasons``.
 
     This is for the operator: sensitive facts are shown like any other, and marked.
 
@@ -66,7 +71,11 @@ def explain_refusal(interview: "Interview") -> Refusal:
         If the person is granted what they ask for, or nothing is known that the model uses.
     """
     fitted, language = interview.fitted, interview.language
-    everything = {feature.name: "shown to the operator alone" for feature in fitted.schema if feature.sensitive}
+    everything = {
+        feature.name: "shown to the operator alone"
+        for feature in fitted.schema
+        if feature.sensitive
+    }
     reasons = find_reasons(interview.assessment, everything)
     principal = {name for reason in reasons.named for name in reason.features}
     values, facts = reasons.values, interview.log.facts
@@ -80,7 +89,9 @@ def explain_refusal(interview: "Interview") -> Refusal:
             feature.name in principal,
             feature.sensitive,
         )
-        for feature, amount, error in zip(fitted.schema, values.contributions, values.errors, strict=True)
+        for feature, amount, error in zip(
+            fitted.schema, values.contributions, values.errors, strict=True
+        )
         if not np.isnan(amount)
     ]
     contributions.sort(key=lambda part: part.amount)
@@ -88,7 +99,8 @@ def explain_refusal(interview: "Interview") -> Refusal:
 
 
 def draw_refusal(refusal: Refusal, ax: "Axes | None" = None, *, most: int = 12) -> "Axes":
-    """Draw a bar for each fact, to the left if it tells against the person; principal reasons are dark.
+    """Draw a bar for each fact, to the left if it tells against the person; principal reasons are
+    dark.
 
     Of more than ``most`` facts the smallest share one bar, so that all bars still add up.
     """
@@ -102,7 +114,13 @@ def draw_refusal(refusal: Refusal, ax: "Axes | None" = None, *, most: int = 12) 
             some = {y: part.amount for y, part in enumerate(shown) if _kind(part) == kind}
             if some:
                 look: dict[str, Any] = {"color": colour, "edgecolor": DARK, "linewidth": 0.8}
-                ax.barh([*some], [*some.values()], 0.66, label=say(f"refusal.{kind}", refusal.language), **look)
+                ax.barh(
+                    [*some],
+                    [*some.values()],
+                    0.66,
+                    label=say(f"refusal.{kind}", refusal.language),
+                    **look,
+                )
         for y, part in enumerate(shown):
             _write_amount(ax, part, y, refusal.language)
         ax.axvline(0, color=INK, linewidth=0.8)
@@ -120,10 +138,14 @@ def _write_amount(ax: "Axes", part: Contribution, y: int, language: str) -> None
     """The number beside a bar, and its interval at the level 0.95 if it is an estimate."""
     way, reach = (-1, "right") if part.amount < 0 else (1, "left")
     if part.error:
-        ax.errorbar([part.amount], [y], xerr=[1.96 * part.error], fmt="none", ecolor=INK, elinewidth=0.8)
+        ax.errorbar(
+            [part.amount], [y], xerr=[1.96 * part.error], fmt="none", ecolor=INK, elinewidth=0.8
+        )
     end = part.amount + way * 1.96 * part.error
     look: dict[str, Any] = {"ha": reach, "va": "center", "fontsize": 7, "color": INK}
-    ax.annotate(_signed(part.amount, language), (end, y), (3 * way, 0), textcoords="offset points", **look)
+    ax.annotate(
+        _signed(part.amount, language), (end, y), (3 * way, 0), textcoords="offset points", **look
+    )
 
 
 def _limits(parts: list[Contribution]) -> tuple[float, float]:
@@ -149,7 +171,10 @@ def _merged(refusal: Refusal, most: int) -> list[Contribution]:
     rest = [part for part in parts if part not in large]
     error = float(np.sqrt(sum(part.error**2 for part in rest)))  # as if they were independent
     label = say("refusal.others", refusal.language, count=len(rest))
-    return [*(p for p in parts if p in large), Contribution("", label, "", sum(part.amount for part in rest), error)]
+    return [
+        *(p for p in parts if p in large),
+        Contribution("", label, "", sum(part.amount for part in rest), error),
+    ]
 
 
 def _name(part: Contribution, language: str) -> str:

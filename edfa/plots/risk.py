@@ -1,4 +1,6 @@
-"""Cost against risk: what it costs to keep people from being let down, and where the certified rule stops."""
+"""Cost against risk: what it costs to keep people from being let down, and where the certified rule
+stops.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,8 +20,8 @@ __all__ = ["RiskCurve", "draw_risk", "trace_risk"]
 class RiskCurve:
     """Mean cost, observed risk and its upper bound for each threshold, the strictest first.
 
-    ``stop`` is (cost, risk, bound) of the certified rule; None if nothing is certified. ``what`` says what the risk is
-    a share of.
+    ``stop`` is (cost, risk, bound) of the certified rule; None if nothing is certified. ``what``
+    says what the risk is a share of.
     """
 
     cost: tuple[float, ...]
@@ -31,12 +33,19 @@ class RiskCurve:
 
 
 def trace_risk(certificate: "Certificate") -> RiskCurve:
-    """The curve of a certificate; DataError if it has none: nobody had a plan, or it is one of several groups."""
+    """The curve of a certificate; DataError if it has none: nobody had a plan, or it is one of
+    several groups.
+    """
     curve = certificate.curve
     if not curve:
-        raise DataError("this certificate has no curve: nobody has a plan, or it was joined from those of groups")
+        raise DataError(
+            "this certificate has no curve: nobody has a plan, or it was joined from "
+            "those of groups"
+        )
     stop = None
-    if certificate.certified and None not in (values := (certificate.cost, certificate.risk, certificate.bound)):
+    if certificate.certified and None not in (
+        values := (certificate.cost, certificate.risk, certificate.bound)
+    ):
         stop = (float(values[0] or 0), float(values[1] or 0), float(values[2] or 0))
     failed = "let down" if certificate.loss == "let_down" else "whose plan fails"
     who = {"act": " of those told to act", "early": " of those told to act early"}
@@ -55,17 +64,42 @@ def draw_risk(curve: RiskCurve, ax: "Axes | None" = None) -> "Axes":
     with drawing(ax, (5.6, 3.0)) as ax:
         top = min(1.02, max(2.2 * curve.alpha, 1.15 * max(curve.risk)))
         ax.fill_between(curve.cost, curve.risk, curve.bound, color=PALE, linewidth=0)
-        ax.plot(curve.cost, curve.bound, color=DARK, linestyle="--", linewidth=1.3, label="upper bound")
+        ax.plot(
+            curve.cost, curve.bound, color=DARK, linestyle="--", linewidth=1.3, label="upper bound"
+        )
         ax.plot(curve.cost, curve.risk, color=DARK, linewidth=1.6, label="observed")
-        ax.axhline(curve.alpha, color=INK, linestyle=":", linewidth=1, label=f"allowed: alpha = {curve.alpha:g}")
+        ax.axhline(
+            curve.alpha,
+            color=INK,
+            linestyle=":",
+            linewidth=1,
+            label=f"allowed: alpha = {curve.alpha:g}",
+        )
         if curve.stop is not None:
             cost, risk, bound = curve.stop
             ax.plot([cost, cost], [0, bound], color=INK, linewidth=0.8)
-            ax.plot([cost], [bound], "o", markerfacecolor="white", markeredgecolor=INK, markersize=6, label="_stop")
+            ax.plot(
+                [cost],
+                [bound],
+                "o",
+                markerfacecolor="white",
+                markeredgecolor=INK,
+                markersize=6,
+                label="_stop",
+            )
             ax.plot([cost], [risk], "o", color=INK, markersize=3.5, label="_stop risk")
             ax.plot([cost, cost], [bound, curve.alpha], color=INK, linewidth=0.8, zorder=1)
-            text = f"certified stop: mean cost {cost:.3g},\nobserved {risk:.3f}, at most {bound:.3f}"
-            ax.annotate(text, (cost, curve.alpha), (2, 4), textcoords="offset points", fontsize=7, va="bottom")
+            text = (
+                f"certified stop: mean cost {cost:.3g},\nobserved {risk:.3f}, at most {bound:.3f}"
+            )
+            ax.annotate(
+                text,
+                (cost, curve.alpha),
+                (2, 4),
+                textcoords="offset points",
+                fontsize=7,
+                va="bottom",
+            )
         ax.set(xlabel="mean cost of asking one person", ylabel=curve.what, ylim=(0, top))
         tidy(ax, "y")
         legend_above(ax)

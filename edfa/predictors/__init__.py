@@ -20,5 +20,7 @@ PREDICTORS: Registry["Predictor"] = Registry(
         "bn": "edfa.predictors.bn:BayesNet",
     },
 )
-"""What the command line and study files call each predictor; a new one is one file and one line here."""
+"""What the command line and study files call each predictor; a new one is one file and one line
+here.
+"""
 __all__ = [*__all__, "PREDICTORS"]

@@ -1,4 +1,6 @@
-"""A predictor that sees the blanket and nothing else (Assumption 3), so that "it does not matter" is true."""
+"""A predictor that sees the blanket and nothing else (Assumption 3), so that "it does not matter"
+is true.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -26,7 +28,8 @@ class Aligned(Predictor):
     Attributes
     ----------
     predictor_
-        The fitted predictor. Its threshold, and the class that is about, at the time of the fit are this model's too.
+        The fitted predictor. Its threshold, and the class that is about, at the time of the fit are
+        this model's too.
 
     Examples
     --------
@@ -44,20 +47,30 @@ class Aligned(Predictor):
         self.columns = columns
 
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
-        fitted: Predictor = clone(self.predictor).fit(matrix, self.classes_[codes], progress=progress)
+        fitted: Predictor = clone(self.predictor).fit(
+            matrix, self.classes_[codes], progress=progress
+        )
         self._use(fitted)
 
     def _use(self, fitted: Predictor) -> None:
         """Answer by a fitted predictor from here on."""
         self.predictor_ = fitted
-        self.classes_, self.prior_, self.n_features_in_ = fitted.classes_, fitted.prior_, fitted.n_features_in_
+        self.classes_, self.prior_, self.n_features_in_ = (
+            fitted.classes_,
+            fitted.prior_,
+            fitted.n_features_in_,
+        )
         self.threshold, self.favourable = fitted.threshold, fitted.favourable
         if any(not 0 <= column < self.n_features_in_ for column in self.columns):
-            raise SettingError(f"columns must be from 0 to {self.n_features_in_ - 1}, not {self.columns}")
+            raise SettingError(
+                f"columns must be from 0 to {self.n_features_in_ - 1}, not {self.columns}"
+            )
         self.varies_ = fitted.varies_ & np.isin(np.arange(self.n_features_in_), self.columns)
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """The predictor's class, settings and state, the columns it is shown, and the threshold that decides."""
+        """The predictor's class, settings and state, the columns it is shown, and the threshold
+        that decides.
+        """
         if not hasattr(self, "predictor_"):
             return {}
         params = self.predictor_.get_params(deep=False)
@@ -80,12 +93,16 @@ class Aligned(Predictor):
         return self.predictor_.decide_tries(mask, known, column, value)
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
-        """The predictor's cells of a feature, given those of the known features that it is shown."""
+        """The predictor's cells of a feature, given those of the known features that it is
+        shown.
+        """
         return self.predictor_.cells(mask & self.varies_, feature)
 
 
 def align(predictor: Predictor, columns: Iterable[int]) -> Aligned:
-    """A view of a fitted predictor that is shown only these columns; the predictor itself is not fitted again."""
+    """A view of a fitted predictor that is shown only these columns; the predictor itself is not
+    fitted again.
+    """
     predictor._check_fitted()
     view = Aligned(predictor, tuple(sorted(columns)))
     view._use(predictor)

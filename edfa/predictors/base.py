@@ -14,7 +14,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from edfa.artifacts import Folder, folder_name
-from edfa.errors import DataError, EdfaError, EmptyTableError, SettingError, TargetError, UnreadableError
+from edfa.errors import (
+    DataError,
+    EdfaError,
+    EmptyTableError,
+    SettingError,
+    TargetError,
+    UnreadableError,
+)
 from edfa.settings import check_seed
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
@@ -41,7 +48,9 @@ DRAWN = 256  # rows whose gaps are drawn at a time
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps."""
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
-"""As in scikit-learn: every row counts the same, every class counts the same, or a weight for each class."""
+"""As in scikit-learn: every row counts the same, every class counts the same, or a weight for each
+class.
+"""
 
 
 class UnfittedError(EdfaError, NotFittedError):  # type: ignore[misc]
@@ -49,31 +58,36 @@ class UnfittedError(EdfaError, NotFittedError):  # type: ignore[misc]
 
 
 class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A classifier that answers from any subset of features; with nothing known it answers the prior.
+    """A classifier that answers from any subset of features; with nothing known it answers the
+    prior.
 
-    It keeps scikit-learn's contract: ``__init__`` stores settings and nothing else, ``fit`` learns, and what was learnt
-    is in attributes that end with an underscore. A subclass learns in ``_fit``, answers in ``_answer`` and names in
-    ``learnt_attributes`` what it has learnt. ``get_params()`` and ``learnt_state()`` together decide every answer:
-    fingerprints of advisors are made of these two.
+    It keeps scikit-learn's contract: ``__init__`` stores settings and nothing else, ``fit`` learns,
+    and what was learnt is in attributes that end with an underscore. A subclass learns in ``_fit``,
+    answers in ``_answer`` and names in ``learnt_attributes`` what it has learnt. ``get_params()``
+    and ``learnt_state()`` together decide every answer: fingerprints of advisors are made of these
+    two.
 
     Parameters
     ----------
     threshold
-        Decide for one class from this probability on, otherwise for the likeliest other one. None: decide for the
-        likeliest class.
+        Decide for one class from this probability on, otherwise for the likeliest other one. None:
+        decide for the likeliest class.
     favourable
-        The position in ``classes_`` of the class that the threshold, and directions, are about; None: the second of
-        two.
+        The position in ``classes_`` of the class that the threshold, and directions, are about;
+        None: the second of two.
     """
 
     threshold: float | None = None
     favourable: int | None = None
     obeys_directions: ClassVar[bool] = False
-    """Whether the setting ``monotone``, where there is one, is obeyed exactly and not merely in most places."""
+    """Whether the setting ``monotone``, where there is one, is obeyed exactly and not merely in
+    most places.
+    """
     refits: ClassVar[bool] = True
     """Whether ``fit`` learns the model; one of the user's own is never learnt again."""
     reads_given: bool = False
-    """Whether it can be asked about a number as a person gave it, beyond all that encoding knows."""
+    """Whether it can be asked about a number as a person gave it, beyond all that encoding knows.
+    """
     learnt_attributes: ClassVar[tuple[str, ...]] = ("classes_", "prior_", "varies_")
     """Names of the attributes that ``learnt_state`` returns. A subclass adds its own to these."""
 
@@ -87,21 +101,29 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         y
             (rows,) the class of each row: numbers or words.
         progress
-            Called with the number of steps done and of all steps: a step is an epoch, or the whole fit.
+            Called with the number of steps done and of all steps: a step is an epoch, or the whole
+            fit.
         """
         check_seed(getattr(self, "seed", 0))
         matrix, classes = self._check_rows(X), self._check_classes(y)
         if len(classes) != len(matrix):
-            raise DataError(f"one class a row is needed: {len(matrix)} rows, {len(classes)} classes")
+            raise DataError(
+                f"one class a row is needed: {len(matrix)} rows, {len(classes)} classes"
+            )
         if empty := [int(i) for i in np.flatnonzero(np.isnan(matrix).all(axis=0))]:
             raise DataError(f"column {empty[0]} of X has no value in any row")
         self.classes_, codes = np.unique(classes, return_inverse=True)
         if len(self.classes_) < 2:
             raise TargetError(f"y has one class only, {self.classes_[0]!r}; two are needed")
-        if self.threshold is not None and not (isinstance(self.threshold, int | float) and 0 <= self.threshold <= 1):
+        if self.threshold is not None and not (
+            isinstance(self.threshold, int | float) and 0 <= self.threshold <= 1
+        ):
             raise SettingError(f"threshold: a probability, or None, not {self.threshold!r}")
         if self.favourable is not None and self.favourable not in range(len(self.classes_)):
-            raise SettingError(f"favourable: a position from 0 to {len(self.classes_) - 1}, not {self.favourable!r}")
+            raise SettingError(
+                f"favourable: a position from 0 to {len(self.classes_) - 1}, not "
+                f"{self.favourable!r}"
+            )
         self.n_features_in_ = matrix.shape[1]
         self.prior_ = np.bincount(codes) / len(codes)
         self.varies_: BoolArray = np.nanmin(matrix, axis=0) < np.nanmax(matrix, axis=0)
@@ -115,21 +137,26 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def learnt_state(self) -> Mapping[str, Any]:
         """Everything learnt that, with ``get_params()``, decides what the model answers.
 
-        Two models that answer differently differ in one of the two. By default these are the attributes named in
-        ``learnt_attributes``. Values are plain values, numpy arrays, bytes or mappings of these; a list or tuple
-        becomes a mapping from positions. Caches are no part of it. Empty before ``fit``.
+        Two models that answer differently differ in one of the two. By default these are the
+        attributes named in ``learnt_attributes``. Values are plain values, numpy arrays, bytes or
+        mappings of these; a list or tuple becomes a mapping from positions. Caches are no part of
+        it. Empty before ``fit``.
         """
         if not hasattr(self, "classes_"):
             return {}
         return {name: as_mappings(getattr(self, name)) for name in self.learnt_attributes}
 
     def directions(self) -> tuple[int, ...]:
-        """The setting ``monotone`` of a fitted model, one sign a column, as it is for the second of two classes."""
+        """The setting ``monotone`` of a fitted model, one sign a column, as it is for the second of
+        two classes.
+        """
         signs: tuple[int, ...] = getattr(self, "monotone", None) or (0,) * self.n_features_in_
         return tuple(-sign for sign in signs) if self.favourable == 0 else signs
 
     def predict_proba(self, X: Any) -> Float64Array:  # noqa: N803
-        """Probabilities (people, classes) from what is known of each person in ``X`` (people, features)."""
+        """Probabilities (people, classes) from what is known of each person in ``X`` (people,
+        features).
+        """
         self._check_fitted()
         matrix = self._check_rows(X, self.n_features_in_)
         probabilities = np.empty((len(matrix), len(self.classes_)))
@@ -145,8 +172,9 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def predict_known(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         """Probabilities (people, classes) of people of whom the same features are known.
 
-        ``mask`` (features,) marks the known features and ``known`` (people, known features) holds their values. The
-        answers are those of ``predict_proba``, without its checks, for callers that ask about many people at once.
+        ``mask`` (features,) marks the known features and ``known`` (people, known features) holds
+        their values. The answers are those of ``predict_proba``, without its checks, for callers
+        that ask about many people at once.
         """
         used = mask & self.varies_  # a column that never varied has taught nothing
         if not used.any():
@@ -154,7 +182,9 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self._answer(used, known if (used == mask).all() else known[:, used[mask]])
 
     def decide(self, probabilities: Float64Array) -> IntArray:
-        """The position in ``classes_`` of the decision for each row of ``probabilities`` (people, classes)."""
+        """The position in ``classes_`` of the decision for each row of ``probabilities`` (people,
+        classes).
+        """
         if self.threshold is None:
             return np.asarray(probabilities.argmax(axis=1))
         about = self._about(probabilities.shape[1])
@@ -166,17 +196,24 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return np.where(enough, about, others.argmax(axis=1))
 
     def _about(self, classes: int) -> int:
-        """The position of the class, one of this number of ``classes``, that the threshold and directions are about."""
+        """The position of the class, one of this number of ``classes``, that the threshold and
+        directions are about.
+        """
         if self.favourable is None and classes != 2:
-            raise DataError(f"a threshold decides between two classes, not {classes}; say for which: favourable=0, …")
+            raise DataError(
+                f"a threshold decides between two classes, not {classes}; say for which: "
+                "favourable=0, …"
+            )
         return 1 if self.favourable is None else self.favourable
 
     def decide_tries(
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
     ) -> IntArray | None:
-        """Decisions about each person with one known value replaced, for each of several candidate values.
+        """Decisions about each person with one known value replaced, for each of several candidate
+        values.
 
-        The decisions are those of ``predict_known`` and ``decide`` for all these rows, found in a faster way.
+        The decisions are those of ``predict_known`` and ``decide`` for all these rows, found in a
+        faster way.
 
         Parameters
         ----------
@@ -187,7 +224,8 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
         Returns
         -------
-        (people, candidates) positions in ``classes_``; None if the model has no faster way than predicting every row.
+        (people, candidates) positions in ``classes_``; None if the model has no faster way than
+        predicting every row.
         """
         used = mask & self.varies_
         used_columns = used[mask]
@@ -198,20 +236,25 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         decided = self._decide_tries(used, known[:, used_columns], positions, value[candidates])
         if decided is None or len(candidates) == len(column):
             return decided
-        decisions = np.repeat(self.decide(self.predict_known(mask, known))[:, None], len(column), axis=1)
+        decisions = np.repeat(
+            self.decide(self.predict_known(mask, known))[:, None], len(column), axis=1
+        )
         decisions[:, candidates] = decided
         return decisions
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
-        """The thresholds, ascending, between which values of a feature make no difference to the model.
+        """The thresholds, ascending, between which values of a feature make no difference to the
+        model.
 
-        ``mask`` (features,) marks what is known. A value x lies in the cell ``searchsorted(thresholds, x,
-        side="right")``; two values of one cell get the same answer. None if every value may make a difference.
+        ``mask`` (features,) marks what is known. A value x lies in the cell
+        ``searchsorted(thresholds, x, side="right")``; two values of one cell get the same answer.
+        None if every value may make a difference.
         """
         return None
 
     def remember(self, X: Float32Array, frame: Any) -> None:  # noqa: N803
-        """Take note of people as they were given, a frame, beside their encoded facts X (people, features).
+        """Take note of people as they were given, a frame, beside their encoded facts X (people,
+        features).
 
         For a model that reads what encoding cannot express; any other has no use for it.
         """
@@ -222,60 +265,84 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def differentiable(self, mask: BoolArray) -> Callable[[Any], Any] | None:
-        """The model as a function from tensors of known values (rows, known features) to logits (rows, classes).
+        """The model as a function from tensors of known values (rows, known features) to logits
+        (rows, classes).
 
         ``mask`` (features,) marks what is known. None if no gradient flows through it.
         """
         return None
 
     def predict(self, X: Any) -> AnyArray:  # noqa: N803
-        """The class (people,) that ``decide`` chooses for each person of ``X`` (people, features)."""
+        """The class (people,) that ``decide`` chooses for each person of ``X`` (people,
+        features).
+        """
         decisions = self.decide(self.predict_proba(X))
         return np.asarray(self.classes_[decisions])
 
     @abstractmethod
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
-        """Learn from a checked matrix (rows, features) and the position of each row's class in ``classes_`` (rows,)."""
+        """Learn from a checked matrix (rows, features) and the position of each row's class in
+        ``classes_`` (rows,).
+        """
 
     @abstractmethod
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
-        """Probabilities (people, classes) from ``known`` (people, known features); every feature in ``mask`` varies."""
+        """Probabilities (people, classes) from ``known`` (people, known features); every feature in
+        ``mask`` varies.
+        """
 
     def _decide_tries(
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
     ) -> IntArray | None:
-        """As ``decide_tries``, where every feature in ``mask`` varies; a subclass with a faster way overrides it."""
+        """As ``decide_tries``, where every feature in ``mask`` varies; a subclass with a faster way
+        overrides it.
+        """
         return None
 
     def _settings(self) -> dict[str, Any]:
-        """``get_params()`` in a form that JSON keeps: a mapping, whose keys may be numbers, becomes a list of pairs."""
+        """``get_params()`` in a form that JSON keeps: a mapping, whose keys may be numbers, becomes
+        a list of pairs.
+        """
         params = self.get_params(deep=False)
-        return {name: list(v.items()) if isinstance(v, Mapping) else v for name, v in params.items()}
+        return {
+            name: list(v.items()) if isinstance(v, Mapping) else v for name, v in params.items()
+        }
 
     @classmethod
     def _from_settings(cls, settings: Mapping[str, Any], folder: str | Path | Folder) -> Self:
         """An unfitted model with the settings that ``_settings`` gave and ``folder`` holds."""
         if unknown := sorted(set(settings) - set(cls._get_param_names())):
             name = folder_name(folder)
-            raise UnreadableError(f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}")
-        params = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+            raise UnreadableError(
+                f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}"
+            )
+        params = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in settings.items()
+        }
         if isinstance(params.get("class_weight"), tuple):
             params["class_weight"] = dict(params["class_weight"])
         return cls(**params)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "classes_"):
-            raise UnfittedError(f"this {type(self).__name__} has learnt nothing yet; call fit(X, y) first")
+            raise UnfittedError(
+                f"this {type(self).__name__} has learnt nothing yet; call fit(X, y) first"
+            )
 
     def _check_savable(self) -> None:
-        """Raise if the model is not fitted or its classes are words, which the formats on disk do not hold."""
+        """Raise if the model is not fitted or its classes are words, which the formats on disk do
+        not hold.
+        """
         self._check_fitted()
         if np.asarray(self.classes_).dtype.kind not in "iufb":
             raise DataError("classes must be numbers to be saved; use a Table's y")
 
     def _check_classes(self, y: Any) -> AnyArray:
         if y is None:
-            raise TargetError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+            raise TargetError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
         if np.asarray(y).dtype.kind == "f" and not np.isfinite(np.asarray(y)).all():
             raise TargetError("y does not name classes: it is NaN or infinite somewhere")
         try:
@@ -285,12 +352,15 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise TargetError(f"y does not name classes: {error}") from None
 
     def _check_rows(self, X: Any, columns: int | None = None) -> Float32Array:  # noqa: N803
-        """``X`` as a float32 matrix without infinities and, if given, with this number of ``columns``.
+        """``X`` as a float32 matrix without infinities and, if given, with this number of
+        ``columns``.
 
         Some messages use scikit-learn's words: its own checks look for them.
         """
         if hasattr(X, "toarray"):
-            raise DataError("a sparse matrix cannot tell a zero from what is not known; pass X.toarray()")
+            raise DataError(
+                "a sparse matrix cannot tell a zero from what is not known; pass X.toarray()"
+            )
         try:
             raw = np.asarray(X)
             if raw.dtype.kind == "c":
@@ -299,14 +369,22 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         except (TypeError, ValueError) as error:
             raise DataError(f"X must be a matrix of numbers, as a Table's X is: {error}") from None
         if matrix.ndim != 2:
-            raise DataError(f"X must be two-dimensional, not {matrix.shape}. Reshape your data: one person is (1, n)")
+            raise DataError(
+                f"X must be two-dimensional, not {matrix.shape}. Reshape your data: one "
+                "person is (1, n)"
+            )
         if columns is None and not len(matrix):
             raise EmptyTableError("X has no rows to learn from")
         if not matrix.shape[1]:
-            raise DataError(f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
+            raise DataError(
+                f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required."
+            )
         if columns is not None and matrix.shape[1] != columns:
             name = type(self).__name__
-            raise DataError(f"X has {matrix.shape[1]} features, but {name} is expecting {columns} features as input")
+            raise DataError(
+                f"X has {matrix.shape[1]} features, but {name} is expecting {columns} "
+                "features as input"
+            )
         if np.isinf(matrix).any():
             row, column = np.argwhere(np.isinf(matrix))[0]
             raise DataError(f"X is infinite (inf) in row {row}, column {column}")
@@ -321,7 +399,8 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 def by_mask(matrix: Float32Array) -> Iterator[tuple[BoolArray, IntArray]]:
     """Group the rows of ``matrix`` (people, features) that know the same features.
 
-    Yields each mask of known features (features,) with the positions of its rows, in ascending order.
+    Yields each mask of known features (features,) with the positions of its rows, in ascending
+    order.
     """
     known = ~np.isnan(matrix)
     if len(known) == 1:
@@ -337,7 +416,9 @@ def by_mask(matrix: Float32Array) -> Iterator[tuple[BoolArray, IntArray]]:
 
 
 def soften(probabilities: Float64Array, temperature: float) -> Float64Array:
-    """Probabilities (people, classes) made less certain by a temperature above one, more certain by one below."""
+    """Probabilities (people, classes) made less certain by a temperature above one, more certain by
+    one below.
+    """
     logs = np.log(np.clip(probabilities, 1e-12, None)) / temperature
     powers = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
@@ -372,14 +453,17 @@ def sample_weights(class_weight: ClassWeight, classes: AnyArray) -> Float32Array
     try:
         return np.asarray(compute_sample_weight(class_weight, classes), dtype=np.float32)
     except (TypeError, ValueError):
-        message = f"class_weight: 'balanced', a weight for every class, or None; not {class_weight!r}"
+        message = (
+            f"class_weight: 'balanced', a weight for every class, or None; not {class_weight!r}"
+        )
         raise SettingError(message) from None
 
 
 def inner_split(codes: Int64Array, seed: int) -> tuple[IntArray, IntArray]:
     """Split rows into those to learn from and a fifth of each class to stop early by.
 
-    ``codes`` (rows,) are the classes. Returns two arrays of row positions; with few rows the second is empty.
+    ``codes`` (rows,) are the classes. Returns two arrays of row positions; with few rows the second
+    is empty.
     """
     if len(codes) < MIN_INNER or np.bincount(codes).min() < 5:
         return np.arange(len(codes)), np.zeros(0, dtype=np.intp)
@@ -389,7 +473,9 @@ def inner_split(codes: Int64Array, seed: int) -> tuple[IntArray, IntArray]:
     return np.setdiff1d(np.arange(len(codes)), held_out), held_out
 
 
-def masked_copies(matrix: Float32Array, codes: Int64Array, seed: int) -> tuple[Float32Array, Int64Array]:
+def masked_copies(
+    matrix: Float32Array, codes: Int64Array, seed: int
+) -> tuple[Float32Array, Int64Array]:
     """Each row several times, with a uniform number of its features known and NaN elsewhere."""
     random = np.random.default_rng(seed)
     copies = np.tile(matrix, (COPIES, 1))
@@ -401,7 +487,8 @@ def masked_copies(matrix: Float32Array, codes: Int64Array, seed: int) -> tuple[F
 
 
 def as_mappings(value: Any) -> Any:
-    """``value`` with lists and tuples, at any depth, as mappings from positions: the form of ``learnt_state``.
+    """``value`` with lists and tuples, at any depth, as mappings from positions: the form of
+    ``learnt_state``.
 
     >>> as_mappings({"knots": [1, (2, 3)]})
     {'knots': {'0': 1, '1': {'0': 2, '1': 3}}}

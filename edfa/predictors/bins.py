@@ -1,6 +1,8 @@
-"""A network that tells, for every feature at once, in which of its bins an unknown value is likely to lie.
+"""A network that tells, for every feature at once, in which of its bins an unknown value is likely
+to lie.
 
-Equal in quality to neighbours and faster where all features are scored; it costs one small training.
+Equal in quality to neighbours and faster where all features are scored; it costs one small
+training.
 """
 
 from collections.abc import Sequence
@@ -44,7 +46,8 @@ class Bins:
     --------
     >>> random = np.random.default_rng(0)
     >>> first = random.integers(0, 2, 2000)
-    >>> rows = np.column_stack([first, np.where(random.random(2000) < 0.9, first, 1 - first)]).astype(np.float32)
+    >>> rows = np.column_stack([first, np.where(random.random(2000) < 0.9, first,
+    ...     1 - first)]).astype(np.float32)
     >>> draw = Bins.of(rows).given(np.array([[1, np.nan]], dtype=np.float32))
     >>> values, weights = draw(1)
     >>> values[0], weights[0].round(1)
@@ -56,8 +59,13 @@ class Bins:
     network: nn.Module
 
     def __post_init__(self) -> None:
-        if any(len(c) != len(t) - 1 or (np.diff(c) <= 0).any() for c, t in zip(self.cuts, self.typical, strict=True)):
-            raise DataError("each bin has a typical value, and between two bins is a cut, in ascending order")
+        if any(
+            len(c) != len(t) - 1 or (np.diff(c) <= 0).any()
+            for c, t in zip(self.cuts, self.typical, strict=True)
+        ):
+            raise DataError(
+                "each bin has a typical value, and between two bins is a cut, in ascending order"
+            )
 
     def learnt_state(self) -> dict[str, Any]:
         """What decides its draws, for fingerprints."""
@@ -74,9 +82,13 @@ class Bins:
         batch_size: int = 256,
         progress: Progress | None = None,
     ) -> "Bins":
-        """Learn from complete training rows (rows, features), under masks with a uniform number of known features."""
+        """Learn from complete training rows (rows, features), under masks with a uniform number of
+        known features.
+        """
         if not len(rows) or np.isnan(rows).any():
-            raise DataError("bins are learnt from complete training rows; there must be some, without NaN")
+            raise DataError(
+                "bins are learnt from complete training rows; there must be some, without NaN"
+            )
         cuts_and_medians = [_bins(column) for column in np.asarray(rows, dtype=np.float32).T]
         cuts, typical = tuple(c for c, _ in cuts_and_medians), tuple(t for _, t in cuts_and_medians)
         with one_thread(), torch.random.fork_rng(devices=[]):
@@ -86,14 +98,20 @@ class Bins:
         return bins
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
-        """A function from a feature to the medians of its bins and their probabilities given ``X`` (people, features).
+        """A function from a feature to the medians of its bins and their probabilities given ``X``
+        (people, features).
 
         Both are (people, bins).
         """
         known = ~np.isnan(X)
         with one_thread(), torch.no_grad():
-            logits = self.network(self.one_hot(torch.from_numpy(self.codes(X)), torch.from_numpy(known)))
-            parts = [part.double().softmax(dim=1).numpy() for part in torch.split(logits, self._sizes, dim=1)]
+            logits = self.network(
+                self.one_hot(torch.from_numpy(self.codes(X)), torch.from_numpy(known))
+            )
+            parts = [
+                part.double().softmax(dim=1).numpy()
+                for part in torch.split(logits, self._sizes, dim=1)
+            ]
 
         def draw(feature: int) -> tuple[Float32Array, Float64Array]:
             return np.tile(self.typical[feature], (len(X), 1)), parts[feature]
@@ -106,16 +124,23 @@ class Bins:
 
     def codes(self, rows: Float32Array) -> Int64Array:
         """The bin of each value of ``rows`` (rows, features); that of NaN has no meaning."""
-        return np.stack([np.searchsorted(c, v, side="right") for c, v in zip(self.cuts, rows.T, strict=True)], axis=1)
+        return np.stack(
+            [np.searchsorted(c, v, side="right") for c, v in zip(self.cuts, rows.T, strict=True)],
+            axis=1,
+        )
 
     def one_hot(self, codes: Tensor, known: Tensor) -> Tensor:
-        """One column for each bin of each feature (rows, all bins): 1 where a known value lies in it, else 0."""
+        """One column for each bin of each feature (rows, all bins): 1 where a known value lies in
+        it, else 0.
+        """
         sizes = torch.tensor(self._sizes, device=codes.device)
         columns = torch.minimum(codes, sizes - 1) + torch.cumsum(sizes, 0) - sizes
         encoded = torch.zeros(len(codes), sum(self._sizes), device=codes.device)
         return encoded.scatter_(1, columns, known.float())
 
-    def _learn(self, codes: Int64Array, epochs: int, batch_size: int, progress: Progress | None) -> None:
+    def _learn(
+        self, codes: Int64Array, epochs: int, batch_size: int, progress: Progress | None
+    ) -> None:
         """Train the network to tell the bins of hidden values from those of known ones."""
         rows, sizes = torch.from_numpy(codes), self._sizes
         optimiser = torch.optim.Adam(self.network.parameters(), lr=2e-3)
@@ -125,7 +150,8 @@ class Bins:
                 known = torch.rand(batch.shape) >= torch.rand(len(batch), 1)
                 logits = torch.split(self.network(self.one_hot(batch, known)), sizes, dim=1)
                 losses = [
-                    nn.functional.cross_entropy(p, t, reduction="none") for p, t in zip(logits, batch.T, strict=True)
+                    nn.functional.cross_entropy(p, t, reduction="none")
+                    for p, t in zip(logits, batch.T, strict=True)
                 ]
                 optimiser.zero_grad()
                 hidden = (~known).float()
@@ -138,10 +164,16 @@ class Bins:
 
 
 def bin_network(typical: Sequence[Float32Array]) -> nn.Sequential:
-    """A network with fresh weights from and to the bins of all columns; ``typical`` has one value for each bin."""
+    """A network with fresh weights from and to the bins of all columns; ``typical`` has one value
+    for each bin.
+    """
     width = sum(len(t) for t in typical)
     return nn.Sequential(
-        nn.Linear(width, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, width)
+        nn.Linear(width, WIDTH),
+        nn.ReLU(),
+        nn.Linear(WIDTH, WIDTH),
+        nn.ReLU(),
+        nn.Linear(WIDTH, width),
     )
 
 

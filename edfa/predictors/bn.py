@@ -1,7 +1,9 @@
-"""BayesNet: a Bayesian network over the features that matter and the outcome; exact probabilities for any evidence.
+"""BayesNet: a Bayesian network over the features that matter and the outcome; exact probabilities
+for any evidence.
 
-The paper could afford it on Adult alone. Learnt over a blanket (``features``) instead of all columns it is feasible
-on every set. pyAgrum finds the structure (``edfa[bn]``); tables and inference are this project's own, in batches.
+The paper could afford it on Adult alone. Learnt over a blanket (``features``) instead of all
+columns it is feasible on every set. pyAgrum finds the structure (``edfa[bn]``); tables and
+inference are this project's own, in batches.
 """
 
 import warnings
@@ -15,7 +17,15 @@ import pandas as pd
 from safetensors.numpy import save
 from sklearn.tree import DecisionTreeClassifier
 
-from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
+from edfa.artifacts import (
+    Folder,
+    check_arrays,
+    folder_name,
+    load_arrays,
+    read_parts,
+    readable,
+    write_parts,
+)
 from edfa.data.graph import Graph
 from edfa.data.synthetic import Network
 from edfa.errors import MissingExtraError, SettingError, UnreadableError
@@ -44,28 +54,31 @@ class BayesNet(Predictor):
     Parameters
     ----------
     features
-        Positions of the columns the network is over, such as a blanket's; None: all. Other columns are ignored.
+        Positions of the columns the network is over, such as a blanket's; None: all. Other columns
+        are ignored.
     bins
-        Largest number of bins into which a column of many values is cut, where the outcome changes most.
+        Largest number of bins into which a column of many values is cut, where the outcome changes
+        most.
     max_parents
         Largest number of parents of a node.
     smoothing
         Number of imaginary rows spread over each row of a table, so that nothing is impossible.
     class_weight
-        None: every row counts the same in the tables; ``"balanced"``: every class counts the same; a mapping: the
-        weight of each class. The structure is learnt from the rows as they are.
+        None: every row counts the same in the tables; ``"balanced"``: every class counts the same;
+        a mapping: the weight of each class. The structure is learnt from the rows as they are.
     calibrate
         Whether probabilities of the outcome are softened by a temperature fitted on held-out rows.
     threshold, favourable
-        The probability from which on one class is decided for, and the position of that class in ``classes_`` (None:
-        the second of two); without a threshold, the likeliest class.
+        The probability from which on one class is decided for, and the position of that class in
+        ``classes_`` (None: the second of two); without a threshold, the likeliest class.
 
     Attributes
     ----------
     columns_
         Positions of the network's columns, ascending.
     edges_
-        For each of these, the thresholds between its bins: bin b holds values from edge b - 1 up to below edge b.
+        For each of these, the thresholds between its bins: bin b holds values from edge b - 1 up to
+        below edge b.
     typical_
         For each of these, one value that stands for each bin: its median.
     network_
@@ -112,37 +125,63 @@ class BayesNet(Predictor):
         self.favourable = favourable
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """Classes, prior, bins and temperature, and under ``network_`` each node's parents and table."""
+        """Classes, prior, bins and temperature, and under ``network_`` each node's parents and
+        table.
+        """
         if not hasattr(self, "network_"):
             return {}
         parents = {name: " ".join(above) for name, above in self.network_.graph.parents.items()}
-        return {**super().learnt_state(), "network_": {"parents": parents, "tables": dict(self.network_.tables)}}
+        return {
+            **super().learnt_state(),
+            "network_": {"parents": parents, "tables": dict(self.network_.tables)},
+        }
 
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
         features = range(matrix.shape[1]) if self.features is None else self.features
         if not len(features) or any(not 0 <= i < matrix.shape[1] for i in features):
-            raise SettingError(f"features must name columns from 0 to {matrix.shape[1] - 1}, not {self.features}")
+            raise SettingError(
+                f"features must name columns from 0 to {matrix.shape[1] - 1}, not {self.features}"
+            )
         if self.bins < 2 or self.max_parents < 1 or not self.smoothing > 0:
             raise SettingError("bins is at least 2, max_parents at least 1 and smoothing above 0")
         self.columns_ = np.array(sorted(features))
         self.edges_ = [_edges(matrix[:, j], codes, self.bins) for j in self.columns_]
-        self.typical_ = [_typical(matrix[:, j], edges) for j, edges in zip(self.columns_, self.edges_, strict=True)]
+        self.typical_ = [
+            _typical(matrix[:, j], edges)
+            for j, edges in zip(self.columns_, self.edges_, strict=True)
+        ]
         complete = ~np.isnan(matrix[:, self.columns_]).any(axis=1)
-        levels = self._levels(matrix[np.ix_(np.flatnonzero(complete), self.columns_)], np.arange(len(self.columns_)))
-        frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self.columns_]).assign(**{TARGET: codes[complete]})
+        levels = self._levels(
+            matrix[np.ix_(np.flatnonzero(complete), self.columns_)], np.arange(len(self.columns_))
+        )
+        frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self.columns_]).assign(
+            **{TARGET: codes[complete]}
+        )
         all_rows = np.arange(len(frame))
-        train, held_out = inner_split(codes[complete], 0) if self.calibrate else (all_rows, all_rows[:0])
+        train, held_out = (
+            inner_split(codes[complete], 0) if self.calibrate else (all_rows, all_rows[:0])
+        )
         self.temperature_ = 1.0
         self._fit_tables(self._learn_structure(frame.iloc[train]), frame.iloc[train])
         if len(held_out):
-            self.temperature_ = fit_temperature(self.network_.posterior(levels[held_out]), codes[complete][held_out])
+            self.temperature_ = fit_temperature(
+                self.network_.posterior(levels[held_out]), codes[complete][held_out]
+            )
         if progress:
             progress(1, 1)
 
     def _levels(self, known: Float32Array, which: IntArray) -> Int64Array:
-        """The bin of each value of ``known`` (people, k); ``which`` (k,) are positions among the network's columns."""
-        bins = [np.searchsorted(self.edges_[i], known[:, k], side="right") for k, i in enumerate(which)]
-        return np.stack(bins, axis=1).astype(np.int64) if bins else np.zeros((len(known), 0), dtype=np.int64)
+        """The bin of each value of ``known`` (people, k); ``which`` (k,) are positions among the
+        network's columns.
+        """
+        bins = [
+            np.searchsorted(self.edges_[i], known[:, k], side="right") for k, i in enumerate(which)
+        ]
+        return (
+            np.stack(bins, axis=1).astype(np.int64)
+            if bins
+            else np.zeros((len(known), 0), dtype=np.int64)
+        )
 
     def _learn_structure(self, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
         """The parents of each node, from rows in bins."""
@@ -160,8 +199,13 @@ class BayesNet(Predictor):
 
     def _fit_tables(self, parents: dict[str, tuple[str, ...]], frame: pd.DataFrame) -> None:
         """Set ``network_``: tables from smoothed counts, given the structure and rows in bins."""
-        sizes = {f"x{j}": len(self.edges_[i]) + 1 for i, j in enumerate(self.columns_)} | {TARGET: len(self.classes_)}
-        tables, weights = {}, sample_weights(self.class_weight, self.classes_[frame[TARGET].to_numpy()])
+        sizes = {f"x{j}": len(self.edges_[i]) + 1 for i, j in enumerate(self.columns_)} | {
+            TARGET: len(self.classes_)
+        }
+        tables, weights = (
+            {},
+            sample_weights(self.class_weight, self.classes_[frame[TARGET].to_numpy()]),
+        )
         for name, above in parents.items():
             shape = tuple(sizes[v] for v in (*above, name))
             cell = np.ravel_multi_index([frame[v].to_numpy() for v in (*above, name)], shape)
@@ -170,8 +214,12 @@ class BayesNet(Predictor):
             tables[name] = counts / counts.sum(axis=-1, keepdims=True)
         self._assemble(parents, tables)
 
-    def _assemble(self, parents: dict[str, tuple[str, ...]], tables: dict[str, Float64Array]) -> None:
-        levels = {name: tuple(str(k) for k in range(table.shape[-1])) for name, table in tables.items()}
+    def _assemble(
+        self, parents: dict[str, tuple[str, ...]], tables: dict[str, Float64Array]
+    ) -> None:
+        levels = {
+            name: tuple(str(k) for k in range(table.shape[-1])) for name, table in tables.items()
+        }
         self.network_ = Network(Graph(parents), levels, tables, TARGET)
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
@@ -179,13 +227,17 @@ class BayesNet(Predictor):
         return soften(probabilities, self.temperature_) if self.calibrate else probabilities
 
     def conditional(self, X: Float32Array, feature: int) -> tuple[Float32Array, Float64Array]:  # noqa: N803
-        """The distribution of a feature given what else is known of each person in ``X`` (people, features).
+        """The distribution of a feature given what else is known of each person in ``X`` (people,
+        features).
 
-        Returns one value for each bin of the feature, its median (bins,), and their exact probabilities (people, bins).
+        Returns one value for each bin of the feature, its median (bins,), and their exact
+        probabilities (people, bins).
         """
         self._check_fitted()
         if feature not in self.columns_:
-            raise SettingError(f"column {feature} is not in the network, which is over {self.columns_.tolist()}")
+            raise SettingError(
+                f"column {feature} is not in the network, which is over {self.columns_.tolist()}"
+            )
         matrix = self._check_rows(X, self.n_features_in_).copy()
         matrix[:, feature] = np.nan
         values = self.typical_[int(np.searchsorted(self.columns_, feature))]
@@ -196,7 +248,9 @@ class BayesNet(Predictor):
         return values, probabilities
 
     def _posterior(self, mask: BoolArray, known: Float32Array, node: str) -> Float64Array:
-        """Probabilities of a node's levels (people, levels); each combination of bins is worked out once."""
+        """Probabilities of a node's levels (people, levels); each combination of bins is worked out
+        once.
+        """
         columns = np.flatnonzero(mask)
         inside = np.flatnonzero(np.isin(columns, self.columns_))
         which = np.searchsorted(self.columns_, columns[inside])
@@ -208,11 +262,20 @@ class BayesNet(Predictor):
     def to_folder(self, folder: str | Path) -> None:
         """Write structure, tables and bins, as JSON and safetensors; no pickle."""
         self._check_savable()
-        arrays: dict[str, AnyArray] = {f"t.{name}": table for name, table in self.network_.tables.items()}
+        arrays: dict[str, AnyArray] = {
+            f"t.{name}": table for name, table in self.network_.tables.items()
+        }
         arrays |= {f"e.{i}": edges for i, edges in enumerate(self.edges_)}
         arrays |= {f"v.{i}": values for i, values in enumerate(self.typical_)}
-        arrays |= {"varies": self.varies_.astype(np.uint8), "temperature": np.array([self.temperature_])}
-        arrays |= {"columns": self.columns_, "classes": np.asarray(self.classes_), "prior": self.prior_}
+        arrays |= {
+            "varies": self.varies_.astype(np.uint8),
+            "temperature": np.array([self.temperature_]),
+        }
+        arrays |= {
+            "columns": self.columns_,
+            "classes": np.asarray(self.classes_),
+            "prior": self.prior_,
+        }
         parents = {name: list(above) for name, above in self.network_.graph.parents.items()}
         settings = {"params": self._settings(), "parents": parents, "width": self.n_features_in_}
         write_parts(folder, "BayesNet", settings, {NETWORK_FILE: save(arrays)})
@@ -224,30 +287,53 @@ class BayesNet(Predictor):
         with readable(folder_name(folder)):
             arrays, width = load_arrays(parts[NETWORK_FILE], NETWORK_FILE), settings["width"]
             model = cls._from_settings(settings["params"], folder)
-            expected: dict[str, tuple[Any, ...]] = {"columns": ("iu", None), "temperature": ("f", 1)}
-            expected |= {"varies": ("u", width), "classes": ("iufb", None), "prior": ("f", len(arrays["classes"]))}
+            expected: dict[str, tuple[Any, ...]] = {
+                "columns": ("iu", None),
+                "temperature": ("f", 1),
+            }
+            expected |= {
+                "varies": ("u", width),
+                "classes": ("iufb", None),
+                "prior": ("f", len(arrays["classes"])),
+            }
             check_arrays(arrays, expected, NETWORK_FILE)
-            model.classes_, model.prior_, model.n_features_in_ = arrays["classes"], arrays["prior"], width
+            model.classes_, model.prior_, model.n_features_in_ = (
+                arrays["classes"],
+                arrays["prior"],
+                width,
+            )
             model.varies_ = arrays["varies"].astype(bool)
             model.temperature_ = float(arrays["temperature"][0])
             model.columns_ = arrays["columns"]
             model.edges_, model.typical_ = _read_bins(arrays, width)
             parents = {name: tuple(above) for name, above in settings["parents"].items()}
-            tables = {f"t.{name}": ("f", *[None] * (len(above) + 1)) for name, above in parents.items()}
+            tables = {
+                f"t.{name}": ("f", *[None] * (len(above) + 1)) for name, above in parents.items()
+            }
             check_arrays(arrays, tables, NETWORK_FILE)
             model._assemble(parents, {name: arrays[f"t.{name}"] for name in parents})
             model._check_network()
         return model
 
     def _check_network(self) -> None:
-        """Raise UnreadableError unless there is a node with the right levels for each column, and for the outcome."""
-        sizes = {f"x{j}": len(edges) + 1 for j, edges in zip(self.columns_, self.edges_, strict=True)}
+        """Raise UnreadableError unless there is a node with the right levels for each column, and
+        for the outcome.
+        """
+        sizes = {
+            f"x{j}": len(edges) + 1 for j, edges in zip(self.columns_, self.edges_, strict=True)
+        }
         levels = {name: len(values) for name, values in self.network_.levels.items()}
-        if levels != sizes | {TARGET: len(self.classes_)} or any((t < 0).any() for t in self.network_.tables.values()):
-            raise UnreadableError(f"{NETWORK_FILE} is damaged: its nodes are not those of its columns")
+        if levels != sizes | {TARGET: len(self.classes_)} or any(
+            (t < 0).any() for t in self.network_.tables.values()
+        ):
+            raise UnreadableError(
+                f"{NETWORK_FILE} is damaged: its nodes are not those of its columns"
+            )
 
 
-def _read_bins(arrays: Mapping[str, AnyArray], width: int) -> tuple[list[Float32Array], list[Float32Array]]:
+def _read_bins(
+    arrays: Mapping[str, AnyArray], width: int
+) -> tuple[list[Float32Array], list[Float32Array]]:
     """The edges of each column of a saved network, and the values that stand for its bins."""
     columns = arrays["columns"]
     count = len(columns)
@@ -256,12 +342,16 @@ def _read_bins(arrays: Mapping[str, AnyArray], width: int) -> tuple[list[Float32
     check_arrays(arrays, {f"v.{i}": ("f", len(e) + 1) for i, e in enumerate(edges)}, NETWORK_FILE)
     ascending = (np.diff(columns) > 0).all() and all((np.diff(e) > 0).all() for e in edges)
     if not (count and ascending and columns[0] >= 0 and columns[-1] < width):
-        raise UnreadableError(f"{NETWORK_FILE} is damaged: columns and edges are in ascending order")
+        raise UnreadableError(
+            f"{NETWORK_FILE} is damaged: columns and edges are in ascending order"
+        )
     return edges, [arrays[f"v.{i}"] for i in range(count)]
 
 
 def _pyagrum() -> Any:
-    """pyAgrum, imported late. Its extension warns while it loads, and crashes where warnings are errors."""
+    """pyAgrum, imported late. Its extension warns while it loads, and crashes where warnings are
+    errors.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -271,13 +361,17 @@ def _pyagrum() -> Any:
 
 
 def _edges(column: Float32Array, codes: Int64Array, bins: int) -> Float32Array:
-    """The thresholds between bins of a column (rows,): between all values of a few, else where a small tree splits."""
+    """The thresholds between bins of a column (rows,): between all values of a few, else where a
+    small tree splits.
+    """
     known = ~np.isnan(column)
     values = np.unique(column[known])
     if len(values) <= MAX_LEVELS:
         return values[1:]
     leaf = max(1, min(50, int(known.sum()) // (2 * bins)))
-    tree = DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=bins, min_samples_leaf=leaf, random_state=0)
+    tree = DecisionTreeClassifier(
+        criterion="entropy", max_leaf_nodes=bins, min_samples_leaf=leaf, random_state=0
+    )
     nodes = tree.fit(column[known, None], codes[known]).tree_
     return np.unique(nodes.threshold[nodes.feature >= 0]).astype(np.float32)
 

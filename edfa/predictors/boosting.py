@@ -28,7 +28,12 @@ __all__ = [
     "write_cached",
 ]
 
-FIXED = {"tree_method": "hist", "subsample": 0.9, "nthread": 1, "verbosity": 0}  # parameters of every booster
+FIXED = {
+    "tree_method": "hist",
+    "subsample": 0.9,
+    "nthread": 1,
+    "verbosity": 0,
+}  # parameters of every booster
 PATIENCE = 20  # trees that may follow the best one
 CACHED_LIMIT = 1024 * MEGABYTE
 HASH_SIZE = 32  # bytes of a SHA-256
@@ -49,21 +54,28 @@ def train_booster(
     calibrate: bool,
     columns: float = 1.0,
 ) -> xgb.Booster:
-    """Boosted trees for ``data``, at most ``trees``, up to the one after which ``check`` is predicted best.
+    """Boosted trees for ``data``, at most ``trees``, up to the one after which ``check`` is
+    predicted best.
 
-    ``signs`` are the directions of the columns, ``columns`` is the share of them that each tree may use. With
-    ``calibrate`` the booster has the attribute ``temperature``.
+    ``signs`` are the directions of the columns, ``columns`` is the share of them that each tree may
+    use. With ``calibrate`` the booster has the attribute ``temperature``.
     """
     parameters: dict[str, Any] = {"max_depth": depth, "eta": rate, "seed": seed} | FIXED
     parameters |= {"objective": "binary:logistic", "eval_metric": "logloss"}
     if classes > 2:
-        parameters |= {"objective": "multi:softprob", "eval_metric": "mlogloss", "num_class": classes}
+        parameters |= {
+            "objective": "multi:softprob",
+            "eval_metric": "mlogloss",
+            "num_class": classes,
+        }
     if columns < 1:
         parameters["colsample_bytree"] = columns
     if signs is not None:
         parameters["monotone_constraints"] = f"({','.join(map(str, signs))})"
     if check is None:
-        return xgb.train(parameters, data, num_boost_round=min(trees, UNCHECKED), verbose_eval=False)
+        return xgb.train(
+            parameters, data, num_boost_round=min(trees, UNCHECKED), verbose_eval=False
+        )
     booster = xgb.train(
         parameters,
         data,
@@ -75,12 +87,16 @@ def train_booster(
     best = booster[: booster.best_iteration + 1]
     if calibrate:
         probabilities = class_probabilities(best.predict(check))
-        best.set_attr(temperature=repr(fit_temperature(probabilities, check.get_label().astype(np.int64))))
+        best.set_attr(
+            temperature=repr(fit_temperature(probabilities, check.get_label().astype(np.int64)))
+        )
     return best
 
 
 def load_boosters(files: Sequence[BoosterFile]) -> list[xgb.Booster]:
-    """The boosters that XGBoost wrote, with one thread; UnreadableError for one that it cannot have written."""
+    """The boosters that XGBoost wrote, with one thread; UnreadableError for one that it cannot have
+    written.
+    """
     boosters = []
     for file, version in zip(files, check_boosters(files), strict=True):
         booster = xgb.Booster({"nthread": 1})
@@ -94,10 +110,12 @@ def load_boosters(files: Sequence[BoosterFile]) -> list[xgb.Booster]:
 
 
 def merge_boosters(boosters: Sequence[xgb.Booster]) -> xgb.Booster | None:
-    """One booster that answers what several boosters of two classes answer, (n, boosters): it saves calls.
+    """One booster that answers what several boosters of two classes answer, (n, boosters): it saves
+    calls.
 
-    The trees of each are those of one of its outputs. The answers are the same to the bit: that is tried on some rows,
-    and where it is not so, or boosters are of several classes, or XGBoost is too old for it, the result is None.
+    The trees of each are those of one of its outputs. The answers are the same to the bit: that is
+    tried on some rows, and where it is not so, or boosters are of several classes, or XGBoost is
+    too old for it, the result is None.
     """
     written = [json.loads(booster.save_raw("json")) for booster in boosters]
     contents, features = [part["learner"] for part in written], boosters[0].num_features()
@@ -108,12 +126,17 @@ def merge_boosters(boosters: Sequence[xgb.Booster]) -> xgb.Booster | None:
     trees = [tree for model in models for tree in model["trees"]]
     learner["gradient_booster"]["model"] = models[0] | {
         "trees": [tree | {"id": number} for number, tree in enumerate(trees)],
-        "tree_info": np.repeat(np.arange(len(models)), [len(model["trees"]) for model in models]).tolist(),
+        "tree_info": np.repeat(
+            np.arange(len(models)), [len(model["trees"]) for model in models]
+        ).tolist(),
         "iteration_indptr": [0, len(trees)],
         "gbtree_model_param": models[0]["gbtree_model_param"] | {"num_trees": str(len(trees))},
     }
     scores = [content["learner_model_param"]["base_score"].strip("[]") for content in contents]
-    learner["learner_model_param"] |= {"num_target": str(len(models)), "base_score": f"[{','.join(scores)}]"}
+    learner["learner_model_param"] |= {
+        "num_target": str(len(models)),
+        "base_score": f"[{','.join(scores)}]",
+    }
     merged = xgb.Booster({"nthread": 1})
     try:
         merged.load_model(bytearray(json.dumps(written[0]).encode()))
@@ -125,7 +148,9 @@ def merge_boosters(boosters: Sequence[xgb.Booster]) -> xgb.Booster | None:
 
 
 def booster_bytes(booster: xgb.Booster) -> bytes:
-    """A booster as UBJSON: what it was read from, if another XGBoost wrote that, else what this XGBoost writes."""
+    """A booster as UBJSON: what it was read from, if another XGBoost wrote that, else what this
+    XGBoost writes.
+    """
     return _WRITTEN.get(booster) or bytes(booster.save_raw("ubj"))
 
 
@@ -153,9 +178,11 @@ def read_cached(path: Path, key: bytes, features: int, classes: int) -> xgb.Boos
 
 
 def write_cached(path: Path, key: bytes, booster: xgb.Booster) -> None:
-    """Write a booster to a file that is whole or not there, after the hash of the key and of what follows.
+    """Write a booster to a file that is whole or not there, after the hash of the key and of what
+    follows.
 
-    Where something that is no file has the name, nothing is written: a cache is only there to save time.
+    Where something that is no file has the name, nothing is written: a cache is only there to save
+    time.
     """
     content = booster_bytes(booster)
     path.parent.mkdir(parents=True, exist_ok=True)

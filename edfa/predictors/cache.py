@@ -1,4 +1,6 @@
-"""What is worked out once for a model and a set of known features, and used by all people who know the same."""
+"""What is worked out once for a model and a set of known features, and used by all people who know
+the same.
+"""
 
 import threading
 from collections import OrderedDict
@@ -15,10 +17,11 @@ LARGE = 48  # results that take megabytes
 
 
 class ModelCache:
-    """Results by model, set of known features and name; the least recently used ones leave first. Threads may share it.
+    """Results by model, set of known features and name; the least recently used ones leave first.
+    Threads may share it.
 
-    A cached model is held on to, with its prior, which every fit makes anew: a model that is fitted again is another
-    one. A copy that is sent to another process is empty.
+    A cached model is held on to, with its prior, which every fit makes anew: a model that is fitted
+    again is another one. A copy that is sent to another process is empty.
 
     Parameters
     ----------
@@ -43,14 +46,30 @@ class ModelCache:
         self._lock = threading.Lock()
 
     def get(
-        self, predictor: Predictor, mask: BoolArray, name: Hashable, make: Callable[[], T], *, large: bool = False
+        self,
+        predictor: Predictor,
+        mask: BoolArray,
+        name: Hashable,
+        make: Callable[[], T],
+        *,
+        large: bool = False,
     ) -> T:
-        """The result called ``name`` for this model and these known features, made now where it is not there yet.
+        """The result called ``name`` for this model and these known features, made now where it is
+        not there yet.
 
         ``mask`` is (features,). Of ``large`` results fewer are held.
         """
-        key = (id(predictor), id(predictor.prior_), predictor.threshold, predictor.favourable, mask.tobytes(), name)
-        results, limit = (self._large, min(LARGE, self.max_size)) if large else (self._results, self.max_size)
+        key = (
+            id(predictor),
+            id(predictor.prior_),
+            predictor.threshold,
+            predictor.favourable,
+            mask.tobytes(),
+            name,
+        )
+        results, limit = (
+            (self._large, min(LARGE, self.max_size)) if large else (self._results, self.max_size)
+        )
         with self._lock:
             if (entry := results.get(key)) is not None:
                 results.move_to_end(key)

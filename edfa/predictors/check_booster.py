@@ -1,8 +1,10 @@
-"""Boosters from outside, checked before XGBoost sees them: its reader trusts what it is given, and may end the process.
+"""Boosters from outside, checked before XGBoost sees them: its reader trusts what it is given, and
+may end the process.
 
-A booster is UBJSON, read here by a small decoder that takes no more memory than the file has. What is checked is all
-that XGBoost follows without looking: the numbers of features, classes, trees and nodes, and every node's children and
-parent. Trees of one size are written alike, so that one of them is decoded and all others are compared with it at once.
+A booster is UBJSON, read here by a small decoder that takes no more memory than the file has. What
+is checked is all that XGBoost follows without looking: the numbers of features, classes, trees and
+nodes, and every node's children and parent. Trees of one size are written alike, so that one of
+them is decoded and all others are compared with it at once.
 """
 
 import struct
@@ -24,8 +26,17 @@ __all__ = ["BoosterFile", "check_boosters"]
 MAX_DEPTH = 16  # of objects within objects
 NO_PARENT = 2**31 - 1
 MOST_KNOWN = 500  # layouts of trees that are remembered
-PREFIX = 35  # the first bytes of a tree: an object whose first entry, base_weights, says its number of nodes
-MARKERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
+# the first bytes of a tree: an object whose first entry, base_weights, says its number of nodes
+PREFIX = 35
+MARKERS = {
+    b"i": ">i1",
+    b"U": ">u1",
+    b"I": ">i2",
+    b"l": ">i4",
+    b"L": ">i8",
+    b"d": ">f4",
+    b"D": ">f8",
+}
 NUMBERS: dict[bytes, np.dtype[Any]] = {marker: np.dtype(name) for marker, name in MARKERS.items()}
 FLOAT, INTEGER, BYTE = NUMBERS[b"d"], NUMBERS[b"l"], NUMBERS[b"U"]
 NODES = {  # the arrays of a tree with an entry for each node, and their types
@@ -40,11 +51,18 @@ NODES = {  # the arrays of a tree with an entry for each node, and their types
     "split_type": BYTE,
     "sum_hessian": FLOAT,
 }
-CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categories_sizes")  # that no booster here has
+CATEGORIES = (
+    "categories",
+    "categories_nodes",
+    "categories_segments",
+    "categories_sizes",
+)  # that no booster here has
 
 
 class BoosterFile(NamedTuple):
-    """The content of a booster's file, what to call it, and the numbers of features and classes that it must have."""
+    """The content of a booster's file, what to call it, and the numbers of features and classes
+    that it must have.
+    """
 
     name: str
     content: bytes
@@ -53,7 +71,8 @@ class BoosterFile(NamedTuple):
 
 
 def check_boosters(files: Sequence[BoosterFile]) -> list[tuple[int, ...]]:
-    """Raise UnreadableError for a file that XGBoost cannot have written; return the version that wrote each file.
+    """Raise UnreadableError for a file that XGBoost cannot have written; return the version that
+    wrote each file.
 
     Examples
     --------
@@ -64,11 +83,15 @@ def check_boosters(files: Sequence[BoosterFile]) -> list[tuple[int, ...]]:
     """
     with suppress(UnreadableError):
         return _check_all(files, _KNOWN)
-    return _check_all(files, {})  # a layout that is known from another file may not be that of these
+    return _check_all(
+        files, {}
+    )  # a layout that is known from another file may not be that of these
 
 
 def _check_all(files: Sequence[BoosterFile], known: "dict[Any, _Layout]") -> list[tuple[int, ...]]:
-    """As ``check_boosters``; ``known`` are layouts of trees that were checked before, and takes up those of these."""
+    """As ``check_boosters``; ``known`` are layouts of trees that were checked before, and takes up
+    those of these.
+    """
     layouts = {key: _Layout(layout.first, layout.spans) for key, layout in list(known.items())}
     versions = []
     for number, file in enumerate(files):
@@ -110,7 +133,8 @@ class _Span(NamedTuple):
 
 @dataclass
 class _Layout:
-    """How trees of one size are written: the bytes of one, where its arrays are, and all trees that look like it.
+    """How trees of one size are written: the bytes of one, where its arrays are, and all trees that
+    look like it.
 
     ``trees`` are the file, the place in it, and the number
     of each tree.
@@ -131,7 +155,9 @@ class _Layout:
     def damages(self, files: Sequence[BoosterFile]) -> Iterator[tuple[int, str]]:
         """For each kind of damage, the number of a file that has it, and a word for it."""
         size = len(self.first)
-        joined = b"".join([files[file].content[start : start + size] for file, start, _ in self.trees])
+        joined = b"".join(
+            [files[file].content[start : start + size] for file, start, _ in self.trees]
+        )
         rows = np.frombuffer(joined, dtype=np.uint8).reshape(-1, size)
         alike = ((rows == np.frombuffer(self.first, np.uint8)) | ~self.fixed).all(axis=1)
         nodes = {name: self._array(rows, span) for name, span in self.spans.items()}
@@ -140,10 +166,16 @@ class _Layout:
         numeric = ~nodes["split_type"].any(axis=1) & (nodes["default_left"] < 2).all(axis=1)
         split = nodes["split_indices"]
         checks = {
-            "a tree is damaged": alike & same_id & (nodes["num_feature"][:, 0] == features.astype(bytes)),
+            "a tree is damaged": alike
+            & same_id
+            & (nodes["num_feature"][:, 0] == features.astype(bytes)),
             "a node has no such parent or child": _is_tree(nodes),
-            "a tree splits by a feature that is not there": ((split >= 0) & (split < features[:, None])).all(axis=1),
-            "a tree has a value that is no number": np.isfinite(nodes["split_conditions"]).all(axis=1),
+            "a tree splits by a feature that is not there": (
+                (split >= 0) & (split < features[:, None])
+            ).all(axis=1),
+            "a tree has a value that is no number": np.isfinite(nodes["split_conditions"]).all(
+                axis=1
+            ),
             "a tree has a kind of split that no model here has": numeric,
         }
         for damage, holds in checks.items():
@@ -162,22 +194,30 @@ _KNOWN: dict[Any, _Layout] = {}
 
 
 def _is_tree(nodes: dict[str, AnyArray]) -> BoolArray:
-    """Whether the nodes of each tree, (trees, nodes), hang together: each but the root below its parent, and once."""
+    """Whether the nodes of each tree, (trees, nodes), hang together: each but the root below its
+    parent, and once.
+    """
     left, right, parents = nodes["left_children"], nodes["right_children"], nodes["parents"]
     n = left.shape[1]
     inner = left != -1
     here = np.arange(n)
-    children = np.stack([left, right])  # those of an inner node come after it, so that there is no way round
+    children = np.stack(
+        [left, right]
+    )  # those of an inner node come after it, so that there is no way round
     in_order = np.where(inner, (children > here) & (children < n), children == -1).all(axis=(0, 2))
     clipped = np.clip(children, 0, n - 1)
     back = parents[np.arange(len(parents))[:, None], clipped]
     theirs = (~inner | (back == here)).all(axis=(0, 2)) & (~inner | (left != right)).all(axis=1)
-    return np.asarray(in_order & theirs & (parents[:, 0] == NO_PARENT) & (2 * inner.sum(axis=1) + 1 == n))
+    return np.asarray(
+        in_order & theirs & (parents[:, 0] == NO_PARENT) & (2 * inner.sum(axis=1) + 1 == n)
+    )
 
 
 @dataclass
 class _Reader:
-    """A decoder of UBJSON as XGBoost writes it. Arrays of one type are left where they are; trees go to ``layouts``."""
+    """A decoder of UBJSON as XGBoost writes it. Arrays of one type are left where they are; trees
+    go to ``layouts``.
+    """
 
     file: BoosterFile
     number: int
@@ -239,7 +279,9 @@ class _Reader:
         return values
 
     def _run(self, most: int) -> list[int]:
-        """Numbers of one type that follow each other, each with its marker; none if something else comes next."""
+        """Numbers of one type that follow each other, each with its marker; none if something else
+        comes next.
+        """
         marker = self.file.content[self.place : self.place + 1]
         if marker not in NUMBERS:
             return []
@@ -259,7 +301,12 @@ class _Reader:
         _require(count <= len(content), "it is cut off")
         for number in range(count):
             start = self.place
-            key = digits, content[start : start + PREFIX], number < 127, number < 32767  # longer ones are wider
+            key = (
+                digits,
+                content[start : start + PREFIX],
+                number < 127,
+                number < 32767,
+            )  # longer ones are wider
             if (layout := self.layouts.get(key)) is None:
                 layout = self.layouts[key] = self._tree()
             layout.trees.append((self.number, start, number))
@@ -276,13 +323,18 @@ class _Reader:
             if isinstance(value, _Span):
                 spans[name] = value._replace(start=value.start - start)
             elif name == "id":
-                spans[name] = _Span(begin + 1 - start, NUMBERS[self.file.content[begin : begin + 1]], 1)
+                spans[name] = _Span(
+                    begin + 1 - start, NUMBERS[self.file.content[begin : begin + 1]], 1
+                )
         parameters = entries["tree_param"]
         nodes = _count(parameters["num_nodes"])
         _require(nodes > 0 and "id" in spans, "a tree is empty")
         for name, dtype in NODES.items():
             _require(spans[name][1:] == (dtype, nodes), f"a tree has not {nodes} of {name}")
-        _require(not any(spans[name].entries for name in CATEGORIES if name in spans), "a tree has categories")
+        _require(
+            not any(spans[name].entries for name in CATEGORIES if name in spans),
+            "a tree has categories",
+        )
         _require(_count(parameters["num_deleted"]) == 0, "a tree has nodes that are deleted")
         _require(_count(parameters["size_leaf_vector"]) <= 1, "a leaf has several values")
         content, digits = self.file.content[start : self.place], len(parameters["num_feature"])
@@ -304,14 +356,28 @@ def _check_file(file: BoosterFile, number: int, layouts: dict[Any, _Layout]) -> 
     _require(booster["name"] == "gbtree", "it is no boosted trees")
     model = booster["model"]
     trees = _count(model["gbtree_model_param"]["num_trees"])
-    _require(_count(model["gbtree_model_param"]["num_parallel_tree"]) == 1, "it has several trees at once")
-    _require(0 < trees == model["trees"] and trees % outputs == 0, "it has another number of trees than it says")
-    _require(model["tree_info"] == list(range(outputs)) * (trees // outputs), "its trees are of other classes")
-    _require(model["iteration_indptr"] == list(range(0, trees + 1, outputs)), "its rounds are not those of its trees")
+    _require(
+        _count(model["gbtree_model_param"]["num_parallel_tree"]) == 1,
+        "it has several trees at once",
+    )
+    _require(
+        0 < trees == model["trees"] and trees % outputs == 0,
+        "it has another number of trees than it says",
+    )
+    _require(
+        model["tree_info"] == list(range(outputs)) * (trees // outputs),
+        "its trees are of other classes",
+    )
+    _require(
+        model["iteration_indptr"] == list(range(0, trees + 1, outputs)),
+        "its rounds are not those of its trees",
+    )
     for value in model.get("cats", {}).values():
         _require(not (value.entries if isinstance(value, _Span) else value), "it has categories")
     version = tuple(whole["version"])
-    _require(len(version) == 3 and all(isinstance(part, int) for part in version), "it names no version")
+    _require(
+        len(version) == 3 and all(isinstance(part, int) for part in version), "it names no version"
+    )
     return version
 
 
@@ -319,20 +385,31 @@ def _check_learner(learner: dict[str, Any], file: BoosterFile, outputs: int) -> 
     """The numbers of features and classes, the objective, and what is added to every sum."""
     _require(learner["feature_names"] == [] == learner["feature_types"], "its columns have names")
     parameters = learner["learner_model_param"]
-    _require(_count(parameters["num_feature"]) == file.features, f"it is not of {file.features} features")
     _require(
-        _count(parameters["num_class"]) == (0 if outputs == 1 else outputs), f"it is not of {file.classes} classes"
+        _count(parameters["num_feature"]) == file.features, f"it is not of {file.features} features"
+    )
+    _require(
+        _count(parameters["num_class"]) == (0 if outputs == 1 else outputs),
+        f"it is not of {file.classes} classes",
     )
     _require(_count(parameters["num_target"]) == 1, "it has several outcomes")
     base = [float(score) for score in parameters["base_score"].strip("[]").split(",")]
     _require(len(base) in (1, outputs) and all(map(isfinite, base)), "its base score is no number")
     objective = learner["objective"]
-    _require(objective["name"] == ("binary:logistic" if outputs == 1 else "multi:softprob"), "it has another objective")
+    _require(
+        objective["name"] == ("binary:logistic" if outputs == 1 else "multi:softprob"),
+        "it has another objective",
+    )
     if outputs == 1:
         _require(0 < base[0] < 1, "its base score is no probability")
-        _require(float(objective["reg_loss_param"]["scale_pos_weight"]) == 1, "it weighs the classes")
+        _require(
+            float(objective["reg_loss_param"]["scale_pos_weight"]) == 1, "it weighs the classes"
+        )
     else:
-        _require(_count(objective["softmax_multiclass_param"]["num_class"]) == outputs, "it has other classes")
+        _require(
+            _count(objective["softmax_multiclass_param"]["num_class"]) == outputs,
+            "it has other classes",
+        )
     for name, text in learner["attributes"].items():
         _require(isinstance(text, str), f"its attribute {name} is no text")
     temperature = float(learner["attributes"].get("temperature", "1"))

@@ -1,9 +1,11 @@
-"""A committee: models of the same kind learnt again from other people, to ask what the next model would say.
+"""A committee: models of the same kind learnt again from other people, to ask what the next model
+would say.
 
-A lender's model is learnt again every year. Whatever a person is advised today is judged by its successor, which was
-learnt from other people and comes out a little different. Nobody has that successor; but how far it will differ can be
-seen from the training people. A model that is learnt from half as many people, drawn with replacement, differs from the
-one that was learnt from all of them by about as much as two models differ that were learnt from different people.
+A lender's model is learnt again every year. Whatever a person is advised today is judged by its
+successor, which was learnt from other people and comes out a little different. Nobody has that
+successor; but how far it will differ can be seen from the training people. A model that is learnt
+from half as many people, drawn with replacement, differs from the one that was learnt from all of
+them by about as much as two models differ that were learnt from different people.
 """
 
 from collections.abc import Mapping
@@ -16,10 +18,24 @@ import numpy as np
 import xgboost as xgb
 from safetensors.numpy import save
 
-from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
+from edfa.artifacts import (
+    Folder,
+    check_arrays,
+    folder_name,
+    load_arrays,
+    read_parts,
+    readable,
+    write_parts,
+)
 from edfa.errors import SettingError, UnreadableError
 from edfa.predictors.base import ClassWeight, Predictor, sample_weights
-from edfa.predictors.boosting import booster_bytes, booster_hash, load_boosters, merge_boosters, train_booster
+from edfa.predictors.boosting import (
+    booster_bytes,
+    booster_hash,
+    load_boosters,
+    merge_boosters,
+    train_booster,
+)
 from edfa.predictors.check_booster import BoosterFile
 from edfa.predictors.forest import class_probabilities
 from edfa.typing import AnyArray, BoolArray, Float32Array, Int64Array, IntArray
@@ -30,14 +46,16 @@ SHARE = 0.5  # of the number of training people, drawn with replacement for each
 TREES, DEPTH, RATE = 300, 4, 0.1  # as ``SubsetXGB`` has them unless it is told otherwise
 COLUMNS = 0.8  # share of the columns that each tree may use
 COLUMNS_FILE = "columns.safetensors"
-TOGETHER = 400_000  # rows times trees up to which all members answer in one call: a call costs more than its rows
+# rows times trees up to which all members answer in one call: a call costs more than its rows
+TOGETHER = 400_000
 FOLDS = 4  # parts of other people, of which each member leaves one out
 _People = tuple[Float32Array, Int64Array]
 
 
 @dataclass(frozen=True, eq=False)
 class Committee:
-    """Boosted trees, each learnt from other training people, of other size and depth; they decide as one model does.
+    """Boosted trees, each learnt from other training people, of other size and depth; they decide
+    as one model does.
 
     It is made once and never changes: cloning it gives itself.
 
@@ -46,7 +64,8 @@ class Committee:
     boosters
         The members.
     columns
-        Which features they are shown, (features,). All of these must be known: a committee judges complete people.
+        Which features they are shown, (features,). All of these must be known: a committee judges
+        complete people.
     decider
         The model whose threshold turns probabilities into decisions.
 
@@ -85,21 +104,24 @@ class Committee:
         X, y
             Encoded training people (people, features), and their class codes (people,).
         model
-            The fitted model that decides. The members are shown what it is shown (the blanket alone, if it is aligned
-            with one), obey the directions that it obeys, weigh the classes as it does, and decide by its threshold.
+            The fitted model that decides. The members are shown what it is shown (the blanket
+            alone, if it is aligned with one), obey the directions that it obeys, weigh the classes
+            as it does, and decide by its threshold.
         n_models
             The number of members, at least 2.
         seed
             Decides who is drawn, and the depths of the members.
         others
-            People of whom neither the model nor whoever chooses plans has learnt, X and y as above. Each member learns
-            from all of them too but those of its own fold (see ``FOLDS``), so that it can judge these: a model of
-            training people alone has the same accidents as the one that is to be judged.
+            People of whom neither the model nor whoever chooses plans has learnt, X and y as above.
+            Each member learns from all of them too but those of its own fold (see ``FOLDS``), so
+            that it can judge these: a model of training people alone has the same accidents as the
+            one that is to be judged.
         varied
-            Whether members also differ in depth and see some of the columns a tree; else they are of the model's own
-            kind, as a judge should be.
+            Whether members also differ in depth and see some of the columns a tree; else they are
+            of the model's own kind, as a judge should be.
         share
-            How many training people each member learns from, as a share of their number; ``SHARE`` if None.
+            How many training people each member learns from, as a share of their number; ``SHARE``
+            if None.
         """
         if n_models < 2:
             raise SettingError(f"a committee has at least 2 models, not {n_models}")
@@ -108,11 +130,16 @@ class Committee:
         boosters = []
         for member in range(n_models):
             drawn = _draw(y, random, SHARE if share is None else share)
-            left = np.setdiff1d(np.arange(len(y)), drawn)[: len(y) // 8]  # to stop by; nobody learns from them
+            left = np.setdiff1d(np.arange(len(y)), drawn)[
+                : len(y) // 8
+            ]  # to stop by; nobody learns from them
             rows, codes = X[drawn], y[drawn]
             if others is not None:
                 known = fold_of(np.arange(len(others[1]))) != fold_of(member)
-                rows, codes = np.concatenate([rows, others[0][known]]), np.concatenate([codes, others[1][known]])
+                rows, codes = (
+                    np.concatenate([rows, others[0][known]]),
+                    np.concatenate([codes, others[1][known]]),
+                )
             boosters.append(settings.train((rows, codes), (X[left], y[left]), random, varied))
         return cls(tuple(boosters), settings.columns, model)
 
@@ -136,11 +163,15 @@ class Committee:
         return self.decider.decide(class_probabilities(self.boosters[member].inplace_predict(rows)))
 
     def asks_together(self, count: int) -> bool:
-        """Whether all members together answer about ``count`` rows faster than one after the other about a quarter."""
+        """Whether all members together answer about ``count`` rows faster than one after the other
+        about a quarter.
+        """
         return count * self._trees <= TOGETHER and self._merged is not None
 
     def decide_together(self, rows: Float32Array) -> IntArray:
-        """What all members decide about complete rows (n, shown features), (members, n); as ``decide_shown``."""
+        """What all members decide about complete rows (n, shown features), (members, n); as
+        ``decide_shown``.
+        """
         if not len(rows) or self._merged is None:
             return np.stack([self.decide_shown(member, rows) for member in range(len(self))])
         predicted = self._merged.inplace_predict(rows).T.ravel()
@@ -158,10 +189,16 @@ class Committee:
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle: what is derived from the members is made again."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_merged", "_trees")}
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("_merged", "_trees")
+        }
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """The members' SHA-256, and what they are shown; how they decide is a fact about the model."""
+        """The members' SHA-256, and what they are shown; how they decide is a fact about the
+        model.
+        """
         members = {str(i): booster_hash(booster) for i, booster in enumerate(self.boosters)}
         return {"members": members, "columns": self.columns}
 
@@ -173,21 +210,29 @@ class Committee:
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder, model: Predictor) -> Self:
-        """Read what ``to_folder`` wrote, each part checked against its hash; they decide by ``model``'s threshold."""
+        """Read what ``to_folder`` wrote, each part checked against its hash; they decide by
+        ``model``'s threshold.
+        """
         _, parts = read_parts(folder, "Committee")
         with readable(folder_name(folder)):
             arrays = load_arrays(parts.pop(COLUMNS_FILE), COLUMNS_FILE)
             check_arrays(arrays, {"columns": ("u", len(model.varies_))}, COLUMNS_FILE)
             columns = arrays["columns"].astype(bool)
             if not (len(parts) > 1 and columns.any()):
-                raise UnreadableError(f"a committee has at least 2 models of some columns, not {len(parts)}")
+                raise UnreadableError(
+                    f"a committee has at least 2 models of some columns, not {len(parts)}"
+                )
             shown, classes = int(columns.sum()), len(model.classes_)
-            boosters = load_boosters([BoosterFile(name, parts[name], shown, classes) for name in sorted(parts)])
+            boosters = load_boosters(
+                [BoosterFile(name, parts[name], shown, classes) for name in sorted(parts)]
+            )
         return cls(tuple(boosters), columns, model)
 
 
 def fold_of(number: Any) -> Any:
-    """The fold of a person, or of a member that leaves these people out, by position; a number or an array."""
+    """The fold of a person, or of a member that leaves these people out, by position; a number or
+    an array.
+    """
     return number % FOLDS
 
 
@@ -209,7 +254,11 @@ class _Settings:
         while hasattr(inner, "predictor_"):  # a view of another
             inner = inner.predictor_
         columns = np.asarray(model.varies_)
-        signs = tuple(np.asarray(inner.directions())[columns].tolist()) if len(inner.classes_) == 2 else ()
+        signs = (
+            tuple(np.asarray(inner.directions())[columns].tolist())
+            if len(inner.classes_) == 2
+            else ()
+        )
         return cls(
             columns,
             inner.classes_,
@@ -220,8 +269,12 @@ class _Settings:
             getattr(inner, "learning_rate", RATE),
         )
 
-    def train(self, people: _People, check: _People, random: np.random.Generator, varied: bool) -> xgb.Booster:
-        """A member that is learnt from ``people``, up to the tree after which ``check`` is predicted best."""
+    def train(
+        self, people: _People, check: _People, random: np.random.Generator, varied: bool
+    ) -> xgb.Booster:
+        """A member that is learnt from ``people``, up to the tree after which ``check`` is
+        predicted best.
+        """
         data, held_out = (self._data(*part) for part in (people, check))
         return train_booster(
             data,
@@ -238,11 +291,15 @@ class _Settings:
 
     def _data(self, rows: Float32Array, codes: Int64Array) -> xgb.DMatrix:
         weights = sample_weights(self.class_weight, self.classes[codes])
-        return xgb.DMatrix(np.ascontiguousarray(rows[:, self.columns]), codes, weight=weights, nthread=1)
+        return xgb.DMatrix(
+            np.ascontiguousarray(rows[:, self.columns]), codes, weight=weights, nthread=1
+        )
 
 
 def _draw(y: Int64Array, random: np.random.Generator, share: float) -> IntArray:
-    """A share of the number of people, drawn with replacement, with somebody of every class among them."""
+    """A share of the number of people, drawn with replacement, with somebody of every class among
+    them.
+    """
     count = max(2, int(share * len(y)))
     drawn = random.integers(len(y), size=count)
     missing = np.setdiff1d(np.unique(y), y[drawn])

@@ -1,7 +1,8 @@
 """The distribution of what is not known, given what is: values that similar training people have.
 
-Every sampler is asked ``given(X)`` once for a batch, and then for one feature at a time. ``Neighbours`` can also
-complete people, with all unknown features taken from one neighbour. ``Exact`` asks a Bayesian network.
+Every sampler is asked ``given(X)`` once for a batch, and then for one feature at a time.
+``Neighbours`` can also complete people, with all unknown features taken from one neighbour.
+``Exact`` asks a Bayesian network.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,27 +29,32 @@ MAX_SPACES = 16  # sets of known features whose space is cached
 
 
 class Sampler(Protocol):
-    """Values a feature may take for each person, given what is known of them, with weights that add up to one."""
+    """Values a feature may take for each person, given what is known of them, with weights that add
+    up to one.
+    """
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
-        """A function from a feature to values and weights, both (people, draws); ``X`` (people, features) is known."""
+        """A function from a feature to values and weights, both (people, draws); ``X`` (people,
+        features) is known.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
     """The k nearest training people on what is known.
 
-    Numbers are compared in standard units. A difference of category counts so that two people drawn at random are
-    as far apart on it as on a number. Where nothing is known, the neighbours are k people drawn at random. The same
-    known facts always have the same neighbours, whoever else is in the batch.
+    Numbers are compared in standard units. A difference of category counts so that two people drawn
+    at random are as far apart on it as on a number. Where nothing is known, the neighbours are k
+    people drawn at random. The same known facts always have the same neighbours, whoever else is in
+    the batch.
 
     Parameters
     ----------
     rows
         (training people, features) those to look among, in random order.
     columns
-        For each number its mean and standard deviation (2,), for each category its levels and their weights
-        (2, levels).
+        For each number its mean and standard deviation (2,), for each category its levels and their
+        weights (2, levels).
     k
         Number of neighbours.
     skip
@@ -67,7 +73,9 @@ class Neighbours:
     columns: tuple[Float32Array, ...]
     k: int
     skip: int = 0
-    _spaces: dict[bytes, tuple[Float64Array, Float64Array]] = field(default_factory=dict, init=False, repr=False)
+    _spaces: dict[bytes, tuple[Float64Array, Float64Array]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def learnt_state(self) -> dict[str, Any]:
         """What decides its draws, for fingerprints."""
@@ -78,69 +86,95 @@ class Neighbours:
 
         >>> near = Neighbours.of(np.arange(9, dtype=np.float32).reshape(9, 1), (), k=3)
         >>> here = np.array([[0.0]], dtype=np.float32)
-        >>> np.sort(near.rows[near.nearest(here), 0]), np.sort(near.rows[near.farther(4).nearest(here), 0])
+        >>> np.sort(near.rows[near.nearest(here), 0]),
+        ...     np.sort(near.rows[near.farther(4).nearest(here), 0])
         (array([[0., 1., 2.]], dtype=float32), array([[3., 4., 5., 6.]], dtype=float32))
         """
         after = self.skip + self.k
         return replace(self, k=min(k, len(self.rows) - after), skip=after)
 
     @classmethod
-    def of(cls, rows: Float32Array, categorical: Iterable[int], *, k: int | None = None, seed: int = 0) -> "Neighbours":
-        """Look among these training rows (rows, features), at most 10,000 of them, drawn by the seed.
+    def of(
+        cls, rows: Float32Array, categorical: Iterable[int], *, k: int | None = None, seed: int = 0
+    ) -> "Neighbours":
+        """Look among these training rows (rows, features), at most 10,000 of them, drawn by the
+        seed.
 
-        ``categorical`` are the positions of categories; ``k`` is by default the root of the number of rows, from 50 to
-        200.
+        ``categorical`` are the positions of categories; ``k`` is by default the root of the number
+        of rows, from 50 to 200.
         """
         if not len(rows) or np.isnan(rows).any():
-            raise DataError("neighbours are looked for among complete training rows; there must be some, without NaN")
+            raise DataError(
+                "neighbours are looked for among complete training rows; there must be "
+                "some, without NaN"
+            )
         order = np.random.default_rng(seed).permutation(len(rows))[:LIMIT]
         drawn = np.ascontiguousarray(rows[order])
-        return cls.among(drawn, categorical, k or int(np.clip(round(np.sqrt(len(rows))), FEWEST, MOST)))
+        return cls.among(
+            drawn, categorical, k or int(np.clip(round(np.sqrt(len(rows))), FEWEST, MOST))
+        )
 
     @classmethod
     def among(cls, rows: Float32Array, categorical: Iterable[int], k: int) -> "Neighbours":
         """Look among just these rows (rows, features), in this order."""
         categories = set(categorical)
-        columns = tuple(_levels(c) if j in categories else _standard(c) for j, c in enumerate(rows.T))
+        columns = tuple(
+            _levels(c) if j in categories else _standard(c) for j, c in enumerate(rows.T)
+        )
         return cls(rows, columns, min(k, len(rows)))
 
     def nearest(self, X: Float32Array) -> IntArray:  # noqa: N803
-        """Positions in ``rows`` of the neighbours (people, k) of ``X`` (people, features), in no order of distance."""
+        """Positions in ``rows`` of the neighbours (people, k) of ``X`` (people, features), in no
+        order of distance.
+        """
         if len(X) == 1:
             known = np.flatnonzero(~np.isnan(X[0]))
             return self._nearest(known, X[:, known])
         neighbours = np.empty((len(X), self.k), dtype=np.intp)
         for mask, people in by_mask(X):
-            facts, row = np.unique(X[np.ix_(people, np.flatnonzero(mask))], axis=0, return_inverse=True)
+            facts, row = np.unique(
+                X[np.ix_(people, np.flatnonzero(mask))], axis=0, return_inverse=True
+            )
             neighbours[people] = self._nearest(np.flatnonzero(mask), facts)[row.ravel()]
         return neighbours
 
     def _nearest(self, known: IntArray, facts: Float32Array) -> IntArray:
-        """Neighbours (people, k) of people who know the features at ``known``; ``facts`` (people, known features).
+        """Neighbours (people, k) of people who know the features at ``known``; ``facts`` (people,
+        known features).
 
-        Distances come from a matrix product; ties are broken by the order of ``rows``, which is random.
+        Distances come from a matrix product; ties are broken by the order of ``rows``, which is
+        random.
         """
         if not len(known):
             return np.tile(np.arange(self.skip, self.skip + self.k), (len(facts), 1))
         theirs, norms = self._space(known)
-        ours = np.concatenate([self._coordinates(j, facts[:, i]) for i, j in enumerate(known)], axis=1)
+        ours = np.concatenate(
+            [self._coordinates(j, facts[:, i]) for i, j in enumerate(known)], axis=1
+        )
         neighbours = np.empty((len(facts), self.k), dtype=np.intp)
         ties = np.arange(len(theirs)) * 1e-12
-        for part in np.array_split(np.arange(len(facts)), max(1, len(facts) * len(theirs) // BLOCK)):
+        for part in np.array_split(
+            np.arange(len(facts)), max(1, len(facts) * len(theirs) // BLOCK)
+        ):
             distance = -2 * ours[part] @ theirs.T
             distance += norms
-            # Rounded, so that equal distances are equal whatever the batch; then the order of rows decides.
+            # Rounded, so that equal distances are equal whatever the batch; then the order of rows
+            # decides.
             np.round(distance, 6, out=distance)
             distance += ties
             near = smallest(distance, self.skip + self.k)
             if self.skip:
-                rank = np.argpartition(np.take_along_axis(distance, near, axis=1), self.skip - 1, axis=1)
+                rank = np.argpartition(
+                    np.take_along_axis(distance, near, axis=1), self.skip - 1, axis=1
+                )
                 near = np.take_along_axis(near, rank[:, self.skip :], axis=1)
             neighbours[part] = near
         return np.sort(neighbours, axis=1)
 
     def _space(self, known: IntArray) -> tuple[Float64Array, Float64Array]:
-        """Coordinates (training people, axes) by these features, and their squared norms (training people,); cached."""
+        """Coordinates (training people, axes) by these features, and their squared norms (training
+        people,); cached.
+        """
         key = known.tobytes()
         if (space := self._spaces.get(key)) is None:
             theirs = np.concatenate([self._coordinates(j, self.rows[:, j]) for j in known], axis=1)
@@ -151,7 +185,9 @@ class Neighbours:
         return space
 
     def _coordinates(self, j: int, values: Float32Array) -> Float64Array:
-        """Coordinates (people, axes) of values of column ``j``: one axis for a number, one for each level."""
+        """Coordinates (people, axes) of values of column ``j``: one axis for a number, one for each
+        level.
+        """
         column = self.columns[j]
         if column.ndim == 1:
             mean, spread = column
@@ -160,13 +196,17 @@ class Neighbours:
         return np.asarray((values[:, None] == levels) * scale)
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
-        """A function from a feature to the neighbours' values of it, with equal weights, both (people, k)."""
+        """A function from a feature to the neighbours' values of it, with equal weights, both
+        (people, k).
+        """
         near = self.nearest(X)
         weights = np.full(near.shape, 1 / self.k)
         return lambda feature: (self.rows[:, feature][near], weights)
 
     def complete(self, X: Float32Array) -> Float32Array:  # noqa: N803
-        """Each person of ``X`` (people, features) k times, (people, k, features), completed from one neighbour each."""
+        """Each person of ``X`` (people, features) k times, (people, k, features), completed from
+        one neighbour each.
+        """
         return np.where(np.isnan(X)[:, None, :], self.rows[self.nearest(X)], X[:, None, :])
 
 
@@ -178,10 +218,15 @@ class Exact:
 
     def learnt_state(self) -> dict[str, Any]:
         """What decides its draws, for fingerprints."""
-        return {"settings": self.network.get_params(deep=False), "learnt": self.network.learnt_state()}
+        return {
+            "settings": self.network.get_params(deep=False),
+            "learnt": self.network.learnt_state(),
+        }
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
-        """A function from a feature to one value for each level and their probabilities, both (people, levels)."""
+        """A function from a feature to one value for each level and their probabilities, both
+        (people, levels).
+        """
 
         def draw(feature: int) -> tuple[Float32Array, Float64Array]:
             values, probabilities = self.network.conditional(X, feature)
@@ -191,10 +236,11 @@ class Exact:
 
 
 def smallest(distance: Float64Array, k: int) -> IntArray:
-    """Columns of the k smallest entries in each row of ``distance`` (rows, columns): (rows, k), in no order.
+    """Columns of the k smallest entries in each row of ``distance`` (rows, columns): (rows, k), in
+    no order.
 
-    Long rows are first cut down to the entries no larger than the k-th smallest of all groups' minima: a few more than
-    k of them.
+    Long rows are first cut down to the entries no larger than the k-th smallest of all groups'
+    minima: a few more than k of them.
 
     >>> np.sort(smallest(np.array([[5.0, 1.0, 4.0, 2.0], [0.0, 9.0, 8.0, 7.0]]), 2))
     array([[1, 3],
@@ -221,7 +267,8 @@ def _standard(column: Float32Array) -> Float32Array:
 def _levels(column: Float32Array) -> Float32Array:
     """The levels of a column (rows,) and the weight of each.
 
-    With these weights the mean squared distance of two random people is 2, as it is in standard units.
+    With these weights the mean squared distance of two random people is 2, as it is in standard
+    units.
     """
     levels, counts = np.unique(column, return_counts=True)
     differ = 1 - float(((counts / len(column)) ** 2).sum())

@@ -1,9 +1,11 @@
-"""What boosted trees decide when one value changes at a time, from sums over leaves instead of walks down the trees.
+"""What boosted trees decide when one value changes at a time, from sums over leaves instead of
+walks down the trees.
 
-A leaf is reached by everybody whose values all lie between its bounds. When one column changes, whether the others lie
-between theirs stays as it is: that is worked out once for each person, and every candidate value of the column costs
-one product of matrices, several times less than a prediction by the trees. Sums come out in another order than the
-trees', so that what lies too near to the decision threshold must be left to them.
+A leaf is reached by everybody whose values all lie between its bounds. When one column changes,
+whether the others lie between theirs stays as it is: that is worked out once for each person, and
+every candidate value of the column costs one product of matrices, several times less than a
+prediction by the trees. Sums come out in another order than the trees', so that what lies too near
+to the decision threshold must be left to them.
 """
 
 import json
@@ -30,7 +32,8 @@ class Forest:
     value
         (leaves,) what each leaf adds to the log odds.
     low, high
-        (columns, leaves) the values that reach a leaf: from ``low`` (included) to ``high`` (not included).
+        (columns, leaves) the values that reach a leaf: from ``low`` (included) to ``high`` (not
+        included).
     tree
         (leaves,) the tree of each leaf.
     base
@@ -42,7 +45,8 @@ class Forest:
     --------
     >>> import xgboost as xgb
     >>> rows = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
-    >>> booster = xgb.train({"objective": "binary:logistic"}, xgb.DMatrix(rows, rows.sum(axis=1) > 0), 5)
+    >>> booster = xgb.train({"objective": "binary:logistic"}, xgb.DMatrix(rows,
+    ...     rows.sum(axis=1) > 0), 5)
     >>> forest = Forest.of(booster.save_raw("json"))
     >>> margins = forest.margins(rows[:3], np.array([1, 1]), np.array([-2.0, 2.0], "float32"))
     >>> margins.shape, bool((margins[:, 0] < margins[:, 1]).all())
@@ -60,12 +64,18 @@ class Forest:
     def of(cls, model: bytes | bytearray) -> "Forest":
         """Read the leaves of a model that XGBoost wrote as JSON."""
         learner = json.loads(model)["learner"]
-        parameters, trees = learner["learner_model_param"], learner["gradient_booster"]["model"]["trees"]
+        parameters, trees = (
+            learner["learner_model_param"],
+            learner["gradient_booster"]["model"]["trees"],
+        )
         size = np.array([len(tree["left_children"]) for tree in trees])
         root = np.cumsum(size) - size
         tree = np.repeat(np.arange(len(trees)), size)
         left, right = (_join(trees, name, np.intp) for name in ("left_children", "right_children"))
-        column, split = _join(trees, "split_indices", np.intp), _join(trees, "split_conditions", np.float32)
+        column, split = (
+            _join(trees, "split_indices", np.intp),
+            _join(trees, "split_conditions", np.float32),
+        )
         inner = left >= 0
         low = np.full((int(parameters["num_feature"]), len(left)), -np.inf, dtype=np.float32)
         high, level = -low, root
@@ -78,17 +88,27 @@ class Forest:
             level = np.concatenate([below, above])
         thresholds = tuple(np.unique(split[inner & (column == j)]) for j in range(len(low)))
         # XGBoost stores leaf values in the array of split conditions.
-        return cls(split[~inner], low[:, ~inner], high[:, ~inner], tree[~inner], _base(parameters), thresholds)
+        return cls(
+            split[~inner],
+            low[:, ~inner],
+            high[:, ~inner],
+            tree[~inner],
+            _base(parameters),
+            thresholds,
+        )
 
     @cached_property
     def tolerance(self) -> float:
         """The largest difference between two sums of the same leaves in different orders."""
         largest = np.zeros(int(self.tree.max(initial=-1)) + 1)
         np.maximum.at(largest, self.tree, np.abs(self.value))
-        return float(4 * len(largest) * np.finfo(np.float32).eps * (largest.sum() + abs(self.base) + 1))
+        return float(
+            4 * len(largest) * np.finfo(np.float32).eps * (largest.sum() + abs(self.base) + 1)
+        )
 
     def margins(self, known: Float32Array, column: IntArray, value: Float32Array) -> Float32Array:
-        """The log odds of each person with one value replaced, for each of several candidate values.
+        """The log odds of each person with one value replaced, for each of several candidate
+        values.
 
         Parameters
         ----------
@@ -115,18 +135,24 @@ class Forest:
                 misses += out[row[part]]
             for (j, which), values in zip(candidates, leaf_values, strict=True):
                 out, row = outside[j]
-                reachable = (misses == out[row[part]]).astype(np.float32)  # nothing keeps them out but this column
+                reachable = (misses == out[row[part]]).astype(
+                    np.float32
+                )  # nothing keeps them out but this column
                 margins[part, which] = reachable @ values
         return margins + np.float32(self.base)
 
     def _outside(self, column: int, values: Float32Array) -> tuple[npt.NDArray[np.uint8], IntArray]:
-        """Which leaves the distinct values of a column do not reach (distinct, leaves), and which of these each is."""
+        """Which leaves the distinct values of a column do not reach (distinct, leaves), and which
+        of these each is.
+        """
         distinct, row = np.unique(values, return_inverse=True)
         return (~self._inside(column, distinct)).view(np.uint8), row.reshape(-1)
 
     def _inside(self, column: int, values: Float32Array) -> BoolArray:
         """Which values lie between a leaf's bounds (values, leaves)."""
-        return np.asarray((values[:, None] >= self.low[column]) & (values[:, None] < self.high[column]))
+        return np.asarray(
+            (values[:, None] >= self.low[column]) & (values[:, None] < self.high[column])
+        )
 
 
 def _join(trees: list[Any], name: str, kind: type) -> AnyArray:
@@ -135,7 +161,9 @@ def _join(trees: list[Any], name: str, kind: type) -> AnyArray:
 
 
 def _base(parameters: dict[str, str]) -> float:
-    """The log odds that everybody begins with. Newer models write a list of probabilities, one for each output."""
+    """The log odds that everybody begins with. Newer models write a list of probabilities, one for
+    each output.
+    """
     probability = np.clip(float(parameters["base_score"].strip("[]").split(",")[0]), 1e-9, 1 - 1e-9)
     return float(np.log(probability / (1 - probability)))
 

@@ -1,4 +1,5 @@
-"""FTTransformer: the paper's primary model, a transformer over feature tokens that leaves out what is not known.
+"""FTTransformer: the paper's primary model, a transformer over feature tokens that leaves out what
+is not known.
 
 Gorishniy, Rubachev, Khrulkov, Babenko (2021), Revisiting deep learning models for tabular data.
 """
@@ -20,7 +21,11 @@ from edfa.predictors.tokens import Tokens
 __all__ = ["FTTransformer"]
 
 Size = Literal["small", "base", "paper"]
-SIZES: dict[str, tuple[int, int, int]] = {"small": (32, 2, 4), "base": (64, 2, 8), "paper": (192, 3, 8)}
+SIZES: dict[str, tuple[int, int, int]] = {
+    "small": (32, 2, 4),
+    "base": (64, 2, 8),
+    "paper": (192, 3, 8),
+}
 
 
 class _Block(nn.Module):
@@ -38,7 +43,8 @@ class _Block(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens: Tensor, allowed: Tensor | None, summary_only: bool) -> Tensor:
-        """Tokens (rows, tokens, width) to tokens, or with ``summary_only`` to the first one of each row alone.
+        """Tokens (rows, tokens, width) to tokens, or with ``summary_only`` to the first one of each
+        row alone.
 
         ``allowed`` (rows, 1, 1, tokens) says which keys may be attended to; None: all.
         """
@@ -46,7 +52,9 @@ class _Block(nn.Module):
         queries = normalised[:, :1] if summary_only else normalised
         inputs = ((self.query, queries), (self.key, normalised), (self.value, normalised))
         q, k, v = (self._split(layer(x)) for layer, x in inputs)
-        attended = scaled_dot_product_attention(q, k, v, attn_mask=allowed).transpose(1, 2).flatten(2)
+        attended = (
+            scaled_dot_product_attention(q, k, v, attn_mask=allowed).transpose(1, 2).flatten(2)
+        )
         tokens = (tokens[:, :1] if summary_only else tokens) + self.dropout(self.out(attended))
         gate, value = self.wide(self.between(tokens)).chunk(2, dim=-1)
         return torch.as_tensor(tokens + self.dropout(self.narrow(relu(gate) * value)))
@@ -59,20 +67,27 @@ class _Block(nn.Module):
 class _Network(nn.Module):
     """Feature tokens and a summary token through blocks of attention; logits from the summary."""
 
-    def __init__(self, knots: list[int], classes: int, size: tuple[int, int, int], dropout: float) -> None:
+    def __init__(
+        self, knots: list[int], classes: int, size: tuple[int, int, int], dropout: float
+    ) -> None:
         super().__init__()
         width, blocks, heads = size
         self.tokens = Tokens(knots, width)
         self.summary = nn.Parameter(torch.empty(1, 1, width).uniform_(-(width**-0.5), width**-0.5))
-        self.blocks = nn.ModuleList(_Block(width, heads, dropout, first=i == 0) for i in range(blocks))
+        self.blocks = nn.ModuleList(
+            _Block(width, heads, dropout, first=i == 0) for i in range(blocks)
+        )
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
 
     def forward(self, positions: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
         """Logits (rows, classes) from knot positions (rows, k) of the k ``columns``.
 
-        ``mask`` (rows, k) says which of them are known; None: all. Nothing attends to what is not known.
+        ``mask`` (rows, k) says which of them are known; None: all. Nothing attends to what is not
+        known.
         """
-        tokens = torch.cat([self.summary.expand(len(positions), -1, -1), self.tokens(positions, columns)], dim=1)
+        tokens = torch.cat(
+            [self.summary.expand(len(positions), -1, -1), self.tokens(positions, columns)], dim=1
+        )
         allowed = None
         if mask is not None:
             always = torch.ones(len(mask), 1, dtype=torch.bool, device=mask.device)
@@ -88,8 +103,8 @@ class FTTransformer(Neural):
     Parameters
     ----------
     size
-        ``"small"`` (width 32, 2 blocks: minutes on a CPU), ``"base"`` (64), ``"paper"`` (192, 3 blocks: a GPU). The
-        other settings are those of ``Neural``.
+        ``"small"`` (width 32, 2 blocks: minutes on a CPU), ``"base"`` (64), ``"paper"`` (192, 3
+        blocks: a GPU). The other settings are those of ``Neural``.
 
     Examples
     --------

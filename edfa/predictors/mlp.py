@@ -28,7 +28,9 @@ class MaskedNet(nn.Module):
         The share of activations left out in training.
     """
 
-    def __init__(self, knots: list[int], outputs: int, width: int, token: int = 8, dropout: float = 0.1) -> None:
+    def __init__(
+        self, knots: list[int], outputs: int, width: int, token: int = 8, dropout: float = 0.1
+    ) -> None:
         super().__init__()
         self.tokens = Tokens(knots, token)
         self.shape = (len(knots), token)
@@ -45,8 +47,8 @@ class MaskedNet(nn.Module):
     def forward(self, positions: Tensor, columns: Tensor, mask: Tensor | None) -> Tensor:
         """Outputs (rows, outputs) from knot positions (rows, k) of the k ``columns``.
 
-        ``mask`` (rows, k) says which of them are known; None: all. The layers see tokens of what is known, zeros
-        elsewhere, and the mask itself.
+        ``mask`` (rows, k) says which of them are known; None: all. The layers see tokens of what is
+        known, zeros elsewhere, and the mask itself.
         """
         features, token = self.shape
         known = torch.ones_like(positions) if mask is None else mask.to(positions.dtype)

@@ -1,4 +1,6 @@
-"""Directions in models: which way of a column is good, as signs, and whether a fitted model keeps to them."""
+"""Directions in models: which way of a column is good, as signs, and whether a fitted model keeps
+to them.
+"""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +26,8 @@ ROUNDING = 1e-6  # a smaller step in probability is no step
 
 
 def check_signs(monotone: tuple[int, ...] | None, columns: int) -> tuple[int, ...]:
-    """A model's ``monotone`` setting as one sign a column; SettingError unless it is one of -1, 0, 1 for each.
+    """A model's ``monotone`` setting as one sign a column; SettingError unless it is one of -1, 0,
+    1 for each.
 
     >>> check_signs(None, 3)
     (0, 0, 0)
@@ -32,7 +35,9 @@ def check_signs(monotone: tuple[int, ...] | None, columns: int) -> tuple[int, ..
     if monotone is None:
         return (0,) * columns
     if not isinstance(monotone, tuple):
-        raise SettingError(f"monotone: a tuple with one of -1, 0, 1 for each column, not {monotone!r}")
+        raise SettingError(
+            f"monotone: a tuple with one of -1, 0, 1 for each column, not {monotone!r}"
+        )
     if wrong := [sign for sign in monotone if type(sign) is not int or sign not in (-1, 0, 1)]:
         raise SettingError(f"monotone: one of -1, 0, 1 for each column, not {wrong[0]!r}")
     if len(monotone) != columns:
@@ -43,8 +48,8 @@ def check_signs(monotone: tuple[int, ...] | None, columns: int) -> tuple[int, ..
 def signs(schema: "Schema") -> tuple[int, ...]:
     """The card's directions as a model's ``monotone`` setting, with zeros where it has none.
 
-    Between two classes they are for the probability of the second one, whichever is favourable; among more, for that
-    of the favourable class. ``schema`` is a table's: it names the classes.
+    Between two classes they are for the probability of the second one, whichever is favourable;
+    among more, for that of the favourable class. ``schema`` is a table's: it names the classes.
 
     >>> import edfa
     >>> amount = edfa.Feature("amount", "continuous", monotone="down")
@@ -64,8 +69,9 @@ def signs(schema: "Schema") -> tuple[int, ...]:
 class FeatureCheck:
     """How a model keeps to the direction of one feature.
 
-    ``wrong`` is the share of steps between neighbouring values that go the wrong way, ``largest`` the largest such
-    step in probability, ``turned`` the share of people whose decision a better value ever turns against them.
+    ``wrong`` is the share of steps between neighbouring values that go the wrong way, ``largest``
+    the largest such step in probability, ``turned`` the share of people whose decision a better
+    value ever turns against them.
     """
 
     feature: str
@@ -76,7 +82,9 @@ class FeatureCheck:
 
 @dataclass(frozen=True)
 class DirectionCheck:
-    """How a model keeps to the card's directions, measured on some training people, and told in a sentence."""
+    """How a model keeps to the card's directions, measured on some training people, and told in a
+    sentence.
+    """
 
     people: int
     features: tuple[FeatureCheck, ...]
@@ -84,7 +92,9 @@ class DirectionCheck:
     @property
     def worst(self) -> FeatureCheck | None:
         """The feature with the largest step the wrong way; None where every direction holds."""
-        worst = max(self.features, key=lambda feature: (feature.largest, feature.wrong), default=None)
+        worst = max(
+            self.features, key=lambda feature: (feature.largest, feature.wrong), default=None
+        )
         return worst if worst is not None and worst.wrong else None
 
     @property
@@ -97,8 +107,10 @@ class DirectionCheck:
         turned = max(self.features, key=lambda feature: feature.turned)
         more = f"; at most {turned.turned:.1%} are ever decided against for it ({turned.feature})"
         return (
-            f"Directions of the card ({checked}): {wrong:.1%} of steps to a better value lower the chance, by at most "
-            f"{self.worst.largest:.3f} ({self.worst.feature}){more if turned.turned else '; no decision turns'}."
+            f"Directions of the card ({checked}): {wrong:.1%} of steps to a better value "
+            "lower the chance, by at most "
+            f"{self.worst.largest:.3f} "
+            f"({self.worst.feature}){more if turned.turned else '; no decision turns'}."
         )
 
     def to_json(self) -> str:
@@ -114,9 +126,14 @@ class DirectionCheck:
 
 
 def check_directions(
-    predictor: Predictor, rows: Float32Array, directions: tuple[int, ...], names: Sequence[str], seed: int = 0
+    predictor: Predictor,
+    rows: Float32Array,
+    directions: tuple[int, ...],
+    names: Sequence[str],
+    seed: int = 0,
 ) -> DirectionCheck:
-    """Give training people better and better values of one feature at a time, and see where the model goes down.
+    """Give training people better and better values of one feature at a time, and see where the
+    model goes down.
 
     Half of the people are known completely, of the others a random part is known.
 
@@ -140,9 +157,12 @@ def check_directions(
     subsets[:SUBSETS] = True
     known = subsets[np.arange(len(people)) % len(subsets)]
     checked = [j for j, sign in enumerate(wanted) if sign and predictor.varies_[j]]
-    checks = (_check_column(predictor, people, known, j, _better(rows[:, j], wanted[j])) for j in checked)
+    checks = (
+        _check_column(predictor, people, known, j, _better(rows[:, j], wanted[j])) for j in checked
+    )
     return DirectionCheck(
-        len(people), tuple(FeatureCheck(names[j], *part) for j, part in zip(checked, checks, strict=True))
+        len(people),
+        tuple(FeatureCheck(names[j], *part) for j, part in zip(checked, checks, strict=True)),
     )
 
 
@@ -156,12 +176,20 @@ def _better(values: Float32Array, sign: int) -> Float32Array:
 def _check_column(
     predictor: Predictor, people: Float32Array, known: BoolArray, column: int, values: Float32Array
 ) -> tuple[float, float, float]:
-    """The share of wrong steps, the largest one, and the share of people whose decision is turned."""
+    """The share of wrong steps, the largest one, and the share of people whose decision is
+    turned.
+    """
     swept = np.where(known, people, np.float32(np.nan))[:, None].repeat(len(values), axis=1)
     swept[:, :, column] = values
     probabilities = predictor.predict_proba(swept.reshape(-1, people.shape[1]))
     about = predictor._about(probabilities.shape[1])
     steps = np.diff(probabilities[:, about].reshape(len(people), -1), axis=1)
-    got: IntArray = (predictor.decide(probabilities) == about).reshape(len(people), -1).astype(np.intp)
+    got: IntArray = (
+        (predictor.decide(probabilities) == about).reshape(len(people), -1).astype(np.intp)
+    )
     turned = (np.diff(got, axis=1) < 0).any(axis=1)
-    return float((steps < -ROUNDING).mean()), float(np.maximum(-steps, 0).max(initial=0)), float(turned.mean())
+    return (
+        float((steps < -ROUNDING).mean()),
+        float(np.maximum(-steps, 0).max(initial=0)),
+        float(turned.mean()),
+    )

@@ -1,7 +1,9 @@
-"""What the neural models share: columns as tokens, training on random masks, early stopping, saving.
+"""What the neural models share: columns as tokens, training on random masks, early stopping,
+saving.
 
-A mask is drawn for each row and epoch so that the number of known features is uniform, with the start set always known:
-the states a person passes through are then all seen in training, small sets as often as large ones.
+A mask is drawn for each row and epoch so that the number of known features is uniform, with the
+start set always known: the states a person passes through are then all seen in training, small sets
+as often as large ones.
 """
 
 import json
@@ -22,15 +24,39 @@ with extra("neural", "a neural model"):
     import torch
     from torch import Tensor, nn
 
-from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
+from edfa.artifacts import (
+    Folder,
+    check_arrays,
+    folder_name,
+    load_arrays,
+    read_parts,
+    readable,
+    write_parts,
+)
 from edfa.errors import SettingError, UnreadableError
-from edfa.predictors.base import ClassWeight, Predictor, Progress, fit_temperature, inner_split, sample_weights, soften
+from edfa.predictors.base import (
+    ClassWeight,
+    Predictor,
+    Progress,
+    fit_temperature,
+    inner_split,
+    sample_weights,
+    soften,
+)
 from edfa.predictors.monotone import check_signs
 from edfa.predictors.penalty import Penalty
 from edfa.predictors.tokens import Tokens, find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Neural", "Tokens", "check_weights", "one_thread", "read_knots", "restore_weights", "weights_of"]
+__all__ = [
+    "Neural",
+    "Tokens",
+    "check_weights",
+    "one_thread",
+    "read_knots",
+    "restore_weights",
+    "weights_of",
+]
 
 MODEL_FILE = "model.safetensors"
 CHECK_MASKS = 4  # fixed masks under which each held-out row is checked
@@ -52,33 +78,41 @@ class Neural(Predictor):
     dropout
         The share of activations left out in training.
     class_weight
-        None: every row counts the same; ``"balanced"``: every class counts the same; a mapping: the weight of each
-        class.
+        None: every row counts the same; ``"balanced"``: every class counts the same; a mapping: the
+        weight of each class.
     calibrate
         Whether probabilities are softened by a temperature fitted on the held-out rows.
     threshold, favourable
-        The probability from which on one class is decided for, and the position of that class in ``classes_`` (None:
-        the second of two); without a threshold, the likeliest class.
+        The probability from which on one class is decided for, and the position of that class in
+        ``classes_`` (None: the second of two); without a threshold, the likeliest class.
     monotone
-        For each column 1, -1 or 0: whether a higher value should never lower, never raise, or may do both to the
-        probability of the ``favourable`` class. It is a penalty in training, so that it holds in most places, not
-        everywhere; ``check_directions`` measures where. None: all are free.
+        For each column 1, -1 or 0: whether a higher value should never lower, never raise, or may
+        do both to the probability of the ``favourable`` class. It is a penalty in training, so that
+        it holds in most places, not everywhere; ``check_directions`` measures where. None: all are
+        free.
     monotone_penalty
-        What a slope of one in the wrong direction, in log odds from one knot to the next, adds to the loss.
+        What a slope of one in the wrong direction, in log odds from one knot to the next, adds to
+        the loss.
     device
-        Where it is trained, in torch's words; ``"auto"``: on a GPU if there is one. Predictions are made on the CPU.
+        Where it is trained, in torch's words; ``"auto"``: on a GPU if there is one. Predictions are
+        made on the CPU.
 
     Attributes
     ----------
     knots_
         For each column, the values between which its tokens are interpolated.
     network_
-        A module that maps knot positions (people, columns), column positions and a mask to logits (people, classes).
+        A module that maps knot positions (people, columns), column positions and a mask to logits
+        (people, classes).
     temperature_
         What logits are divided by; 1 without ``calibrate``.
     """
 
-    learnt_attributes: ClassVar[tuple[str, ...]] = (*Predictor.learnt_attributes, "knots_", "temperature_")
+    learnt_attributes: ClassVar[tuple[str, ...]] = (
+        *Predictor.learnt_attributes,
+        "knots_",
+        "temperature_",
+    )
     seed: int
     epochs: int
     batch_size: int
@@ -97,27 +131,44 @@ class Neural(Predictor):
 
     def learnt_state(self) -> Mapping[str, Any]:
         """Classes, prior, knots and temperature, and under ``network_`` the weights as arrays."""
-        return {**super().learnt_state(), "network_": weights_of(self.network_)} if hasattr(self, "network_") else {}
+        return (
+            {**super().learnt_state(), "network_": weights_of(self.network_)}
+            if hasattr(self, "network_")
+            else {}
+        )
 
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
-        if self.epochs < 1 or self.batch_size < 1 or not self.learning_rate > 0 or self.patience < 1:
-            raise SettingError("epochs, batch_size and patience are at least 1 and learning_rate is above 0")
+        if (
+            self.epochs < 1
+            or self.batch_size < 1
+            or not self.learning_rate > 0
+            or self.patience < 1
+        ):
+            raise SettingError(
+                "epochs, batch_size and patience are at least 1 and learning_rate is above 0"
+            )
         if not (self.monotone_penalty > 0 and np.isfinite(self.monotone_penalty)):
             raise SettingError(f"monotone_penalty: a number above 0, not {self.monotone_penalty}")
         signs = check_signs(self.monotone, matrix.shape[1])
         if any(signs) and self.favourable is None and len(self.classes_) > 2:
-            raise SettingError(f"monotone: say towards which of {len(self.classes_)} classes: favourable=0, …")
+            raise SettingError(
+                f"monotone: say towards which of {len(self.classes_)} classes: favourable=0, …"
+            )
         self.knots_ = find_knots(matrix)
         device = self._torch_device()
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            self.network_ = self._new_network([len(k) for k in self.knots_], len(self.classes_)).to(device)
+            self.network_ = self._new_network([len(k) for k in self.knots_], len(self.classes_)).to(
+                device
+            )
             positions = self._encode(matrix, np.arange(matrix.shape[1]))
             weights = sample_weights(self.class_weight, self.classes_[codes])
             weights = np.ones(len(codes), dtype=np.float32) if weights is None else weights
             arrays = (positions, ~np.isnan(matrix) & self.varies_, codes, weights)
             data = _TrainingData(*(torch.from_numpy(array).to(device) for array in arrays))
-            train, held_out = (torch.from_numpy(rows).to(device) for rows in inner_split(codes, self.seed))
+            train, held_out = (
+                torch.from_numpy(rows).to(device) for rows in inner_split(codes, self.seed)
+            )
             penalty = self._new_penalty(signs, data.positions) if any(signs) else None
             self._train(data, train, held_out, penalty, progress)
         self.network_.to("cpu").eval()
@@ -143,14 +194,23 @@ class Neural(Predictor):
         penalty: Penalty | None,
         progress: Progress | None,
     ) -> None:
-        """Train on fresh masks, epoch after epoch, until the loss of the held-out rows under fixed masks stops falling.
+        """Train on fresh masks, epoch after epoch, until the loss of the held-out rows under fixed
+        masks stops falling.
 
         ``train`` and ``held_out`` are positions of rows; with none held out, train for all epochs.
         """
         random = torch.Generator(data.known.device).manual_seed(self.seed)
-        checks = [self._draw_masks(data.known[held_out], random) for _ in range(CHECK_MASKS)] if len(held_out) else []
-        optimiser = torch.optim.AdamW(self.network_.parameters(), lr=self.learning_rate, weight_decay=1e-5)
-        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.3, patience=self.patience // 3)
+        checks = (
+            [self._draw_masks(data.known[held_out], random) for _ in range(CHECK_MASKS)]
+            if len(held_out)
+            else []
+        )
+        optimiser = torch.optim.AdamW(
+            self.network_.parameters(), lr=self.learning_rate, weight_decay=1e-5
+        )
+        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
+            optimiser, factor=0.3, patience=self.patience // 3
+        )
         best_loss, waited, best_weights = float("inf"), 0, self._copy_weights()
         for epoch in range(self.epochs):
             self.network_.train()
@@ -178,12 +238,16 @@ class Neural(Predictor):
                 break
         if checks:
             self.network_.load_state_dict(best_weights)
-        self.temperature_ = self._fit_temperature(data, held_out, checks) if checks and self.calibrate else 1.0
+        self.temperature_ = (
+            self._fit_temperature(data, held_out, checks) if checks and self.calibrate else 1.0
+        )
 
     def _held_out_loss(
         self, data: "_TrainingData", held_out: Tensor, masks: list[Tensor], penalty: Penalty | None
     ) -> float:
-        """The mean loss of the held-out rows under these masks, with the penalty at the same places every time."""
+        """The mean loss of the held-out rows under these masks, with the penalty at the same places
+        every time.
+        """
         with torch.no_grad():
             losses = [float(data.loss(self.network_, held_out, mask)) for mask in masks]
         if penalty is not None:
@@ -193,14 +257,19 @@ class Neural(Predictor):
         return float(np.mean(losses))
 
     @torch.no_grad()
-    def _fit_temperature(self, data: "_TrainingData", held_out: Tensor, masks: list[Tensor]) -> float:
+    def _fit_temperature(
+        self, data: "_TrainingData", held_out: Tensor, masks: list[Tensor]
+    ) -> float:
         """The temperature that suits the held-out rows best under these masks, all together."""
-        probabilities = [data.logits(self.network_, held_out, mask).double().softmax(dim=1) for mask in masks]
+        probabilities = [
+            data.logits(self.network_, held_out, mask).double().softmax(dim=1) for mask in masks
+        ]
         codes = np.tile(data.codes[held_out].cpu().numpy(), len(masks))
         return fit_temperature(torch.cat(probabilities).cpu().numpy(), codes)
 
     def _draw_masks(self, known: Tensor, random: torch.Generator) -> Tensor:
-        """Random masks (rows, columns) with a uniform number of known features, within what is ``known``.
+        """Random masks (rows, columns) with a uniform number of known features, within what is
+        ``known``.
 
         The start set is always shown.
         """
@@ -210,31 +279,42 @@ class Neural(Predictor):
         return mask & known
 
     def _copy_weights(self) -> dict[str, Tensor]:
-        return {name: tensor.detach().clone() for name, tensor in self.network_.state_dict().items()}
+        return {
+            name: tensor.detach().clone() for name, tensor in self.network_.state_dict().items()
+        }
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         """Packed: everybody here knows the same features, so only those columns go in."""
         columns = np.flatnonzero(mask)
         positions = torch.from_numpy(self._encode(known, columns))
         with one_thread(), torch.no_grad():
-            logits = [self.network_(part, torch.from_numpy(columns), None) for part in torch.split(positions, 4096)]
+            logits = [
+                self.network_(part, torch.from_numpy(columns), None)
+                for part in torch.split(positions, 4096)
+            ]
             probabilities = torch.cat(logits).double().softmax(dim=1)
         return soften(probabilities.numpy(), self.temperature_)
 
     def differentiable(self, mask: BoolArray) -> Callable[[Tensor], Tensor]:
-        """A function from known values (people, known features), float64, to logits, through which gradients flow."""
+        """A function from known values (people, known features), float64, to logits, through which
+        gradients flow.
+        """
         network = deepcopy(self.network_).double().requires_grad_(False)
         columns = torch.from_numpy(np.flatnonzero(mask))
         knots = [torch.from_numpy(self.knots_[j]).double() for j in columns]
 
         def logits(known: Tensor) -> Tensor:
-            positions = torch.stack([_interpolate(k, known[:, i]) for i, k in enumerate(knots)], dim=1)
+            positions = torch.stack(
+                [_interpolate(k, known[:, i]) for i, k in enumerate(knots)], dim=1
+            )
             return torch.as_tensor(network(positions, columns, None) / self.temperature_)
 
         return logits
 
     def to_folder(self, folder: str | Path) -> None:
-        """Write the network's weights, the knots and what else was learnt, as safetensors; no pickle."""
+        """Write the network's weights, the knots and what else was learnt, as safetensors; no
+        pickle.
+        """
         self._check_savable()
         arrays = {f"w.{name}": weights for name, weights in weights_of(self.network_).items()}
         arrays |= {"prior": self.prior_, "classes": np.asarray(self.classes_)}
@@ -252,7 +332,11 @@ class Neural(Predictor):
             arrays = load_arrays(parts[MODEL_FILE], MODEL_FILE)
             model = cls._from_settings(settings, folder)
             model.n_features_in_ = sum(name.startswith("k.") for name in arrays)
-            expected = {"classes": ("iufb", None), "prior": ("f", len(arrays["classes"])), "temperature": ("f", 1)}
+            expected = {
+                "classes": ("iufb", None),
+                "prior": ("f", len(arrays["classes"])),
+                "temperature": ("f", 1),
+            }
             check_arrays(arrays, expected, MODEL_FILE)
             if len(arrays["classes"]) < 2:
                 raise UnreadableError(f"{MODEL_FILE} is damaged: there are two classes or more")
@@ -269,7 +353,9 @@ class Neural(Predictor):
 
 
 def read_knots(arrays: Mapping[str, AnyArray], name: str) -> list[Float32Array]:
-    """The knots of each column, arrays k.0, k.1 and so on; UnreadableError unless each are some ascending numbers."""
+    """The knots of each column, arrays k.0, k.1 and so on; UnreadableError unless each are some
+    ascending numbers.
+    """
     count = sum(array_name.startswith("k.") for array_name in arrays)
     check_arrays(arrays, {f"k.{i}": ("f", None) for i in range(count)}, name)
     knots = [arrays[f"k.{i}"] for i in range(count)]
@@ -278,8 +364,11 @@ def read_knots(arrays: Mapping[str, AnyArray], name: str) -> list[Float32Array]:
     return knots
 
 
-def check_weights(build: Callable[[], nn.Module], weights: Mapping[str, AnyArray], name: str) -> None:
-    """Raise UnreadableError unless a network that ``build`` makes has weights of just these names and shapes.
+def check_weights(
+    build: Callable[[], nn.Module], weights: Mapping[str, AnyArray], name: str
+) -> None:
+    """Raise UnreadableError unless a network that ``build`` makes has weights of just these names
+    and shapes.
 
     It is made without memory for its weights: settings from outside may ask for any size.
     """
@@ -324,10 +413,14 @@ class _TrainingData:
 
     def logits(self, network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
         columns = torch.arange(self.known.shape[1], device=self.known.device)
-        with torch.autocast(self.known.device.type, dtype=torch.bfloat16, enabled=self.known.is_cuda):
+        with torch.autocast(
+            self.known.device.type, dtype=torch.bfloat16, enabled=self.known.is_cuda
+        ):
             return torch.as_tensor(network(self.positions[rows], columns, mask).float())
 
     def loss(self, network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
         """The weighted mean cross-entropy of these rows under these masks."""
-        losses = nn.functional.cross_entropy(self.logits(network, rows, mask), self.codes[rows], reduction="none")
+        losses = nn.functional.cross_entropy(
+            self.logits(network, rows, mask), self.codes[rows], reduction="none"
+        )
         return (losses * self.weight[rows]).mean()

@@ -1,7 +1,9 @@
-"""Directions as a penalty in training: where a network's log odds slope the wrong way, the slope adds to the loss.
+"""Directions as a penalty in training: where a network's log odds slope the wrong way, the slope
+adds to the loss.
 
-A slope speaks of all signed columns at once, so that some rows of a batch are enough. Pairs of rows that differ in one
-column say less: with twenty signed columns they left ten times as many steps in the wrong direction.
+A slope speaks of all signed columns at once, so that some rows of a batch are enough. Pairs of rows
+that differ in one column say less: with twenty signed columns they left ten times as many steps in
+the wrong direction.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +18,9 @@ with extra("neural", "a neural model"):
 __all__ = ["Penalty"]
 
 SHARE = 4  # one row in so many of a batch is looked at
-SWAPPED = 0.5  # the chance that a signed value is another row's: slopes count where people may go, not where they are
+# the chance that a signed value is another row's: slopes count where people may go, not where they
+# are
+SWAPPED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +50,16 @@ class Penalty:
     seed: int
 
     @classmethod
-    def of(cls, signs: tuple[int, ...], positions: Tensor, about: int, weight: float, seed: int) -> "Penalty":
-        """From one of -1, 0, 1 for each column, and the knot positions of all rows (rows, columns)."""
+    def of(
+        cls, signs: tuple[int, ...], positions: Tensor, about: int, weight: float, seed: int
+    ) -> "Penalty":
+        """From one of -1, 0, 1 for each column, and the knot positions of all rows (rows,
+        columns).
+        """
         columns = [column for column, sign in enumerate(signs) if sign]
-        signed = torch.tensor([[column, signs[column]] for column in columns], device=positions.device)
+        signed = torch.tensor(
+            [[column, signs[column]] for column in columns], device=positions.device
+        )
         random = torch.Generator(positions.device).manual_seed(seed)
         return cls(signed[:, 0], signed[:, 1], positions.amax(dim=0), about, weight, random, seed)
 
@@ -58,9 +68,11 @@ class Penalty:
         return replace(self, random=torch.Generator(self.random.device).manual_seed(self.seed))
 
     def loss(self, network: nn.Module, positions: Tensor, mask: Tensor) -> Tensor:
-        """The weighted sum over known signed columns of wrong slopes, its mean over some of the rows.
+        """The weighted sum over known signed columns of wrong slopes, its mean over some of the
+        rows.
 
-        ``positions`` are the knot positions of a batch and ``mask`` says what is known of it, (rows, columns) both.
+        ``positions`` are the knot positions of a batch and ``mask`` says what is known of it,
+        (rows, columns) both.
         """
         some = -(-len(positions) // SHARE)
         places = self._places(positions[:some]).requires_grad_()
@@ -70,9 +82,13 @@ class Penalty:
         return self.weight * wrong.sum(dim=1).mean()
 
     def _places(self, positions: Tensor) -> Tensor:
-        """Where slopes are taken: signed values of the row or of another one, up to one knot aside."""
+        """Where slopes are taken: signed values of the row or of another one, up to one knot
+        aside.
+        """
         shape, device = (len(positions), len(self.columns)), positions.device
-        other, swap, aside = (torch.rand(shape, generator=self.random, device=device) for _ in range(3))
+        other, swap, aside = (
+            torch.rand(shape, generator=self.random, device=device) for _ in range(3)
+        )
         others = positions[(other * len(positions)).long(), self.columns]
         moved = torch.where(swap < SWAPPED, others, positions[:, self.columns]) + 2 * aside - 1
         places = positions.clone()
@@ -80,11 +96,15 @@ class Penalty:
         return places
 
     def _log_odds(self, network: nn.Module, places: Tensor, mask: Tensor) -> Tensor:
-        """Of the better class against all others, (rows,), by the network as it answers: without dropout."""
+        """Of the better class against all others, (rows,), by the network as it answers: without
+        dropout.
+        """
         columns = torch.arange(mask.shape[1], device=mask.device)
         training = network.training
         network.eval()
-        with sdpa_kernel(SDPBackend.MATH):  # the only attention whose slope can itself be learnt from
+        with sdpa_kernel(
+            SDPBackend.MATH
+        ):  # the only attention whose slope can itself be learnt from
             logits = torch.as_tensor(network(places, columns, mask))
         network.train(training)
         others = torch.arange(logits.shape[1], device=logits.device) != self.about

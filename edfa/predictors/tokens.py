@@ -15,13 +15,15 @@ from edfa.typing import Float32Array
 
 __all__ = ["Tokens", "find_knots", "knot_positions", "one_thread"]
 
-MAX_LEVELS = 1000  # a column of at most this many whole numbers, seen often enough, has a knot at each of them
+# a column of at most this many whole numbers, seen often enough, has a knot at each of them
+MAX_LEVELS = 1000
 MIN_SEEN = 10  # how often such a number must be seen on average
 KNOTS = 32  # number of knots of any other column
 
 
 def find_knots(matrix: Float32Array) -> list[Float32Array]:
-    """The knots of each column of ``matrix`` (rows, columns), ascending: all its values if they are frequent codes.
+    """The knots of each column of ``matrix`` (rows, columns), ascending: all its values if they are
+    frequent codes.
 
     Otherwise at most 32 of its values.
     """
@@ -31,9 +33,12 @@ def find_knots(matrix: Float32Array) -> list[Float32Array]:
         values = np.unique(known)
         frequent = len(values) <= MAX_LEVELS and len(known) >= MIN_SEEN * len(values)
         if not (frequent and (values == np.round(values)).all()) and len(values) > KNOTS:
-            # Half of them where the rows are, half where the values are: a column that is mostly zero has both.
+            # Half of them where the rows are, half where the values are: a column that is mostly
+            # zero has both.
             ranks = np.linspace(0, 1, KNOTS // 2)
-            values = np.union1d(*(np.quantile(of, ranks, method="nearest") for of in (known, values)))
+            values = np.union1d(
+                *(np.quantile(of, ranks, method="nearest") for of in (known, values))
+            )
         knots.append(values.astype(np.float32))
     return knots
 
@@ -41,22 +46,27 @@ def find_knots(matrix: Float32Array) -> list[Float32Array]:
 def knot_positions(rows: Float32Array, knots: Sequence[Float32Array]) -> Float32Array:
     """The position of each value of ``rows`` (rows, columns) among the knots of its column.
 
-    1.5 is halfway from the second knot to the third. Values beyond the knots are at the first or last one, NaN is at
-    the first.
+    1.5 is halfway from the second knot to the third. Values beyond the knots are at the first or
+    last one, NaN is at the first.
 
-    >>> knot_positions(np.array([[2.5], [9.0]], dtype=np.float32), [np.array([0, 1, 4], dtype=np.float32)])
+    >>> knot_positions(np.array([[2.5], [9.0]], dtype=np.float32), [np.array([0, 1, 4],
+    ...     dtype=np.float32)])
     array([[1.5],
            [2. ]], dtype=float32)
     """
-    positions = [np.interp(column, k, np.arange(len(k))) for column, k in zip(rows.T, knots, strict=True)]
+    positions = [
+        np.interp(column, k, np.arange(len(k))) for column, k in zip(rows.T, knots, strict=True)
+    ]
     return np.nan_to_num(np.stack(positions, axis=1).astype(np.float32), copy=False)
 
 
 class Tokens(nn.Module):
-    """Each known value as a vector: a column has a vector at each of its knots, and a straight line between them.
+    """Each known value as a vector: a column has a vector at each of its knots, and a straight line
+    between them.
 
-    Knots are all values of a column of few, quantiles of one of many. They start on a line, so that neighbours are
-    alike until the data says otherwise; a code of a level has nothing between it and the next, and moves on its own.
+    Knots are all values of a column of few, quantiles of one of many. They start on a line, so that
+    neighbours are alike until the data says otherwise; a code of a level has nothing between it and
+    the next, and moves on its own.
 
     Parameters
     ----------
@@ -68,17 +78,23 @@ class Tokens(nn.Module):
 
     def __init__(self, knots: list[int], width: int) -> None:
         super().__init__()
-        self.register_buffer("first", torch.tensor([0, *np.cumsum(knots)[:-1].tolist()]), persistent=False)
+        self.register_buffer(
+            "first", torch.tensor([0, *np.cumsum(knots)[:-1].tolist()]), persistent=False
+        )
         self.register_buffer("last", torch.tensor(knots) - 1, persistent=False)
         scale = width**-0.5
-        rank = torch.cat([torch.linspace(-1.7, 1.7, size) if size > 1 else torch.zeros(1) for size in knots])
+        rank = torch.cat(
+            [torch.linspace(-1.7, 1.7, size) if size > 1 else torch.zeros(1) for size in knots]
+        )
         column = torch.tensor(np.repeat(np.arange(len(knots)), knots))
         direction, bias = (torch.empty(len(knots), width).uniform_(-scale, scale) for _ in range(2))
         own = torch.empty(sum(knots), width).uniform_(-scale, scale) / 2
         self.vectors = nn.Parameter(rank[:, None] * direction[column] + bias[column] + own)
 
     def forward(self, positions: Tensor, columns: Tensor) -> Tensor:
-        """Tokens (rows, k, width) of knot positions (rows, k); ``columns`` (k,) says of which columns they are."""
+        """Tokens (rows, k, width) of knot positions (rows, k); ``columns`` (k,) says of which
+        columns they are.
+        """
         first, last = self.get_buffer("first")[columns], self.get_buffer("last")[columns]
         below = positions.long()
         share = (positions - below)[..., None]

@@ -1,9 +1,11 @@
-"""A fitted model of the user's own as a predictor: it decides, and something else speaks while facts are missing.
+"""A fitted model of the user's own as a predictor: it decides, and something else speaks while
+facts are missing.
 
-With everything known the answer is the model's own. It cannot answer from a part of the features, and must never be
-handed "not asked yet" as if it were a missing value. What it would probably say is worked out in one of three ways
-(``partial``): by a ``SubsetXGB`` that has learnt its probabilities, by asking it about likely completions, or by
-following the trees of a model that can be read. Whether a plan survives is always asked of the model itself.
+With everything known the answer is the model's own. It cannot answer from a part of the features,
+and must never be handed "not asked yet" as if it were a missing value. What it would probably say
+is worked out in one of three ways (``partial``): by a ``SubsetXGB`` that has learnt its
+probabilities, by asking it about likely completions, or by following the trees of a model that can
+be read. Whether a plan survives is always asked of the model itself.
 """
 
 import copy
@@ -37,7 +39,9 @@ __all__ = ["PARTIAL", "Wrapped", "wrap"]
 
 Partial = Literal["distilled", "completed", "tree"]
 PARTIAL = ("distilled", "completed", "tree")
-TRIED = 64  # training people about whom the model is asked more than once; their answers tell it from another one
+# training people about whom the model is asked more than once; their answers tell it from another
+# one
+TRIED = 64
 SAME = 1e-6  # how far apart two answers of one model about one person may be
 MANY_VALUES = 500  # of one feature: more are numbers
 VIEW = "view"  # the folder in a folder that has the distilled model
@@ -54,7 +58,8 @@ class Wrapped(Predictor):
     own
         The model with its columns and classes.
     partial
-        Who answers while facts are missing: ``"distilled"``, ``"completed"`` or ``"tree"``; see ``wrap``.
+        Who answers while facts are missing: ``"distilled"``, ``"completed"`` or ``"tree"``; see
+        ``wrap``.
     n_completions, n_hybrids
         Completions a person for ``"completed"``; hybrids a training person for ``"distilled"``.
     batch_rows, max_rows
@@ -77,8 +82,9 @@ class Wrapped(Predictor):
     usage_
         Which features the model uses, by permutation on training people.
     needed_, fill_
-        Which features must be known for the model itself to answer, (features,): those that it uses. For others, which
-        made no difference to anybody, it is given those of one training person (features,).
+        Which features must be known for the model itself to answer, (features,): those that it
+        uses. For others, which made no difference to anybody, it is given those of one training
+        person (features,).
 
     Examples
     --------
@@ -127,8 +133,8 @@ class Wrapped(Predictor):
     def fit_table(self, train: Table, *, progress: Progress | None = None) -> Self:
         """Get to know the training people of a table; the model itself stays as it is.
 
-        ColumnError if the model wants a column that the card has not; ModelError if it knows other classes, fails, or
-        answers one question in two ways.
+        ColumnError if the model wants a column that the card has not; ModelError if it knows other
+        classes, fails, or answers one question in two ways.
         """
         self._table = train
         try:
@@ -164,15 +170,21 @@ class Wrapped(Predictor):
         check_seed(self.seed)
 
     def _use(self, source: Source, answers: KeptAnswers | None = None) -> None:
-        """Ask by a source from here on; what was answered already stays, where ``answers`` are given."""
+        """Ask by a source from here on; what was answered already stays, where ``answers`` are
+        given.
+        """
         self.source_, self.varies_ = source, source.reads
         self._answers = KeptAnswers(source.ask, self.batch_rows) if answers is None else answers
         self._answers.ask = source.ask
-        self._readings: list[TreeInput | None] = []  # one, once it was tried to read the model's trees
+        self._readings: list[
+            TreeInput | None
+        ] = []  # one, once it was tried to read the model's trees
 
     @property
     def reads_given(self) -> bool:  # type: ignore[override]
-        """Whether the model is asked about frames, which hold any number, and not about encoded rows."""
+        """Whether the model is asked about frames, which hold any number, and not about encoded
+        rows.
+        """
         return self.source_.frames is not None
 
     @property
@@ -181,54 +193,70 @@ class Wrapped(Predictor):
         return self._answers.asked
 
     def ask(self, rows: Float32Array) -> Float64Array:
-        """The model's own probabilities (n, classes) of complete encoded rows (n, features), kept by row."""
+        """The model's own probabilities (n, classes) of complete encoded rows (n, features), kept
+        by row.
+        """
         return self._answers(self._read(np.asarray(rows, dtype=np.float32)))
 
     def _read(self, rows: Float32Array) -> Float32Array:
         """Rows (n, features) with zeros where the model does not look."""
-        return rows if self.source_.reads.all() else np.where(self.source_.reads, rows, np.float32(0))
+        return (
+            rows if self.source_.reads.all() else np.where(self.source_.reads, rows, np.float32(0))
+        )
 
     def remember(self, X: Float32Array, frame: pd.DataFrame) -> None:  # noqa: N803
-        """Keep what the model says of people as they were given, where encoding cannot express all of it.
+        """Keep what the model says of people as they were given, where encoding cannot express all
+        of it.
 
-        A level that training never showed, or a number out of range, is another one once it is encoded. ``X`` (people,
-        features) are the encoded facts of the people of ``frame``, complete.
+        A level that training never showed, or a number out of range, is another one once it is
+        encoded. ``X`` (people, features) are the encoded facts of the people of ``frame``,
+        complete.
         """
         rows, answers = self.source_.ask_given(X, frame)
         self._answers.count(int(len(rows) > 0), len(rows))
         self._answers.pin(self._read(X[rows]), answers)
 
     def _check_steady(self, matrix: Float32Array, chances: Float64Array) -> None:
-        """Ask again about some people, in another order: ModelError if the model decides otherwise."""
+        """Ask again about some people, in another order: ModelError if the model decides
+        otherwise.
+        """
         some = np.random.default_rng(self.seed).permutation(len(matrix))[:TRIED]
         again = self.source_.ask(matrix[some])
         apart = np.abs(again - chances[some]).max(initial=0.0)
         if apart > SAME or (self.decide(again) != self.decide(chances[some])).any():
             raise ModelError(
-                f"the model {self.own.name} answers one person in two ways, {apart:.2g} apart: it must answer by the "
+                f"the model {self.own.name} answers one person in two ways, {apart:.2g} "
+                "apart: it must answer by the "
                 "person alone, the same whenever it is asked"
             )
         self.tried_, self.answers_ = matrix[some], chances[some]
 
     def _warn_of_order(self, chances: Float64Array, codes: Int64Array) -> None:
-        """Warn if the probabilities run against the outcomes: the classes were probably named in the wrong order."""
+        """Warn if the probabilities run against the outcomes: the classes were probably named in
+        the wrong order.
+        """
         if len(self.classes_) != 2:
             return
         area = float(roc_auc_score(codes, chances[:, 1]))
         if area < BACKWARDS:
             warnings.warn(
-                f"the model {self.own.name} ranks training people against their outcomes (AUROC {area:.2f}); are its "
+                f"the model {self.own.name} ranks training people against their outcomes "
+                f"(AUROC {area:.2f}); are its "
                 "classes in the right order?",
                 stacklevel=2,
             )
 
-    def _make_view(self, matrix: Float32Array, codes: Int64Array) -> "SubsetXGB | Completed | TreeView":
+    def _make_view(
+        self, matrix: Float32Array, codes: Int64Array
+    ) -> "SubsetXGB | Completed | TreeView":
         if self.partial == "tree":
             return TreeView.of(self.source_, self.tried_, self.answers_)
         categorical, k = self.source_.categorical, self.n_completions
         if self.partial == "completed":
             return Completed(Neighbours.of(matrix, categorical, k=k), self.source_.reads)
-        return distil(self.ask, matrix, codes, categorical, k=k, n_hybrids=self.n_hybrids, seed=self.seed)
+        return distil(
+            self.ask, matrix, codes, categorical, k=k, n_hybrids=self.n_hybrids, seed=self.seed
+        )
 
     def to_folder(self, folder: str | Path) -> None:
         """Write the model where it has a safe file, and what was learnt beside it; no pickle.
@@ -253,7 +281,8 @@ class Wrapped(Predictor):
         parts = write_kept(kept)
         if not holds_model(parts):
             warnings.warn(
-                f"the model {self.own.name} cannot be kept in a safe file; pass it again when this is read: "
+                f"the model {self.own.name} cannot be kept in a safe file; pass it again "
+                "when this is read: "
                 "Advisor.load(folder, model=...)",
                 stacklevel=2,
             )
@@ -263,7 +292,8 @@ class Wrapped(Predictor):
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder, model: Any = None) -> Self:
-        """Read what ``to_folder`` wrote; ``model`` is passed where it is in no file, and must be the same one.
+        """Read what ``to_folder`` wrote; ``model`` is passed where it is in no file, and must be
+        the same one.
 
         A model's file is tried in a process of its own before this one reads it.
         """
@@ -273,7 +303,11 @@ class Wrapped(Predictor):
             wrapped = cls._from_settings(settings | {"own": kept.source.own}, folder)
             wrapped._check_settings()
             wrapped._use(kept.source)
-            wrapped.classes_, wrapped.prior_, wrapped.n_features_in_ = kept.classes, kept.prior, len(kept.fill)
+            wrapped.classes_, wrapped.prior_, wrapped.n_features_in_ = (
+                kept.classes,
+                kept.prior,
+                len(kept.fill),
+            )
             wrapped.tried_, wrapped.answers_ = kept.tried, kept.answers
             wrapped.usage_, wrapped.needed_, wrapped.fill_ = kept.usage, kept.needed, kept.fill
             wrapped.cover_ = kept.cover
@@ -287,12 +321,16 @@ class Wrapped(Predictor):
         return wrapped
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """What the model said of some training people, which tells it from any other, and what was learnt beside it."""
+        """What the model said of some training people, which tells it from any other, and what was
+        learnt beside it.
+        """
         state = super().learnt_state()
         return {**state, "view_": self.view_.learnt_state()} if state else state
 
     def keeping(self, masks: Any) -> Self:
-        """The same with models of their own for these subsets (subsets, features), if it is ``"distilled"``."""
+        """The same with models of their own for these subsets (subsets, features), if it is
+        ``"distilled"``.
+        """
         if not isinstance(self.view_, SubsetXGB):
             return self
         other = copy.copy(self)
@@ -301,7 +339,9 @@ class Wrapped(Predictor):
 
     @property
     def for_questions(self) -> Predictor:
-        """Who says, while questions are ordered, what the model would say: the distilled model, if there is one."""
+        """Who says, while questions are ordered, what the model would say: the distilled model, if
+        there is one.
+        """
         if not isinstance(self.view_, SubsetXGB):
             return self
         view = self.view_.keeping(self.source_.reads[None])
@@ -330,7 +370,9 @@ class Wrapped(Predictor):
         return self.view_.decide_tries(mask, known, column, value)
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
-        """The thresholds between which values make no difference: the model's own if its trees can be read."""
+        """The thresholds between which values make no difference: the model's own if its trees can
+        be read.
+        """
         if not self.is_enough(mask):
             return None if isinstance(self.view_, Completed) else self.view_.cells(mask, feature)
         if not self._readings:
@@ -339,7 +381,9 @@ class Wrapped(Predictor):
         return None if reading is None else reading.cells(feature)
 
     def differentiable(self, mask: BoolArray) -> Callable[[Any], Any] | None:
-        """A torch module of encoded people as a function from rows to logits; None for any other model or mask."""
+        """A torch module of encoded people as a function from rows to logits; None for any other
+        model or mask.
+        """
         if self.own.kind != "torch" or self.source_.frames is not None or not mask.all():
             return None
         module = self.own.model
@@ -356,7 +400,9 @@ class Wrapped(Predictor):
 
 
 def _covering(matrix: Float32Array) -> IntArray:
-    """Rows of a matrix (rows, columns), few of them, among which every value occurs; of many values, the two ends."""
+    """Rows of a matrix (rows, columns), few of them, among which every value occurs; of many
+    values, the two ends.
+    """
     rows: set[int] = set()
     for column in matrix.T:
         values, first = np.unique(column, return_index=True)
@@ -378,27 +424,32 @@ def wrap(
     threshold: float | None = None,
     seed: int = 0,
 ) -> Wrapped:
-    """A fitted model of your own, to give advice about: ``Advisor(predictor=wrap(model))`` never fits it again.
+    """A fitted model of your own, to give advice about: ``Advisor(predictor=wrap(model))`` never
+    fits it again.
 
     Parameters
     ----------
     model
-        A classifier or Pipeline of scikit-learn, an XGBoost, LightGBM or CatBoost model, a torch module (in ``eval``
-        mode, of encoded people, which answers log odds), the path of an ONNX file, or a function from a frame to
-        probabilities: (people, classes), or (people,) for the second of two classes.
+        A classifier or Pipeline of scikit-learn, an XGBoost, LightGBM or CatBoost model, a torch
+        module (in ``eval`` mode, of encoded people, which answers log odds), the path of an ONNX
+        file, or a function from a frame to probabilities: (people, classes), or (people,) for the
+        second of two classes.
     partial
-        What the model says before everything is known. ``"distilled"``: a ``SubsetXGB`` that has learnt the model's
-        probabilities of training people and of hybrids of them. ``"completed"``: the mean over likely completions,
-        closer to the model and far more calls of it. ``"tree"``: the paths of its trees, weighted by how many training
-        people took them; for models whose trees can be read. Whether a plan survives, the chance that a person is
-        shown, and the last word are the model's own in all three.
+        What the model says before everything is known. ``"distilled"``: a ``SubsetXGB`` that has
+        learnt the model's probabilities of training people and of hybrids of them. ``"completed"``:
+        the mean over likely completions, closer to the model and far more calls of it. ``"tree"``:
+        the paths of its trees, weighted by how many training people took them; for models whose
+        trees can be read. Whether a plan survives, the chance that a person is shown, and the last
+        word are the model's own in all three.
     columns
-        The columns that the model wants, in order, where it does not say so itself; ``"encoded"`` if it was fitted on
-        a table's ``X``.
+        The columns that the model wants, in order, where it does not say so itself; ``"encoded"``
+        if it was fitted on a table's ``X``.
     classes
-        The classes in the order of its probabilities, as the card calls them, where it has other names for them.
+        The classes in the order of its probabilities, as the card calls them, where it has other
+        names for them.
     like
-        A few rows of the frame that the model was fitted on, where dtypes matter: categories, for example.
+        A few rows of the frame that the model was fitted on, where dtypes matter: categories, for
+        example.
     n_completions, n_hybrids, batch_rows, max_rows, threshold, seed
         As for ``Wrapped``.
 
@@ -409,8 +460,10 @@ def wrap(
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import OneHotEncoder
     >>> table = edfa.load("german")
-    >>> people, outcome = table.train.frame[["duration", "checking_status"]], table.train.frame["class"]
-    >>> mine = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RandomForestClassifier(20)).fit(people, outcome)
+    >>> people, outcome = table.train.frame[["duration", "checking_status"]],
+    ...     table.train.frame["class"]
+    >>> mine = make_pipeline(OneHotEncoder(handle_unknown="ignore"),
+    ...     RandomForestClassifier(20)).fit(people, outcome)
     >>> model = wrap(mine).fit_table(table.train)
     >>> np.array(table.schema.names)[model.varies_].tolist()
     ['checking_status', 'duration']

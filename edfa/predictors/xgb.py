@@ -1,8 +1,9 @@
 """SubsetXGB: one XGBoost for each set of known features, trained when first needed and cached.
 
-The paper's tree model. A model of its own for every subset is the best calibrated on small subsets; policies that visit
-thousands of subsets use ``mode="nan"``, one model that has learnt from masked copies of the rows. ``mode="mixed"`` has
-both: sets that are named have a model of their own, every other set is answered by the one masked model.
+The paper's tree model. A model of its own for every subset is the best calibrated on small subsets;
+policies that visit thousands of subsets use ``mode="nan"``, one model that has learnt from masked
+copies of the rows. ``mode="mixed"`` has both: sets that are named have a model of their own, every
+other set is answered by the one masked model.
 """
 
 import copy
@@ -19,9 +20,25 @@ import numpy as np
 import xgboost as xgb
 from safetensors.numpy import save
 
-from edfa.artifacts import Folder, check_arrays, folder_name, load_arrays, read_parts, readable, write_parts
+from edfa.artifacts import (
+    Folder,
+    check_arrays,
+    folder_name,
+    load_arrays,
+    read_parts,
+    readable,
+    write_parts,
+)
 from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
-from edfa.predictors.base import ClassWeight, Predictor, Progress, inner_split, masked_copies, sample_weights, soften
+from edfa.predictors.base import (
+    ClassWeight,
+    Predictor,
+    Progress,
+    inner_split,
+    masked_copies,
+    sample_weights,
+    soften,
+)
 from edfa.predictors.boosting import (
     booster_bytes,
     booster_hash,
@@ -40,11 +57,17 @@ __all__ = ["SubsetXGB"]
 Mode = Literal["per_subset", "nan", "mixed"]
 MODES = ("per_subset", "nan", "mixed")
 NOT_PICKLED = ("_lock", "_training_locks", "_forests", "_forest_agrees", "_own_keys")
-DECIDING = ("threshold", "favourable", "monotone")  # settings that no tree depends on, but by the directions' signs
+DECIDING = (
+    "threshold",
+    "favourable",
+    "monotone",
+)  # settings that no tree depends on, but by the directions' signs
 TRAIN_FILE = "train.safetensors"
 VERSION = "xgboost_version"  # of the models in a folder; folders of old have none
 MAX_MODELS = 512  # models held in memory
-CHECKED_ROWS = 64  # training rows on which a forest is compared with its booster before it is relied on
+CHECKED_ROWS = (
+    64  # training rows on which a forest is compared with its booster before it is relied on
+)
 
 
 class SubsetXGB(Predictor):
@@ -53,36 +76,41 @@ class SubsetXGB(Predictor):
     Parameters
     ----------
     mode
-        ``"per_subset"``: one model for each subset; ``"nan"``: one model for all, trained on masked copies of the rows;
-        ``"mixed"``: one model for each of the subsets that ``keeping`` names, and for all others together one that is
-        trained on masked copies. Until some are named, every subset has its own.
+        ``"per_subset"``: one model for each subset; ``"nan"``: one model for all, trained on masked
+        copies of the rows; ``"mixed"``: one model for each of the subsets that ``keeping`` names,
+        and for all others together one that is trained on masked copies. Until some are named,
+        every subset has its own.
     seed
         Decides the rows held out for early stopping and XGBoost's own draws.
     n_estimators, max_depth, learning_rate
-        Largest number of trees, their depth and the learning rate. Rows held out for the purpose stop training earlier.
+        Largest number of trees, their depth and the learning rate. Rows held out for the purpose
+        stop training earlier.
     class_weight
-        None: every row counts the same; ``"balanced"``: every class counts the same; a mapping: the weight of each
-        class.
+        None: every row counts the same; ``"balanced"``: every class counts the same; a mapping: the
+        weight of each class.
     calibrate
-        Whether each model's probabilities are softened by a temperature fitted on the held-out rows.
+        Whether each model's probabilities are softened by a temperature fitted on the held-out
+        rows.
     threshold, favourable
-        The probability from which on one class is decided for, and the position of that class in ``classes_`` (None:
-        the second of two); without a threshold, the likeliest class.
+        The probability from which on one class is decided for, and the position of that class in
+        ``classes_`` (None: the second of two); without a threshold, the likeliest class.
     monotone
-        For each column 1, -1 or 0: whether a higher value never lowers, never raises, or may do both to the
-        probability of the ``favourable`` one of two classes, whatever else is known. It holds exactly. None: all are
-        free.
+        For each column 1, -1 or 0: whether a higher value never lowers, never raises, or may do
+        both to the probability of the ``favourable`` one of two classes, whatever else is known. It
+        holds exactly. None: all are free.
 
     Attributes
     ----------
     rows_, codes_, chances_
-        The training rows (rows, features), the positions of their classes in ``classes_`` (rows,) and, if it learns
-        from those, another model's probabilities (rows, classes), from which the model for a subset is trained when it
-        is first needed.
+        The training rows (rows, features), the positions of their classes in ``classes_`` (rows,)
+        and, if it learns from those, another model's probabilities (rows, classes), from which the
+        model for a subset is trained when it is first needed.
     inner_split_, held_out_
-        Positions of the rows that are learnt from, and of those held out; and the latter again if they were not drawn.
+        Positions of the rows that are learnt from, and of those held out; and the latter again if
+        they were not drawn.
     kept_
-        The subsets that have a model of their own in mode ``"mixed"``, (subsets, features); None: none are named yet.
+        The subsets that have a model of their own in mode ``"mixed"``, (subsets, features); None:
+        none are named yet.
     training_hash_
         SHA-256 of ``rows_``, ``codes_``, ``chances_`` and ``held_out_``.
     xgboost_version_
@@ -98,7 +126,11 @@ class SubsetXGB(Predictor):
     array([[0.3, 0.7]])
     """
 
-    learnt_attributes: ClassVar[tuple[str, ...]] = (*Predictor.learnt_attributes, "training_hash_", "xgboost_version_")
+    learnt_attributes: ClassVar[tuple[str, ...]] = (
+        *Predictor.learnt_attributes,
+        "training_hash_",
+        "xgboost_version_",
+    )
     obeys_directions: ClassVar[bool] = True
     _max_models = MAX_MODELS
     _cache_folder: Path | None = None
@@ -134,11 +166,12 @@ class SubsetXGB(Predictor):
         Parameters
         ----------
         folder
-            Where models are also written, for other processes and later runs; None: in memory alone. Models of other
-            rows, settings and versions of XGBoost may share the folder.
+            Where models are also written, for other processes and later runs; None: in memory
+            alone. Models of other rows, settings and versions of XGBoost may share the folder.
         max_models
-            Number of models held in memory; the one that was not used for the longest time is dropped first. Models
-            that are part of what was learnt (see ``learnt_state``) are all held.
+            Number of models held in memory; the one that was not used for the longest time is
+            dropped first. Models that are part of what was learnt (see ``learnt_state``) are all
+            held.
 
         Examples
         --------
@@ -165,12 +198,14 @@ class SubsetXGB(Predictor):
         chances: Any = None,
         held_out: Any = None,
     ) -> Self:
-        """Learn from encoded rows, as every predictor does, or from what another model says of them (distillation).
+        """Learn from encoded rows, as every predictor does, or from what another model says of them
+        (distillation).
 
-        ``chances`` (rows, classes) are another model's probabilities of the classes in ascending order; the rows' own
-        classes then decide nothing but which rows are held out. The prior is the mean of ``chances``. ``held_out`` (n,)
-        are the positions of the rows that stop training early; None: a fifth of each class is drawn. Rows that are made
-        of one another must be on one side.
+        ``chances`` (rows, classes) are another model's probabilities of the classes in ascending
+        order; the rows' own classes then decide nothing but which rows are held out. The prior is
+        the mean of ``chances``. ``held_out`` (n,) are the positions of the rows that stop training
+        early; None: a fifth of each class is drawn. Rows that are made of one another must be on
+        one side.
         """
         self._given = None if chances is None else np.asarray(chances, dtype=np.float32), held_out
         try:
@@ -183,20 +218,36 @@ class SubsetXGB(Predictor):
         if self.mode not in MODES:
             raise UnknownNameError("mode", self.mode, MODES)
         if self.n_estimators < 1 or self.max_depth < 1 or not self.learning_rate > 0:
-            raise SettingError("n_estimators and max_depth are at least 1 and learning_rate is above 0")
+            raise SettingError(
+                "n_estimators and max_depth are at least 1 and learning_rate is above 0"
+            )
         if any(check_signs(self.monotone, matrix.shape[1])) and len(self.classes_) > 2:
-            # XGBoost would hold every class' score to the same direction, which says nothing of the probabilities.
-            raise SettingError(f"monotone: SubsetXGB obeys directions between two classes, not {len(self.classes_)}")
-        sample_weights(self.class_weight, self.classes_[codes])  # an error now rather than at the first question
+            # XGBoost would hold every class' score to the same direction, which says nothing of the
+            # probabilities.
+            raise SettingError(
+                "monotone: SubsetXGB obeys directions between two classes, not "
+                f"{len(self.classes_)}"
+            )
+        sample_weights(
+            self.class_weight, self.classes_[codes]
+        )  # an error now rather than at the first question
         chances, held_out = self._given
-        self.rows_, self.codes_, self.chances_ = matrix, codes, self._check_chances(chances, len(matrix))
+        self.rows_, self.codes_, self.chances_ = (
+            matrix,
+            codes,
+            self._check_chances(chances, len(matrix)),
+        )
         self.held_out_ = _check_held_out(held_out, len(matrix))
         drawn = self.held_out_ is None
-        self.inner_split_ = inner_split(codes, self.seed) if drawn else _without(len(matrix), self.held_out_)
+        self.inner_split_ = (
+            inner_split(codes, self.seed) if drawn else _without(len(matrix), self.held_out_)
+        )
         self.xgboost_version_: str = xgb.__version__
         more = [part for part in (self.chances_, self.held_out_) if part is not None]
         self.training_hash_ = _hash(matrix, codes, *more)
-        self.prior_ = self.prior_ if self.chances_ is None else self.chances_.mean(axis=0, dtype=float)
+        self.prior_ = (
+            self.prior_ if self.chances_ is None else self.chances_.mean(axis=0, dtype=float)
+        )
         self.kept_: BoolArray | None = None
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
         self._reset_derived()
@@ -207,10 +258,17 @@ class SubsetXGB(Predictor):
         """Another model's probabilities to learn from, (rows, classes); None: there are none."""
         if chances is None:
             return None
-        if chances.shape != (rows, len(self.classes_)) or not np.allclose(chances.sum(axis=1), 1, atol=1e-3):
-            raise DataError(f"chances: {rows} rows of {len(self.classes_)} probabilities, not of {chances.shape}")
+        if chances.shape != (rows, len(self.classes_)) or not np.allclose(
+            chances.sum(axis=1), 1, atol=1e-3
+        ):
+            raise DataError(
+                f"chances: {rows} rows of {len(self.classes_)} probabilities, not of "
+                f"{chances.shape}"
+            )
         if self.calibrate or self.class_weight is not None:
-            raise SettingError("calibrate and class_weight are about outcomes; chances are learnt as they are")
+            raise SettingError(
+                "calibrate and class_weight are about outcomes; chances are learnt as they are"
+            )
         return chances
 
     def _reset_derived(self) -> None:
@@ -223,28 +281,32 @@ class SubsetXGB(Predictor):
         self._own_keys = None if kept is None else frozenset(_key(mask) for mask in kept)
 
     def keeping(self, masks: Any) -> Self:
-        """A model like this one in which just these subsets have models of their own (mode ``"mixed"`` alone).
+        """A model like this one in which just these subsets have models of their own (mode
+        ``"mixed"`` alone).
 
-        It is another model, of other answers and another ``learnt_state``; this one stays as it is. Which subsets have
-        their own never depends on what was asked before.
+        It is another model, of other answers and another ``learnt_state``; this one stays as it is.
+        Which subsets have their own never depends on what was asked before.
 
         Parameters
         ----------
         masks
-            The subsets, (subsets, features); an ``Aligned`` view asks for those within its columns. Nothing known needs
-            none: the answer is the prior.
+            The subsets, (subsets, features); an ``Aligned`` view asks for those within its columns.
+            Nothing known needs none: the answer is the prior.
 
         Examples
         --------
         >>> rows, classes = np.arange(40.0).reshape(20, 2), [0, 1] * 10
         >>> model = SubsetXGB("mixed", n_estimators=5).fit(rows, classes).keeping([[True, True]])
-        >>> everything, first = model.booster(np.array([True, True])), model.booster(np.array([True, False]))
+        >>> everything, first = model.booster(np.array([True, True])),
+        ...     model.booster(np.array([True, False]))
         >>> everything is first, first is model.booster(np.array([False, True]))
         (False, True)
         """
         self._check_fitted()
         if self.mode != "mixed":
-            raise SettingError(f"subsets are named for a SubsetXGB of mode 'mixed', not {self.mode!r}")
+            raise SettingError(
+                f"subsets are named for a SubsetXGB of mode 'mixed', not {self.mode!r}"
+            )
         sets = np.asarray(masks, dtype=bool).reshape(-1, self.n_features_in_) & self.varies_
         with self._lock:
             model = copy.copy(self)
@@ -256,15 +318,18 @@ class SubsetXGB(Predictor):
     def learnt_state(self) -> Mapping[str, Any]:
         """Everything learnt that decides the answers; the subsets that were named are part of it.
 
-        Where there is a definite set of models (mode ``"nan"``, or ``"mixed"`` once subsets are named) it has the
-        SHA-256 of each, and those that are missing are trained now. Other models are trained from the rows, the
-        settings and the version that are part of it, whenever they are needed.
+        Where there is a definite set of models (mode ``"nan"``, or ``"mixed"`` once subsets are
+        named) it has the SHA-256 of each, and those that are missing are trained now. Other models
+        are trained from the rows, the settings and the version that are part of it, whenever they
+        are needed.
         """
         state = super().learnt_state()
         if not state:
             return state
         named = {} if self.kept_ is None else {"kept_": self.kept_}
-        hashes = {name: booster_hash(self._booster(mask)) for name, mask in self._definite().items()}
+        hashes = {
+            name: booster_hash(self._booster(mask)) for name, mask in self._definite().items()
+        }
         return {**state, **named, "boosters_": hashes}
 
     def _definite(self) -> dict[str, BoolArray | None]:
@@ -272,7 +337,11 @@ class SubsetXGB(Predictor):
 
         Empty if every model is trained when it is needed.
         """
-        if self.mode == "per_subset" or (self.mode == "mixed" and self.kept_ is None) or not self.varies_.any():
+        if (
+            self.mode == "per_subset"
+            or (self.mode == "mixed" and self.kept_ is None)
+            or not self.varies_.any()
+        ):
             return {}
         kept = self.kept_ if self.kept_ is not None and self.mode == "mixed" else ()
         return {f"own_{number}": mask for number, mask in enumerate(kept)} | {"masked": None}
@@ -283,8 +352,12 @@ class SubsetXGB(Predictor):
 
     @property
     def _masked_key(self) -> bytes:
-        """What the masked model is stored under; in mode "mixed" that of no subset, for a subset may be everything."""
-        return _key(np.ones(self.n_features_in_, dtype=bool)) + (b"" if self.mode == "nan" else b"masked")
+        """What the masked model is stored under; in mode "mixed" that of no subset, for a subset
+        may be everything.
+        """
+        return _key(np.ones(self.n_features_in_, dtype=bool)) + (
+            b"" if self.mode == "nan" else b"masked"
+        )
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         booster = self.booster(mask)
@@ -297,7 +370,9 @@ class SubsetXGB(Predictor):
         return soften(probabilities, float(temperature)) if temperature else probabilities
 
     def booster(self, mask: BoolArray) -> xgb.Booster:
-        """The model for the known features ``mask`` (features,): from memory, from disk, or trained now."""
+        """The model for the known features ``mask`` (features,): from memory, from disk, or trained
+        now.
+        """
         self._check_fitted()
         mask = mask & self.varies_
         return self._booster(mask if self._has_own(mask) else None)
@@ -327,7 +402,8 @@ class SubsetXGB(Predictor):
             self._boosters.popitem(last=False)
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array:
-        """The trees' split thresholds of a feature in the model for ``mask`` (features,), in ascending order.
+        """The trees' split thresholds of a feature in the model for ``mask`` (features,), in
+        ascending order.
 
         Values between two neighbouring thresholds get the same answer: a value x lies in the cell
         ``searchsorted(thresholds, x, side="right")``.
@@ -341,8 +417,12 @@ class SubsetXGB(Predictor):
     def _decide_tries(
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
     ) -> IntArray | None:
-        """From sums over leaves; what lies too near to the threshold is predicted by the booster itself."""
-        decidable = self.threshold is None or (0 < self.threshold < 1 and self.favourable in (None, 1))
+        """From sums over leaves; what lies too near to the threshold is predicted by the booster
+        itself.
+        """
+        decidable = self.threshold is None or (
+            0 < self.threshold < 1 and self.favourable in (None, 1)
+        )
         if len(self.classes_) > 2 or not decidable or not self._has_own(mask):
             return None
         booster, threshold = self.booster(mask), 0.5 if self.threshold is None else self.threshold
@@ -352,7 +432,8 @@ class SubsetXGB(Predictor):
         log_odds = float(booster.attr("temperature") or 1) * np.log(threshold / (1 - threshold))
         excess = forest.margins(known, column, value) - np.float32(log_odds)
         decisions = (excess > 0).astype(np.intp)
-        # Probabilities are rounded too, the more in terms of log odds the nearer they are to 0 or 1.
+        # Probabilities are rounded too, the more in terms of log odds the nearer they are to 0 or
+        # 1.
         rounding = 16 * np.finfo(np.float32).eps * (2 + 2 * np.cosh(log_odds))
         person, candidate = np.nonzero(np.abs(excess) <= forest.tolerance + rounding)
         rows = known[person]
@@ -368,7 +449,9 @@ class SubsetXGB(Predictor):
         return forest
 
     def _agrees(self, booster: xgb.Booster, forest: Forest, mask: BoolArray) -> bool:
-        """Whether the forest gives some training rows the booster's margins: XGBoost may change what it writes."""
+        """Whether the forest gives some training rows the booster's margins: XGBoost may change
+        what it writes.
+        """
         with self._lock:
             if (agrees := self._forest_agrees.get(booster)) is None:
                 rows = np.ascontiguousarray(self.rows_[:CHECKED_ROWS, mask])
@@ -379,26 +462,36 @@ class SubsetXGB(Predictor):
         return agrees
 
     def to_folder(self, folder: str | Path) -> None:
-        """Write the training rows and the models that are part of what was learnt, as safetensors and UBJSON.
+        """Write the training rows and the models that are part of what was learnt, as safetensors
+        and UBJSON.
 
-        Models that are trained when they are needed are trained again: nothing in the folder decides an answer that
-        ``learnt_state`` does not speak of.
+        Models that are trained when they are needed are trained again: nothing in the folder
+        decides an answer that ``learnt_state`` does not speak of.
         """
         self._check_savable()
-        arrays: dict[str, AnyArray] = {"rows": self.rows_, "codes": self.codes_, "classes": np.asarray(self.classes_)}
+        arrays: dict[str, AnyArray] = {
+            "rows": self.rows_,
+            "codes": self.codes_,
+            "classes": np.asarray(self.classes_),
+        }
         if self.chances_ is not None:
             arrays["chances"] = self.chances_
         if self.held_out_ is not None:
             arrays["held_out"] = self.held_out_
         if self.kept_ is not None:
             arrays["kept"] = self.kept_.astype(np.uint8)
-        parts = {f"{name}.ubj": booster_bytes(self._booster(mask)) for name, mask in self._definite().items()}
+        parts = {
+            f"{name}.ubj": booster_bytes(self._booster(mask))
+            for name, mask in self._definite().items()
+        }
         settings = {**self._settings(), VERSION: self.xgboost_version_}
         write_parts(folder, "SubsetXGB", settings, {TRAIN_FILE: save(arrays)} | parts)
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:
-        """Read what ``to_folder`` wrote; every part is checked against its hash, every model before XGBoost sees it."""
+        """Read what ``to_folder`` wrote; every part is checked against its hash, every model before
+        XGBoost sees it.
+        """
         settings, parts = read_parts(folder, "SubsetXGB")
         with readable(folder_name(folder)):
             version = settings.pop(VERSION, None)
@@ -416,17 +509,27 @@ class SubsetXGB(Predictor):
         return model
 
     def _take(self, parts: Mapping[str, bytes], version: str | None) -> None:
-        """Take over the saved models; ``version`` is the XGBoost that trained them, None in folders of old.
+        """Take over the saved models; ``version`` is the XGBoost that trained them, None in folders
+        of old.
 
         Those were named by their subsets, and not all of them were there.
         """
         definite = self._definite()
         names = {f"{name}.ubj": name for name in definite}
         if version is None:
-            keys = {name: self._masked_key if mask is None else _key(mask) for name, mask in definite.items()}
-            names = {f"{key.hex()}.ubj": name for name, key in keys.items() if f"{key.hex()}.ubj" in parts}
+            keys = {
+                name: self._masked_key if mask is None else _key(mask)
+                for name, mask in definite.items()
+            }
+            names = {
+                f"{key.hex()}.ubj": name
+                for name, key in keys.items()
+                if f"{key.hex()}.ubj" in parts
+            }
         elif set(parts) != set(names):
-            raise UnreadableError(f"the models are {len(parts)} others than the {len(names)} that are named")
+            raise UnreadableError(
+                f"the models are {len(parts)} others than the {len(names)} that are named"
+            )
         masks = [definite[name] for name in names.values()]
         files = [
             BoosterFile(name, parts[name], self._width(mask), len(self.classes_))
@@ -443,7 +546,9 @@ class SubsetXGB(Predictor):
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle: everything but locks and what is derived from boosters."""
-        return {name: value for name, value in super().__getstate__().items() if name not in NOT_PICKLED}
+        return {
+            name: value for name, value in super().__getstate__().items() if name not in NOT_PICKLED
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -466,9 +571,13 @@ class SubsetXGB(Predictor):
         )
 
     def _data(self, rows: IntArray, mask: BoolArray | None) -> xgb.DMatrix:
-        """Training rows at these positions: the columns in ``mask``, or masked copies with all columns."""
+        """Training rows at these positions: the columns in ``mask``, or masked copies with all
+        columns.
+        """
         matrix, rows = (
-            (self.rows_[rows][:, mask], rows) if mask is not None else masked_copies(self.rows_[rows], rows, self.seed)
+            (self.rows_[rows][:, mask], rows)
+            if mask is not None
+            else masked_copies(self.rows_[rows], rows, self.seed)
         )
         if self.chances_ is not None:
             return _of_chances(matrix, self.chances_[rows])
@@ -477,17 +586,23 @@ class SubsetXGB(Predictor):
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
 
     def _cached(self, key: bytes) -> tuple[Path, bytes] | None:
-        """The file in which the model of a subset is cached, and all that it is trained from; None: no cache."""
+        """The file in which the model of a subset is cached, and all that it is trained from; None:
+        no cache.
+        """
         if self._cache_folder is None:
             return None
         settings = {name: value for name, value in self._settings().items() if name not in DECIDING}
-        source = json.dumps([settings, self.directions(), self.training_hash_, xgb.__version__]).encode()
+        source = json.dumps(
+            [settings, self.directions(), self.training_hash_, xgb.__version__]
+        ).encode()
         folder, name = (hashlib.sha256(part).hexdigest() for part in (source, key))
         return self._cache_folder / folder[:16] / f"{name[:32]}.ubj", source + key
 
     def _read(self, key: bytes, mask: BoolArray | None) -> xgb.Booster | None:
         cached = self._cached(key)
-        return None if cached is None else read_cached(*cached, self._width(mask), len(self.classes_))
+        return (
+            None if cached is None else read_cached(*cached, self._width(mask), len(self.classes_))
+        )
 
     def _write(self, key: bytes, booster: xgb.Booster) -> xgb.Booster:
         if cached := self._cached(key):
@@ -496,7 +611,9 @@ class SubsetXGB(Predictor):
 
 
 def _of_chances(matrix: Float32Array, chances: Float32Array) -> xgb.DMatrix:
-    """Rows to learn probabilities from; of more than two classes each row is there once a class, weighted by it."""
+    """Rows to learn probabilities from; of more than two classes each row is there once a class,
+    weighted by it.
+    """
     if chances.shape[1] == 2:
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=chances[:, 1], nthread=1)
     classes = chances.shape[1]
@@ -510,7 +627,11 @@ def _check_held_out(held_out: Any, rows: int) -> Int64Array | None:
         return None
     positions = np.asarray(held_out)
     distinct = np.unique(positions)
-    if positions.ndim != 1 or (len(positions) and positions.dtype.kind not in "iu") or len(distinct) < len(positions):
+    if (
+        positions.ndim != 1
+        or (len(positions) and positions.dtype.kind not in "iu")
+        or len(distinct) < len(positions)
+    ):
         raise DataError("held_out: distinct positions of rows are needed")
     if len(distinct) and (distinct[0] < 0 or distinct[-1] >= rows or len(distinct) == rows):
         raise DataError(f"held_out: positions from 0 to {rows - 1} are needed, and not all of them")

@@ -23,5 +23,7 @@ SEARCHERS: Registry["Searcher"] = Registry(
         "cvae": "edfa.recourse.searchers.cvae:CVAE",
     },
 )
-"""What the command line and study files call each searcher; a new one is one file and one line here."""
+"""What the command line and study files call each searcher; a new one is one file and one line
+here.
+"""
 __all__ = [*__all__, "SEARCHERS", "Constraints"]

@@ -1,4 +1,6 @@
-"""Card and constraints as arrays: which value of which feature may be proposed to whom, and at what effort."""
+"""Card and constraints as arrays: which value of which feature may be proposed to whom, and at what
+effort.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +26,8 @@ TENTHS = 10  # groups of training people by which numbers count as seen together
 
 @dataclass(frozen=True, eq=False)
 class ActionSet:
-    """Card and constraints as arrays over the features, in encoded units. Only values of training people are proposed.
+    """Card and constraints as arrays over the features, in encoded units. Only values of training
+    people are proposed.
 
     Parameters
     ----------
@@ -43,11 +46,13 @@ class ActionSet:
     effort
         What one encoded unit, or one switch of a category, costs the person, (features,).
     value_range
-        The distance between the least and the largest training measurement, 1 if there is none, (features,).
+        The distance between the least and the largest training measurement, 1 if there is none,
+        (features,).
     special_values
         For each feature the codes that stand for no measurement, such as "not recorded".
     forbidden
-        Moves that may not be proposed: feature index, old value, new value; NaN stands for any value.
+        Moves that may not be proposed: feature index, old value, new value; NaN stands for any
+        value.
     joint_values
         Pairs of features whose values must have been seen together.
     consequences
@@ -81,11 +86,12 @@ class ActionSet:
         *,
         towards: int | None = None,
     ) -> "ActionSet":
-        """What card, the card's rules and constraints allow; ``SchemaError`` if they contradict each other.
+        """What card, the card's rules and constraints allow; ``SchemaError`` if they contradict
+        each other.
 
-        ``rows`` are encoded training rows, (training people, features), ``support`` is theirs; worked out if None.
-        ``towards`` is the code of the class that plans lead to: towards the favourable one, no plan goes against the
-        card's directions.
+        ``rows`` are encoded training rows, (training people, features), ``support`` is theirs;
+        worked out if None. ``towards`` is the code of the class that plans lead to: towards the
+        favourable one, no plan goes against the card's directions.
         """
         schema, encoder, blanket = background.schema, background.encoder, background.blanket
         limits = schema.rules_with(constraints)
@@ -98,20 +104,27 @@ class ActionSet:
             constraints=limits,
             support=support,
             free=inside & np.array([limits.may_change(f) for f in schema]),
-            values=tuple(_proposed(f, limits, encoder, support.values[j]) for j, f in enumerate(schema)),
+            values=tuple(
+                _proposed(f, limits, encoder, support.values[j]) for j, f in enumerate(schema)
+            ),
             direction=np.array([_direction(f, limits, favourable) for f in schema], dtype=np.int8),
             ordered=np.array([f.kind != "categorical" for f in schema]),
             continuous=np.array([f.kind == "continuous" for f in schema]),
             effort=np.array([_effort(f, encoder, limits) * limits.weight(f.name) for f in schema]),
             value_range=np.array(
-                [_value_range(support.values[j], encoder.columns[j].slots) for j in range(len(schema))]
+                [
+                    _value_range(support.values[j], encoder.columns[j].slots)
+                    for j in range(len(schema))
+                ]
             ),
             special_values=tuple(column.slots for column in encoder.columns),
             forbidden=tuple(
                 (index[name], _code(encoder, name, old), _code(encoder, name, new))
                 for name, old, new in limits.forbidden
             ),
-            joint_values=tuple(JointValues.of(support, rows, index[a], index[b]) for a, b in limits.together),
+            joint_values=tuple(
+                JointValues.of(support, rows, index[a], index[b]) for a, b in limits.together
+            ),
             consequences=Consequences.of(schema, encoder, limits),
             cache=support.cache,
         )
@@ -120,17 +133,24 @@ class ActionSet:
     def floor(self) -> Float32Array:
         """The largest special value of each ordered feature, -inf if it has none, (features,)."""
         return np.array(
-            [s.max() if len(s) and o else -np.inf for s, o in zip(self.special_values, self.ordered, strict=True)]
+            [
+                s.max() if len(s) and o else -np.inf
+                for s, o in zip(self.special_values, self.ordered, strict=True)
+            ]
         )
 
     @cached_property
     def ends(self) -> Float32Array:
-        """The least and the largest training measurement of each feature, (2, features); NaN if there is none.
+        """The least and the largest training measurement of each feature, (2, features); NaN if
+        there is none.
 
-        What nobody may be told to do is no end of a way: a value that every move to is forbidden is left out.
+        What nobody may be told to do is no end of a way: a value that every move to is forbidden is
+        left out.
         """
         ends = np.full((2, len(self.free)), np.nan, dtype=np.float32)
-        for j, (values, special) in enumerate(zip(self.support.values, self.special_values, strict=True)):
+        for j, (values, special) in enumerate(
+            zip(self.support.values, self.special_values, strict=True)
+        ):
             closed = [new for feature, old, new in self.forbidden if feature == j and np.isnan(old)]
             measured = values[~np.isin(values, [*special, *closed])]
             if len(measured):
@@ -140,7 +160,9 @@ class ActionSet:
     @cached_property
     def with_special_values(self) -> tuple[int, ...]:
         """The indices of the features that have special values."""
-        return tuple(j for j, special_values in enumerate(self.special_values) if len(special_values))
+        return tuple(
+            j for j, special_values in enumerate(self.special_values) if len(special_values)
+        )
 
     @cached_property
     def max_changes(self) -> int:
@@ -157,26 +179,36 @@ class ActionSet:
         if not self.free[feature] or not len(values):
             return np.zeros(value.shape, dtype=bool)
         position = np.minimum(np.searchsorted(values, value), len(values) - 1)
-        return np.asarray((values[position] == value) & self.permits_value(np.array([feature]), own, value))
+        return np.asarray(
+            (values[position] == value) & self.permits_value(np.array([feature]), own, value)
+        )
 
     def permits_value(self, feature: IntArray, own: Float32Array, value: Float32Array) -> BoolArray:
         """Like ``permits``, for values that are already known to be in ``values``.
 
-        ``feature`` is one index per last-axis column of ``own`` and ``value``, or a single index for all.
+        ``feature`` is one index per last-axis column of ``own`` and ``value``, or a single index
+        for all.
         """
         direction, permitted = self.direction[feature], value != own
         if direction.any():
-            # What has no measurement is neither above nor below one; all such codes are below the least measurement.
-            permitted &= (direction == 0) | (((value - own) * direction > 0) & (own > self.floor[feature]))
+            # What has no measurement is neither above nor below one; all such codes are below the
+            # least measurement.
+            permitted &= (direction == 0) | (
+                ((value - own) * direction > 0) & (own > self.floor[feature])
+            )
         for j, old, new in self.forbidden:
-            moves = (np.isnan(old) | (own == np.float32(old))) & (np.isnan(new) | (value == np.float32(new)))
+            moves = (np.isnan(old) | (own == np.float32(old))) & (
+                np.isnan(new) | (value == np.float32(new))
+            )
             permitted &= ~((feature == j) & moves)
         if self.constraints.max_months is not None:
             permitted &= self._months(feature, own, value) <= self.constraints.max_months + 1e-6
         return np.asarray(permitted)
 
     def _months(self, feature: IntArray, own: Float32Array, value: Float32Array) -> Float64Array:
-        """How long changes take, in the shape of ``value``; the arguments are those of ``permits_value``."""
+        """How long changes take, in the shape of ``value``; the arguments are those of
+        ``permits_value``.
+        """
         own, value = np.broadcast_arrays(own, value)
         column = np.broadcast_to(feature, value.shape[-1:] if np.size(feature) > 1 else value.shape)
         months = np.zeros(value.shape)
@@ -187,7 +219,9 @@ class ActionSet:
         return months
 
     def whole(self, features: IntArray, values: Float32Array) -> Float32Array:
-        """Values (rows, features) at the nearest level or, of features that are counted in whole numbers, number."""
+        """Values (rows, features) at the nearest level or, of features that are counted in whole
+        numbers, number.
+        """
         rounded = values.copy()
         for column, feature in enumerate(features.tolist()):
             encoding = self.consequences.encoder.columns[feature]
@@ -199,18 +233,25 @@ class ActionSet:
         return rounded
 
     def snap(self, feature: int, to: npt.ArrayLike) -> Float32Array:
-        """The values nearest to ``to``, in its shape, that may be proposed to somebody; NaN if there are none."""
+        """The values nearest to ``to``, in its shape, that may be proposed to somebody; NaN if
+        there are none.
+        """
         values, target = self.values[feature], np.asarray(to, dtype=np.float32)
         if not len(values):
             return np.full(target.shape, np.nan, dtype=np.float32)
         right = np.minimum(np.searchsorted(values, target), len(values) - 1)
         left = np.maximum(right - 1, 0)
-        return np.where(np.abs(values[left] - target) <= np.abs(values[right] - target), values[left], values[right])
+        return np.where(
+            np.abs(values[left] - target) <= np.abs(values[right] - target),
+            values[left],
+            values[right],
+        )
 
     def allows(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
         """Which change sets change something and break no rule about values, (rows,).
 
-        ``mask`` (features,) marks the known features; ``facts`` and ``to`` (NaN: unchanged) are (rows, known features).
+        ``mask`` (features,) marks the known features; ``facts`` and ``to`` (NaN: unchanged) are
+        (rows, known features).
         """
         changed = ~np.isnan(to)
         allowed = np.asarray(changed.any(axis=1))
@@ -222,9 +263,9 @@ class ActionSet:
     def fit_together(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
         """Which change sets are possible as a whole, (rows,).
 
-        They leave only pairs of values that training people have (of pairs in ``joint_values``, if both are known and
-        at least one is changed), their times do not contradict each other, and what follows from them can be worked
-        out. The arguments are those of ``allows``.
+        They leave only pairs of values that training people have (of pairs in ``joint_values``, if
+        both are known and at least one is changed), their times do not contradict each other, and
+        what follows from them can be worked out. The arguments are those of ``allows``.
         """
         allowed = np.ones(len(facts), dtype=bool)
         for pair in self.joint_values:
@@ -249,7 +290,8 @@ class JointValues:
     first, second
         The indices of the features.
     borders
-        For each of the two, the values at which another tenth begins; of a category or a level, every value.
+        For each of the two, the values at which another tenth begins; of a category or a level,
+        every value.
     codes
         The codes of the pairs of tenths or values that were seen, ascending.
     """
@@ -261,7 +303,9 @@ class JointValues:
 
     @classmethod
     def of(cls, support: Support, rows: Float32Array, first: int, second: int) -> "JointValues":
-        """The values of two features that the training people ``rows`` (training people, features) have together."""
+        """The values of two features that the training people ``rows`` (training people, features)
+        have together.
+        """
         borders = (_borders(support, first), _borders(support, second))
         empty = cls(first, second, borders, np.zeros(0, dtype=np.int64))
         return replace(empty, codes=np.unique(empty._codes(rows[:, [first, second]])))
@@ -271,12 +315,16 @@ class JointValues:
         return np.isin(self._codes(pairs), self.codes)
 
     def _codes(self, pairs: Float32Array) -> Int64Array:
-        positions = [np.searchsorted(b, pairs[:, i], side="right") for i, b in enumerate(self.borders)]
+        positions = [
+            np.searchsorted(b, pairs[:, i], side="right") for i, b in enumerate(self.borders)
+        ]
         return np.asarray(positions[0] * (len(self.borders[1]) + 1) + positions[1], dtype=np.int64)
 
 
 def _borders(support: Support, feature: int) -> Float32Array:
-    """Where another tenth of training people begins; every value of a category, or of what has few values."""
+    """Where another tenth of training people begins; every value of a category, or of what has few
+    values.
+    """
     values, shares = support.values[feature], support.shares[feature]
     if feature in support.unordered or len(values) <= TENTHS:
         return values
@@ -285,8 +333,12 @@ def _borders(support: Support, feature: int) -> Float32Array:
     return values[np.r_[True, tenth[1:] != tenth[:-1]]]
 
 
-def _proposed(feature: Feature, limits: Constraints, encoder: Encoder, values: Float32Array) -> Float32Array:
-    """The training values that may be proposed: no special value, in every range, among every list of levels."""
+def _proposed(
+    feature: Feature, limits: Constraints, encoder: Encoder, values: Float32Array
+) -> Float32Array:
+    """The training values that may be proposed: no special value, in every range, among every list
+    of levels.
+    """
     column = encoder[feature.name]
     values = values[~np.isin(values, column.slots)]
     ranges = [limits.ranges.get(feature.name), feature.range if limits.reading == "card" else None]
@@ -309,22 +361,31 @@ def _direction(feature: Feature, limits: Constraints, favourable: bool) -> int:
     by_constraints = WAYS.get(limits.directions.get(feature.name, ""), 0)
     if limits.reading == "paper":
         return by_constraints
-    return WAYS.get(feature.change, 0) or by_constraints or (WAYS.get(feature.monotone or "", 0) if favourable else 0)
+    return (
+        WAYS.get(feature.change, 0)
+        or by_constraints
+        or (WAYS.get(feature.monotone or "", 0) if favourable else 0)
+    )
 
 
 def _effort(feature: Feature, encoder: Encoder, limits: Constraints) -> float:
-    """The effort of one encoded unit: a standard deviation of a number, one level, one switch of a category.
+    """The effort of one encoded unit: a standard deviation of a number, one level, one switch of a
+    category.
 
     What grows by itself takes an effort of one a year.
     """
     column = encoder[feature.name]
     if feature.effort is None:
-        per_year = limits.per_year.get(feature.name, feature.per_year) if limits.reading == "card" else 0
+        per_year = (
+            limits.per_year.get(feature.name, feature.per_year) if limits.reading == "card" else 0
+        )
         return column.scale / abs(per_year) if per_year and isinstance(column, Measure) else 1.0
     return feature.effort * (column.scale if isinstance(column, Measure) else 1.0)
 
 
 def _value_range(values: Float32Array, slots: Float32Array) -> float:
-    """The distance between the least and the largest value that is not in ``slots``; 1 if there is none."""
+    """The distance between the least and the largest value that is not in ``slots``; 1 if there is
+    none.
+    """
     measured = values[~np.isin(values, slots)]
     return float(np.ptp(measured)) or 1.0 if len(measured) else 1.0

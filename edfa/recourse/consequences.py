@@ -1,7 +1,9 @@
-"""What follows from a plan by itself: numbers that grow while it takes its time, and features linked by a formula.
+"""What follows from a plan by itself: numbers that grow while it takes its time, and features
+linked by a formula.
 
-A person who finishes a degree in two years is two years older then, and a loan over fewer months has a higher
-instalment. Whoever makes a plan's changes to a row, to judge it now or when more is known, makes these with it.
+A person who finishes a degree in two years is two years older then, and a loan over fewer months
+has a higher instalment. Whoever makes a plan's changes to a row, to judge it now or when more is
+known, makes these with it.
 """
 
 from collections.abc import Mapping
@@ -39,7 +41,8 @@ class Consequences:
     encoder
         How values are encoded.
     takes
-        The months that a change of each feature takes, of an ordinal feature one level, (features,).
+        The months that a change of each feature takes, of an ordinal feature one level,
+        (features,).
     per_month
         By how much each feature grows in a month, in the feature's own unit, (features,).
     links
@@ -59,9 +62,15 @@ class Consequences:
         takes = [months_of(limits.takes.get(f.name, f.takes)) for f in schema]
         per_year = [float(limits.per_year.get(f.name, f.per_year)) for f in schema]
         formulas = {name: Formula.of(text) for name, text in limits.linked.items()}
-        order = TopologicalSorter({name: formula.names for name, formula in formulas.items()}).static_order()
+        order = TopologicalSorter(
+            {name: formula.names for name, formula in formulas.items()}
+        ).static_order()
         links = [
-            Link(schema.index(name), tuple(schema.index(part) for part in formulas[name].names), formulas[name])
+            Link(
+                schema.index(name),
+                tuple(schema.index(part) for part in formulas[name].names),
+                formulas[name],
+            )
             for name in order
             if name in formulas
         ]
@@ -101,9 +110,11 @@ class Consequences:
         return np.asarray((timed & (others > 0)) | np.isin(features, list(inputs)))
 
     def months(self, features: IntArray, facts: Float32Array, to: Float32Array) -> Float64Array:
-        """How long change sets take, (rows,): changes are made at the same time, so the longest counts.
+        """How long change sets take, (rows,): changes are made at the same time, so the longest
+        counts.
 
-        ``facts`` and ``to`` (NaN: unchanged) are (rows, features), with one column for each of ``features``.
+        ``facts`` and ``to`` (NaN: unchanged) are (rows, features), with one column for each of
+        ``features``.
         """
         months = np.zeros(len(to))
         for column, feature in enumerate(features.tolist()):
@@ -113,11 +124,21 @@ class Consequences:
                 months[rows] = np.maximum(months[rows], needed)
         return months
 
-    def months_of_change(self, feature: int, own: Float32Array, value: Float32Array) -> Float64Array:
-        """How long a change of one feature from ``own`` to ``value`` takes; both of the shape of the result."""
-        takes, grows, kind = self.takes[feature], self.per_month[feature], self.encoder.columns[feature]
+    def months_of_change(
+        self, feature: int, own: Float32Array, value: Float32Array
+    ) -> Float64Array:
+        """How long a change of one feature from ``own`` to ``value`` takes; both of the shape of
+        the result.
+        """
+        takes, grows, kind = (
+            self.takes[feature],
+            self.per_month[feature],
+            self.encoder.columns[feature],
+        )
         moved = (value - own).astype(float)
-        needed = takes * (np.abs(moved) if isinstance(kind, Levels) and kind.ordered else np.ones_like(moved))
+        needed = takes * (
+            np.abs(moved) if isinstance(kind, Levels) and kind.ordered else np.ones_like(moved)
+        )
         if grows and isinstance(kind, Measure):  # what grows by itself is reached by waiting
             distance = moved * kind.scale
             waited = (np.round(distance) if kind.whole else distance) / grows
@@ -127,11 +148,13 @@ class Consequences:
     def apply(
         self, features: IntArray, facts: Float32Array, to: Float32Array, *, growth: bool = True
     ) -> tuple[Float32Array, BoolArray]:
-        """Rows with the changes and all that follows from them made, and which of them are possible, (rows,).
+        """Rows with the changes and all that follows from them made, and which of them are
+        possible, (rows,).
 
-        ``facts`` (NaN: not known) and ``to`` (NaN: unchanged) are (rows, features), with one column for each of
-        ``features``. Impossible is that a linked feature is known and a feature of its formula is not, and that one
-        change waits longer than another that grows meanwhile. Without ``growth`` no time passes.
+        ``facts`` (NaN: not known) and ``to`` (NaN: unchanged) are (rows, features), with one column
+        for each of ``features``. Impossible is that a linked feature is known and a feature of its
+        formula is not, and that one change waits longer than another that grows meanwhile. Without
+        ``growth`` no time passes.
         """
         rows, fine = np.where(np.isnan(to), facts, to), np.ones(len(to), dtype=bool)
         if self.nothing or not len(to):
@@ -150,14 +173,18 @@ class Consequences:
         return rows, fine
 
     def waits(self, features: IntArray, facts: Float32Array, to: Float32Array) -> BoolArray:
-        """Which changes are made by waiting alone, (rows, features); the arguments are those of ``apply``."""
+        """Which changes are made by waiting alone, (rows, features); the arguments are those of
+        ``apply``.
+        """
         grows = self.per_month[features]
         return np.asarray(np.nan_to_num(to - facts) * np.sign(grows) > 0)
 
     def _waits_as_long(
         self, features: IntArray, facts: Float32Array, to: Float32Array, months: Float64Array
     ) -> BoolArray:
-        """Whether all that is reached by waiting takes as long as the whole plan, but for one unit, (rows,)."""
+        """Whether all that is reached by waiting takes as long as the whole plan, but for one unit,
+        (rows,).
+        """
         fine, waits = np.ones(len(to), dtype=bool), self.waits(features, facts, to)
         for column, feature in enumerate(features.tolist()):
             if self.per_month[feature]:
@@ -167,7 +194,9 @@ class Consequences:
         return fine
 
     def _grown(self, feature: int, codes: Float32Array, months: Float64Array) -> Float32Array:
-        """Values (n,) of a feature after ``months`` (n,); whole numbers grow by whole numbers, states not at all."""
+        """Values (n,) of a feature after ``months`` (n,); whole numbers grow by whole numbers,
+        states not at all.
+        """
         column = self.encoder.columns[feature]
         if not isinstance(column, Measure):
             return codes
@@ -175,37 +204,53 @@ class Consequences:
         numbers = codes.astype(float) * column.scale + column.mean
         if column.whole:
             numbers, growth = np.round(numbers), np.trunc(growth + 1e-9)
-        grown = ((np.clip(numbers + growth, column.low, column.high) - column.mean) / column.scale).astype(np.float32)
+        grown = (
+            (np.clip(numbers + growth, column.low, column.high) - column.mean) / column.scale
+        ).astype(np.float32)
         stays = np.isnan(codes) | (growth == 0) | np.isin(codes, column.slots)
         return np.where(stays, codes, grown)
 
-    def _link(self, link: Link, position: Mapping[int, int], facts: Float32Array, rows: Float32Array) -> BoolArray:
-        """Move one linked column of ``rows`` where a part of its formula moved; whether that could be done, (rows,).
+    def _link(
+        self, link: Link, position: Mapping[int, int], facts: Float32Array, rows: Float32Array
+    ) -> BoolArray:
+        """Move one linked column of ``rows`` where a part of its formula moved; whether that could
+        be done, (rows,).
 
         ``position`` is the column of each feature that is there.
         """
         fine = np.ones(len(rows), dtype=bool)
-        target, here = position[link.target], [position[part] for part in link.parts if part in position]
+        target, here = (
+            position[link.target],
+            [position[part] for part in link.parts if part in position],
+        )
         moved = (rows[:, here] != facts[:, here]) & ~np.isnan(rows[:, here])
         which = np.flatnonzero(moved.any(axis=1) & ~np.isnan(rows[:, target]))
         if len(here) < len(link.parts):
             fine[which] = False
         elif len(which):
             numbers = [self._numbers(part, rows[which, position[part]]) for part in link.parts]
-            codes = self._codes(link.target, link.formula(dict(zip(link.formula.names, numbers, strict=True))))
+            codes = self._codes(
+                link.target, link.formula(dict(zip(link.formula.names, numbers, strict=True)))
+            )
             fine[which] = ~np.isnan(codes)
             rows[which, target] = np.where(np.isnan(codes), rows[which, target], codes)
         return fine
 
     def _numbers(self, feature: int, codes: Float32Array) -> Float64Array:
-        """Codes as the numbers of a formula: measurements, levels that are numbers, or positions from 1; else NaN."""
+        """Codes as the numbers of a formula: measurements, levels that are numbers, or positions
+        from 1; else NaN.
+        """
         column = self.encoder.columns[feature]
         special = np.isnan(codes) | np.isin(codes, column.slots)
         if isinstance(column, Measure):
             numbers = codes.astype(float) * column.scale + column.mean
             return np.where(special, np.nan, np.round(numbers) if column.whole else numbers)
         position = np.where(special, 0, codes).astype(np.intp)
-        numbers = np.arange(1.0, len(column.levels) + 1) if column.words else np.array(column.levels, dtype=float)
+        numbers = (
+            np.arange(1.0, len(column.levels) + 1)
+            if column.words
+            else np.array(column.levels, dtype=float)
+        )
         return np.where(special, np.nan, numbers[position])
 
     def _codes(self, feature: int, numbers: Float64Array) -> Float32Array:
@@ -214,6 +259,10 @@ class Consequences:
         if isinstance(column, Measure):
             near = np.clip(np.round(numbers) if column.whole else numbers, column.low, column.high)
             return ((near - column.mean) / column.scale).astype(np.float32)
-        levels = np.arange(1.0, len(column.levels) + 1) if column.words else np.array(column.levels, dtype=float)
+        levels = (
+            np.arange(1.0, len(column.levels) + 1)
+            if column.words
+            else np.array(column.levels, dtype=float)
+        )
         nearest = np.abs(levels - np.nan_to_num(numbers)[:, None]).argmin(axis=1)
         return np.where(np.isnan(numbers), np.nan, nearest).astype(np.float32)

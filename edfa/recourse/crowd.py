@@ -1,4 +1,6 @@
-"""How many training people are where a plan leads, and how many of them had the favourable outcome."""
+"""How many training people are where a plan leads, and how many of them had the favourable
+outcome.
+"""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +16,9 @@ CELLS = 20_000_000  # comparisons at a time
 
 
 class HeadCount(NamedTuple):
-    """The number of training people where each plan leads, and of those with the favourable outcome, (plans,) each."""
+    """The number of training people where each plan leads, and of those with the favourable
+    outcome, (plans,) each.
+    """
 
     people: Int64Array
     favourable: Int64Array
@@ -46,8 +50,11 @@ class Crowd:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def count(self, low: Float32Array, high: Float32Array, features: IntArray | None = None) -> HeadCount:
-        """People with every value from ``low`` to ``high``, both (plans, features); NaN: any value will do.
+    def count(
+        self, low: Float32Array, high: Float32Array, features: IntArray | None = None
+    ) -> HeadCount:
+        """People with every value from ``low`` to ``high``, both (plans, features); NaN: any value
+        will do.
 
         ``features`` are the positions of the columns of both, if these are not all features.
         """
@@ -57,13 +64,19 @@ class Crowd:
         single = limited.sum(axis=1) == 1
         for column in np.flatnonzero(limited[single].any(axis=0)).tolist():
             plans = np.flatnonzero(single & limited[:, column])
-            self._count_one(int(columns[column]), low[plans, column], high[plans, column], plans, counts)
+            self._count_one(
+                int(columns[column]), low[plans, column], high[plans, column], plans, counts
+            )
         several = np.flatnonzero(~single)
         if len(several):
             # Of a wide table's columns nobody limits most; the first is kept so that there is one.
             used = np.flatnonzero(limited[several].any(axis=0) | (columns == columns[0]))
-            bounds = np.concatenate([low[np.ix_(several, used)], high[np.ix_(several, used)]], axis=1)
-            distinct, inverse = np.unique(np.nan_to_num(bounds, nan=np.inf), axis=0, return_inverse=True)
+            bounds = np.concatenate(
+                [low[np.ix_(several, used)], high[np.ix_(several, used)]], axis=1
+            )
+            distinct, inverse = np.unique(
+                np.nan_to_num(bounds, nan=np.inf), axis=0, return_inverse=True
+            )
             size = max(1, CELLS // len(self))
             for first in range(0, len(distinct), size):
                 lowest, highest = np.split(distinct[first : first + size], 2, axis=1)
@@ -74,7 +87,12 @@ class Crowd:
         return counts
 
     def _count_one(
-        self, feature: int, low: Float32Array, high: Float32Array, plans: Int64Array, counts: HeadCount
+        self,
+        feature: int,
+        low: Float32Array,
+        high: Float32Array,
+        plans: Int64Array,
+        counts: HeadCount,
     ) -> None:
         """Count by one feature alone: positions among its sorted values."""
         if feature not in self._order:
@@ -82,11 +100,17 @@ class Crowd:
             good = np.concatenate([[0], np.cumsum(self.favourable[order])])
             self._order[feature] = self.rows[order, feature], good
         values, good = self._order[feature]
-        start, end = np.searchsorted(values, low, side="left"), np.searchsorted(values, high, side="right")
+        start, end = (
+            np.searchsorted(values, low, side="left"),
+            np.searchsorted(values, high, side="right"),
+        )
         counts.people[plans], counts.favourable[plans] = end - start, good[end] - good[start]
 
-    def _count_all(self, low: Float32Array, high: Float32Array, features: IntArray) -> tuple[Int64Array, Int64Array]:
-        """Count by several ``features`` (columns,) at once; an infinite ``low`` (plans, columns): any value will do.
+    def _count_all(
+        self, low: Float32Array, high: Float32Array, features: IntArray
+    ) -> tuple[Int64Array, Int64Array]:
+        """Count by several ``features`` (columns,) at once; an infinite ``low`` (plans, columns):
+        any value will do.
 
         One bit a training person.
         """
@@ -94,7 +118,9 @@ class Crowd:
         for column in np.flatnonzero(np.isfinite(low).any(axis=0)).tolist():
             plans = np.flatnonzero(np.isfinite(low[:, column]))
             bounds, inverse = np.unique(
-                np.stack([low[plans, column], high[plans, column]], axis=1), axis=0, return_inverse=True
+                np.stack([low[plans, column], high[plans, column]], axis=1),
+                axis=0,
+                return_inverse=True,
             )
             values = self.rows[:, features[column]]
             bits = np.packbits((values >= bounds[:, :1]) & (values <= bounds[:, 1:]), axis=1)

@@ -1,4 +1,6 @@
-"""find_recourse: plans for whole batches of partly known people, one model call for all who know the same."""
+"""find_recourse: plans for whole batches of partly known people, one model call for all who know
+the same.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +15,13 @@ from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
-from edfa.recourse._search.postprocess import affordable, confirm, minimise, undominated, within_max_changes
+from edfa.recourse._search.postprocess import (
+    affordable,
+    confirm,
+    minimise,
+    undominated,
+    within_max_changes,
+)
 from edfa.recourse._search.ranking import different, lengths, menu, ways
 from edfa.recourse._search.single_changes import interval
 from edfa.recourse._search.trial_ends import trial_ends
@@ -28,7 +36,8 @@ __all__ = ["find_recourse"]
 
 Keys = tuple[Float64Array | IntArray, ...]
 """What ranks plans, by the last key first, as ``np.lexsort`` does; each (plans,)."""
-MOSTLY = 0.5  # of completions in which a plan must hold to be handed out, where a model of the user's own decides
+# of completions in which a plan must hold to be handed out, where a model of the user's own decides
+MOSTLY = 0.5
 ALTERNATIVES = 6  # other sets of features a person that are asked whether they survive
 LASTS = 0.5  # the survival that is asked of another plan than the best
 FEW = 16  # people who are swept at once, without asking first who has the desired decision already
@@ -57,24 +66,28 @@ def find_recourse(
     constraints
         What must not change, beyond what the card says.
     desired_class
-        The name or code of the class to lead to; people who have it already get no plan. None: any other decision
-        counts (the paper's reading).
+        The name or code of the class to lead to; people who have it already get no plan. None: any
+        other decision counts (the paper's reading).
     k
-        The largest number of plans a person: the best, then other ways, over other features as far as there are; None:
-        all.
+        The largest number of plans a person: the best, then other ways, over other features as far
+        as there are; None: all.
     seed
         For searchers that draw; the same people get the same plans, alone or in a batch.
     n_jobs
-        The number of threads, as scikit-learn counts them (-1: one a processor). Plans do not depend on it.
+        The number of threads, as scikit-learn counts them (-1: one a processor). Plans do not
+        depend on it.
     progress
-        Called with the number of distinct states of people that are done, and with the number of all.
+        Called with the number of distinct states of people that are done, and with the number of
+        all.
     enough_survival
-        A searcher that ranks by survival looks for nothing better once a plan survives in that share of completions.
+        A searcher that ranks by survival looks for nothing better once a plan survives in that
+        share of completions.
 
     Returns
     -------
     Plans
-        The plans of each person together, best first; people without one have a reason in ``Plans.reasons``.
+        The plans of each person together, best first; people without one have a reason in
+        ``Plans.reasons``.
 
     Examples
     --------
@@ -85,7 +98,8 @@ def find_recourse(
     >>> model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     >>> known = table.test.X[:40].copy()
     >>> known[:, 10:] = np.nan
-    >>> plans = find_recourse(People(known, Background.of(table.train, model)), Nearest(table.train))
+    >>> plans = find_recourse(People(known, Background.of(table.train, model)),
+    ...     Nearest(table.train))
     >>> sorted(set(plans.frame()["feature"]) - set(table.schema.names[:10]))
     []
     """
@@ -96,11 +110,14 @@ def find_recourse(
     rows, swept, decision = _sweep(batch, searcher, goal, actions.free & bool(searcher.uses_sweep))
     sense = searcher.sense(actions)
     problems = [
-        SearchProblem(group, actions, batch.background, goal, seed, enough_survival, sense) for group in swept.groups
+        SearchProblem(group, actions, batch.background, goal, seed, enough_survival, sense)
+        for group in swept.groups
     ]
     done = list(accumulate(len(problem) for problem in problems))
     parts: list[dict[str, Any]] = []
-    for part in map_parallel(lambda problem: _columns(searcher, problem, rows, k), problems, count_jobs(n_jobs)):
+    for part in map_parallel(
+        lambda problem: _columns(searcher, problem, rows, k), problems, count_jobs(n_jobs)
+    ):
         parts.append(part)
         if progress:
             progress(done[len(parts) - 1], done[-1])
@@ -108,9 +125,13 @@ def find_recourse(
     return Plans(
         people=batch,
         decision=decision.astype(np.int64),
-        reasons=NoPlanReasons(batch, actions, goal, rows, columns["of"], searcher, partial(_again, goal, seed)),
+        reasons=NoPlanReasons(
+            batch, actions, goal, rows, columns["of"], searcher, partial(_again, goal, seed)
+        ),
         consequences=None if actions.consequences.nothing else actions.consequences,
-        provenance=replace(batch.provenance, searcher=searcher, constraints=constraints, desired_class=goal),
+        provenance=replace(
+            batch.provenance, searcher=searcher, constraints=constraints, desired_class=goal
+        ),
         **columns,
     )
 
@@ -127,13 +148,18 @@ def _check(people: People, searcher: Searcher, k: int | None) -> None:
     if people.schema.names != searcher.train_.schema.names:
         raise DataError("the searcher's training people and these have different features")
     if people.encoder != searcher.train_.encoder:
-        raise DataError("the searcher's training people and these are encoded differently; use one table's encoder")
+        raise DataError(
+            "the searcher's training people and these are encoded differently; use one "
+            "table's encoder"
+        )
 
 
 def _sweep(
     people: People, searcher: Searcher, goal: int | None, features: BoolArray
 ) -> tuple[IntArray, Sweep, IntArray]:
-    """The rows of people without the desired decision, the sweep of their ``features``, everybody's decision."""
+    """The rows of people without the desired decision, the sweep of their ``features``, everybody's
+    decision.
+    """
     everybody, predictor = np.arange(len(people)), people.predictor
     if people.swept is not None and people.background.support is searcher.support_:
         rows = everybody if goal is None else np.flatnonzero(people.decision != goal)
@@ -160,7 +186,9 @@ def _search(searcher: Searcher, problem: SearchProblem) -> Candidates:
     return affordable(problem, candidates)
 
 
-def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int | None) -> dict[str, Any]:
+def _columns(
+    searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int | None
+) -> dict[str, Any]:
     """The plans of one problem in order, as columns of ``Plans``, for each person of its cases.
 
     ``rows`` are the rows, in the batch, of the people who are swept.
@@ -180,22 +208,33 @@ def _columns(searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int 
         way = ways(problem.actions, problem.mask, problem.facts[ranked.case], ranked.to)
         order = order[different(ranked.case, way, k)]
     candidates = candidates.take(order)
-    columns = _facts(searcher, problem, candidates) | {name: part[order] for name, part in size._asdict().items()}
-    again = _look_again(searcher, problem, candidates, k, None if survival is None else survival.take(order))
+    columns = _facts(searcher, problem, candidates) | {
+        name: part[order] for name, part in size._asdict().items()
+    }
+    again = _look_again(
+        searcher, problem, candidates, k, None if survival is None else survival.take(order)
+    )
     if again is not None:
         columns |= {"survival": again.probability, "survival_error": again.error}
         if k is not None and (shares := searcher.decided_shares(problem)) is not None:
-            columns |= {"probability_before": shares[candidates.case], "probability_after": again.probability}
+            columns |= {
+                "probability_before": shares[candidates.case],
+                "probability_after": again.probability,
+            }
             likely = np.flatnonzero(_mostly_hold(candidates.case, again.probability))
-            candidates, columns = candidates.take(likely), {name: part[likely] for name, part in columns.items()}
+            candidates, columns = (
+                candidates.take(likely),
+                {name: part[likely] for name, part in columns.items()},
+            )
     return _for_each_person(problem, candidates.case, rows, columns)
 
 
 def _mostly_hold(case: IntArray, survival: Float64Array) -> BoolArray:
-    """Which plans, in order of their cases, hold in most completions; none of a case whose first plan does not.
+    """Which plans, in order of their cases, hold in most completions; none of a case whose first
+    plan does not.
 
-    Where a model of the user's own decides, it would mostly refuse the others. Who has no first plan to act on gets
-    none: what may be acted on is the plan that was certified, the first.
+    Where a model of the user's own decides, it would mostly refuse the others. Who has no first
+    plan to act on gets none: what may be acted on is the plan that was certified, the first.
     """
     holds = survival >= MOSTLY
     first = np.searchsorted(case, case)
@@ -203,16 +242,26 @@ def _mostly_hold(case: IntArray, survival: Float64Array) -> BoolArray:
 
 
 def _look_again(
-    searcher: Searcher, problem: SearchProblem, candidates: Candidates, k: int | None, survival: Survival | None
+    searcher: Searcher,
+    problem: SearchProblem,
+    candidates: Candidates,
+    k: int | None,
+    survival: Survival | None,
 ) -> Survival | None:
-    """The survival (plans,) of plans in order, estimated again where the searcher does so; None: nobody asks.
+    """The survival (plans,) of plans in order, estimated again where the searcher does so; None:
+    nobody asks.
 
-    That is for every plan that is handed out, ``k`` a case; of a menu of all plans, for the first of each case.
+    That is for every plan that is handed out, ``k`` a case; of a menu of all plans, for the first
+    of each case.
     """
     if survival is None:
         return None if k is None else searcher.look_again(problem, candidates)
     case = candidates.case
-    chosen = np.arange(len(case)) if k is not None else np.flatnonzero(np.r_[True, case[1:] != case[:-1]][: len(case)])
+    chosen = (
+        np.arange(len(case))
+        if k is not None
+        else np.flatnonzero(np.r_[True, case[1:] != case[:-1]][: len(case)])
+    )
     again = searcher.look_again(problem, candidates.take(chosen)) if len(chosen) else None
     if again is not None:
         survival.probability[chosen], survival.error[chosen] = again
@@ -220,19 +269,30 @@ def _look_again(
 
 
 def _with_alternatives(
-    searcher: Searcher, problem: SearchProblem, candidates: Candidates, survival: Survival, keys: Keys
+    searcher: Searcher,
+    problem: SearchProblem,
+    candidates: Candidates,
+    survival: Survival,
+    keys: Keys,
 ) -> tuple[IntArray, Survival]:
-    """The best surviving plan of each case, then others over other features that survive too; with their survival.
+    """The best surviving plan of each case, then others over other features that survive too; with
+    their survival.
 
-    Of each set of features, the plan that brings the model farthest past the border stands for all; those of least
-    effort are asked whether they survive.
+    Of each set of features, the plan that brings the model farthest past the border stands for all;
+    those of least effort are asked whether they survive.
     """
     case = candidates.case
     best = menu(case, np.minimum(survival.probability, searcher.enough), keys)
     best = best[np.r_[True, case[best][1:] != case[best][:-1]]] if len(best) else best
     changed = ~np.isnan(candidates.to)
-    past = np.round(problem.score(case, np.asarray(candidates.probabilities)), 6) if len(case) else np.zeros(0)
-    group = np.unique(np.c_[case, np.packbits(changed, axis=1)], axis=0, return_inverse=True)[1].ravel()
+    past = (
+        np.round(problem.score(case, np.asarray(candidates.probabilities)), 6)
+        if len(case)
+        else np.zeros(0)
+    )
+    group = np.unique(np.c_[case, np.packbits(changed, axis=1)], axis=0, return_inverse=True)[
+        1
+    ].ravel()
     order = np.lexsort((*keys, -past, group))
     others = order[np.r_[True, group[order][1:] != group[order][:-1]]] if len(order) else order
     others = others[~np.isin(group[others], group[best])]
@@ -250,13 +310,24 @@ def _with_alternatives(
     return rows[np.lexsort((*(key[rows] for key in keys), worth, second, case[rows]))], survival
 
 
-def _again(goal: int | None, seed: int, people: People, searcher: Searcher, constraints: Constraints) -> Plans:
+def _again(
+    goal: int | None, seed: int, people: People, searcher: Searcher, constraints: Constraints
+) -> Plans:
     """The plans of people under other constraints, whether or not they survive."""
-    return find_recourse(people, searcher, constraints=constraints, desired_class=goal, seed=seed, enough_survival=0.0)
+    return find_recourse(
+        people,
+        searcher,
+        constraints=constraints,
+        desired_class=goal,
+        seed=seed,
+        enough_survival=0.0,
+    )
 
 
 def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
-    """What each plan changes and reaches, as columns of ``Plans``; ``to`` of the known features alone."""
+    """What each plan changes and reaches, as columns of ``Plans``; ``to`` of the known features
+    alone.
+    """
     case, probabilities = candidates.case, candidates.probabilities
     if probabilities is None:  # from a searcher that says it is finished and has not asked
         probabilities = problem.predict(problem.apply(case, candidates.to))
@@ -272,15 +343,20 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
         if not problem.predictor.refits:  # a model of the user's own need not tell its cells
             tried = trial_ends(problem, candidates)
             ends = zip(("low", "high"), tried, strict=True)
-            columns |= {name: np.where(np.isnan(columns[name]), end, columns[name]) for name, end in ends}
-    else:  # an interval says nothing about how robust its values are, so that a robust plan has none
+            columns |= {
+                name: np.where(np.isnan(columns[name]), end, columns[name]) for name, end in ends
+            }
+    # an interval says nothing about how robust its values are, so that a robust plan has none
+    else:
         columns["low"], columns["high"] = np.full((2, len(candidates)), np.nan, dtype=np.float32)
         columns["invalidation"] = invalidation
     return columns
 
 
 def _where_they_lead(problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
-    """How long each plan takes and how many training people are where it leads, as columns of ``Plans``."""
+    """How long each plan takes and how many training people are where it leads, as columns of
+    ``Plans``.
+    """
     case, to = candidates.case, candidates.to
     months = problem.actions.consequences.months(problem.features, problem.facts[case], to)
     if problem.sense is None:
@@ -290,10 +366,13 @@ def _where_they_lead(problem: SearchProblem, candidates: Candidates) -> dict[str
     return {"months": months, "support": people, "support_share": share}
 
 
-def _for_each_person(problem: SearchProblem, case: IntArray, rows: IntArray, columns: dict[str, Any]) -> dict[str, Any]:
+def _for_each_person(
+    problem: SearchProblem, case: IntArray, rows: IntArray, columns: dict[str, Any]
+) -> dict[str, Any]:
     """Columns of plans for cases, repeated for each person who is the case.
 
-    ``case`` (plans,) is the case of each plan, ascending; ``rows`` are the batch rows of the people who are swept.
+    ``case`` (plans,) is the case of each plan, ascending; ``rows`` are the batch rows of the people
+    who are swept.
     """
     group = problem.group
     if len(group.people) == len(problem):  # everybody is a case of their own
@@ -303,13 +382,16 @@ def _for_each_person(problem: SearchProblem, case: IntArray, rows: IntArray, col
     times = count[group.case]
     inner = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
     pick = np.repeat(first[group.case], times) + inner
-    return {name: part[pick] for name, part in columns.items()} | {"of": np.repeat(rows[group.people], times)}
+    return {name: part[pick] for name, part in columns.items()} | {
+        "of": np.repeat(rows[group.people], times)
+    }
 
 
 def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> dict[str, Any]:
     """The columns of all problems together, in the order of the people.
 
-    ``features`` are the known features of each problem, which its ``to`` is about; joined, it is (plans, ``width``).
+    ``features`` are the known features of each problem, which its ``to`` is about; joined, it is
+    (plans, ``width``).
     """
     if not parts:
         return _empty_columns(width)
@@ -321,7 +403,9 @@ def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> 
     place[order] = np.arange(len(of))
     joined["to"] = to = np.full((len(of), width), np.nan, dtype=np.float32)
     start = 0
-    for part, known in zip(parts, features, strict=True):  # one after the other: a wide table's are many bytes
+    for part, known in zip(
+        parts, features, strict=True
+    ):  # one after the other: a wide table's are many bytes
         changes = part.pop("to")
         to[np.ix_(place[start : start + len(changes)], known)] = changes
         start += len(changes)
@@ -332,6 +416,11 @@ def _empty_columns(width: int) -> dict[str, Any]:
     """The columns of ``Plans`` without a plan; ``width`` is the number of features."""
     whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
     columns: dict[str, Any] = dict.fromkeys(("of", "reached", "l0", "donor"), whole)
-    columns |= dict.fromkeys(("low", "high", "probability_before", "probability_after", "l2", "heom", "effort"), real)
+    columns |= dict.fromkeys(
+        ("low", "high", "probability_before", "probability_after", "l2", "heom", "effort"), real
+    )
     columns |= {"months": real}
-    return columns | {"to": np.zeros((0, width), dtype=np.float32), "valid": np.zeros(0, dtype=bool)}
+    return columns | {
+        "to": np.zeros((0, width), dtype=np.float32),
+        "valid": np.zeros(0, dtype=bool),
+    }

@@ -1,4 +1,6 @@
-"""Rules one by one: how to name each, what it is like to be without it, and how far it would have to give way."""
+"""Rules one by one: how to name each, what it is like to be without it, and how far it would have
+to give way.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +16,9 @@ __all__ = ["Loosening", "Rule", "loosenings"]
 
 
 class Loosening(NamedTuple):
-    """Rules that stand in the way of a plan, and in words how far they must give way; empty: there are none."""
+    """Rules that stand in the way of a plan, and in words how far they must give way; empty: there
+    are none.
+    """
 
     rules: tuple[str, ...] = ()
     words: str = ""
@@ -28,7 +32,9 @@ class Loosening(NamedTuple):
     def of_several(
         cls, given: Constraints, rules: Iterable["Rule"], best: Callable[[Constraints], Plan | None]
     ) -> "Loosening":
-        """As few rules as will do, where none will do alone: all are dropped, then put back where a plan remains."""
+        """As few rules as will do, where none will do alone: all are dropped, then put back where a
+        plan remains.
+        """
         dropped = list(rules)
 
         def without(some: list[Rule]) -> Constraints:
@@ -52,7 +58,8 @@ class Loosening(NamedTuple):
 class Rule:
     """One rule of constraints.
 
-    ``rule`` names it, ``drop`` gives constraints without it, ``words`` says how far it must give way for a plan.
+    ``rule`` names it, ``drop`` gives constraints without it, ``words`` says how far it must give
+    way for a plan.
     """
 
     rule: str
@@ -60,19 +67,25 @@ class Rule:
     words: Callable[[Plan], str]
 
 
-def loosenings(given: Constraints, helps: Callable[[Constraints], bool] | None = None) -> tuple[Rule, ...]:
+def loosenings(
+    given: Constraints, helps: Callable[[Constraints], bool] | None = None
+) -> tuple[Rule, ...]:
     """Every rule of ``given`` that can stand in the way of a plan.
 
-    With ``helps``, which says whether constraints leave a plan, lists and mappings of rules are looked into only if
-    there would be one without the whole of them.
+    With ``helps``, which says whether constraints leave a plan, lists and mappings of rules are
+    looked into only if there would be one without the whole of them.
     """
     rules = [
-        _limit(name, getattr(given, name)) for name in LIMITS if getattr(given, name) not in (None, LIMITS[name][0])
+        _limit(name, getattr(given, name))
+        for name in LIMITS
+        if getattr(given, name) not in (None, LIMITS[name][0])
     ]
     for name in (*LISTS, *MAPPINGS):
         entries = getattr(given, name)
         nothing: dict[str, Any] = {name: type(entries)()}
-        if not entries or (len(entries) > 1 and helps is not None and not helps(replace(given, **nothing))):
+        if not entries or (
+            len(entries) > 1 and helps is not None and not helps(replace(given, **nothing))
+        ):
             continue
         if name in LISTS:
             rules += [_entry(name, entry) for entry in entries]
@@ -80,7 +93,9 @@ def loosenings(given: Constraints, helps: Callable[[Constraints], bool] | None =
             rules += [_keyed(name, key, value) for key, value in entries.items()]
     if given.only is not None:
         words = f"only = {_text(list(given.only))}"
-        rules.append(Rule(words, lambda limits: replace(limits, only=None), lambda plan: f"without {words}"))
+        rules.append(
+            Rule(words, lambda limits: replace(limits, only=None), lambda plan: f"without {words}")
+        )
     return tuple(rules)
 
 
@@ -108,7 +123,9 @@ def _entry(name: str, entry: Any) -> Rule:
     words = f"{name}: {entry if isinstance(entry, str) else _text(entry)}"
 
     def drop(limits: Constraints) -> Constraints:
-        kept: dict[str, Any] = {name: tuple(other for other in getattr(limits, name) if other != entry)}
+        kept: dict[str, Any] = {
+            name: tuple(other for other in getattr(limits, name) if other != entry)
+        }
         return replace(limits, **kept)
 
     return Rule(words, drop, lambda plan: f"without {words}")

@@ -1,7 +1,8 @@
-"""How good plans are: what they reach and take, how plausible they are, whether they change more than a score.
+"""How good plans are: what they reach and take, how plausible they are, whether they change more
+than a score.
 
-A mean over plans hides people who have none, so coverage stands beside every mean; and a share of inliers says nothing
-without the shares among real people and among shuffled ones.
+A mean over plans hides people who have none, so coverage stands beside every mean; and a share of
+inliers says nothing without the shares among real people and among shuffled ones.
 """
 
 import json
@@ -31,16 +32,20 @@ from edfa.typing import Float32Array, Float64Array, IntArray
 
 __all__ = ["PlanQuality", "Plausibility", "add_plausibility", "evaluate_plans", "plausibility"]
 
-LIMIT, NEIGHBOURS = 5000, 20  # training people that the local outlier factor looks among, and how many it compares with
+LIMIT, NEIGHBOURS = (
+    5000,
+    20,
+)  # training people that the local outlier factor looks among, and how many it compares with
 HELD_OUT = 1000  # training people at most who are real people to it
 
 
 class Plausibility(NamedTuple):
-    """Whether training people are like the result of each plan (by the local outlier factor), (plans,) each.
+    """Whether training people are like the result of each plan (by the local outlier factor),
+    (plans,) each.
 
-    ``inlier`` is 1 for an inlier and 0 for an outlier; ``inlier_base`` the share of inliers among real people who know
-    the same features, and ``inlier_shuffled`` among people whose values were shuffled, feature by feature. NaN if
-    nothing is known of the person.
+    ``inlier`` is 1 for an inlier and 0 for an outlier; ``inlier_base`` the share of inliers among
+    real people who know the same features, and ``inlier_shuffled`` among people whose values were
+    shuffled, feature by feature. NaN if nothing is known of the person.
     """
 
     inlier: Float64Array
@@ -66,11 +71,14 @@ def add_plausibility(plans: Plans, train: Table) -> Plans:
     return replace(plans, inlier=result.inlier, inlier_base=result.inlier_base)
 
 
-def _fit_outliers(rows: Float32Array) -> tuple[Callable[[Float32Array], Float64Array], float, float]:
-    """A function from rows to inlier (1) or not (0), and the shares of inliers among real and shuffled people.
+def _fit_outliers(
+    rows: Float32Array,
+) -> tuple[Callable[[Float32Array], Float64Array], float, float]:
+    """A function from rows to inlier (1) or not (0), and the shares of inliers among real and
+    shuffled people.
 
-    Four fifths of ``rows`` (training people, known features) are what others are compared with; the rest are the real
-    people.
+    Four fifths of ``rows`` (training people, known features) are what others are compared with; the
+    rest are the real people.
     """
     random = np.random.default_rng(0)
     order = random.permutation(len(rows))
@@ -92,7 +100,8 @@ def _fit_outliers(rows: Float32Array) -> tuple[Callable[[Float32Array], Float64A
 
 @dataclass(frozen=True)
 class PlanQuality:
-    """How good a batch of plans is: means over plans, unless said otherwise. NaN: there are no plans.
+    """How good a batch of plans is: means over plans, unless said otherwise. NaN: there are no
+    plans.
 
     Parameters
     ----------
@@ -105,20 +114,22 @@ class PlanQuality:
     l0, l2, heom, effort
         The number of changes, the distances and the effort, as in ``Plan``.
     inlier, inlier_base, inlier_shuffled
-        The share of inliers among the plans' results, real people and shuffled people (see ``Plausibility``).
+        The share of inliers among the plans' results, real people and shuffled people (see
+        ``Plausibility``).
     invalidation
         The probability that a plan fails when its numbers are met only roughly.
     diversity
         The mean distance between two plans of one person.
     kinds
-        The mean number of different sets of features that the plans of one person change, over people with a plan.
+        The mean number of different sets of features that the plans of one person change, over
+        people with a plan.
     redundancy
         The share of changes that could be undone.
     violations
         The number of plans that break a rule of the card or the constraints.
     lift
-        By how much plans change the probability of the favourable class under a model that was trained on its own and
-        sees everything; None without such a ``judge``.
+        By how much plans change the probability of the favourable class under a model that was
+        trained on its own and sees everything; None without such a ``judge``.
     on_blanket
         The share of changes that are on features of the blanket; None without one.
     """
@@ -147,7 +158,9 @@ class PlanQuality:
         return json.dumps(asdict(self))
 
     def _repr_html_(self) -> str:
-        rows = ((name, "-" if value is None else f"{value:.3g}") for name, value in asdict(self).items())
+        rows = (
+            (name, "-" if value is None else f"{value:.3g}") for name, value in asdict(self).items()
+        )
         return html.fragment(html.definition_table(rows))
 
 
@@ -160,7 +173,8 @@ def evaluate_plans(
     judge: tuple[Predictor, Float32Array] | None = None,
     noise: Noise | None = None,
 ) -> PlanQuality:
-    """Measure how good plans are; the model and the rules are asked again, whatever the searcher claims.
+    """Measure how good plans are; the model and the rules are asked again, whatever the searcher
+    claims.
 
     Parameters
     ----------
@@ -173,8 +187,8 @@ def evaluate_plans(
     blanket
         The features that count, for ``on_blanket``.
     judge
-        A model trained on its own on all features, and the complete facts of the people, (people, features) without
-        NaN; for ``lift``.
+        A model trained on its own on all features, and the complete facts of the people, (people,
+        features) without NaN; for ``lift``.
     noise
         How roughly numbers are met, for ``invalidation``; the default of ``PROBE`` if None.
 
@@ -219,7 +233,8 @@ def evaluate_plans(
 class _Checks(NamedTuple):
     """What the model and the rules say about every plan, (plans,) each.
 
-    ``valid`` and ``allowed`` are 1 or 0; ``redundant`` is the number of changes that could be undone, one at a time.
+    ``valid`` and ``allowed`` are 1 or 0; ``redundant`` is the number of changes that could be
+    undone, one at a time.
     """
 
     valid: Float64Array
@@ -237,17 +252,25 @@ def _check_plans(plans: Plans, actions: ActionSet, noise: Noise) -> _Checks:
         checks.allowed[which] = actions.allows(problem.mask, problem.facts[case], to) & few
         checks.invalidation[which] = noise.rate(problem, case, to)
         plan, smaller = without_one(to)
-        undone = problem.is_recourse(case[plan], problem.predict(problem.apply(case[plan], smaller)))
+        undone = problem.is_recourse(
+            case[plan], problem.predict(problem.apply(case[plan], smaller))
+        )
         undone &= problem.is_sensible(case[plan], smaller)
         checks.redundant[which] = np.bincount(plan, weights=undone, minlength=len(which))
     return checks
 
 
-def _problems(plans: Plans, actions: ActionSet) -> Iterator[tuple[IntArray, IntArray, SearchProblem, Float32Array]]:
-    """The plans of people who know the same: their indices, the case of each, the problem, the change sets."""
+def _problems(
+    plans: Plans, actions: ActionSet
+) -> Iterator[tuple[IntArray, IntArray, SearchProblem, Float32Array]]:
+    """The plans of people who know the same: their indices, the case of each, the problem, the
+    change sets.
+    """
     background, rows = plans.people.background, plans.people.X[plans.of]
     if background.model is None:
-        raise DataError("plans that were read from a file have no predictor; replace theirs to measure them")
+        raise DataError(
+            "plans that were read from a file have no predictor; replace theirs to measure them"
+        )
     searcher = plans.provenance.searcher
     sense = searcher.sense(actions) if isinstance(searcher, Searcher) else None
     for group in sweep(rows, background.predictor, actions.support, actions.continuous).groups:
@@ -273,15 +296,21 @@ def _mean(values: npt.ArrayLike) -> float:
 
 
 def _kinds(plans: Plans) -> float:
-    """The mean number of different sets of features that a person's plans change, over people with a plan."""
+    """The mean number of different sets of features that a person's plans change, over people with
+    a plan.
+    """
     sets = np.unique(np.c_[plans.of, np.packbits(~np.isnan(plans.to), axis=1)], axis=0)
     return len(sets) / max(1, int(plans.legal.sum()))
 
 
 def _lift(plans: Plans, judge: Predictor, everything: Float32Array) -> float:
-    """The mean change of the probability of the favourable class, with all other facts as they truly are."""
+    """The mean change of the probability of the favourable class, with all other facts as they
+    truly are.
+    """
     if everything.shape != plans.people.X.shape or np.isnan(everything).any():
-        raise DataError("the judge needs everything that is true of each of the people: a row each, without NaN")
+        raise DataError(
+            "the judge needs everything that is true of each of the people: a row each, without NaN"
+        )
     schema = plans.people.schema
     column = schema.classes.index(schema.favourable)
     before = judge.predict_proba(everything)[plans.of]

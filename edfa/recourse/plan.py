@@ -23,8 +23,9 @@ Reason = Literal[
 class Change:
     """One changed fact, in people's words: its value ``before`` and ``after``.
 
-    Any value from ``low`` to ``high`` does as well as ``after``. If one of the two is None, that end is open: with
-    ``low`` None, ``high`` or less does. If both are, nothing is known of other values.
+    Any value from ``low`` to ``high`` does as well as ``after``. If one of the two is None, that
+    end is open: with ``low`` None, ``high`` or less does. If both are, nothing is known of other
+    values.
     """
 
     feature: str
@@ -45,7 +46,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Plan:
-    """A set of changes for one person in one state of knowledge, after which the model decides otherwise.
+    """A set of changes for one person in one state of knowledge, after which the model decides
+    otherwise.
 
     Parameters
     ----------
@@ -64,27 +66,29 @@ class Plan:
     l0
         The number of changes.
     l2, heom
-        The distance between before and after, each feature divided by its range among training people: ``l2`` counts
-        label codes as numbers (the paper's), ``heom`` counts a changed category as one.
+        The distance between before and after, each feature divided by its range among training
+        people: ``l2`` counts label codes as numbers (the paper's), ``heom`` counts a changed
+        category as one.
     effort
         In the card's units, times the person's weights.
     valid
-        Whether the model, asked about the changed facts, decides as desired. False only from a searcher that breaks its
-        promise.
+        Whether the model, asked about the changed facts, decides as desired. False only from a
+        searcher that breaks its promise.
     inlier, inlier_base
-        Whether training people are like the result, and the share of real people of whom that is true; None unless
-        ``edfa.recourse.add_plausibility`` was asked.
+        Whether training people are like the result, and the share of real people of whom that is
+        true; None unless ``edfa.recourse.add_plausibility`` was asked.
     invalidation
-        The probability that the plan fails when its numbers are met only roughly; None unless it is from ``PROBE``.
+        The probability that the plan fails when its numbers are met only roughly; None unless it is
+        from ``PROBE``.
     survival, survival_error
-        The probability that decision and plan still hold when everything is known, and its standard error; None unless
-        it is from ``SurvivalSearch`` or ``edfa.recourse.add_survival``.
+        The probability that decision and plan still hold when everything is known, and its standard
+        error; None unless it is from ``SurvivalSearch`` or ``edfa.recourse.add_survival``.
     unknown
         The features that were not known.
     support, support_share
-        The number of training people whose values lie where the plan leads, from its values to the farthest that hold,
-        for all its changes together; and the share of them with the favourable outcome, None if there is nobody. Both
-        are None in the paper's reading.
+        The number of training people whose values lie where the plan leads, from its values to the
+        farthest that hold, for all its changes together; and the share of them with the favourable
+        outcome, None if there is nobody. Both are None in the paper's reading.
     months
         How long the plan takes; 0: no time.
     """
@@ -115,7 +119,9 @@ class Plan:
 
     @property
     def chance(self) -> str:
-        """The probability of the class that is reached, before and after, as text such as ``23% → 68%``."""
+        """The probability of the class that is reached, before and after, as text such as ``23% →
+        68%``.
+        """
         return f"{self.probability_before:.0%} → {self.probability_after:.0%}"
 
     def __str__(self) -> str:
@@ -134,17 +140,19 @@ class NoPlan:
 
     - ``"already_there"``: the decision is the desired one;
     - ``"rules"``: there would be a plan, but rules, the operator's or the person's, forbid it;
-    - ``"too_few_people_there"``: there would be one, but too few training people are where it leads;
-    - ``"does_not_hold"``: there would be one, but it fails a little further along, or works only because time
-      passes meanwhile;
-    - ``"range_too_narrow"``: a feature that may change would turn it, but at no value that may be proposed;
+    - ``"too_few_people_there"``: there would be one, but too few training people are where it
+      leads;
+    - ``"does_not_hold"``: there would be one, but it fails a little further along, or works only
+      because time passes meanwhile;
+    - ``"range_too_narrow"``: a feature that may change would turn it, but at no value that may be
+      proposed;
     - ``"only_locked_features_flip"``: only a feature that must not change would turn it;
-    - ``"more_information_needed"``: nothing known turns it, but not everything is known: ``unlock`` names the features
-      to ask for, those first that a known spouse waits for;
+    - ``"more_information_needed"``: nothing known turns it, but not everything is known: ``unlock``
+      names the features to ask for, those first that a known spouse waits for;
     - ``"nothing_flips"``: nothing turns it.
 
-    ``rules`` names the rules that stand in the way, as ``"max_changes = 1"``; ``loosening`` says the smallest loosening
-    that would give a plan, and which. Both are empty if no rule does.
+    ``rules`` names the rules that stand in the way, as ``"max_changes = 1"``; ``loosening`` says
+    the smallest loosening that would give a plan, and which. Both are empty if no rule does.
     """
 
     person: int

@@ -1,4 +1,6 @@
-"""Plans of a batch of people: what to change, what it takes, what it leads to; for people without one, the reason."""
+"""Plans of a batch of people: what to change, what it takes, what it leads to; for people without
+one, the reason.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -22,10 +24,11 @@ SHOWN = 20  # plans in a notebook
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plans:
-    """The plans of a batch of people, in columns; the plans of one row of ``people`` are adjacent, best first.
+    """The plans of a batch of people, in columns; the plans of one row of ``people`` are adjacent,
+    best first.
 
-    ``plans[i]`` is one ``Plan`` in people's words; here everything is encoded. Columns are (plans,) unless said
-    otherwise.
+    ``plans[i]`` is one ``Plan`` in people's words; here everything is encoded. Columns are (plans,)
+    unless said otherwise.
 
     Parameters
     ----------
@@ -38,8 +41,8 @@ class Plans:
     to
         The new values, (plans, features); NaN: unchanged.
     low, high
-        For plans of one change, the interval around the new value in which every value does as well; NaN: that end is
-        open, or, if both are NaN, there is no such interval.
+        For plans of one change, the interval around the new value in which every value does as
+        well; NaN: that end is open, or, if both are NaN, there is no such interval.
     reached
         The code of the class that is decided after the changes.
     probability_before, probability_after, l0, l2, heom, effort
@@ -47,13 +50,15 @@ class Plans:
     valid
         Whether the model decides as desired after the changes, by its own answer.
     donor
-        The training row whose values are taken; -1 if it is nobody's. It stays here: no plan, frame or file names it.
+        The training row whose values are taken; -1 if it is nobody's. It stays here: no plan, frame
+        or file names it.
     reasons
         A ``NoPlan`` for every row of ``people`` without a plan.
     inlier, inlier_base, invalidation, survival, survival_error, support, support_share, months
         As in ``Plan``; None if that was not asked for.
     consequences
-        What follows from changes by itself, for ``make_changes``; None: nothing does. Not written to files.
+        What follows from changes by itself, for ``make_changes``; None: nothing does. Not written
+        to files.
     provenance
         What brought the people here and what made the plans; not written to files.
     """
@@ -89,7 +94,10 @@ class Plans:
         return len(self.of)
 
     def __repr__(self) -> str:
-        return f"<Plans: {len(self):,} for {int(self.legal.sum()):,} of {len(self.people):,} people and states>"
+        return (
+            f"<Plans: {len(self):,} for {int(self.legal.sum()):,} of "
+            f"{len(self.people):,} people and states>"
+        )
 
     def __iter__(self) -> Iterator[Plan]:
         return (self[i] for i in range(len(self)))
@@ -116,8 +124,17 @@ class Plans:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """A name for each plan; the same changes for the same person, seed and step have the same one."""
-        keys = np.stack([np.asarray(self.people.person), np.asarray(self.people.seed), np.asarray(self.people.step)], 1)
+        """A name for each plan; the same changes for the same person, seed and step have the same
+        one.
+        """
+        keys = np.stack(
+            [
+                np.asarray(self.people.person),
+                np.asarray(self.people.seed),
+                np.asarray(self.people.step),
+            ],
+            1,
+        )
         changed = [np.flatnonzero(~np.isnan(row)) for row in self.to]
         contents = (
             keys[i].tobytes() + features.tobytes() + row[features].tobytes()
@@ -130,7 +147,9 @@ class Plans:
         return self.make_changes(np.arange(len(self)), self.people.X[self.of])
 
     def make_changes(self, plans: IntArray, facts: Float32Array) -> Float32Array:
-        """Rows of facts, (n, features), with the changes of ``plans`` (n,) and all that follows from them made."""
+        """Rows of facts, (n, features), with the changes of ``plans`` (n,) and all that follows
+        from them made.
+        """
         to = self.to[plans]
         if self.consequences is None:
             return np.where(np.isnan(to), facts, to)
@@ -142,7 +161,10 @@ class Plans:
         i, names = i % len(self), self.people.schema.names
         row = int(self.of[i])
         facts, features = self.people.X[row], np.flatnonzero(~np.isnan(self.to[i]))
-        person, seed, step = (int(np.asarray(n)[row]) for n in (self.people.person, self.people.seed, self.people.step))
+        person, seed, step = (
+            int(np.asarray(n)[row])
+            for n in (self.people.person, self.people.seed, self.people.step)
+        )
         return Plan(
             id=self.ids[i],
             person=person,
@@ -179,12 +201,16 @@ class Plans:
         name = self.people.schema.names[feature]
         codes = [facts[feature], self.to[i, feature], self.low[i], self.high[i]]
         column = self.people.encoder.columns[feature]
-        return Change(name, *(None if np.isnan(code) else column.decode_one(float(code)) for code in codes))
+        return Change(
+            name, *(None if np.isnan(code) else column.decode_one(float(code)) for code in codes)
+        )
 
     def _class(self, code: int) -> str:
         return self.people.schema.classes[code]
 
-    def of_person(self, person: int, *, seed: int | None = None, step: int | None = None) -> tuple[Plan, ...]:
+    def of_person(
+        self, person: int, *, seed: int | None = None, step: int | None = None
+    ) -> tuple[Plan, ...]:
         """One person's plans; of one seed or step alone, unless None."""
         fits = np.asarray(self.people.person) == person
         for numbers, number in ((self.people.seed, seed), (self.people.step, step)):
@@ -192,7 +218,9 @@ class Plans:
         return tuple(self[int(i)] for i in np.flatnonzero(fits[self.of]))
 
     def frame(self, *, changes_only: bool = True) -> pd.DataFrame:
-        """One row for each change of each plan, in people's words; or for each known fact, changed or not."""
+        """One row for each change of each plan, in people's words; or for each known fact, changed
+        or not.
+        """
         listed = ~np.isnan(self.to) if changes_only else ~np.isnan(self.people.X[self.of])
         plan, feature = np.nonzero(listed)
         row = self.of[plan]
@@ -206,15 +234,21 @@ class Plans:
             "feature": np.array(self.people.schema.names, dtype=object)[feature],
             "from": self.words(feature, own),
             "to": self.words(feature, new),
-            "low": self.words(feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.low[plan])),
-            "high": self.words(feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.high[plan])),
+            "low": self.words(
+                feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.low[plan])
+            ),
+            "high": self.words(
+                feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.high[plan])
+            ),
             "reached": np.array(self.people.schema.classes, dtype=object)[self.reached[plan]],
             "id": np.array(self.ids, dtype=object)[plan],
         }
         parts = ["probability_before", "probability_after", "l0", "l2", "heom", "effort", "valid"]
         optional = ("survival", "support", "support_share", "months")
         parts += [name for name in optional if getattr(self, name) is not None]
-        return pd.DataFrame(columns | {name: np.asarray(getattr(self, name))[plan] for name in parts})
+        return pd.DataFrame(
+            columns | {name: np.asarray(getattr(self, name))[plan] for name in parts}
+        )
 
     def words(self, feature: IntArray, codes: AnyArray) -> AnyArray:
         """Encoded cells (n,) in people's words, each of its own ``feature`` (n,); None for NaN."""
@@ -222,7 +256,9 @@ class Plans:
         for j in np.unique(feature):
             rows = np.flatnonzero((feature == j) & ~np.isnan(codes))
             if len(rows):
-                words[rows] = self.people.encoder.decode_cells(self.people.schema.names[j], codes[rows])
+                words[rows] = self.people.encoder.decode_cells(
+                    self.people.schema.names[j], codes[rows]
+                )
         return words
 
     def to_json(self) -> str:
@@ -231,13 +267,23 @@ class Plans:
 
     @classmethod
     def from_json(cls, text: str) -> "Plans":
-        """Read what ``to_json`` wrote; ``UnreadableError`` for any other text, or if a part of it is damaged."""
+        """Read what ``to_json`` wrote; ``UnreadableError`` for any other text, or if a part of it
+        is damaged.
+        """
         return cls(**plans_json.load(text))
 
     def _repr_html_(self) -> str:
         head = [">person", ">step", ">plan", "changes", ">effort", ">chance", "decision then"]
         rows = [
-            [p.person, p.step, p.number, "; ".join(map(str, p.changes)), f"{p.effort:.2f}", p.chance, p.reached]
+            [
+                p.person,
+                p.step,
+                p.number,
+                "; ".join(map(str, p.changes)),
+                f"{p.effort:.2f}",
+                p.chance,
+                p.reached,
+            ]
             for p, _ in zip(self, range(SHOWN), strict=False)
         ]
         more = f", of which {SHOWN} are shown" if len(self) > SHOWN else ""

@@ -1,4 +1,6 @@
-"""A batch of plans as JSON and back. The model is not written: plans that were read can be shown, not searched for."""
+"""A batch of plans as JSON and back. The model is not written: plans that were read can be shown,
+not searched for.
+"""
 
 import json
 from dataclasses import asdict
@@ -24,24 +26,41 @@ VERSION = 4
 DROPPED = ("donor",)  # columns of version 3: the training rows that values came from
 INTEGERS = ("of", "reached", "l0")
 REALS = ("probability_before", "probability_after", "l2", "heom", "effort")
-OPTIONAL = ("inlier", "inlier_base", "invalidation", "survival", "survival_error", "support", "support_share", "months")
+OPTIONAL = (
+    "inlier",
+    "inlier_base",
+    "invalidation",
+    "survival",
+    "survival_error",
+    "support",
+    "support_share",
+    "months",
+)
 
 
 def dump(plans: "Plans") -> str:
-    """Everything but the model, the provenance and the training rows that values came from; ``load`` reads it back."""
+    """Everything but the model, the provenance and the training rows that values came from;
+    ``load`` reads it back.
+    """
     people = plans.people
-    numbers = {name: np.asarray(getattr(people, name)).tolist() for name in ("person", "seed", "step", "spent")}
+    numbers = {
+        name: np.asarray(getattr(people, name)).tolist()
+        for name in ("person", "seed", "step", "spent")
+    }
     content: dict[str, Any] = {
         "version": VERSION,
         "schema": json.loads(people.schema.to_json()),
         "encoder": json.loads(people.encoder.to_json()),
         "blanket": json.loads(people.blanket.to_json()) if people.blanket else None,
-        "people": numbers | {"X": [_cells(row) for row in people.X], "decision": plans.decision.tolist()},
+        "people": numbers
+        | {"X": [_cells(row) for row in people.X], "decision": plans.decision.tolist()},
         "plans": {name: getattr(plans, name).tolist() for name in (*INTEGERS, *REALS, "valid")},
         "reasons": [asdict(reason) | {"row": row} for row, reason in plans.reasons.items()],
     }
     content["plans"] |= {name: _cells(getattr(plans, name)) for name in ("low", "high")}
-    content["plans"]["changes"] = [{str(j): float(row[j]) for j in np.flatnonzero(~np.isnan(row))} for row in plans.to]
+    content["plans"]["changes"] = [
+        {str(j): float(row[j]) for j in np.flatnonzero(~np.isnan(row))} for row in plans.to
+    ]
     for name in OPTIONAL:
         column = getattr(plans, name)
         content["plans"][name] = None if column is None else _cells(column)
@@ -56,13 +75,23 @@ def load(text: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UnreadableError("this text is not plans as to_json writes them") from None
     if version not in (3, VERSION):
-        raise UnreadableError(f"these plans are of version {version}; versions 3 and {VERSION} can be read")
+        raise UnreadableError(
+            f"these plans are of version {version}; versions 3 and {VERSION} can be read"
+        )
     try:
         people = _people(content)
-        decision = _codes(content["people"], "people.decision", len(people), len(people.schema.classes))
-        fields = {"people": people, "decision": decision, "reasons": _reasons(content["reasons"], len(people))}
+        decision = _codes(
+            content["people"], "people.decision", len(people), len(people.schema.classes)
+        )
+        fields = {
+            "people": people,
+            "decision": decision,
+            "reasons": _reasons(content["reasons"], len(people)),
+        }
         dropped = DROPPED if version == 3 else ()
-        return fields | _columns({n: column for n, column in content["plans"].items() if n not in dropped}, people)
+        return fields | _columns(
+            {n: column for n, column in content["plans"].items() if n not in dropped}, people
+        )
     except KeyError as error:
         raise UnreadableError(f"these plans are damaged: {error} is missing") from None
     except (EdfaError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
@@ -73,7 +102,9 @@ def _people(content: dict[str, Any]) -> People:
     """The people that the plans are for, without a model."""
     schema = Schema.from_json(json.dumps(content["schema"]))
     blanket = Blanket.from_json(json.dumps(content["blanket"])) if content["blanket"] else None
-    background = Background(schema, Encoder.from_json(json.dumps(content["encoder"])), blanket=blanket)
+    background = Background(
+        schema, Encoder.from_json(json.dumps(content["encoder"])), blanket=blanket
+    )
     numbers = content["people"]
     return People(
         _floats(numbers["X"]).reshape(-1, len(schema)),
@@ -96,7 +127,10 @@ def _columns(entries: dict[str, Any], people: People) -> dict[str, Any]:
     columns |= {name: _floats(entries[name]) for name in ("low", "high")}
     columns["valid"] = np.array(entries["valid"], dtype=bool)
     present = {name: entries[name] for name in OPTIONAL if entries.get(name) is not None}
-    columns |= {name: np.array(values, np.int64 if name == "support" else float) for name, values in present.items()}
+    columns |= {
+        name: np.array(values, np.int64 if name == "support" else float)
+        for name, values in present.items()
+    }
     for name, column in columns.items():
         if column.shape != (plans,):
             raise DataError(f"plans.{name} has the shape {column.shape}, not ({plans},)")
@@ -107,13 +141,17 @@ def _columns(entries: dict[str, Any], people: People) -> dict[str, Any]:
     for row, changes in zip(columns["to"], entries["changes"], strict=True):
         features = [int(j) for j in changes]
         if not all(0 <= j < width for j in features):
-            raise DataError(f"plans.changes: features are numbered from 0 to {width - 1}, not {features}")
+            raise DataError(
+                f"plans.changes: features are numbered from 0 to {width - 1}, not {features}"
+            )
         row[features] = list(changes.values())
     return columns
 
 
 def _codes(entries: dict[str, Any], name: str, count: int, limit: int) -> Int64Array:
-    """The column ``name`` (after its dot) of ``entries``: ``count`` whole numbers from 0 to ``limit`` - 1."""
+    """The column ``name`` (after its dot) of ``entries``: ``count`` whole numbers from 0 to
+    ``limit`` - 1.
+    """
     codes = np.array(entries[name.split(".")[1]], dtype=np.int64)
     if codes.shape != (count,) or (codes < 0).any() or (codes >= limit).any():
         raise DataError(f"{name}: {count} whole numbers from 0 to {limit - 1} are expected")

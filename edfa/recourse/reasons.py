@@ -1,4 +1,5 @@
-"""Why people have no plan: what stands in the way, and the smallest loosening of the rules that would give one.
+"""Why people have no plan: what stands in the way, and the smallest loosening of the rules that
+would give one.
 
 The reasons take sweeps and searches of their own, so each is worked out when it is read.
 """
@@ -68,9 +69,15 @@ class NoPlanReasons(Mapping[int, NoPlan]):
                 raise KeyError(row)
             reason = self.reasons[row]
             unlock = self._unlock(row) if reason == "more_information_needed" else ()
-            person, seed, step = (int(n[row]) for n in (self.people.person, self.people.seed, self.people.step))
-            loosening = self._loosening(row) if reason in ("rules", "too_few_people_there") else Loosening()
-            self._loosened[row] = NoPlan(person, seed, step, reason, unlock, loosening.rules, loosening.words)
+            person, seed, step = (
+                int(n[row]) for n in (self.people.person, self.people.seed, self.people.step)
+            )
+            loosening = (
+                self._loosening(row) if reason in ("rules", "too_few_people_there") else Loosening()
+            )
+            self._loosened[row] = NoPlan(
+                person, seed, step, reason, unlock, loosening.rules, loosening.words
+            )
         return self._loosened[row]
 
     @cached_property
@@ -87,10 +94,11 @@ class NoPlanReasons(Mapping[int, NoPlan]):
     def reasons(self) -> ObjectArray:
         """The reason of everybody without a plan, None for everybody else, (people,).
 
-        In this order: the decision is the desired one already; there would be a plan without the rules; or where fewer
-        people are; or that does not hold further along; a feature that may change turns it by itself, but not to a
-        value that may be proposed; only a feature that must not change turns it; nothing does, but something is not
-        known yet; nothing does and nothing is left to ask.
+        In this order: the decision is the desired one already; there would be a plan without the
+        rules; or where fewer people are; or that does not hold further along; a feature that may
+        change turns it by itself, but not to a value that may be proposed; only a feature that must
+        not change turns it; nothing does, but something is not known yet; nothing does and nothing
+        is left to ask.
         """
         reasons = np.full(len(self.people), None, dtype=object)
         reasons[self.without] = "already_there"
@@ -100,20 +108,30 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         relaxed: tuple[tuple[Reason, Searcher, Constraints], ...] = (
             ("rules", self.searcher, self._without_rules),
             ("too_few_people_there", self._asking_less(min_support=0), self.actions.constraints),
-            ("does_not_hold", self._asking_less(min_support=0, holds_further=False), self.actions.constraints),
+            (
+                "does_not_hold",
+                self._asking_less(min_support=0, holds_further=False),
+                self.actions.constraints,
+            ),
         )
-        hopeful = np.zeros(len(self.people), dtype=bool)  # with nothing asked of a plan there would be one
+        hopeful = np.zeros(
+            len(self.people), dtype=bool
+        )  # with nothing asked of a plan there would be one
         hopeful[left] = self._plans(left, relaxed[-1][1], self._without_rules).legal
         for reason, searcher, constraints in relaxed:
             rows = left[hopeful[left]]
-            if len(rows) and (searcher is not self.searcher or constraints != self.actions.constraints):
+            if len(rows) and (
+                searcher is not self.searcher or constraints != self.actions.constraints
+            ):
                 planned = rows[self._plans(rows, searcher, constraints).legal]
                 reasons[planned] = reason
                 left = np.setdiff1d(left, planned)
         by_free, by_locked = self._flips(left)
         unknown = np.isnan(self.people.X[left]) & self._askable
         last = np.where(unknown.any(axis=1), "more_information_needed", "nothing_flips")
-        reasons[left] = np.where(by_free, "range_too_narrow", np.where(by_locked, "only_locked_features_flip", last))
+        reasons[left] = np.where(
+            by_free, "range_too_narrow", np.where(by_locked, "only_locked_features_flip", last)
+        )
         return reasons
 
     @property
@@ -122,16 +140,23 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         given = self.actions.constraints
         if given.reading == "paper":
             return Constraints(reading="paper")
-        kept = {name: getattr(given, name) for name in ("weights", "difficulty", "linked", "per_year", "takes")}
+        kept = {
+            name: getattr(given, name)
+            for name in ("weights", "difficulty", "linked", "per_year", "takes")
+        }
         return Constraints(**kept, never_ask=given.never_ask)
 
     def _asking_less(self, min_support: int, holds_further: bool | None = None) -> Searcher:
-        """The searcher, with less asked of its plans; itself in the paper's reading, which asks nothing."""
+        """The searcher, with less asked of its plans; itself in the paper's reading, which asks
+        nothing.
+        """
         if self.searcher.sense(self.actions) is None:
             return self.searcher
         searcher = copy(self.searcher)
         searcher.min_support = min_support
-        searcher.holds_further = self.searcher.holds_further if holds_further is None else holds_further
+        searcher.holds_further = (
+            self.searcher.holds_further if holds_further is None else holds_further
+        )
         return searcher
 
     def _plans(self, rows: IntArray, searcher: Searcher, constraints: Constraints) -> Plans:
@@ -145,7 +170,9 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         return background.with_schema(replace(background.schema, rules=Constraints()))
 
     def _loosening(self, row: int) -> Loosening:
-        """The smallest loosening that gives the person in a row a plan: of one rule, or of as few as will do."""
+        """The smallest loosening that gives the person in a row a plan: of one rule, or of as few
+        as will do.
+        """
 
         def best(constraints: Constraints, searcher: Searcher) -> Plan | None:
             plans = self._plans(np.array([row]), searcher, constraints)
@@ -154,16 +181,22 @@ class NoPlanReasons(Mapping[int, NoPlan]):
 
         given = self.actions.constraints
         rules = loosenings(given, lambda limits: best(limits, self.searcher) is not None)
-        options = [(rule, plan) for rule in rules if (plan := best(rule.drop(given), self.searcher))]
+        options = [
+            (rule, plan) for rule in rules if (plan := best(rule.drop(given), self.searcher))
+        ]
         if options:
             rule, plan = min(options, key=lambda option: option[1].effort)
             return Loosening((rule.rule,), f"{rule.words(plan)}: {plan}")
         if fewer := best(given, self._asking_less(min_support=0)):
             return Loosening.of_support(fewer)
-        return Loosening.of_several(given, loosenings(given), lambda limits: best(limits, self.searcher))
+        return Loosening.of_several(
+            given, loosenings(given), lambda limits: best(limits, self.searcher)
+        )
 
     def _flips(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Whether any value of a feature that may change, and of one that may not, turns the decision; (rows,) each."""
+        """Whether any value of a feature that may change, and of one that may not, turns the
+        decision; (rows,) each.
+        """
         free, locked = (np.zeros(len(rows), dtype=bool) for _ in range(2))
         inside = members(self.people.schema.names, self.people.blanket)
         if self.people.background.model is None or not len(rows):
@@ -178,14 +211,26 @@ class NoPlanReasons(Mapping[int, NoPlan]):
 
     @cached_property
     def _askable(self) -> BoolArray:
-        """Which features may be asked for: those of the blanket that are not never asked, (features,)."""
+        """Which features may be asked for: those of the blanket that are not never asked,
+        (features,).
+        """
         names = self.people.schema.names
-        return members(names, self.people.blanket) & ~np.isin(names, self.actions.constraints.never_ask)
+        return members(names, self.people.blanket) & ~np.isin(
+            names, self.actions.constraints.never_ask
+        )
 
     def _unlock(self, row: int) -> tuple[str, ...]:
-        """The unknown features that may be asked for; those with a known spouse first (Definition 9)."""
+        """The unknown features that may be asked for; those with a known spouse first (Definition
+        9).
+        """
         names, blanket = np.array(self.people.schema.names), self.people.blanket
         unknown = np.isnan(self.people.X[row])
         known = set(names[~unknown].tolist())
-        first = {pc for pc, spouses in blanket.units.items() if known.intersection(spouses)} if blanket else set()
-        return tuple(sorted(names[unknown & self._askable].tolist(), key=lambda name: name not in first))
+        first = (
+            {pc for pc, spouses in blanket.units.items() if known.intersection(spouses)}
+            if blanket
+            else set()
+        )
+        return tuple(
+            sorted(names[unknown & self._askable].tolist(), key=lambda name: name not in first)
+        )

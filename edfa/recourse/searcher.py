@@ -1,4 +1,6 @@
-"""What every searcher shares: the problem it is given, the candidates it returns, and its contract."""
+"""What every searcher shares: the problem it is given, the candidates it returns, and its
+contract.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -31,9 +33,11 @@ ROWS = 200_000  # in one model call at most
 
 @dataclass(frozen=True, eq=False)
 class SearchProblem:
-    """People who know the same features: their facts, what may be changed, and what counts as recourse.
+    """People who know the same features: their facts, what may be changed, and what counts as
+    recourse.
 
-    The columns of all rows here are the known features alone, in order. People with the same facts are one *case*.
+    The columns of all rows here are the known features alone, in order. People with the same facts
+    are one *case*.
 
     Parameters
     ----------
@@ -48,7 +52,8 @@ class SearchProblem:
     seed
         Of ``random``.
     enough_survival
-        A searcher that ranks by survival need not look for a better plan once one survives that often.
+        A searcher that ranks by survival need not look for a better plan once one survives that
+        often.
     sense
         What else is asked of plans; None: nothing.
     """
@@ -98,7 +103,9 @@ class SearchProblem:
 
     @cached_property
     def innermost(self) -> tuple[Any, BoolArray]:
-        """The model behind all views of it, and which known features it sees through them, (features,)."""
+        """The model behind all views of it, and which known features it sees through them,
+        (features,).
+        """
         model: Any = self.predictor
         seen = self.mask & model.varies_
         while hasattr(model, "predictor_"):  # a view of another
@@ -108,25 +115,32 @@ class SearchProblem:
 
     @cached_property
     def obeyed_directions(self) -> Int8Array | None:
-        """The way in which each feature never lowers the probability of the desired class, (features,): 1, -1, or 0.
+        """The way in which each feature never lowers the probability of the desired class,
+        (features,): 1, -1, or 0.
 
         None if the model promises nothing, or if any other decision is recourse.
         """
         model = self.innermost[0]
         if not model.obeys_directions or self.desired_class is None:
             return None
-        return np.array(model.directions(), dtype=np.int8) * np.int8(1 if self.desired_class == 1 else -1)
+        return np.array(model.directions(), dtype=np.int8) * np.int8(
+            1 if self.desired_class == 1 else -1
+        )
 
     @cached_property
     def runs(self) -> tuple[IntArray, IntArray]:
-        """The first and the last candidate value of the run of recourse around each, (cases, candidate values) each.
+        """The first and the last candidate value of the run of recourse around each, (cases,
+        candidate values) each.
 
-        A run stays within one feature. What is no recourse itself has no run: its first is after its last.
+        A run stays within one feature. What is no recourse itself has no run: its first is after
+        its last.
         """
         grid, index = self.group.grid, np.arange(len(self.group.grid))
         fails = ~self.single_recourse
         first = np.maximum.accumulate(np.where(fails, index, -1), axis=1) + 1
-        last = np.minimum.accumulate(np.where(fails, index, len(grid))[:, ::-1], axis=1)[:, ::-1] - 1
+        last = (
+            np.minimum.accumulate(np.where(fails, index, len(grid))[:, ::-1], axis=1)[:, ::-1] - 1
+        )
         start, end = grid.starts[grid.owner], grid.starts[grid.owner + 1] - 1
         return np.maximum(first, start), np.minimum(last, end)
 
@@ -138,7 +152,9 @@ class SearchProblem:
 
     @cached_property
     def random(self) -> np.random.Generator:
-        """A random stream that depends on the seed and the known features alone, not on who else is in the batch."""
+        """A random stream that depends on the seed and the known features alone, not on who else is
+        in the batch.
+        """
         return np.random.default_rng([self.seed, *np.packbits(self.mask).tolist()])
 
     def predict(self, rows: Float32Array) -> Float64Array:
@@ -151,7 +167,9 @@ class SearchProblem:
         return np.concatenate([self.predictor.predict_known(self.mask, part) for part in parts])
 
     def is_recourse(self, case: IntArray, probabilities: Float64Array) -> BoolArray:
-        """Whether these probabilities, (rows, classes) or (rows, candidates, classes), are recourse for these cases."""
+        """Whether these probabilities, (rows, classes) or (rows, candidates, classes), are recourse
+        for these cases.
+        """
         flat = probabilities.reshape(-1, probabilities.shape[-1])
         decided = self.predictor.decide(flat).reshape(probabilities.shape[:-1])
         turned = self._turned(case, decided)
@@ -159,15 +177,21 @@ class SearchProblem:
 
     @cached_property
     def single_recourse(self) -> BoolArray:
-        """Which candidate values of the sweep are recourse by themselves, (cases, candidate values)."""
+        """Which candidate values of the sweep are recourse by themselves, (cases, candidate
+        values).
+        """
         turned = self._turned(np.arange(len(self)), self.group.candidate_decisions)
         if not self._least:
             return turned
-        return turned & self._likely(self.group.candidate_decisions, self.group.candidate_probabilities)
+        return turned & self._likely(
+            self.group.candidate_decisions, self.group.candidate_probabilities
+        )
 
     @property
     def _least(self) -> float:
-        """The probability that a plan must reach; only if above 0 are the candidates' probabilities needed."""
+        """The probability that a plan must reach; only if above 0 are the candidates' probabilities
+        needed.
+        """
         return self.actions.constraints.min_probability
 
     def _turned(self, case: IntArray, decided: IntArray) -> BoolArray:
@@ -178,10 +202,13 @@ class SearchProblem:
 
     def _likely(self, decided: IntArray, probabilities: Float64Array) -> BoolArray:
         """Whether what is decided is as probable as the constraints ask."""
-        return np.asarray(np.take_along_axis(probabilities, decided[..., None], axis=-1)[..., 0] >= self._least)
+        return np.asarray(
+            np.take_along_axis(probabilities, decided[..., None], axis=-1)[..., 0] >= self._least
+        )
 
     def score(self, case: IntArray, probabilities: Float64Array) -> Float64Array:
-        """The probability of the desired class, or of any but today's; (rows, ...) without the last axis.
+        """The probability of the desired class, or of any but today's; (rows, ...) without the last
+        axis.
 
         ``probabilities`` are (rows, classes) or (rows, candidates, classes), ``case`` (rows,).
         """
@@ -199,8 +226,14 @@ class SearchProblem:
         return self.actions.consequences.apply(self.features, self.facts[case], to)[0]
 
     def is_sensible(self, case: IntArray, to: Float32Array) -> BoolArray:
-        """Which change sets ``to`` (rows, known features) hold further along and lead where people are, (rows,)."""
-        return np.ones(len(case), dtype=bool) if self.sense is None else self.sense.accepts(self, case, to)
+        """Which change sets ``to`` (rows, known features) hold further along and lead where people
+        are, (rows,).
+        """
+        return (
+            np.ones(len(case), dtype=bool)
+            if self.sense is None
+            else self.sense.accepts(self, case, to)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +249,8 @@ class Candidates:
     donor
         The training row that the values come from, -1 if they are nobody's, (candidates,).
     probabilities
-        What the model says after the changes, (candidates, classes); None if the searcher has not asked.
+        What the model says after the changes, (candidates, classes); None if the searcher has not
+        asked.
     """
 
     case: IntArray
@@ -235,7 +269,9 @@ class Candidates:
         return cls(none, empty, none, problem.predict(problem.facts[:0]))
 
     @classmethod
-    def of(cls, case: IntArray, to: Float32Array, probabilities: Float64Array | None = None) -> "Candidates":
+    def of(
+        cls, case: IntArray, to: Float32Array, probabilities: Float64Array | None = None
+    ) -> "Candidates":
         """Change sets that come from no training person."""
         return cls(case, to, np.full(len(case), -1, dtype=np.intp), probabilities)
 
@@ -259,21 +295,23 @@ class Candidates:
 class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
     """Looks for plans among training people; scikit-learn's contract.
 
-    ``__init__`` holds settings, each stored under its own name. ``fit(train)`` keeps what is learnt from training
-    people in attributes that end in an underscore: ``train_``, ``rows_`` (training people, features), ``support_``
-    (their values), ``cache_`` (what is worked out once for a model and a set of known features), and whatever a
-    subclass learns in ``_learn``. ``Nearest(train)`` is short for ``Nearest().fit(train)``.
+    ``__init__`` holds settings, each stored under its own name. ``fit(train)`` keeps what is learnt
+    from training people in attributes that end in an underscore: ``train_``, ``rows_`` (training
+    people, features), ``support_`` (their values), ``cache_`` (what is worked out once for a model
+    and a set of known features), and whatever a subclass learns in ``_learn``. ``Nearest(train)``
+    is short for ``Nearest().fit(train)``.
 
-    A subclass proposes change sets in ``search``. ``find_recourse`` keeps those that the model confirms and the action
-    set allows, and takes out changes that are not needed (unless ``minimal`` is false). A searcher whose candidates
-    are confirmed and minimal already says so with ``finished``: then they are kept as they are, and the probabilities
-    that come with them must be the model's (``edfa.testing.check_searcher`` asks it again). One with a stricter notion
+    A subclass proposes change sets in ``search``. ``find_recourse`` keeps those that the model
+    confirms and the action set allows, and takes out changes that are not needed (unless
+    ``minimal`` is false). A searcher whose candidates are confirmed and minimal already says so
+    with ``finished``: then they are kept as they are, and the probabilities that come with them
+    must be the model's (``edfa.testing.check_searcher`` asks it again). One with a stricter notion
     of a good plan says so in ``keeps``. ``uses_sweep`` asks for the sweep of single changes.
 
-    Every searcher has two settings: ``holds_further``, whether a plan must hold as far again as it goes, and
-    ``min_support``, how many training people must be where it leads (None: 30, or a hundredth of a small table; 0: no
-    matter). Neither is asked in the paper's reading. Where plans are ranked by survival, those that survive in a share
-    ``enough`` of cases are all as good.
+    Every searcher has two settings: ``holds_further``, whether a plan must hold as far again as it
+    goes, and ``min_support``, how many training people must be where it leads (None: 30, or a
+    hundredth of a small table; 0: no matter). Neither is asked in the paper's reading. Where plans
+    are ranked by survival, those that survive in a share ``enough`` of cases are all as good.
     """
 
     holds_further: bool = True
@@ -307,7 +345,9 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         self.cache_ = ModelCache()
         categorical = [j for j, feature in enumerate(train.schema) if feature.kind == "categorical"]
         self.support_ = Support.of(self.rows_, categorical, cache=self.cache_)
-        self.crowd_ = Crowd(self.rows_, train.y == train.schema.classes.index(train.schema.favourable))
+        self.crowd_ = Crowd(
+            self.rows_, train.y == train.schema.classes.index(train.schema.favourable)
+        )
         self._learn(train)
         return self
 
@@ -315,32 +355,48 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         """Learn what only this searcher needs."""
 
     def learnt_state(self) -> dict[str, Any]:
-        """What was learnt, for fingerprints: everything follows from the settings and the training people."""
+        """What was learnt, for fingerprints: everything follows from the settings and the training
+        people.
+        """
         self._check_fitted()
         return {"X": self.rows_, "y": self.train_.y, "schema": canonical(self.train_.schema)}
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "train_"):
-            raise UnfittedError(f"this {type(self).__name__} has seen no training people yet; call fit(train) first")
+            raise UnfittedError(
+                f"this {type(self).__name__} has seen no training people yet; call fit(train) first"
+            )
 
     def action_set(
         self, constraints: Constraints | None, people: People, desired_class: int | None = None
     ) -> ActionSet:
-        """What card and constraints let these people change; cached, since the next person often has the same.
+        """What card and constraints let these people change; cached, since the next person often
+        has the same.
 
         ``desired_class`` is the code of the class that plans lead to; None: any other decision.
         """
 
         def make() -> ActionSet:
-            return ActionSet.of(constraints, people.background, self.rows_, self.support_, towards=desired_class)
+            return ActionSet.of(
+                constraints, people.background, self.rows_, self.support_, towards=desired_class
+            )
 
         self._check_fitted()
-        name = "action set", None if constraints is None else constraints.to_json(), people.background, desired_class
+        name = (
+            "action set",
+            None if constraints is None else constraints.to_json(),
+            people.background,
+            desired_class,
+        )
         return self.cache_.get(people.predictor, people.background.visible, name, make)
 
     def sense(self, actions: ActionSet) -> Sense | None:
-        """What is asked of plans besides turning the decision; None in the paper's reading, or if nothing is."""
-        if actions.constraints.reading == "paper" or not (self.holds_further or self.min_support != 0):
+        """What is asked of plans besides turning the decision; None in the paper's reading, or if
+        nothing is.
+        """
+        if actions.constraints.reading == "paper" or not (
+            self.holds_further or self.min_support != 0
+        ):
             return None
         return Sense.of(self.crowd_, self.holds_further, self.min_support)
 
@@ -348,10 +404,13 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
     def search(self, problem: SearchProblem) -> Candidates:
         """Candidates for every case of the problem; a case may have none."""
 
-    def keeps(self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array) -> BoolArray:
+    def keeps(
+        self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
+    ) -> BoolArray:
         """Which change sets are good enough, (candidates,): those that are recourse, and sensible.
 
-        ``case`` is (candidates,), ``to`` (candidates, known features), ``probabilities`` (candidates, classes).
+        ``case`` is (candidates,), ``to`` (candidates, known features), ``probabilities``
+        (candidates, classes).
         """
         kept = problem.is_recourse(case, probabilities)
         rows = np.flatnonzero(kept)
@@ -359,16 +418,22 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         return kept
 
     def invalidation(self, problem: SearchProblem, candidates: Candidates) -> Float64Array | None:
-        """The probability that each plan fails if its numbers are met only roughly, (candidates,); None: not asked."""
+        """The probability that each plan fails if its numbers are met only roughly, (candidates,);
+        None: not asked.
+        """
         return None
 
     def survival(
-        self, problem: SearchProblem, candidates: Candidates, keys: tuple[Float64Array | IntArray, ...] | None
+        self,
+        problem: SearchProblem,
+        candidates: Candidates,
+        keys: tuple[Float64Array | IntArray, ...] | None,
     ) -> Survival | None:
         """The probability that each plan holds when everything is known; None: not asked.
 
-        ``keys`` (candidates,) rank the candidates, by the last key first, as ``np.lexsort`` does: then a plan that
-        cannot survive better than an earlier one may be left NaN. Without keys every plan is asked about.
+        ``keys`` (candidates,) rank the candidates, by the last key first, as ``np.lexsort`` does:
+        then a plan that cannot survive better than an earlier one may be left NaN. Without keys
+        every plan is asked about.
         """
         return None
 
@@ -377,19 +442,27 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         return Completions(problem.background.neighbours)
 
     def decided_shares(self, problem: SearchProblem) -> Float64Array | None:
-        """The share of completions in which a model of the user's own decides for the desired class, (cases,).
+        """The share of completions in which a model of the user's own decides for the desired
+        class, (cases,).
 
-        None for other models, where all that it uses is known, and where any other decision is recourse.
+        None for other models, where all that it uses is known, and where any other decision is
+        recourse.
         """
         model = problem.predictor
-        if not isinstance(model, Wrapped) or problem.desired_class is None or model.is_enough(problem.mask):
+        if (
+            not isinstance(model, Wrapped)
+            or problem.desired_class is None
+            or model.is_enough(problem.mask)
+        ):
             return None
         return self.completions(problem).decided_share(problem.cases, problem.desired_class)
 
     def look_again(self, problem: SearchProblem, candidates: Candidates) -> Survival | None:
-        """The survival of plans once they are chosen, estimated anew; None: that of the search stands.
+        """The survival of plans once they are chosen, estimated anew; None: that of the search
+        stands.
 
-        A searcher that does not ask about survival asks a model of the user's own here: it has seen what stands for it.
+        A searcher that does not ask about survival asks a model of the user's own here: it has seen
+        what stands for it.
         """
         if not isinstance(problem.predictor, Wrapped):
             return None
@@ -398,4 +471,6 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
     def _planned(self, problem: SearchProblem, candidates: Candidates) -> PlannedChanges:
         """Candidates as changes of the people that are the problem's cases."""
         follows, to = problem.actions.consequences, candidates.to
-        return PlannedChanges(problem.cases, candidates.case, to, problem.desired_class, follows, problem.features)
+        return PlannedChanges(
+            problem.cases, candidates.case, to, problem.desired_class, follows, problem.features
+        )

@@ -1,11 +1,13 @@
-"""What makes a plan sensible, besides that it turns the decision: it holds further along, and people are there.
+"""What makes a plan sensible, besides that it turns the decision: it holds further along, and
+people are there.
 
-What it changes must be what does it: a plan that takes its time works then, when the person is older, and would work
-today.
+What it changes must be what does it: a plan that takes its time works then, when the person is
+older, and would work today.
 
-A number that works only between 39 and 42 is an accident of one fitted model. A plan *holds further* if its numbers may
-go as far again, or up to the end of what training people have, and the decision stays turned. Where it leads, from its
-values to the farthest that hold, there must be enough training people (its *support*).
+A number that works only between 39 and 42 is an accident of one fitted model. A plan *holds
+further* if its numbers may go as far again, or up to the end of what training people have, and the
+decision stays turned. Where it leads, from its values to the farthest that hold, there must be
+enough training people (its *support*).
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MIN_SUPPORT", "Further", "Sense", "farthest"]
 
-MIN_SUPPORT, SMALL_SHARE = 30, 0.01  # training people where a plan leads; in a small table, that share of them
+MIN_SUPPORT, SMALL_SHARE = (
+    30,
+    0.01,
+)  # training people where a plan leads; in a small table, that share of them
 TOGETHER = tuple(step / 8 for step in range(1, 9))  # of the way that all numbers go on together
 ALONE = (0.25, 0.5, 0.75, 1.0)  # of the way that one of several numbers goes on alone
 TO_THE_END = (0.25, 0.5, 0.75, 1.0)  # of what is left then
@@ -31,9 +36,10 @@ BLOCK = 10_000  # change sets in one model call
 class Further(NamedTuple):
     """How far change sets hold.
 
-    ``held`` (change sets,) says which hold as far again as they go, or up to the end. ``far`` (change sets, known
-    features) is the farthest value of each changed number up to which that is known, the end of what training people
-    have or as far again; NaN for what is unchanged and for categories.
+    ``held`` (change sets,) says which hold as far again as they go, or up to the end. ``far``
+    (change sets, known features) is the farthest value of each changed number up to which that is
+    known, the end of what training people have or as far again; NaN for what is unchanged and for
+    categories.
     """
 
     held: BoolArray
@@ -61,11 +67,17 @@ class Sense:
     @classmethod
     def of(cls, crowd: Crowd, holds_further: bool, min_support: int | None) -> "Sense":
         """With None, the least number is 30 people, or a hundredth of a small table."""
-        least = min(MIN_SUPPORT, int(np.ceil(SMALL_SHARE * len(crowd)))) if min_support is None else min_support
+        least = (
+            min(MIN_SUPPORT, int(np.ceil(SMALL_SHARE * len(crowd))))
+            if min_support is None
+            else min_support
+        )
         return cls(crowd, holds_further, least)
 
     def accepts(self, problem: "SearchProblem", case: IntArray, to: Float32Array) -> BoolArray:
-        """Which change sets are sensible, (change sets,); ``to`` is (change sets, known features)."""
+        """Which change sets are sensible, (change sets,); ``to`` is (change sets, known
+        features).
+        """
         fine = _act_by_themselves(problem, case, to)
         if not len(case):
             return fine
@@ -74,7 +86,9 @@ class Sense:
             fine &= further.held
         if self.min_support:
             rows = np.flatnonzero(fine)
-            fine[rows] = self.support(problem, to[rows], further.far[rows]).people >= self.min_support
+            fine[rows] = (
+                self.support(problem, to[rows], further.far[rows]).people >= self.min_support
+            )
         return fine
 
     def support(self, problem: "SearchProblem", to: Float32Array, far: Float32Array) -> HeadCount:
@@ -84,16 +98,22 @@ class Sense:
 
 
 def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> Further:
-    """How far change sets ``to`` (change sets, known features) of the cases ``case`` (change sets,) hold.
+    """How far change sets ``to`` (change sets, known features) of the cases ``case`` (change sets,)
+    hold.
 
-    A model that obeys directions holds to the end. One number alone is looked up in the sweep, if the model tells its
-    cells: then nothing is missed. Otherwise the model is asked at eight points of the way.
+    A model that obeys directions holds to the end. One number alone is looked up in the sweep, if
+    the model tells its cells: then nothing is missed. Otherwise the model is asked at eight points
+    of the way.
     """
     actions, own = problem.actions, problem.facts[case]
     numbers = ~np.isnan(to) & actions.ordered[problem.features]
     upwards = to > own
     least, largest = actions.ends[:, problem.features]
-    end = np.where(numbers, np.where(upwards, np.maximum(largest, to), np.minimum(least, to)), np.float32(np.nan))
+    end = np.where(
+        numbers,
+        np.where(upwards, np.maximum(largest, to), np.minimum(least, to)),
+        np.float32(np.nan),
+    )
     again = np.where(upwards, np.minimum(2 * to - own, end), np.maximum(2 * to - own, end))
     held, ended = np.ones(len(case), dtype=bool), _obeyed(problem, to, own, numbers)
     left = np.flatnonzero(~ended)
@@ -106,18 +126,26 @@ def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> Furt
 
 
 def _act_by_themselves(problem: "SearchProblem", case: IntArray, to: Float32Array) -> BoolArray:
-    """Which change sets would be recourse today too, without what grows while they take their time, (change sets,)."""
+    """Which change sets would be recourse today too, without what grows while they take their time,
+    (change sets,).
+    """
     follows, features, own = problem.actions.consequences, problem.features, problem.facts[case]
     fine = np.ones(len(case), dtype=bool)
-    rows = np.flatnonzero(follows.months(features, own, to) > 0) if not follows.nothing else case[:0]
+    rows = (
+        np.flatnonzero(follows.months(features, own, to) > 0) if not follows.nothing else case[:0]
+    )
     if len(rows):
         today, _ = follows.apply(features, own[rows], to[rows], growth=False)
         fine[rows] = problem.is_recourse(case[rows], problem.predict(today))
     return fine
 
 
-def _obeyed(problem: "SearchProblem", to: Float32Array, own: Float32Array, numbers: BoolArray) -> BoolArray:
-    """Which change sets hold because the model obeys directions and all numbers go the good way, (change sets,)."""
+def _obeyed(
+    problem: "SearchProblem", to: Float32Array, own: Float32Array, numbers: BoolArray
+) -> BoolArray:
+    """Which change sets hold because the model obeys directions and all numbers go the good way,
+    (change sets,).
+    """
     signs = problem.obeyed_directions
     if signs is None:
         return np.asarray(~numbers.any(axis=1))
@@ -137,9 +165,15 @@ def _is_exact(problem: "SearchProblem", to: Float32Array, numbers: BoolArray) ->
 
 
 def _look_up(
-    problem: "SearchProblem", case: IntArray, to: Float32Array, again: Float32Array, end: Float32Array
+    problem: "SearchProblem",
+    case: IntArray,
+    to: Float32Array,
+    again: Float32Array,
+    end: Float32Array,
 ) -> tuple[BoolArray, BoolArray]:
-    """Whether single numbers hold as far again, and up to the end, (change sets,) each; from the sweep."""
+    """Whether single numbers hold as far again, and up to the end, (change sets,) each; from the
+    sweep.
+    """
     row, column = np.arange(len(case)), (~np.isnan(to)).argmax(axis=1)
     grid, (first_run, last_run) = problem.group.grid, problem.runs
     position = np.full(len(problem.features), -1, dtype=np.intp)
@@ -148,7 +182,9 @@ def _look_up(
     at, far, last = (_cell(problem, feature, values[row, column]) for values in (to, again, end))
     upwards = end[row, column] >= to[row, column]
     first, final = first_run[case, at], last_run[case, at]
-    return np.where(upwards, final >= far, first <= far), np.where(upwards, final >= last, first <= last)
+    return np.where(upwards, final >= far, first <= far), np.where(
+        upwards, final >= last, first <= last
+    )
 
 
 def _cell(problem: "SearchProblem", feature: IntArray, value: Float32Array) -> IntArray:
@@ -163,9 +199,15 @@ def _cell(problem: "SearchProblem", feature: IntArray, value: Float32Array) -> I
 
 
 def _ask(
-    problem: "SearchProblem", case: IntArray, to: Float32Array, again: Float32Array, end: Float32Array
+    problem: "SearchProblem",
+    case: IntArray,
+    to: Float32Array,
+    again: Float32Array,
+    end: Float32Array,
 ) -> tuple[BoolArray, BoolArray]:
-    """Whether change sets hold as far again, and up to the end, (change sets,) each; from the model."""
+    """Whether change sets hold as far again, and up to the end, (change sets,) each; from the
+    model.
+    """
     held, ended = np.zeros((2, len(case)), dtype=bool)
     for first in range(0, len(case), BLOCK):
         part = slice(first, first + BLOCK)
@@ -174,7 +216,11 @@ def _ask(
 
 
 def _ask_block(
-    problem: "SearchProblem", case: IntArray, to: Float32Array, again: Float32Array, end: Float32Array
+    problem: "SearchProblem",
+    case: IntArray,
+    to: Float32Array,
+    again: Float32Array,
+    end: Float32Array,
 ) -> tuple[BoolArray, BoolArray]:
     """``_ask`` for as many change sets as one model call takes."""
     numbers, everybody = ~np.isnan(end), np.arange(len(case))
@@ -187,10 +233,14 @@ def _ask_block(
         points += [(rows, to[rows] + np.float32(part) * alone) for part in ALONE]
     beyond = sum(len(rows) for rows, _ in points)
     points += [(everybody, to + way + np.float32(part) * rest) for part in TO_THE_END]
-    row, changes = np.concatenate([rows for rows, _ in points]), np.concatenate([point for _, point in points])
+    row, changes = (
+        np.concatenate([rows for rows, _ in points]),
+        np.concatenate([point for _, point in points]),
+    )
     changes = problem.actions.whole(problem.features, changes)
     fails = ~problem.is_recourse(case[row], problem.predict(problem.apply(case[row], changes)))
     near, far = (
-        np.bincount(row[p], weights=fails[p], minlength=len(case)) for p in np.split(np.arange(len(row)), [beyond])
+        np.bincount(row[p], weights=fails[p], minlength=len(case))
+        for p in np.split(np.arange(len(row)), [beyond])
     )
     return near == 0, far == 0

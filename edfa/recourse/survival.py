@@ -1,10 +1,12 @@
-"""Survival: will a plan still work when everything is known, and when the model has been learnt again?
+"""Survival: will a plan still work when everything is known, and when the model has been learnt
+again?
 
-A person's unknown features are filled in from the training people who are nearest on the known ones: each is one
-*completion*. A plan survives in a completion if the model, with the plan made, decides for the class that the plan
-should lead to; where any other decision is recourse, today's decision must also be the completion's. Its survival is
-the share of completions in which it does. With a committee, each of its members is asked too: survival is then the
-share of pairs of a completion and a model.
+A person's unknown features are filled in from the training people who are nearest on the known
+ones: each is one *completion*. A plan survives in a completion if the model, with the plan made,
+decides for the class that the plan should lead to; where any other decision is recourse, today's
+decision must also be the completion's. Its survival is the share of completions in which it does.
+With a committee, each of its members is asked too: survival is then the share of pairs of a
+completion and a model.
 """
 
 import math
@@ -31,14 +33,21 @@ __all__ = ["Completions", "PlannedChanges", "Survival", "add_survival"]
 
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
 WIDE = 256  # features from which on fewer rows are in one call
-FEW = 16  # people for whom a call asks about more than may be needed: a call costs more than its rows
-HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)  # ranks up to which plans share a call
+FEW = (
+    16  # people for whom a call asks about more than may be needed: a call costs more than its rows
+)
+HEATS, HEATS_OF_FEW = (
+    (1, 2, 4, 8, 16, sys.maxsize),
+    (4, 16, sys.maxsize),
+)  # ranks up to which plans share a call
 FEW_ROWS = 2048  # of which equal ones are looked for: more of them cost more than asking twice
 ASKED = 3  # members of a committee, in turn, that are asked about each of several completions
 
 
 class Survival(NamedTuple):
-    """The probability that each plan survives, and the standard error of that estimate, (plans,) each."""
+    """The probability that each plan survives, and the standard error of that estimate, (plans,)
+    each.
+    """
 
     probability: Float64Array
     error: Float64Array
@@ -61,7 +70,8 @@ class PlannedChanges:
     to
         The new values, (plans, features); NaN: unchanged.
     features
-        The positions of the columns of ``to``; None: all features. Of a wide table few are known and can change.
+        The positions of the columns of ``to``; None: all features. Of a wide table few are known
+        and can change.
     desired_class
         A class code; None: any other decision than today's is recourse, as long as today's stays.
     consequences
@@ -79,7 +89,9 @@ class PlannedChanges:
         return len(self.of)
 
     def seen(self) -> tuple[IntArray, Float32Array]:
-        """The changes that the model sees: their positions among what it sees, (c,), and new values, (plans, c)."""
+        """The changes that the model sees: their positions among what it sees, (c,), and new
+        values, (plans, c).
+        """
         features = np.arange(self.to.shape[1]) if self.features is None else self.features
         varies = self.people.predictor.varies_
         shown = varies[features]
@@ -98,7 +110,8 @@ class PlannedChanges:
 
 @dataclass(frozen=True, eq=False)
 class Completions:
-    """Fills in a person's unknown features from the k training people who are nearest on the known ones.
+    """Fills in a person's unknown features from the k training people who are nearest on the known
+    ones.
 
     Parameters
     ----------
@@ -107,7 +120,8 @@ class Completions:
     cache
         Results that are worked out once for a model and a set of known features.
     committee
-        Models that are asked besides the one that decides; None: no others. They must be shown the same features.
+        Models that are asked besides the one that decides; None: no others. They must be shown the
+        same features.
 
     Examples
     --------
@@ -151,15 +165,23 @@ class Completions:
 
     def decided_share(self, people: People, code: int) -> Float64Array:
         """The share of completions in which the model decides for the class ``code``, (people,)."""
-        return np.asarray(_same(replace(people, decided=np.full(len(people), code)), self._fill(people)).mean(axis=1))
+        return np.asarray(
+            _same(replace(people, decided=np.full(len(people), code)), self._fill(people)).mean(
+                axis=1
+            )
+        )
 
     def farther(self, k: int) -> "Completions | None":
-        """Completions from other people, who come next, k of them; None where there are fewer than two."""
+        """Completions from other people, who come next, k of them; None where there are fewer than
+        two.
+        """
         neighbours = self.neighbours.farther(k)
         return None if neighbours.k < 2 else Completions(neighbours, self.cache, self.committee)
 
     def survival(self, plans: PlannedChanges) -> Survival:
-        """The share of completions (and members) in which each plan survives; no error where the model sees all."""
+        """The share of completions (and members) in which each plan survives; no error where the
+        model sees all.
+        """
         filled = self._fill(plans.people, plans.consequences)
         estimate = self._estimate(plans, filled, self._stays(plans, filled))
         if self.committee is not None:
@@ -168,15 +190,19 @@ class Completions:
         return Survival(estimate.probability, np.where(unsure[plans.of], estimate.error, 0.0))
 
     def race(self, plans: PlannedChanges, rank: IntArray, enough: float = 1.0) -> Survival:
-        """Survival in rank order; stops early and leaves NaN for plans that cannot survive better than an earlier one.
+        """Survival in rank order; stops early and leaves NaN for plans that cannot survive better
+        than an earlier one.
 
-        ``rank`` (plans,) counts from 0 within each person. Once a plan survives wherever the decision stays, or in a
-        share ``enough`` of completions, later ones are not asked about.
+        ``rank`` (plans,) counts from 0 within each person. Once a plan survives wherever the
+        decision stays, or in a share ``enough`` of completions, later ones are not asked about.
         """
         people, of = plans.people, plans.of
         survival = Survival(*(np.full(len(plans), np.nan) for _ in range(2)))
         if self.committee is None and not np.isnan(people.X[:, people.predictor.varies_]).any():
-            survival.probability[rank == 0], survival.error[rank == 0] = 1.0, 0.0  # what works now works then
+            survival.probability[rank == 0], survival.error[rank == 0] = (
+                1.0,
+                0.0,
+            )  # what works now works then
             return survival
         heats = HEATS_OF_FEW if len(people) <= FEW else HEATS
         filled = self._fill(people, plans.consequences)
@@ -192,16 +218,22 @@ class Completions:
         return survival
 
     def _stays(self, plans: PlannedChanges, filled: "_Filled") -> BoolArray:
-        """In which completions a plan may survive, (people, k): all, or those in which the decision is today's."""
+        """In which completions a plan may survive, (people, k): all, or those in which the decision
+        is today's.
+        """
         if plans.desired_class is not None:
             return np.ones(filled.rows.shape[:2], dtype=bool)
         return _same(plans.people, filled)
 
     def _estimate(self, plans: PlannedChanges, filled: "_Filled", stays: BoolArray) -> Survival:
-        """The share of completions, and of pairs with members, in which plans survive. Every model weighs the same."""
+        """The share of completions, and of pairs with members, in which plans survive. Every model
+        weighs the same.
+        """
         own, votes = np.zeros((len(plans), stays.shape[1]), dtype=bool), np.zeros(len(plans))
         asked = stays if self.committee is not None else stays & filled.first
-        most = max(1, ROWS * min(1.0, WIDE / max(1, filled.rows.shape[2])))  # rows at a time, each a copy
+        most = max(
+            1, ROWS * min(1.0, WIDE / max(1, filled.rows.shape[2]))
+        )  # rows at a time, each a copy
         for rows in np.array_split(np.arange(len(plans)), math.ceil(own.size / most) or 1):
             part = plans.take(rows)
             followed = _follow(part, filled, asked[part.of])
@@ -215,7 +247,9 @@ class Completions:
         return Survival(probability, _standard_error(probability, max(own.shape[1], size)))
 
     def _fill(self, people: People, consequences: Consequences | None = None) -> "_Filled":
-        """The completions of all people as the model sees them; ``consequences`` of the plans that they are for."""
+        """The completions of all people as the model sees them; ``consequences`` of the plans that
+        they are for.
+        """
         predictor = people.predictor
         seen = np.flatnonzero(predictor.varies_)
         own = people.X[:, None, seen]
@@ -228,20 +262,29 @@ class Completions:
             return _Filled(rows)
         first_equal = np.empty(near.shape, dtype=np.intp)
         for mask, members in by_mask(people.X):
-            first_equal[members] = _first_equal(self._kinds(predictor, mask, consequences)[near[members]])
+            first_equal[members] = _first_equal(
+                self._kinds(predictor, mask, consequences)[near[members]]
+            )
         return _Filled(rows, first_equal)
 
-    def _kinds(self, predictor: Predictor, mask: BoolArray, consequences: Consequences | None) -> IntArray:
-        """A number for each training person, equal if the model cannot tell two of them apart by the unknown features.
+    def _kinds(
+        self, predictor: Predictor, mask: BoolArray, consequences: Consequences | None
+    ) -> IntArray:
+        """A number for each training person, equal if the model cannot tell two of them apart by
+        the unknown features.
 
-        ``mask`` (features,) marks the known features. What may follow from a plan is told apart by every value.
+        ``mask`` (features,) marks the known features. What may follow from a plan is told apart by
+        every value.
         """
         exact = np.zeros(len(mask), dtype=bool) if consequences is None else consequences.involved
 
         def make() -> IntArray:
             cells: list[AnyArray] = [np.zeros(len(self.neighbours.rows))]
             for feature in np.flatnonzero(predictor.varies_ & ~mask).tolist():
-                values, cuts = self.neighbours.rows[:, feature], predictor.cells(predictor.varies_, feature)
+                values, cuts = (
+                    self.neighbours.rows[:, feature],
+                    predictor.cells(predictor.varies_, feature),
+                )
                 if cuts is None or exact[feature]:
                     cells.append(values)
                 else:
@@ -254,8 +297,9 @@ class Completions:
 class _Filled(NamedTuple):
     """Completions as the model sees them.
 
-    ``rows`` is (people, k, features that the model sees). ``first_equal`` (people, k) is the index of the person's
-    first completion that is the same to the model; None: every completion counts as different.
+    ``rows`` is (people, k, features that the model sees). ``first_equal`` (people, k) is the index
+    of the person's first completion that is the same to the model; None: every completion counts as
+    different.
     """
 
     rows: Float32Array
@@ -263,17 +307,27 @@ class _Filled(NamedTuple):
 
     @property
     def first(self) -> BoolArray:
-        """Which completions need to be asked about, (people, k): the others equal an earlier one."""
+        """Which completions need to be asked about, (people, k): the others equal an earlier
+        one.
+        """
         if self.first_equal is None:
             return np.ones(self.rows.shape[:2], dtype=bool)
         return np.asarray(self.first_equal == np.arange(self.first_equal.shape[1]))
 
     def spread(self, answers: BoolArray, of: IntArray | slice = slice(None)) -> BoolArray:
-        """Answers about first completions of the people ``of`` (n,), copied to all equal ones; (n, k) to (n, k)."""
-        return answers if self.first_equal is None else np.take_along_axis(answers, self.first_equal[of], axis=1)
+        """Answers about first completions of the people ``of`` (n,), copied to all equal ones; (n,
+        k) to (n, k).
+        """
+        return (
+            answers
+            if self.first_equal is None
+            else np.take_along_axis(answers, self.first_equal[of], axis=1)
+        )
 
 
-def add_survival(plans: Plans, train: Table, *, desired_class: int | str | None = None, k: int = 32) -> Plans:
+def add_survival(
+    plans: Plans, train: Table, *, desired_class: int | str | None = None, k: int = 32
+) -> Plans:
     """The same plans, of any searcher, with ``survival`` and ``survival_error`` filled in.
 
     Parameters
@@ -301,20 +355,32 @@ def add_survival(plans: Plans, train: Table, *, desired_class: int | str | None 
     """
     people = plans.people
     if people.background.model is None:
-        raise DataError("these plans were read from a file and have no predictor; only one can say if they last")
-    aim = plans.provenance.desired_class if desired_class is None else people.background.class_code(desired_class)
+        raise DataError(
+            "these plans were read from a file and have no predictor; only one can say if they last"
+        )
+    aim = (
+        plans.provenance.desired_class
+        if desired_class is None
+        else people.background.class_code(desired_class)
+    )
     planned, position = np.unique(plans.of, return_inverse=True)
     rows = People(people.X[planned], people.background, decided=plans.decision[planned])
-    estimate = Completions.of(train, k).survival(PlannedChanges(rows, position, plans.to, aim, plans.consequences))
+    estimate = Completions.of(train, k).survival(
+        PlannedChanges(rows, position, plans.to, aim, plans.consequences)
+    )
     provenance = replace(plans.provenance, completions={"X": train.X, "k": k})
-    return replace(plans, survival=estimate.probability, survival_error=estimate.error, provenance=provenance)
+    return replace(
+        plans, survival=estimate.probability, survival_error=estimate.error, provenance=provenance
+    )
 
 
 def _same(people: People, filled: _Filled) -> BoolArray:
     """In which completions the decision is today's, (people, k)."""
     first = filled.first
     same = np.zeros_like(first)
-    same[first] = _decide(people.predictor, filled.rows[first]) == people.decision[np.nonzero(first)[0]]
+    same[first] = (
+        _decide(people.predictor, filled.rows[first]) == people.decision[np.nonzero(first)[0]]
+    )
     return filled.spread(same)
 
 
@@ -328,10 +394,13 @@ def _survives(plans: PlannedChanges, filled: _Filled, followed: "_Followed") -> 
     return filled.spread(survives, plans.of)
 
 
-def _votes(committee: Committee, plans: PlannedChanges, followed: "_Followed", count: int) -> Float64Array:
+def _votes(
+    committee: Committee, plans: PlannedChanges, followed: "_Followed", count: int
+) -> Float64Array:
     """The share of pairs of a completion and a member in which plans survive, (plans,).
 
-    Of each of ``count`` completions a person some members are asked in turn; of a single one all are.
+    Of each of ``count`` completions a person some members are asked in turn; of a single one all
+    are.
     """
     apart = max(1, len(committee) // ASKED) if count > 1 else 1
     turn, member = followed.completion % apart, np.arange(len(committee))
@@ -352,7 +421,8 @@ def _votes(committee: Committee, plans: PlannedChanges, followed: "_Followed", c
 class _Followed(NamedTuple):
     """Completions with the changes of a plan made.
 
-    ``plan`` and ``completion`` (n,) say whose they are, ``rows`` (n, features that the model sees) what they have then.
+    ``plan`` and ``completion`` (n,) say whose they are, ``rows`` (n, features that the model sees)
+    what they have then.
     """
 
     plan: IntArray
@@ -380,14 +450,17 @@ def _follow(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> _Follow
 
 
 def _distinct(rows: Float32Array) -> tuple[Float32Array, IntArray]:
-    """The distinct ones of a few rows (n, features), and which of these each row is, (n,); of many, all of them.
+    """The distinct ones of a few rows (n, features), and which of these each row is, (n,); of many,
+    all of them.
 
     >>> _distinct(np.array([[1, 2], [0, 5], [1, 2]], dtype=np.float32))[1]
     array([1, 0, 1])
     """
     if len(rows) > FEW_ROWS or not rows.size:
         return rows, np.arange(len(rows))
-    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    keys = (
+        np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    )
     _, first, row = np.unique(keys, return_index=True, return_inverse=True)
     return rows[first], row
 
@@ -424,6 +497,12 @@ def _standard_error(share: Float64Array, count: int) -> Float64Array:
 def _decide(predictor: Predictor, rows: Float32Array) -> IntArray:
     """What is decided from complete rows, (n, features that the model sees) to (n,)."""
     if len(rows) <= ROWS:
-        return predictor.decide(predictor.predict_known(predictor.varies_, rows)) if len(rows) else np.zeros(0, np.intp)
+        return (
+            predictor.decide(predictor.predict_known(predictor.varies_, rows))
+            if len(rows)
+            else np.zeros(0, np.intp)
+        )
     parts = np.array_split(rows, -(-len(rows) // ROWS))
-    return np.concatenate([predictor.decide(predictor.predict_known(predictor.varies_, part)) for part in parts])
+    return np.concatenate(
+        [predictor.decide(predictor.predict_known(predictor.varies_, part)) for part in parts]
+    )

@@ -1,7 +1,8 @@
-"""Answers as people type them: ``12,000`` or ``12.000`` by language; levels by their words, number or beginning.
+"""Answers as people type them: ``12,000`` or ``12.000`` by language; levels by their words, number
+or beginning.
 
-A number that could mean two things in the language is an error that says how to write it: a guess that is wrong by a
-factor of a thousand must not be made in silence.
+A number that could mean two things in the language is an error that says how to write it: a guess
+that is wrong by a factor of a thousand must not be made in silence.
 """
 
 import re
@@ -22,13 +23,16 @@ SPACES = " '\u2019\u00a0\u202f"  # beside the language's own mark these part tho
 EXPONENT = re.compile(r"[-+]?\d+(?:\.\d+)?[eE][-+]?\d+")
 
 
-def parse_answer(text: str, feature: Feature, language: str, choices: Sequence[Answer] = ()) -> Answer:
+def parse_answer(
+    text: str, feature: Feature, language: str, choices: Sequence[Answer] = ()
+) -> Answer:
     """What a person means by what they have typed: a number, or one of the levels.
 
-    A level may be given by its name in the card, its words in the language, the key that ``choice_keys`` prints before
-    it, or the beginning of name or words if no other level begins so; capitals do not matter. Where levels are
-    intervals, a number that is no such key is the level that holds it. A number may have its unit and a sign of money
-    beside it; amounts in other money are not converted.
+    A level may be given by its name in the card, its words in the language, the key that
+    ``choice_keys`` prints before it, or the beginning of name or words if no other level begins so;
+    capitals do not matter. Where levels are intervals, a number that is no such key is the level
+    that holds it. A number may have its unit and a sign of money beside it; amounts in other money
+    are not converted.
 
     Parameters
     ----------
@@ -61,7 +65,8 @@ def parse_answer(text: str, feature: Feature, language: str, choices: Sequence[A
 
 
 def choice_keys(choices: Sequence[Answer]) -> list[str]:
-    """What is printed before each level, and may be typed instead: 1, 2, …; where all levels are numbers, themselves.
+    """What is printed before each level, and may be typed instead: 1, 2, …; where all levels are
+    numbers, themselves.
 
     >>> choice_keys(["own", "rent"]), choice_keys([-1, 0, 1])
     (['1', '2'], ['-1', '0', '1'])
@@ -84,36 +89,57 @@ def words_of(feature: Feature, level: Answer, language: str) -> str:
 def _level(text: str, feature: Feature, levels: Sequence[Answer], language: str) -> Answer:
     """The level that a text names."""
     typed, keys = text.casefold(), choice_keys(levels)
-    names = [{_name(level).casefold(), words_of(feature, level, language).casefold()} for level in levels]
+    names = [
+        {_name(level).casefold(), words_of(feature, level, language).casefold()} for level in levels
+    ]
     exact = [level for level in levels if _name(level) == text]
     by_name = [level for level, known in zip(levels, names, strict=True) if typed in known]
     by_key = [level for level, key in zip(levels, keys, strict=True) if text == key]
     if _as_number(text) is None:
-        rest = [level for level, known in zip(levels, names, strict=True) if any(n.startswith(typed) for n in known)]
+        rest = [
+            level
+            for level, known in zip(levels, names, strict=True)
+            if any(n.startswith(typed) for n in known)
+        ]
     else:  # 20 is no beginning of "200 or more"
         rest = [level for level in levels if _holds(str(level), float(text))]
     matches = exact or by_name or by_key or rest
     if len(matches) == 1:
         return matches[0]
     if matches:
-        several = phrases.listed([phrases.value(feature, m, language) for m in matches], language, "or")
-        raise FactError(say("answer.several", language, text=phrases.quoted(text, language), values=several))
-    shown = [f"{key}) {words_of(feature, level, language)}" for key, level in zip(keys, levels, strict=True)]
+        several = phrases.listed(
+            [phrases.value(feature, m, language) for m in matches], language, "or"
+        )
+        raise FactError(
+            say("answer.several", language, text=phrases.quoted(text, language), values=several)
+        )
+    shown = [
+        f"{key}) {words_of(feature, level, language)}"
+        for key, level in zip(keys, levels, strict=True)
+    ]
     values = phrases.listed(shown, language, "or", max_listed=8)
-    raise FactError(say("answer.level", language, text=phrases.quoted(text, language), values=values))
+    raise FactError(
+        say("answer.level", language, text=phrases.quoted(text, language), values=values)
+    )
 
 
 def _holds(level: str, number: float) -> bool:
     """Whether a level that is written as an interval, such as ``1<=X<4``, holds a number."""
     if match := phrases.ONE_BOUND.fullmatch(level):
         end = float(match[2])
-        return bool({"<": number < end, "<=": number <= end, ">": number > end, ">=": number >= end}[match[1]])
+        return bool(
+            {"<": number < end, "<=": number <= end, ">": number > end, ">=": number >= end}[
+                match[1]
+            ]
+        )
     match = phrases.TWO_BOUNDS.fullmatch(level)
     return match is not None and float(match[1]) <= number < float(match[2])
 
 
 def _code(text: str, feature: Feature, language: str) -> Answer | None:
-    """The code whose meaning a text is, in this language or in the card's words; None if it is none."""
+    """The code whose meaning a text is, in this language or in the card's words; None if it is
+    none.
+    """
     for code, meaning in (*feature.codes.items(), *feature.said(language).codes.items()):
         if text.casefold() == meaning.casefold():
             return _whole(float(code))
@@ -129,15 +155,26 @@ def _number(text: str, feature: Feature, language: str) -> Answer:
     entries = phrases.table(language)
     decimal, thousands = re.escape(entries["decimal"]), re.escape(entries["thousands"] + SPACES)
     whole = rf"(?P<whole>[1-9]\d{{0,2}}(?P<mark>[{thousands}])\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)"
-    match = re.fullmatch(rf"(?P<sign>[-+\u2212]?)\s*(?:{whole})?(?:{decimal}(?P<rest>\d+))?(?P<k>\s?[kK])?", bare)
+    match = re.fullmatch(
+        rf"(?P<sign>[-+\u2212]?)\s*(?:{whole})?(?:{decimal}(?P<rest>\d+))?(?P<k>\s?[kK])?", bare
+    )
     if match is None or not (match["whole"] or match["rest"]):
         if bare.endswith("%") and re.search(r"\d", bare):
             raise _error("percent", text, language)
         raise _error("number", text, language)
     parts = match["whole"] or "0", match["rest"] or ""
-    if len(parts[1]) == 3 and not match["mark"] and _is_group(parts[0]) and (money or parts[1] == "000"):
-        raise _error("group", text, language)  # 12.000: twelve, or twelve thousand in the other way of writing?
-    number = float(f"{re.sub(r'[^0-9]', '', parts[0])}.{parts[1] or 0}") * (1000 if match["k"] else 1)
+    if (
+        len(parts[1]) == 3
+        and not match["mark"]
+        and _is_group(parts[0])
+        and (money or parts[1] == "000")
+    ):
+        raise _error(
+            "group", text, language
+        )  # 12.000: twelve, or twelve thousand in the other way of writing?
+    number = float(f"{re.sub(r'[^0-9]', '', parts[0])}.{parts[1] or 0}") * (
+        1000 if match["k"] else 1
+    )
     return _bounded(-number if match["sign"] in ("-", "\u2212") else number, text, language)
 
 
@@ -154,7 +191,9 @@ def _bounded(number: float, text: str, language: str) -> Answer:
 
 
 def _without_unit(text: str, feature: Feature, language: str) -> str:
-    """The text without a sign of money, where the feature may be money, and without the feature's unit."""
+    """The text without a sign of money, where the feature may be money, and without the feature's
+    unit.
+    """
     entries, unit = phrases.table(language), phrases.plain(feature.unit)
     forms = {entries.get(f"units.{unit}.{form}", "") for form in ("one", "other")}
     signs = MONEY if unit in MONEY or not unit else ()
@@ -162,7 +201,9 @@ def _without_unit(text: str, feature: Feature, language: str) -> str:
     for sign in sorted(units, key=len, reverse=True):
         if after := re.fullmatch(rf"(.*\d.*?)\s*{re.escape(sign)}\.?", text, re.IGNORECASE):
             return after[1]
-        if before := re.fullmatch(rf"([-+\u2212]?)\s*{re.escape(sign)}\s*(.*\d.*)", text, re.IGNORECASE):
+        if before := re.fullmatch(
+            rf"([-+\u2212]?)\s*{re.escape(sign)}\s*(.*\d.*)", text, re.IGNORECASE
+        ):
             return before[1] + before[2]
     return text
 
@@ -171,7 +212,9 @@ def _error(key: str, text: str, language: str) -> FactError:
     example = f"{phrases.number(1500, language)} / {phrases.number(12500.5, language)}"
     if key == "percent":
         example = phrases.number(0.45, language)
-    return FactError(say(f"answer.{key}", language, text=phrases.quoted(text, language), example=example))
+    return FactError(
+        say(f"answer.{key}", language, text=phrases.quoted(text, language), example=example)
+    )
 
 
 def _name(level: Answer) -> str:

@@ -11,10 +11,13 @@ if TYPE_CHECKING:
 __all__ = ["flag_sentence"]
 
 
-def flag_sentence(flag: "Flag", schema: "Schema", language: str = "en", *, as_given: bool = False) -> str:
+def flag_sentence(
+    flag: "Flag", schema: "Schema", language: str = "en", *, as_given: bool = False
+) -> str:
     """One line about one flag: ``age: 80 is above 75, the highest seen; taken as 75``.
 
-    ``as_given``: the model itself is asked about 80, and only whoever resembles the person is looked for at 75.
+    ``as_given``: the model itself is asked about 80, and only whoever resembles the person is
+    looked for at 75.
     """
     feature = schema[flag.feature]
     name = plain(feature.said(language).label)
@@ -23,4 +26,10 @@ def flag_sentence(flag: "Flag", schema: "Schema", language: str = "en", *, as_gi
     answer = plain(flag.told) if isinstance(flag.told, str) else number(float(flag.told), language)
     words = named(feature, flag.taken, language)
     taken = number(float(flag.taken), language) if words is None else quoted(words, language)
-    return say(f"flag.{flag.kind}{'_given' if as_given else ''}", language, name=name, told=answer, taken=taken)
+    return say(
+        f"flag.{flag.kind}{'_given' if as_given else ''}",
+        language,
+        name=name,
+        told=answer,
+        taken=taken,
+    )

@@ -1,9 +1,9 @@
 """Pieces of HTML and SVG for notebooks and reports.
 
-Every piece is ``markupsafe.Markup``: text put into one is escaped, markup is not escaped again. Documents
-(``fragment``, ``page``) are plain strings. Nothing is fetched, and nothing is expressed by colour alone. A fragment
-has the colours of the notebook around it, be that light or dark: text and lines have its text colour, tints are
-translucent, and nothing has a background of its own.
+Every piece is ``markupsafe.Markup``: text put into one is escaped, markup is not escaped again.
+Documents (``fragment``, ``page``) are plain strings. Nothing is fetched, and nothing is expressed
+by colour alone. A fragment has the colours of the notebook around it, be that light or dark: text
+and lines have its text colour, tints are translucent, and nothing has a background of its own.
 """
 
 import io
@@ -42,24 +42,31 @@ STYLE = Markup(
     ".edfa{font:14px/1.45 system-ui,sans-serif;max-width:60rem}"
     ".edfa table{border-collapse:collapse;margin:.4em 0;font-size:inherit;color:inherit}"
     ".edfa caption{text-align:left;font-weight:600;padding:.2em 0}"
-    ".edfa th,.edfa td{text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border-bottom:1px solid #8886;"
+    ".edfa th,.edfa td{text-align:left;vertical-align:top;padding:.2em .8em .2em "
+    "0;border-bottom:1px solid #8886;"
     "overflow-wrap:break-word;hyphens:auto}"
     "@media(max-width:480px){.edfa table{font-size:12px}.edfa th,.edfa td{padding-right:.4em}}"
     "@media(max-width:400px){.edfa th,.edfa td{overflow-wrap:anywhere}}"
-    ".edfa th{font-weight:600}.edfa pre{margin:0;color:inherit;background:none;white-space:pre-wrap}"
-    ".edfa td.n,.edfa th.n{text-align:right;font-variant-numeric:tabular-nums}.edfa td.n{white-space:nowrap}"
+    ".edfa th{font-weight:600}.edfa "
+    "pre{margin:0;color:inherit;background:none;white-space:pre-wrap}"
+    ".edfa td.n,.edfa th.n{text-align:right;font-variant-numeric:tabular-nums}.edfa "
+    "td.n{white-space:nowrap}"
     ".edfa p{margin:.4em 0}.edfa svg{max-width:100%;height:auto}"
 )
 PAGE_STYLE = Markup(
     "body{margin:2rem auto;padding:0 1rem;max-width:60rem;color:#1b1b1b;background:#fff}"
-    "h1{font:600 1.6rem/1.2 system-ui,sans-serif}h2{font:600 1.15rem/1.3 system-ui,sans-serif;margin-top:2rem}"
-    "main pre{font:13px/1.4 ui-monospace,monospace;background:#f5f5f5;padding:.8em;white-space:pre-wrap;"
+    "h1{font:600 1.6rem/1.2 system-ui,sans-serif}h2{font:600 1.15rem/1.3 "
+    "system-ui,sans-serif;margin-top:2rem}"
+    "main pre{font:13px/1.4 "
+    "ui-monospace,monospace;background:#f5f5f5;padding:.8em;white-space:pre-wrap;"
     "overflow-wrap:anywhere}"
 )
 SECURITY_POLICY = Markup("default-src 'none'; style-src 'unsafe-inline'")
 NUMERIC = Markup(' class="n"')  # right-aligned column
 TEXT, GREY = "currentColor", "#808080"  # grey is for lines: it can be seen on white and on black
-PAINT = re.compile(r"\b(fill|stroke): (#000000|#ffffff)\b(?=[^<>]*>)")  # in a style, never in a text
+PAINT = re.compile(
+    r"\b(fill|stroke): (#000000|#ffffff)\b(?=[^<>]*>)"
+)  # in a style, never in a text
 REPAINTED = {"#000000": "currentColor", "#ffffff": "none"}
 BOX_WIDTH = 160
 BOX_LETTERS = 22  # how many letters fit into a box
@@ -76,7 +83,9 @@ def fragment(*parts: Markup) -> str:
 
 
 def page(title: str, *parts: Markup, language: str = "en") -> str:
-    """A complete HTML document that loads nothing; its security policy forbids scripts and network requests."""
+    """A complete HTML document that loads nothing; its security policy forbids scripts and network
+    requests.
+    """
     head = Markup(
         '<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{}">'
         '<meta name="viewport" content="width=device-width"><title>{}</title><style>{}{}</style>'
@@ -103,7 +112,9 @@ def bullet_list(items: Iterable[object]) -> Markup:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: object = "") -> Markup:
-    """A table with a header row. ">" before a column's name right-aligns the column, for numbers."""
+    """A table with a header row. ">" before a column's name right-aligns the column, for
+    numbers.
+    """
     classes = [NUMERIC if name.startswith(">") else "" for name in columns]
     header = _joined(
         Markup('<th scope="col"{}>{}</th>').format(css_class, name.lstrip(">"))
@@ -140,7 +151,8 @@ def _joined(parts: Iterable[Markup]) -> Markup:
 def svg(width: float, height: float, title: object, *parts: Markup) -> Markup:
     """A drawing of the given size in pixels, with a title for screen readers."""
     template = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" width="{0:g}" height="{1:g}" viewBox="0 0 {0:g} {1:g}"'
+        '<svg xmlns="http://www.w3.org/2000/svg" width="{0:g}" height="{1:g}" viewBox="0 '
+        '0 {0:g} {1:g}"'
         ' role="img" font-family="system-ui,sans-serif" font-size="11"><title>{2}</title>{3}</svg>'
     )
     return template.format(width, height, escaped(title), _joined(parts))
@@ -152,30 +164,42 @@ def svg_text(x: float, y: float, text: object, anchor: str = "start") -> Markup:
     return template.format(x, y, anchor, TEXT, escaped(text))
 
 
-def svg_line(x1: float, y1: float, x2: float, y2: float, dash: str = "", stroke: str = GREY) -> Markup:
-    """A straight line in a drawing; ``dash`` is an SVG dash pattern such as "4 3", empty for a solid line."""
+def svg_line(
+    x1: float, y1: float, x2: float, y2: float, dash: str = "", stroke: str = GREY
+) -> Markup:
+    """A straight line in a drawing; ``dash`` is an SVG dash pattern such as "4 3", empty for a
+    solid line.
+    """
     dashes = Markup(' stroke-dasharray="{}"').format(dash) if dash else ""
     template = Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}"{}/>')
     return template.format(x1, y1, x2, y2, stroke, dashes)
 
 
 def svg_box(x: float, y: float, text: str, fill: str = "none") -> Markup:
-    """A name in a box with left edge ``x`` and vertical centre ``y``; a long name is cut, hovering shows it whole.
+    """A name in a box with left edge ``x`` and vertical centre ``y``; a long name is cut, hovering
+    shows it whole.
 
     ``fill`` should be translucent, so that the name can be read on a light and on a dark page.
     """
     label = text if len(text) <= BOX_LETTERS else text[: BOX_LETTERS - 1] + "…"
     template = Markup(
-        '<g><title>{}</title><rect x="{:g}" y="{:g}" width="{}" height="22" rx="6" fill="{}" stroke="{}"/>{}</g>'
+        '<g><title>{}</title><rect x="{:g}" y="{:g}" width="{}" height="22" rx="6" '
+        'fill="{}" stroke="{}"/>{}</g>'
     )
-    return template.format(text, x, y - 11, BOX_WIDTH, fill, GREY, svg_text(x + BOX_WIDTH / 2, y + 4, label, "middle"))
+    return template.format(
+        text, x, y - 11, BOX_WIDTH, fill, GREY, svg_text(x + BOX_WIDTH / 2, y + 4, label, "middle")
+    )
 
 
-def figure(draw: Callable[["Axes"], object], title: object, size: tuple[float, float] = (6.4, 3.2)) -> Markup:
-    """What ``draw`` plots on a matplotlib axis, as inline SVG; without matplotlib, a line that says how to get it.
+def figure(
+    draw: Callable[["Axes"], object], title: object, size: tuple[float, float] = (6.4, 3.2)
+) -> Markup:
+    """What ``draw`` plots on a matplotlib axis, as inline SVG; without matplotlib, a line that says
+    how to get it.
 
-    ``size`` is in inches. The same drawing under the same title gives the same bytes. What is drawn in black has the
-    colour of the text around the figure; what is white is transparent, the background too.
+    ``size`` is in inches. The same drawing under the same title gives the same bytes. What is drawn
+    in black has the colour of the text around the figure; what is white is transparent, the
+    background too.
     """
     try:
         return draw_svg(draw, title, size)
@@ -195,7 +219,12 @@ def draw_svg(draw: Callable[["Axes"], object], title: object, size: tuple[float,
         import matplotlib as mpl
         from matplotlib.figure import Figure
 
-    text = {"svg.fonttype": "none", "svg.hashsalt": str(title), "font.size": 9, "text.parse_math": False}
+    text = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": str(title),
+        "font.size": 9,
+        "text.parse_math": False,
+    }
     settings: Any = text | {"axes.spines.top": False, "axes.spines.right": False}
     with mpl.rc_context(settings):
         drawing = Figure(figsize=size, layout="constrained")

@@ -1,4 +1,6 @@
-"""One person's interview as a page: decision, standing, next question, plans, what counts, and the answers so far."""
+"""One person's interview as a page: decision, standing, next question, plans, what counts, and the
+answers so far.
+"""
 
 from textwrap import shorten
 from typing import TYPE_CHECKING
@@ -26,28 +28,41 @@ LISTS = ("plans", "partition")  # sections whose sentences are shown as bullet p
 def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[str, list[str]]:
     """Everything there is to say now, with at most ``k`` plans, as sentences by section.
 
-    The sections are ``decision``, ``standing``, ``question``, ``plans`` and ``partition``. A person who may act is
-    asked nothing more: ``question`` is then empty.
+    The sections are ``decision``, ``standing``, ``question``, ``plans`` and ``partition``. A person
+    who may act is asked nothing more: ``question`` is then empty.
     """
-    language, schema, blanket = interview.language, interview.fitted.schema, interview.fitted.blanket
+    language, schema, blanket = (
+        interview.language,
+        interview.fitted.schema,
+        interview.fitted.blanket,
+    )
     question, no_plan, standing = interview.question, interview.no_plan, interview.standing
     visible = interview.fitted.decisive
     offered, rules = interview.plans(k), interview.fitted.rules
     plans = [
-        narrate.plan(plan, schema, language, blanket=visible, locked=interview.locks, operator=rules)
+        narrate.plan(
+            plan, schema, language, blanket=visible, locked=interview.locks, operator=rules
+        )
         for plan in offered
     ]
     if len(plans) == 1 and k > 1:
         plans = [f"{plans[0]} {say('plan.only', language)}"]
     asking = [] if standing.may_act else [say("page.done", language)]
     if question is not None and not standing.may_act:
-        asking = [narrate.question(question, schema, language), narrate.answers(question, schema, language)]
+        asking = [
+            narrate.question(question, schema, language),
+            narrate.answers(question, schema, language),
+        ]
     guarantee = interview.guarantee
     return {
-        "decision": [narrate.decision(interview.decision, schema, language), *(f"{flag}." for flag in interview.flags)],
+        "decision": [
+            narrate.decision(interview.decision, schema, language),
+            *(f"{flag}." for flag in interview.flags),
+        ],
         "standing": [narrate.standing(standing, language), *([guarantee] if guarantee else [])],
         "question": asking,
-        "plans": plans or ([narrate.no_plan(no_plan, schema, language, operator=rules)] if no_plan else []),
+        "plans": plans
+        or ([narrate.no_plan(no_plan, schema, language, operator=rules)] if no_plan else []),
         "partition": narrate.partition(
             interview.partition,
             schema,
@@ -61,7 +76,9 @@ def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[st
 
 
 def interview_html(interview: "Interview") -> Markup:
-    """The interview as it stands, for the person to read; with a drawing once there is more than one step."""
+    """The interview as it stands, for the person to read; with a drawing once there is more than
+    one step.
+    """
     language, timeline = interview.language, say("page.timeline", interview.language)
     parts: list[Markup] = []
     for section, sentences in interview_sentences(interview).items():
@@ -84,7 +101,14 @@ def _timeline_table(interview: "Interview") -> Markup:
     step, answer, cost, spent, unlocked = (
         say(f"page.{name}", language) for name in ("step", "answer", "cost", "spent", "unlocked")
     )
-    columns = [f">{step}", answer, f">{cost}", f">{spent}", f">{_probability_label(schema, language)}", unlocked]
+    columns = [
+        f">{step}",
+        answer,
+        f">{cost}",
+        f">{spent}",
+        f">{_probability_label(schema, language)}",
+        unlocked,
+    ]
     rows = [
         [
             moment.step,
@@ -92,7 +116,9 @@ def _timeline_table(interview: "Interview") -> Markup:
             phrases.number(moment.cost, language),
             phrases.number(moment.spent, language),
             narrate.chance(moment.decision, language),
-            phrases.listed([phrases.label(schema[name], language) for name in moment.unlocked], language),
+            phrases.listed(
+                [phrases.label(schema[name], language) for name in moment.unlocked], language
+            ),
         ]
         for moment in interview.timeline
     ]
@@ -120,13 +146,21 @@ def draw_timeline(interview: "Interview", ax: "Axes") -> "Axes":
     moments = [moment for moment in interview.timeline if moment.kind != "decline"]
     axis_labels = (say("page.spent", language), _probability_label(schema, language))
     names = [_step_name(moment, schema, language) for moment in moments]
-    draw_steps(ax, [m.spent for m in moments], [m.decision.probability for m in moments], names, axis_labels)
+    draw_steps(
+        ax,
+        [m.spent for m in moments],
+        [m.decision.probability for m in moments],
+        names,
+        axis_labels,
+    )
     ax.set_yticks(ax.get_yticks(), [phrases.in_hundred(tick, language) for tick in ax.get_yticks()])
     return ax
 
 
 def _probability_label(schema: "Schema", language: str) -> str:
-    return say("page.chance", language, wanted=phrases.plain(schema.outcome(schema.favourable, language)))
+    return say(
+        "page.chance", language, wanted=phrases.plain(schema.outcome(schema.favourable, language))
+    )
 
 
 def _step_name(moment: "Moment", schema: "Schema", language: str) -> str:

@@ -1,4 +1,6 @@
-"""Rules as ``NoPlan.rules`` names them, such as ``max_changes = 1`` or ``locked: purpose``, in a person's words."""
+"""Rules as ``NoPlan.rules`` names them, such as ``max_changes = 1`` or ``locked: purpose``, in a
+person's words.
+"""
 
 import json
 import re
@@ -19,7 +21,8 @@ NUMBERS = ("max_changes", "max_effort", "max_months", "min_probability")  # "max
 def is_among(rule: str, rules: Constraints) -> bool:
     """Whether the named rule is one of these.
 
-    >>> is_among("locked: purpose", Constraints(locked=("purpose",))), is_among("max_changes = 1", Constraints())
+    >>> is_among("locked: purpose", Constraints(locked=("purpose",))), is_among("max_changes = 1",
+    ...     Constraints())
     (True, False)
     """
     name, key, value = _parts(rule)
@@ -37,7 +40,8 @@ def in_words(rule: str, schema: Schema, language: str) -> str:
     """The named rule as a person would say it; one of another form in quotation marks.
 
     >>> from edfa import Feature
-    >>> schema = Schema((Feature("purpose", "categorical", label="purpose of the loan"),), "class", "good")
+    >>> schema = Schema((Feature("purpose", "categorical", label="purpose of the loan"),), "class",
+    ...     "good")
     >>> in_words("locked: purpose", schema, "en"), in_words("max_changes = 1", schema, "en")
     ('“purpose of the loan” stays as it is', 'no more than 1 change')
     """
@@ -45,10 +49,18 @@ def in_words(rule: str, schema: Schema, language: str) -> str:
     if name in NUMBERS and isinstance(value, int | float):
         if name == "max_changes":
             return say("limits.max_changes", language, int(value))
-        tell = in_hundred if name == "min_probability" else duration if name == "max_months" else number
+        tell = (
+            in_hundred
+            if name == "min_probability"
+            else duration
+            if name == "max_months"
+            else number
+        )
         return say(f"limits.{name}", language, amount=tell(value, language))
     named = [key] if name in KEYED else value if isinstance(value, list) else [value]
-    named = named[:1] if name == "forbidden" else named  # the others are the values it moves between
+    named = (
+        named[:1] if name == "forbidden" else named
+    )  # the others are the values it moves between
     if name in (*LISTS, *KEYED) and all(feature in schema.names for feature in named):
         labels = listed([label(schema[feature], language) for feature in named], language)
         return say(f"limits.{name}", language, labels=labels)
@@ -69,10 +81,16 @@ def loosened(rules: Sequence[str], loosening: str, schema: Schema, language: str
     """
     names = [_parts(rule)[0] for rule in rules]
     given = [re.search(rf"\b{name} = -?[\d.]+(e[+-]?\d+)?", loosening) for name in names]
-    found = [match.group() for name, match in zip(names, given, strict=True) if match and name in NUMBERS]
+    found = [
+        match.group() for name, match in zip(names, given, strict=True) if match and name in NUMBERS
+    ]
     if len(found) < len(rules):
         return say("no_plan.without", language, len(rules))
-    return say("no_plan.loosening", language, limits=listed([in_words(n, schema, language) for n in found], language))
+    return say(
+        "no_plan.loosening",
+        language,
+        limits=listed([in_words(n, schema, language) for n in found], language),
+    )
 
 
 def _parts(rule: str) -> tuple[str, str, Any]:

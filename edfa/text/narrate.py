@@ -1,7 +1,8 @@
 """What a person is told, in sentences: decision, question, plan, partition, certificate, standing.
 
-Nothing is computed here and nothing is random: the same objects give the same sentences. The choice of a sentence
-depends on what the person can do: a sensitive, frozen or locked feature is never presented as a step to take.
+Nothing is computed here and nothing is random: the same objects give the same sentences. The choice
+of a sentence depends on what the person can do: a sensitive, frozen or locked feature is never
+presented as a step to take.
 """
 
 from collections.abc import Collection
@@ -37,7 +38,8 @@ __all__ = [
 
 
 def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
-    """What the model decides, the probability of the favourable class, and the probability that is needed.
+    """What the model decides, the probability of the favourable class, and the probability that is
+    needed.
 
     >>> from edfa import Feature
     >>> from edfa.advice.answers import Decision
@@ -46,23 +48,37 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     'From what is known so far, the decision is “bad”. Our estimate for “good” is 31 of 100.'
     """
     key = "decision.favourable" if decision.favourable else "decision.refused"
-    outcome, wanted = (phrases.plain(schema.outcome(name, language)) for name in (decision.outcome, schema.favourable))
+    outcome, wanted = (
+        phrases.plain(schema.outcome(name, language))
+        for name in (decision.outcome, schema.favourable)
+    )
     classes = {"outcome": outcome, "wanted": wanted}
     if decision.cases is not None:
         count = {"count": phrases.number(round(decision.probability * decision.cases), language)}
-        estimate = say("decision.cases", language, cases=phrases.number(decision.cases, language), **count, **classes)
+        estimate = say(
+            "decision.cases",
+            language,
+            cases=phrases.number(decision.cases, language),
+            **count,
+            **classes,
+        )
     elif decision.threshold is None:
         estimate = say("decision.estimate", language, chance=chance(decision, language), **classes)
-    elif not decision.favourable and decision.probability >= decision.threshold:  # a tie goes against the person
+    elif (
+        not decision.favourable and decision.probability >= decision.threshold
+    ):  # a tie goes against the person
         estimate = say("decision.more", language, chance=chance(decision, language), **classes)
     else:
         chances = phrases.hundredths(decision.probability, decision.threshold, language)
-        estimate = say("decision.threshold", language, chance=chances[0], needed=chances[1], **classes)
+        estimate = say(
+            "decision.threshold", language, chance=chances[0], needed=chances[1], **classes
+        )
     return f"{say(key, language, **classes)} {estimate}"
 
 
 def chance(decision: "Decision", language: str = "en") -> str:
-    """The probability of the favourable class out of 100; what is refused is not rounded up to what is needed.
+    """The probability of the favourable class out of 100; what is refused is not rounded up to what
+    is needed.
 
     >>> from edfa.advice.answers import Decision
     >>> chance(Decision(0.695, "bad", favourable=False, threshold=0.7))
@@ -79,21 +95,31 @@ def question(question: "Question", schema: Schema, language: str = "en") -> str:
 
 
 def ask(name: str, schema: Schema, language: str = "en") -> str:
-    """The question for a feature as its card puts it; where it does not, a request for the label."""
+    """The question for a feature as its card puts it; where it does not, a request for the
+    label.
+    """
     feature = schema[name]
-    return phrases.plain(feature.said(language).ask) or say("question.ask", language, label=label(feature, language))
+    return phrases.plain(feature.said(language).ask) or say(
+        "question.ask", language, label=label(feature, language)
+    )
 
 
 def why(question: "Question", schema: Schema, language: str = "en") -> str:
-    """Why a question is asked, what the answer may unlock, what it costs, and how many questions are left."""
+    """Why a question is asked, what the answer may unlock, what it costs, and how many questions
+    are left.
+    """
     feature = schema[question.feature]
     sentences = [_reason(question, schema, language)]
     if question.unlocks:
-        sentences.append(say("question.unlocks", language, labels=_labels(question.unlocks, schema, language)))
+        sentences.append(
+            say("question.unlocks", language, labels=_labels(question.unlocks, schema, language))
+        )
     if feature.sensitive:
         sentences.append(say("question.sensitive", language))
     if question.cost:
-        cost, spent = (phrases.number(amount, language) for amount in (question.cost, question.spent))
+        cost, spent = (
+            phrases.number(amount, language) for amount in (question.cost, question.spent)
+        )
         sentences.append(say("question.cost", language, cost=cost, spent=spent))
     else:
         sentences.append(say("question.free", language))
@@ -108,10 +134,14 @@ def _reason(question: "Question", schema: Schema, language: str) -> str:
         if counted is None:
             return say("question.lasting", language)
         total, (few, many) = counted
-        return say("question.survival", language, now=few, then=say(phrases.CASES[total], language, n=many))
+        return say(
+            "question.survival", language, now=few, then=say(phrases.CASES[total], language, n=many)
+        )
     if question.why == "spouse" and question.unit is not None:
         return say("question.spouse", language, unit=label(schema[question.unit], language))
-    return say("question.unattached" if question.why == "spouse" else f"question.{question.why}", language)
+    return say(
+        "question.unattached" if question.why == "spouse" else f"question.{question.why}", language
+    )
 
 
 def answers(question: "Question", schema: Schema, language: str = "en") -> str:
@@ -119,11 +149,20 @@ def answers(question: "Question", schema: Schema, language: str = "en") -> str:
     feature = schema[question.feature]
     if question.choices:
         values = [phrases.value(feature, choice, language) for choice in question.choices]
-        return say("question.choices", language, values=listed(values, language, "or", max_listed=len(values)))
+        return say(
+            "question.choices",
+            language,
+            values=listed(values, language, "or", max_listed=len(values)),
+        )
     if question.low is None or question.high is None:
         return ""
-    low, high = (end if float(end).is_integer() else phrases.short(end) for end in (question.low, question.high))
-    high_text = phrases.value(feature, high, language)  # what is told a hair outside is taken at the edge
+    low, high = (
+        end if float(end).is_integer() else phrases.short(end)
+        for end in (question.low, question.high)
+    )
+    high_text = phrases.value(
+        feature, high, language
+    )  # what is told a hair outside is taken at the edge
     return say("question.numbers", language, low=phrases.number(low, language), high=high_text)
 
 
@@ -136,19 +175,28 @@ def plan(
     locked: Collection[str] = (),
     operator: "Constraints | None" = None,
 ) -> str:
-    """A plan's changes with their ranges and units, how long it takes, the decision that it leads to, how people fared
-    who are there, and what could still overturn it.
+    """A plan's changes with their ranges and units, how long it takes, the decision that it leads
+    to, how people fared who are there, and what could still overturn it.
 
-    A plan that changes a ``locked`` or not actionable feature is described as an observation, not as advice. If the
-    model sees only the ``blanket``, only its unknown members are counted as what could overturn the plan. The
-    ``operator``'s rules (by default the card's) say what grows by itself: that is waited for.
+    A plan that changes a ``locked`` or not actionable feature is described as an observation, not
+    as advice. If the model sees only the ``blanket``, only its unknown members are counted as what
+    could overturn the plan. The ``operator``'s rules (by default the card's) say what grows by
+    itself: that is waited for.
     """
-    fixed = [c.feature for c in plan.changes if c.feature in locked or not schema[c.feature].actionable]
+    fixed = [
+        c.feature for c in plan.changes if c.feature in locked or not schema[c.feature].actionable
+    ]
     reached = phrases.plain(schema.outcome(plan.reached, language))
     if fixed:
         changes = [what_if(change, schema, language) for change in plan.changes]
         labels = _labels(fixed, schema, language)
-        return say("plan.hypothetical", language, reached=reached, labels=labels, changes=_list_all(changes, language))
+        return say(
+            "plan.hypothetical",
+            language,
+            reached=reached,
+            labels=labels,
+            changes=_list_all(changes, language),
+        )
     changes = steps(plan, schema, language, operator=operator, blanket=blanket)
     acts = not all(waits(change, plan, schema, operator) for change in plan.changes)
     before, after = phrases.hundredths(plan.probability_before, plan.probability_after, language)
@@ -157,7 +205,11 @@ def plan(
         lead = "plan.lasting" if not_known(plan, blanket) else "plan.together"
     sentences = [
         say(lead, language, len(changes), changes=_list_all(changes, language)),
-        *([say("plan.takes", language, time=phrases.duration(plan.months, language))] if acts and plan.months else []),
+        *(
+            [say("plan.takes", language, time=phrases.duration(plan.months, language))]
+            if acts and plan.months
+            else []
+        ),
         say("plan.outcome", language, reached=reached, before=before, after=after),
         *_support(plan, language),
     ]
@@ -181,18 +233,27 @@ def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> lis
         sentences.append(say("plan.rare", language))
     unknown = not_known(plan, blanket)
     certain = plan.survival == 1 and not unknown  # all is known, and all models agree
-    survival = None if certain or plan.survival == plan.probability_after else plan.survival  # or it was just said
+    survival = (
+        None if certain or plan.survival == plan.probability_after else plan.survival
+    )  # or it was just said
     for key, share in (("plan.rough", plan.invalidation), ("plan.survival", survival)):
         cases = None if share is None else phrases.cases(language, share)
         sentences += [say(key, language, cases=cases[0])] if cases else []
     return [*sentences, say("plan.unknown", language, len(unknown))] if unknown else sentences
 
 
-def no_plan(no_plan: "NoPlan", schema: Schema, language: str = "en", *, operator: "Constraints | None" = None) -> str:
+def no_plan(
+    no_plan: "NoPlan",
+    schema: Schema,
+    language: str = "en",
+    *,
+    operator: "Constraints | None" = None,
+) -> str:
     """Why there is no plan, and what may lead to one.
 
-    The person's own limits are named, with the smallest loosening of them that would give a plan. The ``operator``'s
-    rules (by default the card's) are not the person's to loosen: that they stand in the way is all that is said.
+    The person's own limits are named, with the smallest loosening of them that would give a plan.
+    The ``operator``'s rules (by default the card's) are not the person's to loosen: that they stand
+    in the way is all that is said.
     """
     labels = _labels(no_plan.unlock, schema, language, "or")
     why = say(f"no_plan.{no_plan.reason}", language, labels=labels)
@@ -217,10 +278,12 @@ def partition(
     locked: Collection[str] = (),
     planned: Collection[str] = (),
 ) -> list[str]:
-    """What can turn the decision, what cannot yet and why, and what made no difference; features in the card's order.
+    """What can turn the decision, what cannot yet and why, and what made no difference; features in
+    the card's order.
 
-    Only what a plan of the person's changes alone (``planned``) is said to be in their hands: rules may forbid all
-    that would turn the decision. Who has the ``favourable`` decision is not told how to turn it.
+    Only what a plan of the person's changes alone (``planned``) is said to be in their hands: rules
+    may forbid all that would turn the decision. Who has the ``favourable`` decision is not told how
+    to turn it.
     """
     sentences, not_decisive = [], []
     for feature in schema:
@@ -228,7 +291,13 @@ def partition(
         if name in person.counterfactual:
             can_change = feature.actionable and name not in locked
             turns = "partition.turns" if name in planned else "partition.could_turn"
-            key = "partition.weighs" if not can_change else "partition.against" if favourable else turns
+            key = (
+                "partition.weighs"
+                if not can_change
+                else "partition.against"
+                if favourable
+                else turns
+            )
             share = phrases.in_hundred(person.counterfactual[name], language)
             sentences.append(say(key, language, share=share, label=quoted))
         elif name in person.violations:
@@ -249,17 +318,26 @@ def partition(
 
 def _blocked(name: str, schema: Schema, language: str, blanket: "Blanket | None") -> str:
     """That a spouse makes no difference as long as its children are not known."""
-    children = [child for child, spouses in blanket.units.items() if name in spouses] if blanket else []
-    quoted = {"label": label(schema[name], language), "heads": _labels(children, schema, language, "or")}
+    children = (
+        [child for child, spouses in blanket.units.items() if name in spouses] if blanket else []
+    )
+    quoted = {
+        "label": label(schema[name], language),
+        "heads": _labels(children, schema, language, "or"),
+    }
     return say("partition.blocked" if children else "partition.blocked_alone", language, **quoted)
 
 
 def certificate(
-    certificate: "Certificate", language: str = "en", *, made_for: Literal["known", "wishes"] | None = None
+    certificate: "Certificate",
+    language: str = "en",
+    *,
+    made_for: Literal["known", "wishes"] | None = None,
 ) -> str:
     """The guarantee in a person's words; empty if nothing is certified.
 
-    ``made_for`` says that it was made on the spot for what is known of the person, or for their wishes.
+    ``made_for`` says that it was made on the spot for what is known of the person, or for their
+    wishes.
     """
     if not certificate.certified:
         return ""
@@ -270,7 +348,11 @@ def certificate(
 
 def _promise(certificate: "Certificate", language: str) -> str:
     c = certificate
-    group = "" if c.group is None else say("certificate.within", language, group=phrases.quoted(c.group, language))
+    group = (
+        ""
+        if c.group is None
+        else say("certificate.within", language, group=phrases.quoted(c.group, language))
+    )
     if c.loss == "let_down":
         return _told_to_act(c, group, language)
     parts = {
@@ -280,7 +362,8 @@ def _promise(certificate: "Certificate", language: str) -> str:
     }
     key = f"certificate.{c.undefined if c.undefined in ('zero', 'one') else 'drop'}"
     promise = say(key, language, within=group, **parts)
-    # A promise to all can be kept although many who act early are let down; they must not take it for their own.
+    # A promise to all can be kept although many who act early are let down; they must not take it
+    # for their own.
     limits = [] if c.target == "early" else [say("certificate.everybody", language)]
     limits += [say("certificate.rules", language)] if c.rules else []
     return " ".join([promise, *limits, _sure(c.n, c.delta, language)])
@@ -300,7 +383,9 @@ def _told_to_act(certificate: "Certificate", group: str, language: str) -> str:
     wasted = None if not c.wasted else phrases.cases(language, c.wasted)
     beside = [say("certificate.wasted", language, cases=wasted[0])] if wasted else []
     beside += [say("certificate.rules", language)] if c.rules else []
-    acted = c.n if c.triggered is None or c.target in ("all", "refused") else round(c.triggered * c.n)
+    acted = (
+        c.n if c.triggered is None or c.target in ("all", "refused") else round(c.triggered * c.n)
+    )
     beside += [say("certificate.no_credit", language)] if c.target in ("early", "act") else []
     return " ".join([promise, *beside, _sure(acted, c.delta, language)])
 
@@ -313,14 +398,21 @@ def _sure(people: int, delta: float, language: str) -> str:
 
 def _of_people(share: float, language: str) -> dict[str, str]:
     """A share exactly, as ``n`` of ``total``: 20 of 100, or 125 of 1000."""
-    total = next((total for total in (100, 1000, 10_000) if round(share * total, 9).is_integer()), 100)
-    return {"n": phrases.number(round(share * total, 9), language), "total": phrases.number(total, language)}
+    total = next(
+        (total for total in (100, 1000, 10_000) if round(share * total, 9).is_integer()), 100
+    )
+    return {
+        "n": phrases.number(round(share * total, 9), language),
+        "total": phrases.number(total, language),
+    }
 
 
 def standing(standing: "Standing", language: str = "en") -> str:
     """Whether a person may act now, and if not, why not."""
     # Whoever declines is asked in another order from there on; one of the two is enough to say.
-    deviations = [d for d in standing.deviations if d != "order" or "declined" not in standing.deviations]
+    deviations = [
+        d for d in standing.deviations if d != "order" or "declined" not in standing.deviations
+    ]
     reasons = listed([say(f"deviations.{name}", language) for name in deviations], language)
     return say(f"standing.{standing.status}", language, reasons=reasons, since=standing.since)
 
@@ -333,7 +425,9 @@ def _labels(
     max_listed: int = MAX_LISTED,
 ) -> str:
     """The titles of features, quoted, as a list in words."""
-    return listed([label(schema[name], language) for name in names], language, conjunction, max_listed)
+    return listed(
+        [label(schema[name], language) for name in names], language, conjunction, max_listed
+    )
 
 
 def _list_all(words: list[str], language: str) -> str:

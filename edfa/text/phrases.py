@@ -1,6 +1,8 @@
-"""Sentences from the language files, and numbers, units, labels and levels as a language writes them.
+"""Sentences from the language files, and numbers, units, labels and levels as a language writes
+them.
 
-The sentences are in ``edfa/text/sentences/<language>.toml``; a new language is one more file with the same keys.
+The sentences are in ``edfa/text/sentences/<language>.toml``; a new language is one more file with
+the same keys.
 """
 
 import re
@@ -57,9 +59,11 @@ TWO_BOUNDS = re.compile(r"(-?\d+(?:\.\d+)?)\s*<=\s*[Xx]\s*<\s*(-?\d+(?:\.\d+)?)"
 
 @cache
 def table(language: str, kind: str = "") -> Mapping[str, Any]:
-    """Every entry of a language file, keyed ``section.name``; an unknown language is an ``UnknownNameError``.
+    """Every entry of a language file, keyed ``section.name``; an unknown language is an
+    ``UnknownNameError``.
 
-    ``kind`` names another file than that of what a person is told: ``"summary"`` for ``summary.<language>.toml``.
+    ``kind`` names another file than that of what a person is told: ``"summary"`` for
+    ``summary.<language>.toml``.
     """
     if language not in LANGUAGES:
         raise UnknownNameError("language", language, LANGUAGES)
@@ -72,7 +76,11 @@ def _flatten(section: Mapping[str, Any], prefix: str = "") -> list[tuple[str, An
     """The entries of nested TOML tables, with dotted keys."""
     entries: list[tuple[str, Any]] = []
     for name, entry in section.items():
-        entries += _flatten(entry, f"{prefix}{name}.") if isinstance(entry, dict) else [(prefix + name, entry)]
+        entries += (
+            _flatten(entry, f"{prefix}{name}.")
+            if isinstance(entry, dict)
+            else [(prefix + name, entry)]
+        )
     return entries
 
 
@@ -83,7 +91,10 @@ def say(key: str, language: str, count: int | None = None, /, **values: object) 
     'Eine Angabe zu Ihnen ist noch nicht bekannt; sie könnte das noch umstoßen.'
     """
     if count is not None:
-        key, values = f"{key}.{'one' if count == 1 else 'other'}", values | {"count": number(count, language)}
+        key, values = (
+            f"{key}.{'one' if count == 1 else 'other'}",
+            values | {"count": number(count, language)},
+        )
     return str(table(language)[key]).format(**values)
 
 
@@ -119,7 +130,8 @@ def number(value: float, language: str) -> str:
 
 
 def short(value: float, way: int = 0) -> float:
-    """The number in three significant digits: upwards (``way`` 1), downwards (-1), or to the nearest.
+    """The number in three significant digits: upwards (``way`` 1), downwards (-1), or to the
+    nearest.
 
     >>> short(0.5457365, -1), short(0.5457365, 1), short(36, -1), short(12579, -1), short(0.923145)
     (0.545, 0.546, 36.0, 12500.0, 0.923)
@@ -149,11 +161,15 @@ def in_hundred(share: float, language: str, digits: int = 0) -> str:
     ('43', 'more than 99', '49,96')
     """
     amount, bound = _hundredths(share, digits)
-    return say(bound, language, amount=number(amount, language)) if bound else number(amount, language)
+    return (
+        say(bound, language, amount=number(amount, language)) if bound else number(amount, language)
+    )
 
 
 def hundredths(first: float, second: float, language: str) -> tuple[str, str]:
-    """Two shares as numbers out of 100, with as many digits as it takes to tell them apart (at most three)."""
+    """Two shares as numbers out of 100, with as many digits as it takes to tell them apart (at most
+    three).
+    """
     for digits in range(4):
         pair = in_hundred(first, language, digits), in_hundred(second, language, digits)
         if pair[0] != pair[1]:
@@ -162,7 +178,9 @@ def hundredths(first: float, second: float, language: str) -> tuple[str, str]:
 
 
 def _hundredths(share: float, digits: int) -> tuple[float, str]:
-    """A share times 100, rounded; and ``"under"`` or ``"over"`` where the number is only a bound, else nothing."""
+    """A share times 100, rounded; and ``"under"`` or ``"over"`` where the number is only a bound,
+    else nothing.
+    """
     smallest = Decimal(1).scaleb(-digits)
     rounded = round(Decimal(repr(float(share))) * 100, digits)
     if 0 < share < 1 and (rounded <= 0 or rounded >= 100):
@@ -171,7 +189,8 @@ def _hundredths(share: float, digits: int) -> tuple[float, str]:
 
 
 def cases(language: str, *shares: float) -> tuple[str, ...] | None:
-    """Shares as counts out of 100 or, if these cannot tell them apart or round one to 0 or all, out of 1000.
+    """Shares as counts out of 100 or, if these cannot tell them apart or round one to 0 or all, out
+    of 1000.
 
     None if not even counts out of 1000 do.
 
@@ -179,20 +198,33 @@ def cases(language: str, *shares: float) -> tuple[str, ...] | None:
     (('58 of 100', '31 of 100'), ('333 von 1000', '334 von 1000'))
     """
     counted = counts(*shares)
-    return None if counted is None else tuple(say(CASES[counted[0]], language, n=n) for n in counted[1])
+    return (
+        None
+        if counted is None
+        else tuple(say(CASES[counted[0]], language, n=n) for n in counted[1])
+    )
 
 
 def counts(*shares: float) -> tuple[int, tuple[int, ...]] | None:
-    """The total, 100 or 1000, that ``cases`` counts out of, and the count of each share; None if neither will do."""
+    """The total, 100 or 1000, that ``cases`` counts out of, and the count of each share; None if
+    neither will do.
+    """
     for total in CASES:
         numbers = tuple(round(share * total) for share in shares)
-        honest = all(0 < n < total or share in (0, 1) for n, share in zip(numbers, shares, strict=True))
+        honest = all(
+            0 < n < total or share in (0, 1) for n, share in zip(numbers, shares, strict=True)
+        )
         if honest and len(set(numbers)) == len(numbers):
             return total, numbers
     return None
 
 
-def listed(words: Sequence[str], language: str, conjunction: Conjunction = "and", max_listed: int = MAX_LISTED) -> str:
+def listed(
+    words: Sequence[str],
+    language: str,
+    conjunction: Conjunction = "and",
+    max_listed: int = MAX_LISTED,
+) -> str:
     """A list in words; of more than ``max_listed`` entries the last are only counted.
 
     >>> listed(["a", "b", "c"], "de", "or")
@@ -207,7 +239,8 @@ def listed(words: Sequence[str], language: str, conjunction: Conjunction = "and"
 
 
 def value(feature: Feature, raw: Any, language: str) -> str:
-    """A feature's value in words: a number with its unit, an interval, or a level or code as the card says it, quoted.
+    """A feature's value in words: a number with its unit, an interval, or a level or code as the
+    card says it, quoted.
 
     >>> years = Feature("job", "ordinal", levels=("none", "<1", "1<=X<4"), unit="years")
     >>> [value(years, level, "en") for level in years.levels]
@@ -228,7 +261,8 @@ def named(feature: Feature, raw: Any, language: str) -> str | None:
     """The card's words for a level or a code in a language; None if it has none.
 
     >>> from edfa.data.feature import FeatureWords
-    >>> delay = Feature("delay", "ordinal", levels=(0, 1), translations={"de": FeatureWords(levels={"0": "pünktlich"})})
+    >>> delay = Feature("delay", "ordinal", levels=(0, 1),
+    ...     translations={"de": FeatureWords(levels={"0": "pünktlich"})})
     >>> named(delay, 0.0, "de"), named(delay, 1, "de"), named(delay, 0, "en")
     ('pünktlich', None, None)
     """
@@ -256,7 +290,9 @@ def at_most(feature: Feature, raw: Any, language: str) -> str:
     words, unit = value(feature, raw, language), plain(feature.unit)
     has_name = named(feature, raw, language) is not None
     if has_name or not isinstance(raw, Real):
-        ends = raw in feature.levels[:1] or plain(raw).startswith("<")  # nothing is below it, or it says so itself
+        ends = raw in feature.levels[:1] or plain(raw).startswith(
+            "<"
+        )  # nothing is below it, or it says so itself
         key = "or_better" if has_name and feature.monotone == "down" else "or_lower"
         return words if ends else say(f"bounds.{key}", language, value=words)
     counted = float(raw).is_integer() and (not unit or f"units.{unit}.other" in table(language))
@@ -267,7 +303,8 @@ def at_least(feature: Feature, raw: Any, language: str) -> str:
     """A value and everything above it.
 
     >>> years = Feature("job", "ordinal", levels=("none", "<1", "1<=X<4", ">=4"), unit="years")
-    >>> at_least(years, "1<=X<4", "en"), at_least(years, ">=4", "en"), at_least(Feature("x", "continuous"), 12, "de")
+    >>> at_least(years, "1<=X<4", "en"), at_least(years, ">=4", "en"), at_least(Feature("x",
+    ...     "continuous"), 12, "de")
     ('1 to below 4 years or higher', '4 years or more', 'mindestens 12')
     """
     words = value(feature, raw, language)
@@ -293,7 +330,9 @@ def duration(months: float, language: str) -> str:
 
 
 def _measurement(feature: Feature, amount: float, language: str) -> str:
-    """A number and its unit; common units are translated and inflected, others are as the card says them."""
+    """A number and its unit; common units are translated and inflected, others are as the card says
+    them.
+    """
     unit, form = plain(feature.said(language).unit), "one" if amount == 1 else "other"
     unit = table(language).get(f"units.{unit}.{form}", unit)
     return f"{number(amount, language)} {unit}".strip()
@@ -303,8 +342,15 @@ def _level(feature: Feature, level: str, language: str) -> str:
     """A level in words: ``<1`` and ``1<=X<4`` as intervals, any other in quotation marks."""
     if match := ONE_BOUND.fullmatch(level):
         sign, end = match.groups()
-        return say(f"levels.{BOUNDS[sign]}", language, end=_measurement(feature, float(end), language))
+        return say(
+            f"levels.{BOUNDS[sign]}", language, end=_measurement(feature, float(end), language)
+        )
     if match := TWO_BOUNDS.fullmatch(level):
         start, end = map(float, match.groups())
-        return say("levels.between", language, start=number(start, language), end=_measurement(feature, end, language))
+        return say(
+            "levels.between",
+            language,
+            start=number(start, language),
+            end=_measurement(feature, end, language),
+        )
     return quoted(level, language)

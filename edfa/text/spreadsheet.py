@@ -7,13 +7,17 @@ __all__ = ["UNSAFE", "restored", "safe"]
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 BEGINNING = "[=+@\\t\\r\\n\uff1d\uff0b\uff0d\uff20-]"
 UNSAFE = f"^'*{BEGINNING}"
-"""The beginning, as a regular expression, of text that gets an apostrophe, unless it is a plain number."""
+"""The beginning, as a regular expression, of text that gets an apostrophe, unless it is a plain
+number.
+"""
 
 
 def safe(text: str) -> str:
-    """Text that begins like a formula, with an apostrophe before it; any other text, and plain numbers, as they are.
+    """Text that begins like a formula, with an apostrophe before it; any other text, and plain
+    numbers, as they are.
 
-    So that ``restored`` gives every text back, one that has such an apostrophe already gets another one.
+    So that ``restored`` gives every text back, one that has such an apostrophe already gets another
+    one.
 
     >>> safe("=1+1"), safe("-1.5"), safe("good")
     ("'=1+1", '-1.5', 'good')

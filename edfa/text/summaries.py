@@ -1,4 +1,6 @@
-"""What a plan, a receipt and an advisor show of themselves in a notebook: complete HTML fragments, all text escaped."""
+"""What a plan, a receipt and an advisor show of themselves in a notebook: complete HTML fragments,
+all text escaped.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -30,7 +32,8 @@ def say_summary(key: str, language: str, /, **values: object) -> str:
 def plan_html(plan: "Plan", schema: "Schema | None" = None, language: str = "en") -> str:
     """A plan's changes in one table, what is known about the plan in another.
 
-    With a ``schema``, features are shown by their labels and values with their units, in the ``language``.
+    With a ``schema``, features are shown by their labels and values with their units, in the
+    ``language``.
     """
 
     def say(key: str, **values: object) -> str:
@@ -55,18 +58,30 @@ def plan_html(plan: "Plan", schema: "Schema | None" = None, language: str = "en"
     if plan.invalidation is not None:
         facts.append(("invalidation", _percent(plan.invalidation, language)))
     if plan.survival is not None:
-        error = "" if plan.survival_error is None else f" ± {_percent(plan.survival_error, language, 1)}"
+        error = (
+            ""
+            if plan.survival_error is None
+            else f" ± {_percent(plan.survival_error, language, 1)}"
+        )
         facts.append(("survival", f"{_percent(plan.survival, language)}{error}"))
     if plan.unknown:
-        facts.append(("unknown", ", ".join(str(_title(name, schema, language)) for name in plan.unknown)))
+        facts.append(
+            ("unknown", ", ".join(str(_title(name, schema, language)) for name in plan.unknown))
+        )
     table = html.table(columns, changes, say("title", id=plan.id))
     return html.fragment(table, html.definition_table((say(name), value) for name, value in facts))
 
 
 def _change_row(change: "Change", schema: "Schema | None", language: str) -> list[object]:
-    """Feature, value today, value to reach, and the range of values that are as good (empty if there is none)."""
+    """Feature, value today, value to reach, and the range of values that are as good (empty if
+    there is none).
+    """
     # Without a schema nothing is known of the feature: its values stand as they are.
-    feature = Feature(change.feature, "categorical", label=change.feature) if schema is None else schema[change.feature]
+    feature = (
+        Feature(change.feature, "categorical", label=change.feature)
+        if schema is None
+        else schema[change.feature]
+    )
 
     def words(value: Any) -> Any:
         return value if schema is None else phrases.value(feature, value, language)
@@ -75,21 +90,33 @@ def _change_row(change: "Change", schema: "Schema | None", language: str) -> lis
     if low is None and high is None:
         enough = ""
     elif low is None or high is None:
-        enough = phrases.at_most(feature, high, language) if low is None else phrases.at_least(feature, low, language)
+        enough = (
+            phrases.at_most(feature, high, language)
+            if low is None
+            else phrases.at_least(feature, low, language)
+        )
     else:
-        enough = say_summary("plan.between", language, low=words(low), high=words(high)) if low != high else ""
+        enough = (
+            say_summary("plan.between", language, low=words(low), high=words(high))
+            if low != high
+            else ""
+        )
     return [feature.said(language).label, words(change.before), words(change.after), enough]
 
 
 def signed_sentence(receipt: "Receipt", language: str = "en") -> str:
     """Whether and how a receipt is signed, in words."""
-    return say_summary("receipt.signed" if receipt.signed else "receipt.not_signed", language, key=receipt.key)
+    return say_summary(
+        "receipt.signed" if receipt.signed else "receipt.not_signed", language, key=receipt.key
+    )
 
 
 def receipt_html(receipt: "Receipt", schema: "Schema | None" = None, language: str = "en") -> str:
-    """A receipt: whether it is signed, what was decided and by whom, what was known, and the plans offered.
+    """A receipt: whether it is signed, what was decided and by whom, what was known, and the plans
+    offered.
 
-    With a ``schema``, decisions, facts and their values are shown in the card's words, in the ``language``.
+    With a ``schema``, decisions, facts and their values are shown in the card's words, in the
+    ``language``.
     """
     decision, standing, no_plan = receipt.decision, receipt.standing, receipt.no_plan or {}
 
@@ -115,21 +142,33 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None, language: s
         ("no_plan", _words("reason", no_plan.get("reason"), language)),
         ("chosen", receipt.chosen),
     ]
-    answers = [_answer_row(name, answer, schema, language) for name, answer in receipt.facts.items()]
-    known = html.table([say_summary("plan.feature", language), say("answer")], answers, say("known"))
-    columns = [say("plan"), say("changes"), *(say_summary(f"plan.{name}", language) for name in AFTER)]
+    answers = [
+        _answer_row(name, answer, schema, language) for name, answer in receipt.facts.items()
+    ]
+    known = html.table(
+        [say_summary("plan.feature", language), say("answer")], answers, say("known")
+    )
+    columns = [
+        say("plan"),
+        say("changes"),
+        *(say_summary(f"plan.{name}", language) for name in AFTER),
+    ]
     plans = [_plan_row(plan, schema, language) for plan in receipt.plans]
     return html.fragment(
         html.paragraph(signed_sentence(receipt, language)),
         html.definition_table((say(name), value) for name, value in facts if value),
         known if receipt.facts else Markup(),
-        html.table([*columns[:-1], f">{columns[-1]}"], plans, say("plans")) if receipt.plans else Markup(),
+        html.table([*columns[:-1], f">{columns[-1]}"], plans, say("plans"))
+        if receipt.plans
+        else Markup(),
     )
 
 
 def _title(name: Any, schema: "Schema | None", language: str) -> Any:
     """A feature's name for people; a name that the schema does not know stays as it is."""
-    return schema[name].said(language).label if schema is not None and name in schema.names else name
+    return (
+        schema[name].said(language).label if schema is not None and name in schema.names else name
+    )
 
 
 def _answer_row(name: Any, answer: Any, schema: "Schema | None", language: str) -> list[object]:
@@ -142,16 +181,28 @@ def _answer_row(name: Any, answer: Any, schema: "Schema | None", language: str) 
 
 
 def _plan_row(plan: Mapping[str, Any], schema: "Schema | None", language: str) -> list[object]:
-    """A receipt's plan, which is data and may come from a file: id, changes, decision, probability."""
+    """A receipt's plan, which is data and may come from a file: id, changes, decision,
+    probability.
+    """
     listed = plan.get("changes")
-    parts = [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list | tuple) else []
+    parts = (
+        [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list | tuple) else []
+    )
     rows = [
-        [_answer_row(change.get("feature"), change.get(end), schema, language) for end in ("before", "after")]
+        [
+            _answer_row(change.get("feature"), change.get(end), schema, language)
+            for end in ("before", "after")
+        ]
         for change in parts
     ]
     changes = [f"{before[0]}: {before[1]} → {after[1]}" for before, after in rows]
     probability = _rise(plan.get("probability_before"), plan.get("probability_after"), language)
-    return [plan.get("id"), "; ".join(changes), _outcome(plan.get("reached"), schema, language), probability]
+    return [
+        plan.get("id"),
+        "; ".join(changes),
+        _outcome(plan.get("reached"), schema, language),
+        probability,
+    ]
 
 
 def _outcome(class_name: Any, schema: "Schema | None", language: str) -> Any:
@@ -167,16 +218,25 @@ def advisor_html(
     evaluation: str = "",
     blanket: str = "",
 ) -> str:
-    """An advisor's settings and, once it is fitted, its fingerprint, its guarantee, its results and its blanket.
+    """An advisor's settings and, once it is fitted, its fingerprint, its guarantee, its results and
+    its blanket.
 
-    All but the settings are texts: the certificate's sentence, the evaluation and the blanket as ``str`` gives them.
-    Without a ``fingerprint`` the advisor is shown as not fitted.
+    All but the settings are texts: the certificate's sentence, the evaluation and the blanket as
+    ``str`` gives them. Without a ``fingerprint`` the advisor is shown as not fitted.
     """
-    results = [("fingerprint", fingerprint), ("certificate", certificate), ("on the test part", evaluation)]
+    results = [
+        ("fingerprint", fingerprint),
+        ("certificate", certificate),
+        ("on the test part", evaluation),
+    ]
     results.append(("blanket", blanket))
-    fitted = html.definition_table([(name, _lines(text)) for name, text in results if text], "Fitted")
+    fitted = html.definition_table(
+        [(name, _lines(text)) for name, text in results if text], "Fitted"
+    )
     return html.fragment(
-        html.definition_table([(name, _lines(value)) for name, value in settings.items()], "Advisor"),
+        html.definition_table(
+            [(name, _lines(value)) for name, value in settings.items()], "Advisor"
+        ),
         fitted if fingerprint else html.paragraph("Not fitted yet: call fit(table)."),
     )
 
@@ -205,6 +265,8 @@ def _decimals(written: str, language: str) -> str:
 
 
 def _words(kind: str, name: Any, language: str) -> str:
-    """A ``"status"`` or ``"reason"`` such as ``no_plan`` in words; one that is not known stands as it is."""
+    """A ``"status"`` or ``"reason"`` such as ``no_plan`` in words; one that is not known stands as
+    it is.
+    """
     entry = phrases.table(language, "summary").get(f"{kind}.{name}")
     return str(name or "").replace("_", " ") if entry is None else str(entry)

@@ -1,12 +1,16 @@
-"""Algorithm 1 of the paper, line by line, for one person: slow, and on purpose without any help from the package.
+"""Algorithm 1 of the paper, line by line, for one person: slow, and on purpose without any help
+from the package.
 
-Where the paper is silent: a member behind no child is a unit of its own; among several begun units the one with the
-largest r(U), then the cheapest head, then schema order; a free head has an infinite r(U).
+Where the paper is silent: a member behind no child is a unit of its own; among several begun units
+the one with the largest r(U), then the cheapest head, then schema order; a free head has an
+infinite r(U).
 """
 
 
 def algorithm_1(units, names, costs, budget, start, information):
-    """``units``: head -> spouses, in schema order of the heads; ``information(known, feature)`` -> I(Y; X_i | x_A)."""
+    """``units``: head -> spouses, in schema order of the heads; ``information(known, feature)`` ->
+    I(Y; X_i | x_A).
+    """
     position = {name: i for i, name in enumerate(names)}
     acquired = list(start)  # line 1
     cost = sum(costs[position[name]] for name in start)
@@ -34,7 +38,11 @@ def algorithm_1(units, names, costs, budget, start, information):
         else:  # line 16
             following = min(
                 (s for s in units[unit] if s not in acquired),
-                key=lambda s: (-information(acquired, s) / costs[position[s]], costs[position[s]], position[s]),
+                key=lambda s: (
+                    -information(acquired, s) / costs[position[s]],
+                    costs[position[s]],
+                    position[s],
+                ),
             )
         if cost + costs[position[following]] > budget + 1e-9:  # lines 18 to 24
             break

@@ -37,7 +37,9 @@ def toy_table(costs, start):
 
 
 class FixedInformation:
-    """The same information of each feature, whatever is known; stands in for the estimate of line 16."""
+    """The same information of each feature, whatever is known; stands in for the estimate of line
+    16.
+    """
 
     def __init__(self, gains):
         self.gains = np.array(gains)
@@ -48,11 +50,15 @@ class FixedInformation:
 
 @st.composite
 def cases(draw):
-    """Units over eight features: shared spouses, heads that are spouses elsewhere, equal prices, small budgets."""
+    """Units over eight features: shared spouses, heads that are spouses elsewhere, equal prices,
+    small budgets.
+    """
     heads = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
     units = {}
     for head in sorted(heads):
-        spouses = draw(st.lists(st.sampled_from([n for n in NAMES if n != head]), max_size=3, unique=True))
+        spouses = draw(
+            st.lists(st.sampled_from([n for n in NAMES if n != head]), max_size=3, unique=True)
+        )
         units[head] = tuple(spouses)
     start = draw(st.lists(st.sampled_from(NAMES), max_size=3, unique=True))
     costs = [draw(st.sampled_from([1.0, 2.0, 0.5, 3.0])) for _ in NAMES]
@@ -94,7 +100,9 @@ def test_prices_may_differ_from_person_to_person():
     costs = np.ones((len(table.test), 8))
     costs[1, 0] = 3.0
     policy = EDFA(Blanket("y", {"a": (), "b": ()}))
-    run = acquire(table.test, policy, ExactModel.of(Indifferent(), 8, 2), 1.0, costs=costs, explain=False)
+    run = acquire(
+        table.test, policy, ExactModel.of(Indifferent(), 8, 2), 1.0, costs=costs, explain=False
+    )
     assert run.order(0) == ("a", "b")
     assert run.order(1) == ("b", "a")
 
@@ -143,12 +151,16 @@ def test_proposition_1_on_the_story():
     after[0, late] = 1
     asked = np.arange(5)[None] == i
     sampler = ExactSampler(STORY)
-    assert expected_information(network_people(STORY, before), asked, sampler)[0, i] == pytest.approx(0, abs=1e-12)
+    assert expected_information(network_people(STORY, before), asked, sampler)[
+        0, i
+    ] == pytest.approx(0, abs=1e-12)
     assert expected_information(network_people(STORY, after), asked, sampler)[0, i] > 0.01
 
 
 def pure_spouses(network):
-    """(child, spouse) pairs such that the spouse is independent of the target while nothing is known."""
+    """(child, spouse) pairs such that the spouse is independent of the target while nothing is
+    known.
+    """
     for head, spouses in network.graph.units(network.target).items():
         for spouse in spouses:
             if network.graph.separated(network.target, spouse, ()):
@@ -169,20 +181,29 @@ def test_propositions_1_and_2_on_random_networks(seed):
         levels = range(len(network.levels[head]))
         known = np.tile(nothing, (len(levels), 1))
         known[:, names.index(head)] = levels
-        after = expected_information(network_people(network, known), np.repeat(asked, len(levels), axis=0), sampler)
+        after = expected_information(
+            network_people(network, known), np.repeat(asked, len(levels), axis=0), sampler
+        )
         assert after[:, names.index(spouse)].max() > 1e-9, "explaining away"
-        assert before[names.index(head)] > before[names.index(spouse)], "greedy takes the child first, as PC-first does"
+        assert before[names.index(head)] > before[names.index(spouse)], (
+            "greedy takes the child first, as PC-first does"
+        )
 
 
 def test_pc_first_and_greedy_choose_the_same_order_in_pure_units():
-    """Proposition 2: within a unit whose spouses are pure, line 16's greedy and PC-first agree from start to end."""
+    """Proposition 2: within a unit whose spouses are pure, line 16's greedy and PC-first agree from
+    start to end.
+    """
     seen = 0
     for seed in range(250):
         network = random_network(6, seed=seed)
         pure = set(pure_spouses(network))
         units = network.graph.units(network.target)
         for head, spouses in units.items():
-            alone = all(network.graph.separated(s, other, ()) for s, other in itertools.combinations(spouses, 2))
+            alone = all(
+                network.graph.separated(s, other, ())
+                for s, other in itertools.combinations(spouses, 2)
+            )
             if not spouses or not alone or {(head, s) for s in spouses} - pure:
                 continue
             seen += 1
@@ -197,7 +218,10 @@ def test_pc_first_and_greedy_choose_the_same_order_in_pure_units():
                 continue  # a class too rare for a table
             orders = [
                 acquire(table.test, policy, model, 1.0, explain=False)
-                for policy in (EDFA(blanket, sampler=sampler), Greedy(blanket, sampler=sampler, aligned=True))
+                for policy in (
+                    EDFA(blanket, sampler=sampler),
+                    Greedy(blanket, sampler=sampler, aligned=True),
+                )
             ]
             for person in range(20):
                 assert orders[0].order(person) == orders[1].order(person)
@@ -208,8 +232,12 @@ def test_the_partition_shows_the_transition_along_the_way():
     table = STORY.table(3000)
     policy = EDFA(as_blanket(STORY), sampler=ExactSampler(STORY))
     run = edfa.acquire(table.test, policy, exact_model(STORY), budget=1.0)
-    assert {order[:2] for _, order in run} == {("late_payment", "wage_came_late")}, "r = 2 before r = 1"
+    assert {order[:2] for _, order in run} == {("late_payment", "wage_came_late")}, (
+        "r = 2 before r = 1"
+    )
     frame = run.frame()
     assert (frame.n_cf + frame.n_sf == 3).all()
     spouse = STORY.features.index("wage_came_late")
-    assert run.partition.counterfactual[run.at(2), spouse].any(), "it wakes up once its child is known"
+    assert run.partition.counterfactual[run.at(2), spouse].any(), (
+        "it wakes up once its child is known"
+    )

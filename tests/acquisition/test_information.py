@@ -18,7 +18,9 @@ from edfa.predictors.conditional import Neighbours, smallest
 
 
 def by_enumeration(network, row, i):
-    """I(Y; X_i | x_A) from the definition: the mean divergence of the posterior after from the posterior before."""
+    """I(Y; X_i | x_A) from the definition: the mean divergence of the posterior after from the
+    posterior before.
+    """
     before = network.posterior(row[None])[0]
     probabilities = network.posterior(row[None], network.features[i])[0]
     total = 0.0
@@ -34,11 +36,15 @@ def by_enumeration(network, row, i):
 def test_it_is_the_mutual_information(seed):
     network = random_network(7, seed=seed)
     complete = network.codes(network.sample(40, seed)).astype(np.float32)
-    rows = np.where(np.random.default_rng(seed).random((10, 6)) < 0.4, complete[:10], np.nan).astype(np.float32)
+    rows = np.where(
+        np.random.default_rng(seed).random((10, 6)) < 0.4, complete[:10], np.nan
+    ).astype(np.float32)
     people = network_people(network, rows, 40, seed)
     estimate = expected_information(people, people.askable, ExactSampler(network))
     for r, i in np.argwhere(people.askable):
-        assert estimate[r, i] == pytest.approx(by_enumeration(network, rows[r].astype(float), i), abs=1e-9)
+        assert estimate[r, i] == pytest.approx(
+            by_enumeration(network, rows[r].astype(float), i), abs=1e-9
+        )
     assert np.isnan(estimate[~people.askable]).all()
 
 
@@ -46,7 +52,9 @@ def test_exact_with_a_bayes_net_is_the_mutual_information_of_its_network():
     story = credit_story()
     table = story.table(4000)
     model = BayesNet().fit(table.train.X, table.train.y)
-    rows = np.where(np.random.default_rng(0).random((12, 5)) < 0.4, table.test.X[:12], np.nan).astype(np.float32)
+    rows = np.where(
+        np.random.default_rng(0).random((12, 5)) < 0.4, table.test.X[:12], np.nan
+    ).astype(np.float32)
     people = People(rows, Background.of(table.train, model))
     estimate = expected_information(people, people.askable, "exact")
     network = model.network_
@@ -59,7 +67,9 @@ def test_exact_with_a_bayes_net_is_the_mutual_information_of_its_network():
     assert np.nanmax(estimate[:, 2:]) < 1e-12, "what the model does not see tells nothing"
     trees = SubsetXGB(n_estimators=5).fit(table.train.X, table.train.y)
     with pytest.raises(SettingError, match="asks a BayesNet; the model in use is a SubsetXGB"):
-        expected_information(People(rows, Background.of(table.train, trees)), people.askable, "exact")
+        expected_information(
+            People(rows, Background.of(table.train, trees)), people.askable, "exact"
+        )
     with pytest.raises(UnknownNameError, match="did you mean 'knn'"):
         expected_information(people, people.askable, "knnn")
 
@@ -69,20 +79,27 @@ def test_samplers_come_close_to_the_truth(sampler):
     """With the exact posterior as model, what is left is the sampler's error."""
     network = random_network(8, seed=4, strength=1.0)
     complete = network.codes(network.sample(6000, 1)).astype(np.float32)
-    rows = np.where(np.random.default_rng(0).random((60, 7)) < 0.35, complete[:60], np.nan).astype(np.float32)
+    rows = np.where(np.random.default_rng(0).random((60, 7)) < 0.35, complete[:60], np.nan).astype(
+        np.float32
+    )
     people = network_people(network, rows, 6000, 1)
     askable = people.askable
     truth = expected_information(people, askable, ExactSampler(network))
     estimate = expected_information(people, askable, sampler)
     assert np.corrcoef(truth[askable], estimate[askable])[0, 1] > 0.95
-    lost = np.nanmax(truth, axis=1) - truth[np.arange(60), np.nanargmax(np.where(askable, estimate, -1), axis=1)]
+    lost = (
+        np.nanmax(truth, axis=1)
+        - truth[np.arange(60), np.nanargmax(np.where(askable, estimate, -1), axis=1)]
+    )
     assert lost.mean() < 0.1 * np.nanmax(truth, axis=1).mean(), "what is chosen is nearly the best"
 
 
 def test_jensens_form_is_never_negative_and_zero_where_the_model_does_not_look():
     table = edfa.load("german")
     model = align(SubsetXGB("nan", n_estimators=40).fit(table.train.X, table.train.y), range(10))
-    rows = np.where(np.random.default_rng(0).random((40, 20)) < 0.3, table.test.X[:40], np.nan).astype(np.float32)
+    rows = np.where(
+        np.random.default_rng(0).random((40, 20)) < 0.3, table.test.X[:40], np.nan
+    ).astype(np.float32)
     people = People(rows, Background.of(table.train, model))
     estimate, askable = expected_information(people, people.askable), people.askable
     assert (estimate[askable] >= 0).all()
@@ -94,7 +111,9 @@ def test_cells_change_nothing_but_the_cost(monkeypatch):
     """Values that are the same to the trees are asked once; asked one by one they give the same."""
     table = edfa.load("german")
     model = SubsetXGB("nan", n_estimators=40).fit(table.train.X, table.train.y)
-    rows = np.where(np.random.default_rng(0).random((30, 20)) < 0.3, table.test.X[:30], np.nan).astype(np.float32)
+    rows = np.where(
+        np.random.default_rng(0).random((30, 20)) < 0.3, table.test.X[:30], np.nan
+    ).astype(np.float32)
     people = People(rows, Background.of(table.train, model))
     asked, counts = people.askable, []
     answer = model._answer
@@ -108,7 +127,9 @@ def test_cells_change_nothing_but_the_cost(monkeypatch):
 
 def test_neighbours_are_the_nearest_by_the_stated_distance():
     random = np.random.default_rng(0)
-    rows = np.column_stack([random.normal(3, 5, 400), random.integers(0, 4, 400), random.normal(0, 1, 400)])
+    rows = np.column_stack(
+        [random.normal(3, 5, 400), random.integers(0, 4, 400), random.normal(0, 1, 400)]
+    )
     rows = rows.astype(np.float32)
     near = Neighbours.of(rows, [1], k=20)
     query = np.array([[2.0, 3.0, np.nan]], dtype=np.float32)
@@ -126,7 +147,9 @@ def test_neighbours_do_not_depend_on_the_batch_or_on_what_is_unknown():
     words = [i for i, f in enumerate(table.schema) if f.kind == "categorical"]
     near = Neighbours.of(table.train.X, words)
     assert near.k == 50
-    rows = np.where(np.random.default_rng(0).random((80, 20)) < 0.3, table.test.X[:80], np.nan).astype(np.float32)
+    rows = np.where(
+        np.random.default_rng(0).random((80, 20)) < 0.3, table.test.X[:80], np.nan
+    ).astype(np.float32)
     rows[5] = np.nan
     together = near.nearest(rows)
     for i, row in enumerate(rows):
@@ -138,7 +161,9 @@ def test_neighbours_do_not_depend_on_the_batch_or_on_what_is_unknown():
     known = ~np.isnan(rows)
     np.testing.assert_array_equal(whole[:, 7][known], rows[known])
     first = whole[3, 0][~known[3]]
-    assert (near.rows[:, ~known[3]] == first).all(axis=1).any(), "what is unknown comes from one neighbour"
+    assert (near.rows[:, ~known[3]] == first).all(axis=1).any(), (
+        "what is unknown comes from one neighbour"
+    )
     with pytest.raises(DataError, match="complete training rows"):
         Neighbours.of(rows, words)
     with pytest.raises(DataError, match="complete training rows"):
@@ -155,7 +180,9 @@ class Quadrature:
         self.cube = cube
         mean, spread = cube.moments()
         levels = norm.ppf((np.arange(GRID) + 0.5) / GRID)
-        self.points = mean.T[:, :, None] + spread.T[:, :, None] * levels  # (features, classes, grid)
+        self.points = (
+            mean.T[:, :, None] + spread.T[:, :, None] * levels
+        )  # (features, classes, grid)
 
     def given(self, rows):
         posterior = self.cube.posterior(rows)
@@ -173,19 +200,29 @@ EXACT_GREEDY = {0.3: (0.270, 0.478, 0.614, 0.692, 0.753), 0.1: (0.323, 0.632, 0.
 
 @pytest.mark.parametrize(("sigma", "curve"), EXACT_GREEDY.items())
 def test_greedy_on_cube_comes_up_to_the_exact_curve(sigma, curve):
-    """Accuracy after 1 to 5 features, against the exact greedy curve (its own error is about 0.01)."""
+    """Accuracy after 1 to 5 features, against the exact greedy curve (its own error is about
+    0.01).
+    """
     cube, n = Cube(sigma), 2000
     table = cube.table(n + 200, seed=11, shares=(100 / (n + 200), 100 / (n + 200), n / (n + 200)))
     raw = table.test.frame[list(table.schema.names)].to_numpy(np.float32)
     model = ExactModel.of(cube, FEATURES, CLASSES)
-    run = acquire(raw, Greedy(sampler=Quadrature(cube)), model, 5, reference=table.train, explain=False)
+    run = acquire(
+        raw, Greedy(sampler=Quadrature(cube)), model, 5, reference=table.train, explain=False
+    )
     for features, expected in enumerate(curve, start=1):
         accuracy = (run.decision[run.at(features)] == table.test.y).mean()
         assert accuracy == pytest.approx(expected, abs=0.02)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 1000), st.integers(1, 60), st.integers(1, 5_000), st.integers(1, 40), st.booleans())
+@given(
+    st.integers(0, 1000),
+    st.integers(1, 60),
+    st.integers(1, 5_000),
+    st.integers(1, 40),
+    st.booleans(),
+)
 def test_the_smallest_are_the_smallest(seed, rows, columns, k, sorted_):
     """Of few and of many, in any order; ties are broken by position."""
     random, k = np.random.default_rng(seed), min(k, columns)

@@ -53,7 +53,9 @@ def learnt(policy):
     def flat(value, name):
         if isinstance(value, np.ndarray):
             return {name: (str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes())}
-        return {path: leaf for key in value for path, leaf in flat(value[key], f"{name}/{key}").items()}
+        return {
+            path: leaf for key in value for path, leaf in flat(value[key], f"{name}/{key}").items()
+        }
 
     return flat(policy.learnt_state(), "")
 
@@ -64,7 +66,11 @@ def test_the_learnt_state_tells_one_fit_from_another(make, tmp_path):
     settings = set(vars(policy))
     assert policy.learnt_state() == {}
     first = learnt(policy.fit(TABLE.train))
-    assert all(name.endswith("_") for name in vars(policy) if name not in settings and not name.startswith("_"))
+    assert all(
+        name.endswith("_")
+        for name in vars(policy)
+        if name not in settings and not name.startswith("_")
+    )
     assert learnt(policy.fit(TABLE.train)) == first, "fitted again it is the same"
     policy.to_folder(tmp_path / "policy")
     assert learnt(type(policy).from_folder(tmp_path / "policy")) == first
@@ -94,7 +100,11 @@ def test_progress_bad_settings_and_wrong_tables(make):
 
 
 def test_names_of_settings():
-    for bad in (lambda: DIME(stop="budgets"), lambda: EDDI(reward="latents"), lambda: GSMRL(reward="papers")):
+    for bad in (
+        lambda: DIME(stop="budgets"),
+        lambda: EDDI(reward="latents"),
+        lambda: GSMRL(reward="papers"),
+    ):
         with pytest.raises(UnknownNameError, match="did you mean"):
             bad()
 
@@ -114,12 +124,16 @@ def test_dime_stops_by_price_or_by_confidence():
     sure = acquire(table.test, policy, model, 10, explain=False)
     assert len(sure) < len(whole)
     for person in range(20):
-        assert sure.order(person) == whole.order(person)[: len(sure.order(person))], "it stops earlier, no more"
+        assert sure.order(person) == whole.order(person)[: len(sure.order(person))], (
+            "it stops earlier, no more"
+        )
 
 
 def test_dimes_values_lie_between_zero_and_the_entropy_that_is_left():
     policy = QUICK["dime"]().fit(TABLE.train)
-    rows = np.where(np.random.default_rng(0).random((50, 20)) < 0.3, TABLE.test.X[:50], np.float32(np.nan))
+    rows = np.where(
+        np.random.default_rng(0).random((50, 20)) < 0.3, TABLE.test.X[:50], np.float32(np.nan)
+    )
     people = People(rows, Background.of(TABLE.train, MODEL), costs=np.ones(rows.shape))
     scores = policy.score(people)
     assert (scores[people.askable] >= 0).all()
@@ -128,9 +142,9 @@ def test_dimes_values_lie_between_zero_and_the_entropy_that_is_left():
 
 def test_gsmrl_may_stop_by_itself():
     """With a price far above any gain, an agent that may stop learns to stop at once."""
-    policy = GSMRL(pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", learning_rate=3e-3).fit(
-        TABLE.train
-    )
+    policy = GSMRL(
+        pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", learning_rate=3e-3
+    ).fit(TABLE.train)
     trajectory = acquire(TABLE.test, policy, MODEL, 8, explain=False)
     assert len(trajectory) < 1.5 * len(TABLE.test)
 
@@ -148,11 +162,17 @@ def test_advantages_are_those_of_the_definition():
     """GAE by its sum, for one episode that ends early and one that goes to the end."""
     steps, rows, mix = 4, 2, 0.95 * 0.95
     random = torch.Generator().manual_seed(1)
-    reward, worth = torch.rand(steps, rows, generator=random), torch.rand(steps, rows, generator=random)
+    reward, worth = (
+        torch.rand(steps, rows, generator=random),
+        torch.rand(steps, rows, generator=random),
+    )
     ends = torch.tensor([[False, False], [True, False], [False, False], [False, True]])
     alive = torch.tensor([[True, True], [True, True], [False, True], [False, True]])
     blank = torch.zeros(rows, 1)
-    log = [(blank, blank, blank[:, 0], blank[:, 0], reward[t], worth[t], alive[t], ends[t]) for t in range(steps)]
+    log = [
+        (blank, blank, blank[:, 0], blank[:, 0], reward[t], worth[t], alive[t], ends[t])
+        for t in range(steps)
+    ]
     episodes = _with_advantages(log)
     expected = []
     for t, row in [(t, r) for t in range(steps) for r in range(rows) if alive[t, r]]:
@@ -160,7 +180,9 @@ def test_advantages_are_those_of_the_definition():
         total = 0.0
         for k in range(t, last + 1):
             following = 0.0 if k == last else float(worth[k + 1, row])
-            total += mix ** (k - t) * (float(reward[k, row]) + 0.95 * following - float(worth[k, row]))
+            total += mix ** (k - t) * (
+                float(reward[k, row]) + 0.95 * following - float(worth[k, row])
+            )
         expected.append(total + float(worth[t, row]))
     torch.testing.assert_close(episodes.target, torch.tensor(expected))
 
@@ -172,17 +194,33 @@ def test_learning_beats_a_random_order_on_cube():
     accuracy = {}
     for name, policy in {"random": Random(), **learned}.items():
         trajectory = acquire(
-            table.test, policy.fit(table.train) if name in learned else policy, model, 3.5, explain=False
+            table.test,
+            policy.fit(table.train) if name in learned else policy,
+            model,
+            3.5,
+            explain=False,
         )
         accuracy[name] = (trajectory.decision[trajectory.at(3)] == table.test.y).mean()
     for name in learned:
-        assert accuracy[name] > accuracy["random"] + 0.06, accuracy  # two standard errors of a share of 600 people
+        assert accuracy[name] > accuracy["random"] + 0.06, (
+            accuracy
+        )  # two standard errors of a share of 600 people
 
 
 def test_fixed_asks_in_its_order_and_the_dict_knows_every_policy():
     check_policy(Fixed(("housing", "duration", "job")), TABLE.test, MODEL)
     with pytest.raises(UnknownNameError, match="did you mean 'housing'"):
         acquire(TABLE.test, Fixed(("housings",)), MODEL)
-    names = {"edfa", "survival", "random", "random-blanket", "greedy", "fixed", "dime", "eddi", "gsmrl"}
+    names = {
+        "edfa",
+        "survival",
+        "random",
+        "random-blanket",
+        "greedy",
+        "fixed",
+        "dime",
+        "eddi",
+        "gsmrl",
+    }
     assert set(POLICIES) == names
     assert POLICIES["dime"] is DIME

@@ -14,7 +14,10 @@ from edfa.testing import check_policy
 TABLE = edfa.load("german")
 BLANKET = Blanket(
     "class",
-    {"checking_status": ("savings_status", "employment"), "duration": ("credit_amount", "installment_commitment")},
+    {
+        "checking_status": ("savings_status", "employment"),
+        "duration": ("credit_amount", "installment_commitment"),
+    },
     unattached=("housing",),
 )
 MODEL = SubsetXGB("nan", n_estimators=30).fit(TABLE.train.X, TABLE.train.y)
@@ -67,7 +70,19 @@ def test_the_log_says_what_happened():
     run = acquire(TABLE.test, EDFA(BLANKET), MODEL, budget=12)
     frame = run.frame()
     assert frame.columns.tolist() == [
-        *("person", "seed", "step", "feature", "cost", "spent", "p_bad", "p_good", "prediction", "n_cf", "n_sf")
+        *(
+            "person",
+            "seed",
+            "step",
+            "feature",
+            "cost",
+            "spent",
+            "p_bad",
+            "p_good",
+            "prediction",
+            "n_cf",
+            "n_sf",
+        )
     ]
     for person, rows in frame.groupby("person"):
         assert rows.step.tolist() == list(range(len(rows)))
@@ -81,7 +96,9 @@ def test_the_log_says_what_happened():
     np.testing.assert_allclose(frame[["p_bad", "p_good"]], run.probabilities)
     scored = ~np.isnan(run.scores)
     chosen = run.feature[run.step > 0]
-    assert scored[run.step > 0][np.arange(len(chosen)), chosen].all(), "the scores of the candidates are kept"
+    assert scored[run.step > 0][np.arange(len(chosen)), chosen].all(), (
+        "the scores of the candidates are kept"
+    )
     several = scored.sum(axis=1) > 1
     assert several.any()
     assert (run.scores[several][scored[several]] >= 0).all()
@@ -134,14 +151,22 @@ def test_random_orders_are_uniform_and_depend_on_the_seed():
     people = np.arange(4000)
     rows = np.tile(TABLE.test.X[:1], (4000, 1))
     options = {"reference": TABLE.train, "explain": False, "person": people}
-    world = ExactModel.of(type("Flat", (), {"posterior": lambda _, r: np.full((len(r), 2), 0.5)})(), 20, 2)
-    run = acquire(rows, Random(), world, 1.5, 0, costs=np.where(TABLE.schema.costs > 0, 1.0, 0.0), **options)
+    world = ExactModel.of(
+        type("Flat", (), {"posterior": lambda _, r: np.full((len(r), 2), 0.5)})(), 20, 2
+    )
+    run = acquire(
+        rows, Random(), world, 1.5, 0, costs=np.where(TABLE.schema.costs > 0, 1.0, 0.0), **options
+    )
     first = run.feature[run.step == 1]
     counts = np.bincount(first, minlength=20)[TABLE.schema.costs > 0]
     assert counts.sum() == 4000
     expected = 4000 / 17
-    assert ((counts - expected) ** 2 / expected).sum() < 40, "chi-squared with 16 degrees of freedom"
-    other = acquire(rows, Random(), world, 1.5, 1, costs=np.where(TABLE.schema.costs > 0, 1.0, 0.0), **options)
+    assert ((counts - expected) ** 2 / expected).sum() < 40, (
+        "chi-squared with 16 degrees of freedom"
+    )
+    other = acquire(
+        rows, Random(), world, 1.5, 1, costs=np.where(TABLE.schema.costs > 0, 1.0, 0.0), **options
+    )
     assert (other.feature[other.step == 1] != first).mean() > 0.8
 
 
@@ -189,7 +214,12 @@ def test_an_empty_blanket_asks_nothing():
 def test_progress_and_repr():
     reports = []
     run = acquire(
-        TABLE.test, Random(), MODEL, 4, explain=False, progress=lambda done, all_: reports.append((done, all_))
+        TABLE.test,
+        Random(),
+        MODEL,
+        4,
+        explain=False,
+        progress=lambda done, all_: reports.append((done, all_)),
     )
     assert reports[-1] == (200, 200)
     assert [d for d, _ in reports] == sorted(d for d, _ in reports)

@@ -1,11 +1,23 @@
-"""The contract of every policy: what may not be asked is never asked, and scikit-learn's rules for settings hold."""
+"""The contract of every policy: what may not be asked is never asked, and scikit-learn's rules for
+settings hold.
+"""
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import edfa
-from edfa import EDFA, Background, Blanket, Nearest, People, SubsetXGB, SurvivalPolicy, SurvivalSearch, acquire
+from edfa import (
+    EDFA,
+    Background,
+    Blanket,
+    Nearest,
+    People,
+    SubsetXGB,
+    SurvivalPolicy,
+    SurvivalSearch,
+    acquire,
+)
 from edfa.acquisition import POLICIES, Greedy
 from edfa.acquisition.base import Policy
 from edfa.errors import DataError, SettingError, UnknownNameError
@@ -32,9 +44,13 @@ hostile = pytest.mark.parametrize("closed", [1.0, 1e9, np.inf])
 
 
 def half_known(n=30):
-    """Rows of people of whom about half is known, and what may be asked of them: about two thirds of the rest."""
+    """Rows of people of whom about half is known, and what may be asked of them: about two thirds
+    of the rest.
+    """
     random = np.random.default_rng(0)
-    rows = np.where(random.random((n, len(TABLE.schema))) < 0.5, TABLE.test.X[:n], np.float32(np.nan))
+    rows = np.where(
+        random.random((n, len(TABLE.schema))) < 0.5, TABLE.test.X[:n], np.float32(np.nan)
+    )
     rows[0] = TABLE.test.X[0]  # of whom everything is known
     return rows, np.isnan(rows) & (random.random(rows.shape) < 0.7)
 
@@ -54,7 +70,9 @@ def test_next_asks_only_what_may_be_asked(closed):
 @hostile
 def test_a_known_fact_is_not_asked_even_if_the_batch_says_it_may_be(closed):
     rows, _ = half_known()
-    people = People(rows, Background.of(TABLE.train, MODEL), askable=np.ones(rows.shape, dtype=bool))
+    people = People(
+        rows, Background.of(TABLE.train, MODEL), askable=np.ones(rows.shape, dtype=bool)
+    )
     chosen = ScoresEverything(closed).next(people)
     assert chosen[0] == -1
     assert np.isnan(rows[np.arange(1, len(rows)), chosen[1:]]).all()
@@ -85,7 +103,9 @@ def test_the_loop_asks_only_what_may_be_asked(closed, on_unaffordable):
 @hostile
 def test_an_interview_asks_only_what_may_be_asked(closed):
     advisor = edfa.Advisor(
-        predictor=SubsetXGB("nan", n_estimators=10), policy=ScoresEverything(closed), searcher="nearest"
+        predictor=SubsetXGB("nan", n_estimators=10),
+        policy=ScoresEverything(closed),
+        searcher="nearest",
     ).fit(TABLE)
     assert advisor.fitted.policy.closed == closed
     person = TABLE.encoder.decode(TABLE.test.X[:1]).to_dict("records")[0]
@@ -100,7 +120,9 @@ def test_an_interview_asks_only_what_may_be_asked(closed):
             if len(asked) % 3 == 0
             else interview.answer({question.feature: person[question.feature]})
         )
-    assert sorted(asked) == sorted(name for name in TABLE.schema.names if not TABLE.schema[name].start)
+    assert sorted(asked) == sorted(
+        name for name in TABLE.schema.names if not TABLE.schema[name].start
+    )
 
 
 def test_scores_have_a_row_a_person_and_a_column_a_feature():
@@ -134,7 +156,8 @@ def make(name):
 def plain(params):
     """Settings that can be compared: of a part, its own."""
     return {
-        name: plain(value.get_params()) if hasattr(value, "get_params") else value for name, value in params.items()
+        name: plain(value.get_params()) if hasattr(value, "get_params") else value
+        for name, value in params.items()
     }
 
 
@@ -211,7 +234,10 @@ def test_a_policy_of_a_blanket_needs_one(name):
 @pytest.mark.parametrize("personal", [False, True])
 def test_a_survival_policy_must_be_fitted(personal, tmp_path):
     policy = SurvivalPolicy(BLANKET, SurvivalSearch(), personal=personal)
-    people = People(TABLE.test.X[:2] * np.float32(np.nan), Background.of(TABLE.train, MODEL, BLANKET, aligned=True))
+    people = People(
+        TABLE.test.X[:2] * np.float32(np.nan),
+        Background.of(TABLE.train, MODEL, BLANKET, aligned=True),
+    )
     for use in (
         lambda: policy.next(people),
         lambda: acquire(TABLE.test, policy, MODEL),
@@ -232,9 +258,14 @@ def test_a_learned_policy_must_be_fitted(name):
 @pytest.mark.parametrize("kind", [EDFA, Greedy])
 def test_a_model_for_information_is_fitted_with_its_policy(kind):
     """An advisor clones what it is given, so that a policy's own model must be fitted again."""
-    settings = {"pc_first": False} if kind is EDFA else {}  # so that EDFA compares a head with its spouses
+    settings = (
+        {"pc_first": False} if kind is EDFA else {}
+    )  # so that EDFA compares a head with its spouses
     policy = kind(BLANKET, model=SubsetXGB("nan", n_estimators=5, seed=3), **settings)
-    people = People(TABLE.test.X[:9] * np.float32(np.nan), Background.of(TABLE.train, MODEL, BLANKET, aligned=True))
+    people = People(
+        TABLE.test.X[:9] * np.float32(np.nan),
+        Background.of(TABLE.train, MODEL, BLANKET, aligned=True),
+    )
     fitted = clone(policy).fit(TABLE.train, MODEL)
     own = kind(BLANKET, model=clone(policy.model).fit(TABLE.train.X, TABLE.train.y), **settings)
     np.testing.assert_array_equal(fitted.masked_score(people), own.masked_score(people))
@@ -242,11 +273,17 @@ def test_a_model_for_information_is_fitted_with_its_policy(kind):
     assert fitted.learnt_state()["model"] is fitted.model_
     assert policy.learnt_state() == {}
     assert own.learnt_state()["model"] is own.model
-    assert len({digest(part) for part in (fitted, policy, own)}) == 2, "a fitted model counts, whoever fitted it"
-    advisor = edfa.Advisor(predictor=SubsetXGB("nan", n_estimators=10), policy=policy, searcher="nearest").fit(TABLE)
+    assert len({digest(part) for part in (fitted, policy, own)}) == 2, (
+        "a fitted model counts, whoever fitted it"
+    )
+    advisor = edfa.Advisor(
+        predictor=SubsetXGB("nan", n_estimators=10), policy=policy, searcher="nearest"
+    ).fit(TABLE)
     assert advisor.interview({"age": 35}).question.feature in BLANKET
 
 
 def test_a_fixed_order_cannot_be_guessed():
     with pytest.raises(SettingError, match="needs an order"):
-        edfa.Advisor(predictor=SubsetXGB("nan", n_estimators=5), policy="fixed", searcher="nearest").fit(TABLE)
+        edfa.Advisor(
+            predictor=SubsetXGB("nan", n_estimators=5), policy="fixed", searcher="nearest"
+        ).fit(TABLE)

@@ -6,7 +6,16 @@ import pytest
 from advisors import plain_german
 
 import edfa
-from edfa import Background, Blanket, Constraints, People, SurvivalPolicy, SurvivalSearch, acquire, find_recourse
+from edfa import (
+    Background,
+    Blanket,
+    Constraints,
+    People,
+    SurvivalPolicy,
+    SurvivalSearch,
+    acquire,
+    find_recourse,
+)
 from edfa.acquisition.survival import expected_survival
 from edfa.errors import DataError, SettingError
 from edfa.predictors.aligned import align
@@ -14,7 +23,11 @@ from edfa.predictors.base import UnfittedError
 from edfa.recourse.survival import Completions
 from edfa.testing import check_policy
 
-UNITS = {"checking_status": (), "duration": ("credit_amount", "savings_status"), "housing": ("employment",)}
+UNITS = {
+    "checking_status": (),
+    "duration": ("credit_amount", "savings_status"),
+    "housing": ("employment",),
+}
 BLANKET = Blanket("class", UNITS)
 
 
@@ -42,7 +55,10 @@ def test_the_order_does_not_depend_on_who_shares_the_work(table, searcher, fitte
     fresh = edfa.SubsetXGB(n_estimators=30).fit(
         table.train.X, table.train.y
     )  # whose models are learnt by several at once
-    assert SurvivalPolicy(BLANKET, searcher, n_people=24).fit(table.train, fresh, n_jobs=3).steps_ == fitted.steps_
+    assert (
+        SurvivalPolicy(BLANKET, searcher, n_people=24).fit(table.train, fresh, n_jobs=3).steps_
+        == fitted.steps_
+    )
 
 
 def literal_order(table, model, searcher, blanket, people, seed=0):
@@ -76,21 +92,34 @@ def literal_order(table, model, searcher, blanket, people, seed=0):
 def test_the_order_is_that_of_a_literal_search(table, model, searcher, fitted):
     expected = literal_order(table, model, searcher, BLANKET, 24)
     assert list(fitted.order_) == [name for name, _, _ in expected]
-    np.testing.assert_allclose([s.before for s in fitted.steps_], [before for _, before, _ in expected])
-    np.testing.assert_allclose([s.after for s in fitted.steps_], [after for _, _, after in expected])
+    np.testing.assert_allclose(
+        [s.before for s in fitted.steps_], [before for _, before, _ in expected]
+    )
+    np.testing.assert_allclose(
+        [s.after for s in fitted.steps_], [after for _, _, after in expected]
+    )
     assert fitted.steps_[-1].after > fitted.steps_[0].before
 
 
 def test_what_opens_recourse_comes_first():
-    """The outcome follows one feature, which nobody knows at first; the others are noise, and cheaper."""
+    """The outcome follows one feature, which nobody knows at first; the others are noise, and
+    cheaper.
+    """
     random = np.random.default_rng(0)
     n = 800
-    facts = {f"noise {i}": random.normal(size=n) for i in range(3)} | {"cause": random.normal(size=n)}
+    facts = {f"noise {i}": random.normal(size=n) for i in range(3)} | {
+        "cause": random.normal(size=n)
+    }
     facts["known"] = random.normal(size=n)
-    frame = pd.DataFrame(facts).assign(y=np.where(facts["cause"] + 0.3 * random.normal(size=n) > 0, "good", "bad"))
+    frame = pd.DataFrame(facts).assign(
+        y=np.where(facts["cause"] + 0.3 * random.normal(size=n) > 0, "good", "bad")
+    )
     features = tuple(
         edfa.Feature(
-            name, "continuous", start=name == "known", cost=0 if name == "known" else 1 + 2 * (name == "cause")
+            name,
+            "continuous",
+            start=name == "known",
+            cost=0 if name == "known" else 1 + 2 * (name == "cause"),
         )
         for name in facts
     )
@@ -121,9 +150,17 @@ def test_who_pays_more_for_a_fact_is_asked_for_it_later(table, model, fitted):
     costs = np.tile(table.schema.costs, (3, 1))
     first = table.schema.index(fitted.order_[0])
     costs[1, first] *= 1e12  # however little the others are worth
-    costs[2] = np.where(costs[2] > 0, costs[2] * 7, 0)  # seven times as much of everything changes nothing
+    costs[2] = np.where(
+        costs[2] > 0, costs[2] * 7, 0
+    )  # seven times as much of everything changes nothing
     trajectory = acquire(
-        table.test.X[:3], fitted, model, budget="inf", costs=costs, reference=table.train, explain=False
+        table.test.X[:3],
+        fitted,
+        model,
+        budget="inf",
+        costs=costs,
+        reference=table.train,
+        explain=False,
     )
     assert trajectory.order(0) == trajectory.order(2) == fitted.order_
     assert trajectory.order(1) == (*fitted.order_[1:], fitted.order_[0])
@@ -135,7 +172,9 @@ def test_personal_worth_is_the_mean_over_likely_values(table, searcher):
     view = align(model, [table.schema.index(name) for name in BLANKET.features])
     start = np.array([f.start for f in table.schema])
     rows = np.where(start, table.test.X[:3], np.float32(np.nan))
-    people = People(rows, Background.of(table.train, model, BLANKET, aligned=True), costs=np.ones(rows.shape))
+    people = People(
+        rows, Background.of(table.train, model, BLANKET, aligned=True), costs=np.ones(rows.shape)
+    )
     policy = SurvivalPolicy(BLANKET, searcher, personal=True, n_draws=16).fit(table.train, model)
     feature = table.schema.index("duration")
     now, then = policy.expected(people, np.arange(20) == np.full((3, 1), feature))
@@ -145,7 +184,9 @@ def test_personal_worth_is_the_mean_over_likely_values(table, searcher):
         for value in values[0]:
             facts = row.copy()
             facts[feature] = value
-            plans = find_recourse(People(facts[None], Background.of(table.reference, view, BLANKET)), searcher)
+            plans = find_recourse(
+                People(facts[None], Background.of(table.reference, view, BLANKET)), searcher
+            )
             survival.append(max((plan.survival for plan in plans), default=0.0))
         assert then[i, feature] == pytest.approx(np.mean(survival))
     assert np.isnan(np.delete(then, feature, axis=1)).all()
@@ -172,7 +213,9 @@ def test_who_is_there_already_counts_as_often_as_that_lasts(table, model, search
 def test_what_may_not_change_opens_nothing(table, model, searcher):
     """Where every feature is locked, no question opens recourse."""
     names = tuple(n for n in BLANKET.features if table.schema[n].actionable)
-    policy = SurvivalPolicy(BLANKET, searcher, Constraints(locked=names), n_people=16).fit(table.train, model)
+    policy = SurvivalPolicy(BLANKET, searcher, Constraints(locked=names), n_people=16).fit(
+        table.train, model
+    )
     assert all(step.before == step.after == 0 for step in policy.steps_)
     costs = [step.cost for step in policy.steps_]
     assert costs == sorted(costs)
@@ -183,7 +226,9 @@ def test_it_is_written_and_read_again(table, searcher, fitted, tmp_path):
     again = SurvivalPolicy(BLANKET, searcher).load_state(tmp_path, table.train)
     assert again.steps_ == fitted.steps_
     with pytest.raises(DataError, match="not in the blanket"):
-        SurvivalPolicy(Blanket("class", {"housing": ()}), searcher).load_state(tmp_path, table.train)
+        SurvivalPolicy(Blanket("class", {"housing": ()}), searcher).load_state(
+            tmp_path, table.train
+        )
 
 
 def test_progress_and_errors(table, model, searcher):
@@ -208,6 +253,8 @@ def test_an_order_must_have_been_learnt_for_every_question(table, model, searche
 
 
 def test_a_blanket_that_is_known_from_the_start_leaves_nothing_to_ask(table, model, searcher):
-    policy = SurvivalPolicy(Blanket("class", {"age": (), "credit_amount": ()}), searcher).fit(table.train, model)
+    policy = SurvivalPolicy(Blanket("class", {"age": (), "credit_amount": ()}), searcher).fit(
+        table.train, model
+    )
     assert policy.order_ == ()
     assert (acquire(table.test, policy, model, explain=False).step == 0).all()

@@ -1,4 +1,6 @@
-"""Advice and certificates from the workers of a real Dask cluster on loopback: the same, to the byte, as from here."""
+"""Advice and certificates from the workers of a real Dask cluster on loopback: the same, to the
+byte, as from here.
+"""
 
 import json
 import os
@@ -28,7 +30,9 @@ SECONDS = 60  # until a cluster counts as not coming
 
 def _start(*arguments):
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen([sys.executable, "-m", *map(str, arguments)], **quiet, start_new_session=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", *map(str, arguments)], **quiet, start_new_session=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +40,20 @@ def scheduler(tmp_path_factory):
     """The address of a scheduler with two workers, which end with the tests."""
     file = tmp_path_factory.mktemp("cluster") / "scheduler.json"
     host = ("--host", "127.0.0.1", "--no-dashboard")
-    started = [_start("distributed.cli.dask_scheduler", *host, "--port", 0, "--scheduler-file", file)]
+    started = [
+        _start("distributed.cli.dask_scheduler", *host, "--port", 0, "--scheduler-file", file)
+    ]
     try:
         until = time.monotonic() + SECONDS
-        worker = ("distributed.cli.dask_worker", *host, "--scheduler-file", file, "--nthreads", 1, "--no-nanny")
+        worker = (
+            "distributed.cli.dask_worker",
+            *host,
+            "--scheduler-file",
+            file,
+            "--nthreads",
+            1,
+            "--no-nanny",
+        )
         started += [_start(*worker, "--local-directory", file.parent) for _ in range(2)]
         while not (file.is_file() and file.stat().st_size) and time.monotonic() < until:
             time.sleep(0.05)
@@ -80,7 +94,9 @@ def test_advice_is_the_same_to_the_byte(sent, scheduler, saved, tmp_path):
     folder = tmp_path / "where_nobody_is" if sent else saved / "advisor"
     done = []
     counts = advise_file(
-        replace(german().fitted, fingerprint="another") if sent else german().fitted,  # no worker has it yet
+        replace(german().fitted, fingerprint="another")
+        if sent
+        else german().fitted,  # no worker has it yet
         saved / "people",
         tmp_path / "there.csv",
         chunk=70,
@@ -107,23 +123,32 @@ def test_the_commands_take_a_scheduler(scheduler, saved, tmp_path, capsys):
     there = out.read_bytes()
     run(*advise, "--jobs", 1)
     assert out.read_bytes() == there
-    edfa.load("german").calibration.frame.drop(columns="class").to_parquet(tmp_path / "people.parquet")
+    edfa.load("german").calibration.frame.drop(columns="class").to_parquet(
+        tmp_path / "people.parquet"
+    )
     certify = ("certify", saved / "advisor", tmp_path / "people.parquet", "--no-keep", "--json")
     none = 0 if german().certificate.certified else 3  # the answer is no
-    assert json.loads(run(*certify, "--scheduler", scheduler, code=none)) == json.loads(run(*certify, code=none))
+    assert json.loads(run(*certify, "--scheduler", scheduler, code=none)) == json.loads(
+        run(*certify, code=none)
+    )
 
 
 def test_a_certificate_is_the_same(scheduler, saved, monkeypatch):
     monkeypatch.setattr(on_workers, "PEOPLE", 37)
     advisor = edfa.Advisor.load(saved / "advisor")
     people = edfa.load("german").calibration
-    assert advisor.certify(people, scheduler=scheduler, folder=saved / "advisor") == german().certificate
+    assert (
+        advisor.certify(people, scheduler=scheduler, folder=saved / "advisor")
+        == german().certificate
+    )
 
 
 def test_nothing_answers(saved, tmp_path, monkeypatch):
     monkeypatch.setattr("edfa.workers.CONNECT_SECONDS", 0.3)
     with pytest.raises(UnavailableError, match="no Dask scheduler answers"):
-        advise_file(german().fitted, saved / "people", tmp_path / "o.csv", scheduler="tcp://127.0.0.1:1")
+        advise_file(
+            german().fitted, saved / "people", tmp_path / "o.csv", scheduler="tcp://127.0.0.1:1"
+        )
     assert not (tmp_path / "o.csv").exists()
 
 
@@ -136,7 +161,9 @@ def test_workers_of_another_version_are_refused():
         made_with = str(on_workers.versions())
     with pytest.raises(MismatchError, match="answers could differ"):
         on_workers._work_away("key", made_with + " of old", None, None, _fingerprint, ())
-    assert on_workers._work_away("a key nobody has", made_with, None, None, _fingerprint, ()) is None
+    assert (
+        on_workers._work_away("a key nobody has", made_with, None, None, _fingerprint, ()) is None
+    )
 
 
 def _fingerprint(fitted):
@@ -162,7 +189,9 @@ def test_work_of_a_worker_that_dies_is_done_by_another():
     def results(deaths):
         with open_crew(german().fitted, 1) as crew:
             crew = replace(crew, executor=Dying(deaths))
-            return sorted(result for _, result in crew.results(_twice, iter([1, 2, 3]), lambda task: (task,)))
+            return sorted(
+                result for _, result in crew.results(_twice, iter([1, 2, 3]), lambda task: (task,))
+            )
 
     assert results(2) == [2, 4, 6]
     with pytest.raises(BrokenExecutor):

@@ -1,4 +1,6 @@
-"""The advisor as a whole: fitted, certified, saved, loaded elsewhere, and asked about people it has not met."""
+"""The advisor as a whole: fitted, certified, saved, loaded elsewhere, and asked about people it has
+not met.
+"""
 
 import json
 import subprocess
@@ -87,7 +89,9 @@ def _held(advisor, table, person):
 
 
 def _stops_as_certified(advisor, table, stopped):
-    """An interview says "act" first exactly where the certified rule stops these people's runs early."""
+    """An interview says "act" first exactly where the certified rule stops these people's runs
+    early.
+    """
     records = roll_out(advisor.fitted, table.test.X[: len(stopped)]).records
     stops = advisor.certificate.stop(records)
     early = [None if act is None or act == last else act for act, last in stopped]
@@ -115,8 +119,12 @@ def test_measures_itself_as_one_would_by_hand():
     assert evaluation.base_rate == max(good.mean(), 1 - good.mean())
     ranks = rankdata(advisor.fitted.model.predict_proba(seen)[:, 1])
     pairs = good.sum() * (~good).sum()
-    assert evaluation.auroc == pytest.approx((ranks[good].sum() - good.sum() * (good.sum() + 1) / 2) / pairs)
-    assert f"{evaluation.base_rate:.1%} knowing nothing), AUROC {evaluation.auroc:.3f}, " in str(evaluation)
+    assert evaluation.auroc == pytest.approx(
+        (ranks[good].sum() - good.sum() * (good.sum() + 1) / 2) / pairs
+    )
+    assert f"{evaluation.base_rate:.1%} knowing nothing), AUROC {evaluation.auroc:.3f}, " in str(
+        evaluation
+    )
     assert AdvisorEvaluation.from_json(evaluation.to_json()) == evaluation
 
 
@@ -136,7 +144,9 @@ def test_a_threshold_decides_and_is_told():
         decision = begin(advisor, person).decision
         assert decision.threshold == pytest.approx(0.8)
         assert decision.refused == (decision.probability < 0.8)
-    assert german().interview({}).decision.threshold == pytest.approx(0.7)  # the share of good ones in training
+    assert german().interview({}).decision.threshold == pytest.approx(
+        0.7
+    )  # the share of good ones in training
 
 
 @pytest.mark.parametrize("advisor", [german, surviving], ids=lambda made: made.__name__)
@@ -144,22 +154,34 @@ def test_a_batch_says_what_interviews_say(advisor):
     advisor, table = advisor(), edfa.load("german")
     everybody = np.concatenate([table.test.X, table.calibration.X])
     rows = part_way(advisor, everybody)
-    frame = edfa.data.Encoder.decode(table.encoder, everybody).astype(object).where(~np.isnan(rows), None)
+    frame = (
+        edfa.data.Encoder.decode(table.encoder, everybody)
+        .astype(object)
+        .where(~np.isnan(rows), None)
+    )
     told = advise(advisor.fitted, frame)
     assert told["error"].isna().all()
-    assert set(told["status"]) >= ({"granted", "act", "off_path"} if advisor.certificate.certified else {"granted"})
-    for row, person in list(zip(told.to_dict("records"), frame.to_dict("records"), strict=True))[::2]:
+    assert set(told["status"]) >= (
+        {"granted", "act", "off_path"} if advisor.certificate.certified else {"granted"}
+    )
+    for row, person in list(zip(told.to_dict("records"), frame.to_dict("records"), strict=True))[
+        ::2
+    ]:
         interview = advisor.interview({k: v for k, v in person.items() if v is not None and v == v})
         assert row["outcome"] == interview.decision.outcome
         assert row["probability"] == interview.decision.probability
         assert (row["question"] if row["question"] == row["question"] else None) == (
             interview.question.feature if interview.question else None
         )
-        assert row["status"] in (interview.standing.status, "off_path"), "an interview may tell more"
-        assert row["status"] == interview.standing.status or {"start", "order"} & {*interview.standing.deviations}
-        assert [{c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])] == [
-            {c.feature: c.after for c in plan.changes} for plan in interview.plans()
-        ]
+        assert row["status"] in (interview.standing.status, "off_path"), (
+            "an interview may tell more"
+        )
+        assert row["status"] == interview.standing.status or {"start", "order"} & {
+            *interview.standing.deviations
+        }
+        assert [
+            {c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])
+        ] == [{c.feature: c.after for c in plan.changes} for plan in interview.plans()]
         if row["status"] == "no_plan":
             assert row["reason"] == interview.no_plan.reason
 
@@ -168,7 +190,12 @@ def test_a_batch_says_what_interviews_say(advisor):
 def test_who_could_have_acted_before_is_found_at_whatever_step(searcher):
     """On paths of several questions, against looking at every state on the way."""
     table = edfa.load("german")
-    units = {"checking_status": (), "duration": ("credit_amount",), "savings_status": ("age",), "purpose": ()}
+    units = {
+        "checking_status": (),
+        "duration": ("credit_amount",),
+        "savings_status": ("age",),
+        "purpose": (),
+    }
     made = edfa.Advisor(
         predictor=edfa.SubsetXGB(n_estimators=20),
         blanket=edfa.Blanket("class", units),
@@ -194,10 +221,13 @@ def test_who_could_have_acted_before_is_found_at_whatever_step(searcher):
 
 
 def test_whether_the_rule_stops_is_worked_out_once(monkeypatch):
-    """However often a state on the way is asked about, plans are looked for once, and seen plans are used."""
+    """However often a state on the way is asked about, plans are looked for once, and seen plans
+    are used.
+    """
     calls = []
     monkeypatch.setattr(
-        "edfa.advice.assessment.find_recourse", lambda *a, **k: calls.append(a) or find_recourse(*a, **k)
+        "edfa.advice.assessment.find_recourse",
+        lambda *a, **k: calls.append(a) or find_recourse(*a, **k),
     )
     fitted, rows = surviving().fitted, edfa.load("german").test.X[:30]
     facts = np.where(fitted.relevant, rows, np.float32(np.nan))
@@ -220,7 +250,9 @@ def test_a_bad_row_is_an_error_of_its_own():
     assert told["error"].isna().tolist() == [True, False, False, True]
     for row in (1, 2):
         with pytest.raises(edfa.errors.FactError) as strict:
-            advisor.fitted.encoder.encode_person({n: frame.loc[row, n] for n in ("checking_status", "duration")})
+            advisor.fitted.encoder.encode_person(
+                {n: frame.loc[row, n] for n in ("checking_status", "duration")}
+            )
         assert told.loc[row, "error"] == str(strict.value)
         assert told.loc[row, ["outcome", "question", "plans"]].isna().all()
 
@@ -251,7 +283,9 @@ def test_objects_do_as_well_as_names():
     table = edfa.load("german")
     blanket = edfa.Blanket("class", {"checking_status": (), "duration": ("credit_amount",)})
     searcher = edfa.recourse.NICE(table.train)
-    advisor = edfa.Advisor(policy=edfa.EDFA(blanket, rank="cost"), searcher=searcher, threshold="balanced").fit(table)
+    advisor = edfa.Advisor(
+        policy=edfa.EDFA(blanket, rank="cost"), searcher=searcher, threshold="balanced"
+    ).fit(table)
     assert advisor.fitted.blanket == blanket
     assert isinstance(advisor.fitted.searcher, edfa.recourse.NICE)
     assert advisor.fitted.searcher.train_ is table.train
@@ -262,23 +296,36 @@ def test_objects_do_as_well_as_names():
 
 
 def test_certifying_again_needs_complete_people_and_no_outcome():
-    advisor, table = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced"), edfa.load("german")
+    advisor, table = (
+        edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced"),
+        edfa.load("german"),
+    )
     advisor.fit(table)
     before = advisor.certificate
     people = table.calibration.frame.drop(columns="class")
     assert advisor.certify(people) == before
     with pytest.raises(DataError, match="row 3: duration is empty"):
-        advisor.certify(people.astype({"duration": float}).assign(duration=lambda f: f["duration"].where(f.index != 3)))
-    early = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced", target="early").fit(table)
+        advisor.certify(
+            people.astype({"duration": float}).assign(
+                duration=lambda f: f["duration"].where(f.index != 3)
+            )
+        )
+    early = edfa.Advisor(
+        predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced", target="early"
+    ).fit(table)
     assert early.certificate.target == "early"
     assert early.certificate.anchor is not None
 
 
 def test_a_searcher_of_other_people_is_fitted_anew_on_the_training_part():
-    """Whoever passes a searcher that has seen calibration people gets its settings, not its people."""
+    """Whoever passes a searcher that has seen calibration people gets its settings, not its
+    people.
+    """
     table = edfa.load("german")
     settings = {"predictor": edfa.SubsetXGB(n_estimators=20), "threshold": "balanced"}
-    peeked = edfa.Advisor(searcher=edfa.Nearest(table.calibration, neighbours=7), **settings).fit(table)
+    peeked = edfa.Advisor(searcher=edfa.Nearest(table.calibration, neighbours=7), **settings).fit(
+        table
+    )
     honest = edfa.Advisor(searcher=edfa.Nearest(table.train, neighbours=7), **settings).fit(table)
     assert peeked.fitted.searcher.train_ is table.train
     assert peeked.fitted.searcher.neighbours == 7
@@ -290,8 +337,12 @@ def test_a_policy_of_other_people_is_fitted_anew_on_the_training_part():
     table = edfa.load("german")
     model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     blanket = edfa.Blanket("class", {"checking_status": (), "duration": ("credit_amount",)})
-    policy = edfa.SurvivalPolicy(blanket, edfa.SurvivalSearch(table.calibration), n_people=32, desired_class=1)
-    advisor = edfa.Advisor(policy=policy.fit(table.calibration, model), threshold="balanced").fit(table)
+    policy = edfa.SurvivalPolicy(
+        blanket, edfa.SurvivalSearch(table.calibration), n_people=32, desired_class=1
+    )
+    advisor = edfa.Advisor(policy=policy.fit(table.calibration, model), threshold="balanced").fit(
+        table
+    )
     assert advisor.fitted.policy is not policy
     assert advisor.fitted.policy.searcher_.train_ is table.train
 
@@ -302,7 +353,9 @@ def test_settings_stay_as_they_were_given():
     assert (advisor.policy, advisor.signal, advisor.searcher) == (None, None, "survival")
     nearest = replace(advisor, searcher="nearest")
     assert (nearest.policy, nearest.signal) == (None, None)
-    fitted = replace(nearest, predictor=edfa.SubsetXGB(n_estimators=10)).fit(edfa.load("german")).fitted
+    fitted = (
+        replace(nearest, predictor=edfa.SubsetXGB(n_estimators=10)).fit(edfa.load("german")).fitted
+    )
     assert isinstance(fitted.policy, edfa.EDFA)
     assert fitted.signal == "uncertainty"
     with pytest.raises(SettingError, match="signal 'survival'"):
@@ -311,7 +364,11 @@ def test_settings_stay_as_they_were_given():
 
 def test_any_change_of_a_setting_changes_the_fingerprint():
     table = edfa.load("german")
-    settings = {"predictor": edfa.SubsetXGB(n_estimators=10), "threshold": "balanced", "searcher": edfa.Nearest()}
+    settings = {
+        "predictor": edfa.SubsetXGB(n_estimators=10),
+        "threshold": "balanced",
+        "searcher": edfa.Nearest(),
+    }
     changes = {
         "nothing": {},
         "searcher": {"searcher": edfa.Nearest(neighbours=9)},
@@ -320,7 +377,10 @@ def test_any_change_of_a_setting_changes_the_fingerprint():
         "signal": {"signal": "plan"},
         "threshold": {"threshold": None},
     }
-    words = {name: edfa.Advisor(**settings | change).fit(table).fingerprint for name, change in changes.items()}
+    words = {
+        name: edfa.Advisor(**settings | change).fit(table).fingerprint
+        for name, change in changes.items()
+    }
     assert edfa.Advisor(**settings).fit(table).fingerprint == words["nothing"]
     assert len(set(words.values())) == len(words)
 

@@ -1,4 +1,6 @@
-"""What advisors are built on: shared sweeps, paths that end where nobody answers, strict batches, single cells."""
+"""What advisors are built on: shared sweeps, paths that end where nobody answers, strict batches,
+single cells.
+"""
 
 from functools import partial
 
@@ -28,7 +30,9 @@ def test_a_part_of_a_sweep_is_the_sweep_of_the_part(people):
     fitted = german().fitted
     whole = sweep(people, fitted.predictor, fitted.searcher.support_, fitted.background.visible)
     rows = np.flatnonzero(np.arange(len(people)) % 3 > 0)
-    some = fitted.background.visible & (np.arange(people.shape[1]) != fitted.schema.index("duration"))
+    some = fitted.background.visible & (
+        np.arange(people.shape[1]) != fitted.schema.index("duration")
+    )
     for features in (fitted.background.visible, some, some & False):
         taken, made = (
             whole.take(rows, features),
@@ -49,7 +53,9 @@ def test_a_part_of_a_sweep_is_the_sweep_of_the_part(people):
 def test_people_who_were_swept_get_the_same_plans(searcher, people):
     fitted = german().fitted
     looking = SEARCHERS[searcher](fitted.train)
-    background = edfa.Background.of(fitted.train, fitted.model, fitted.blanket, aligned=True, support=looking.support_)
+    background = edfa.Background.of(
+        fitted.train, fitted.model, fitted.blanket, aligned=True, support=looking.support_
+    )
     persons = edfa.People(people, background)
     for desired_class in (None, 1):
         plain = edfa.find_recourse(persons, looking, desired_class=desired_class)
@@ -71,7 +77,10 @@ def test_a_path_ends_where_nobody_answers():
     assert not path.missing_start.any()
     for i in range(len(cut)):
         known = ~np.isnan(path.X[path.person == i])
-        assert known.sum(axis=1).tolist() == [fitted.background.start.sum(), fitted.background.start.sum() + 1]
+        assert known.sum(axis=1).tolist() == [
+            fitted.background.start.sum(),
+            fitted.background.start.sum() + 1,
+        ]
         assert known[1, fitted.schema.index(whole.order(i)[0])]
         assert path.other_order[i] == (len(whole.order(i)) > 2)
     with pytest.raises(UnknownNameError, match="on_declined"):

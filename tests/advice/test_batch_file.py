@@ -35,7 +35,9 @@ def told(people):
 
 WRITE = {
     ".csv": lambda frame, path: frame.to_csv(path, index=False),
-    ".jsonl": lambda frame, path: frame.to_json(path, orient="records", lines=True, force_ascii=False),
+    ".jsonl": lambda frame, path: frame.to_json(
+        path, orient="records", lines=True, force_ascii=False
+    ),
     ".parquet": lambda frame, path: frame.infer_objects().to_parquet(path, index=False),
 }
 
@@ -46,7 +48,9 @@ def read(path):
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         return pd.DataFrame(rows)
     frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-    return frame.assign(plans=[json.loads(text) if isinstance(text, str) else None for text in frame["plans"]])
+    return frame.assign(
+        plans=[json.loads(text) if isinstance(text, str) else None for text in frame["plans"]]
+    )
 
 
 @pytest.mark.parametrize("jobs", [2, 7])
@@ -57,7 +61,9 @@ def test_several_jobs_say_what_one_says(jobs, people, told, monkeypatch):
         "edfa.advice.batch.map_parallel",
         lambda work, parts, jobs: made.append(len(parts)) or map_parallel(work, parts, jobs),
     )
-    spoilt = people.assign(age=["old" if i % 50 == 3 else age for i, age in enumerate(people["age"])])
+    spoilt = people.assign(
+        age=["old" if i % 50 == 3 else age for i, age in enumerate(people["age"])]
+    )
     alone, shared = (advise(german().fitted, spoilt, first=7, n_jobs=n) for n in (1, jobs))
     pd.testing.assert_frame_equal(alone, shared)
     assert alone["error"].notna().sum() == 20
@@ -71,7 +77,9 @@ def test_several_jobs_say_what_one_says(jobs, people, told, monkeypatch):
 @pytest.mark.parametrize("out", WRITE)
 def test_every_format_says_the_same(rows, out, people, told, tmp_path):
     WRITE[rows](people, tmp_path / f"rows{rows}")
-    counts = advise_file(german().fitted, tmp_path / f"rows{rows}", tmp_path / f"out{out}", chunk=300)
+    counts = advise_file(
+        german().fitted, tmp_path / f"rows{rows}", tmp_path / f"out{out}", chunk=300
+    )
     assert counts == {"people": 1000, "errors": 0, "flagged": 0, "resumed": 0}
     found = read(tmp_path / f"out{out}")
     assert list(found.columns) == list(COLUMNS)
@@ -99,7 +107,12 @@ def test_rows_that_cannot_be_understood_do_not_stop_the_others(people, tmp_path)
     assert "duration: a number is needed, not 'a while'" in found["error"][7]
 
 
-OWN = [{"max_changes": 1}, {"locked": ["duration"], "max_changes": 1}, None, {"locked": ["duration"]}]
+OWN = [
+    {"max_changes": 1},
+    {"locked": ["duration"], "max_changes": 1},
+    None,
+    {"locked": ["duration"]},
+]
 
 
 def _cells(people):
@@ -112,7 +125,13 @@ def test_a_column_holds_peoples_own_rules(rows, people, tmp_path):
     expected = advise(german().fitted, some, rules=pd.Series(_cells(some)))
     assert expected["plans"].tolist() != advise(german().fitted, some)["plans"].tolist()
     WRITE[rows](some.assign(own=_cells(some)), tmp_path / f"rows{rows}")
-    advise_file(german().fitted, tmp_path / f"rows{rows}", tmp_path / "out.jsonl", chunk=30, rules_column="own")
+    advise_file(
+        german().fitted,
+        tmp_path / f"rows{rows}",
+        tmp_path / "out.jsonl",
+        chunk=30,
+        rules_column="own",
+    )
     found = read(tmp_path / "out.jsonl")
     assert found["plans"].tolist() == [json.loads(text) for text in expected["plans"]]
     assert found["status"].tolist() == expected["status"].tolist()
@@ -120,10 +139,15 @@ def test_a_column_holds_peoples_own_rules(rows, people, tmp_path):
 
 
 RULE_FILES = {
-    "keys.jsonl": "\n".join(json.dumps({"row": i} | (OWN[i % 4] or {})) for i in range(200) if OWN[i % 4]),
+    "keys.jsonl": "\n".join(
+        json.dumps({"row": i} | (OWN[i % 4] or {})) for i in range(200) if OWN[i % 4]
+    ),
     "whole.jsonl": "\n".join(json.dumps({"row": i, "rules": OWN[i % 4]}) for i in range(200)),
     "whole.csv": pd.DataFrame(
-        {"row": range(200), "rules": [json.dumps(OWN[i % 4]) if OWN[i % 4] else "" for i in range(200)]}
+        {
+            "row": range(200),
+            "rules": [json.dumps(OWN[i % 4]) if OWN[i % 4] else "" for i in range(200)],
+        }
     ).to_csv(index=False),
     "keys.csv": pd.DataFrame(
         [
@@ -149,7 +173,11 @@ def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
     some.to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / name).write_text(RULE_FILES[name])
     counts = advise_file(
-        german().fitted, tmp_path / "rows.csv", tmp_path / "out.jsonl", chunk=70, person_rules=tmp_path / name
+        german().fitted,
+        tmp_path / "rows.csv",
+        tmp_path / "out.jsonl",
+        chunk=70,
+        person_rules=tmp_path / name,
     )
     assert counts["errors"] == 0
     found = read(tmp_path / "out.jsonl")
@@ -165,10 +193,18 @@ def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
         ("r.jsonl", '{"row": 1}\n\n{"row": 1}', "r.jsonl, line 3: row 1 has rules already"),
         ("r.jsonl", '{"row": -1}', "row is a whole number from 0, not '-1'"),
         ("r.jsonl", '{"locked": ["age"]}', "row is a whole number from 0, not 'None'"),
-        ("r.jsonl", '{"row": 40}', "r.jsonl: there is no row 40; the rows are numbered from 0 to 39"),
+        (
+            "r.jsonl",
+            '{"row": 40}',
+            "r.jsonl: there is no row 40; the rows are numbered from 0 to 39",
+        ),
         ("r.csv", "row,lockd\n1,age\n", "no rule is called 'lockd'; did you mean 'locked'"),
         ("r.csv", "locked\nage\n", "r.csv has no column 'row'"),
-        ("r.csv", "row,locked\none,age\n", "r.csv, line 2: row is a whole number from 0, not 'one'"),
+        (
+            "r.csv",
+            "row,locked\none,age\n",
+            "r.csv, line 2: row is a whole number from 0, not 'one'",
+        ),
         ("r.csv", "", "r.csv cannot be read"),
         ("r.toml", "", "r.toml: a file of people's rules is a .jsonl or .csv file"),
     ],
@@ -177,7 +213,12 @@ def test_bad_files_of_rules_are_refused(name, text, message, people, tmp_path):
     people.head(40).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError) as raised:
-        advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", person_rules=tmp_path / name)
+        advise_file(
+            german().fitted,
+            tmp_path / "rows.csv",
+            tmp_path / "out.csv",
+            person_rules=tmp_path / name,
+        )
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out.csv").exists()
@@ -188,7 +229,11 @@ def test_where_rules_come_from_is_said_once_and_rightly(people, tmp_path):
     for options, error, message in (
         ({"rules_column": "own", "person_rules": "r.csv"}, SettingError, "one of the two"),
         ({"rules_column": "duration"}, SettingError, "'duration' is a feature"),
-        ({"rules_column": "hosing"}, ColumnError, "no column 'hosing' of rules; did you mean 'housing'"),
+        (
+            {"rules_column": "hosing"},
+            ColumnError,
+            "no column 'hosing' of rules; did you mean 'housing'",
+        ),
         ({"person_rules": tmp_path / "absent.csv"}, UnreadableError, "absent.csv"),
     ):
         with pytest.raises(error, match=message):

@@ -1,4 +1,6 @@
-"""The card says which way is good: every advisor obeys, measures how far it does, or refuses; and what it costs."""
+"""The card says which way is good: every advisor obeys, measures how far it does, or refuses; and
+what it costs.
+"""
 
 import json
 from dataclasses import replace
@@ -20,7 +22,14 @@ def directed(table, **directions):
     """The table with these directions on its card, and no others."""
     free = {"monotone": None, "change": "free"}
     features = tuple(
-        replace(f, **(free | {"monotone": directions[f.name]} if f.name in directions else {"monotone": None}))
+        replace(
+            f,
+            **(
+                free | {"monotone": directions[f.name]}
+                if f.name in directions
+                else {"monotone": None}
+            ),
+        )
         for f in table.schema
     )
     return edfa.Table(table.frame, replace(table.schema, features=features), name=table.name)
@@ -36,9 +45,13 @@ def story(count=1500, seed=0):
     random = np.random.default_rng(seed)
     frame = pd.DataFrame(random.normal(size=(count, 3)).round(2), columns=["x", "z", "w"])
     luck = frame.x - frame.z + random.normal(size=count)
-    frame["outcome"] = np.array(["refused", "granted", "looked at"])[np.where(luck > 0.8, 1, np.where(luck < 0, 0, 2))]
+    frame["outcome"] = np.array(["refused", "granted", "looked at"])[
+        np.where(luck > 0.8, 1, np.where(luck < 0, 0, 2))
+    ]
     features = tuple(edfa.Feature(name, "continuous", start=name == "x") for name in "xzw")
-    schema = edfa.Schema(features, "outcome", "granted", classes=("looked at", "refused", "granted"))
+    schema = edfa.Schema(
+        features, "outcome", "granted", classes=("looked at", "refused", "granted")
+    )
     return edfa.Table(frame, schema, name="story")
 
 
@@ -49,16 +62,26 @@ def test_the_model_is_told_the_cards_directions():
     assert new_predictor("xgb", FREE, None, 0).monotone is None
     assert new_predictor("xgb", GERMAN, None, 0, obey_directions=False).monotone is None
     own = tuple(int(j == 4) for j in range(20))
-    assert new_predictor(edfa.SubsetXGB(monotone=own), GERMAN, None, 0).monotone == own, "its own stay"
+    assert new_predictor(edfa.SubsetXGB(monotone=own), GERMAN, None, 0).monotone == own, (
+        "its own stay"
+    )
 
 
 def test_an_advisor_obeys_saves_and_says_so_in_its_fingerprint(tmp_path):
     few = {"predictor": edfa.SubsetXGB(n_estimators=20), **FAST}
-    advisor, ignoring = (edfa.Advisor(**few, obey_directions=obey).fit(GERMAN) for obey in (True, False))
+    advisor, ignoring = (
+        edfa.Advisor(**few, obey_directions=obey).fit(GERMAN) for obey in (True, False)
+    )
     names = GERMAN.schema.names
     assert advisor.directions_ is None, "what holds exactly is not measured"
-    assert check_directions(advisor.fitted.model, GERMAN.train.X, signs(GERMAN.schema), names).worst is None
-    assert check_directions(ignoring.fitted.model, GERMAN.train.X, signs(GERMAN.schema), names).worst is not None
+    assert (
+        check_directions(advisor.fitted.model, GERMAN.train.X, signs(GERMAN.schema), names).worst
+        is None
+    )
+    assert (
+        check_directions(ignoring.fitted.model, GERMAN.train.X, signs(GERMAN.schema), names).worst
+        is not None
+    )
     assert advisor.fingerprint != ignoring.fingerprint
     ignoring.save(tmp_path / "ignoring")
     assert edfa.Advisor.load(tmp_path / "ignoring").obey_directions is False
@@ -78,13 +101,18 @@ def test_a_network_is_checked_and_what_was_found_is_kept(tmp_path):
 
 def test_models_that_cannot_obey_refuse_before_any_work():
     stages = []
-    with pytest.raises(SettingError, match=r"^duration: .* a BayesNet cannot obey it; use predictor='xgb', .*--ignore"):
+    with pytest.raises(
+        SettingError,
+        match=r"^duration: .* a BayesNet cannot obey it; use predictor='xgb', .*--ignore",
+    ):
         edfa.Advisor(predictor="bn").fit(GERMAN, progress=lambda *stage: stages.append(stage))
     assert not stages
     assert new_predictor("bn", GERMAN, None, 0, obey_directions=False).threshold is None
     assert new_predictor("bn", FREE, None, 0).threshold is None
     three = directed(story(), z="down")
-    with pytest.raises(SettingError, match=r"^z: .* between two classes, not 3; use predictor='mlp'"):
+    with pytest.raises(
+        SettingError, match=r"^z: .* between two classes, not 3; use predictor='mlp'"
+    ):
         new_predictor("xgb", three, None, 0)
     assert new_predictor("mlp", three, None, 0).favourable == 2
 
@@ -92,7 +120,9 @@ def test_models_that_cannot_obey_refuse_before_any_work():
 def test_what_directions_cost_is_measured_as_the_policy_shows_the_model():
     advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), **FAST).fit(GERMAN)
     compared = compare_free(advisor.fitted, GERMAN.test)
-    free = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), **FAST, obey_directions=False).fit(GERMAN)
+    free = edfa.Advisor(
+        predictor=edfa.SubsetXGB(n_estimators=20), **FAST, obey_directions=False
+    ).fit(GERMAN)
     for figure, one in ((compared.auroc, advisor), (compared.auroc_free, free)):
         chances = one.fitted.predictor.predict_proba(GERMAN.test.X)[:, 1]
         assert figure == pytest.approx(roc_auc_score(GERMAN.test.y, chances))
@@ -121,7 +151,14 @@ def test_fit_tells_what_directions_cost(tmp_path, capsys):
     GERMAN.schema.write(tmp_path / "card.toml")
 
     def fit(folder, *more):
-        begin = ["fit", str(tmp_path / "people.csv"), "--schema", str(tmp_path / "card.toml"), "--searcher", "nearest"]
+        begin = [
+            "fit",
+            str(tmp_path / "people.csv"),
+            "--schema",
+            str(tmp_path / "card.toml"),
+            "--searcher",
+            "nearest",
+        ]
         with pytest.raises(SystemExit) as ended:
             app([*begin, "--out", str(tmp_path / folder), "--compare-free", *more])
         return ended.value.code or 0, capsys.readouterr()
@@ -143,15 +180,17 @@ def test_fit_tells_what_directions_cost(tmp_path, capsys):
 @pytest.mark.parametrize("threshold", [0.3, "balanced"])
 def test_a_threshold_with_three_classes_from_table_to_plan(threshold, tmp_path):
     table = story()
-    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), searcher="nearest", threshold=threshold).fit(
-        table
-    )
+    advisor = edfa.Advisor(
+        predictor=edfa.SubsetXGB(n_estimators=20), searcher="nearest", threshold=threshold
+    ).fit(table)
     needed = 0.3 if threshold == 0.3 else float((table.train.y == 2).mean())
     chances = advisor.fitted.predictor.predict_proba(table.test.X)
     decided = advisor.fitted.predictor.decide(chances)
     assert np.array_equal(decided == 2, chances[:, 2] >= needed)
     assert np.array_equal(decided[decided != 2], chances[decided != 2, :2].argmax(axis=1))
-    assert (decided == 2).sum() > (chances.argmax(axis=1) == 2).sum(), "the threshold makes a difference"
+    assert (decided == 2).sum() > (chances.argmax(axis=1) == 2).sum(), (
+        "the threshold makes a difference"
+    )
     advisor.save(tmp_path / "advisor")
     again = edfa.Advisor.load(tmp_path / "advisor")
     assert again.fitted.model.favourable == 2

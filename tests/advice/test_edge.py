@@ -1,4 +1,6 @@
-"""The edge of the known world: what was never seen is taken at the edge and said; only what cannot be is refused."""
+"""The edge of the known world: what was never seen is taken at the edge and said; only what cannot
+be is refused.
+"""
 
 import json
 
@@ -30,7 +32,12 @@ SCHEMA = Schema(
     "good",
 )
 TRAIN = pd.DataFrame(
-    {"size": [20, 40, 60, -9], "shift": [-1.0, 0, 2, 3], "rooms": [1, 2, 5, 5], "home": ["own", "rent", "rent", "own"]}
+    {
+        "size": [20, 40, 60, -9],
+        "shift": [-1.0, 0, 2, 3],
+        "rooms": [1, 2, 5, 5],
+        "home": ["own", "rent", "rent", "own"],
+    }
 )
 ENCODER = Encoder.fit(TRAIN, SCHEMA)
 
@@ -84,14 +91,22 @@ def test_what_cannot_be_is_refused(name, told):
         ENCODER.encode_person({name: told})
 
 
-@pytest.mark.parametrize(("name", "told"), [("size", 20), ("size", -9), ("shift", 3), ("rooms", "5"), ("home", "own")])
+@pytest.mark.parametrize(
+    ("name", "told"), [("size", 20), ("size", -9), ("shift", 3), ("rooms", "5"), ("home", "own")]
+)
 def test_what_was_seen_is_not_flagged(name, told):
     assert find_flag(ENCODER[name], told) is None
     assert ENCODER[name].encode_fact(told) == ENCODER[name].encode_one(told)
 
 
 @settings(max_examples=200)
-@given(st.lists(st.tuples(*[st.none() | st.floats(-40, 140) | st.integers(-40, 140)] * 3), min_size=1, max_size=6))
+@given(
+    st.lists(
+        st.tuples(*[st.none() | st.floats(-40, 140) | st.integers(-40, 140)] * 3),
+        min_size=1,
+        max_size=6,
+    )
+)
 def test_a_batch_moves_and_refuses_what_single_facts_do(people):
     """And what is moved has the code that a table's own cell would have."""
     frame = pd.DataFrame(people, columns=["size", "shift", "rooms"]).astype(float)
@@ -107,7 +122,9 @@ def test_a_batch_moves_and_refuses_what_single_facts_do(people):
             continue
         single = ENCODER.encode_person(facts)
         assert np.array_equal(told.X[i], single, equal_nan=True)
-        flags = [flag for name in facts if (flag := find_flag(ENCODER[name], facts[name])) is not None]
+        flags = [
+            flag for name in facts if (flag := find_flag(ENCODER[name], facts[name])) is not None
+        ]
         assert list(told.flags.get(i, ())) == flags
         assert [flag.feature for flag in flags] == [
             n for n, moved in zip(frame.columns, outside[i], strict=True) if moved
@@ -125,7 +142,11 @@ def test_an_interview_takes_the_edge_and_says_so():
     assert edge.flags == ()
     assert len(told.flags) == 2
     assert "80 is above 75, the highest seen; taken as 75" in told.flags[1]
-    assert (told.decision, told.standing, told.plans()) == (edge.decision, edge.standing, edge.plans())
+    assert (told.decision, told.standing, told.plans()) == (
+        edge.decision,
+        edge.standing,
+        edge.plans(),
+    )
     receipt = told.receipt(time="then")
     assert receipt.flags == told.flags
     assert receipt.facts["age"] == 80
@@ -152,14 +173,23 @@ def test_a_number_as_people_write_it_is_at_the_edge_too():
 
 def test_features_that_do_not_matter_are_no_reason_to_refuse_anybody():
     assert not german().fitted.relevant[german().schema.index("housing")]
-    odd = {"housing": "castle", "existing_credits": -3, "job": ["two", "jobs"], "residence_since": float("inf")}
+    odd = {
+        "housing": "castle",
+        "existing_credits": -3,
+        "job": ["two", "jobs"],
+        "residence_since": float("inf"),
+    }
     plain, told = german().interview(START), german().interview({**START, **odd})
     for held in (plain, told):
         held.answer(checking_status="<0", duration=48)
     assert told.log.facts["housing"] == "castle"
     assert len(told.flags) == 4
     assert [flag for flag in told.flags if "“castle” is not understood; left out" in flag]
-    assert (told.decision, told.standing, told.plans()) == (plain.decision, plain.standing, plain.plans())
+    assert (told.decision, told.standing, told.plans()) == (
+        plain.decision,
+        plain.standing,
+        plain.plans(),
+    )
     assert Interview.from_json(told.to_json(), german()).receipt(time="t") == told.receipt(time="t")
     assert german().verify(told.receipt()).holds
     assert told.undo().flags == told.flags
@@ -171,7 +201,11 @@ def test_a_file_says_what_interviews_say_at_the_edge():
     table = edfa.load("german")
     frame = table.test.frame.head(40).drop(columns="class").astype(object)
     frame.loc[1, "age"], frame.loc[2, "duration"], frame.loc[3, "housing"] = 80, 90, "castle"
-    frame.loc[4, "age"], frame.loc[5, "duration"], frame.loc[6, "checking_status"] = -4, 900, "plenty"
+    frame.loc[4, "age"], frame.loc[5, "duration"], frame.loc[6, "checking_status"] = (
+        -4,
+        900,
+        "plenty",
+    )
     frame.loc[7, ["age", "existing_credits"]] = [15, -1]
     frame.loc[8, "residence_since"] = 77
     frame["job"] = [["two", "jobs"] if i == 9 else job for i, job in enumerate(frame["job"])]
@@ -188,23 +222,31 @@ def test_a_file_says_what_interviews_say_at_the_edge():
         assert (told["flags"][i] if told["flags"].notna()[i] else "") == "; ".join(held.flags)
         assert told["probability"][i] == held.decision.probability
         assert told["status"][i] == held.standing.status
-    few = advise(german().fitted, frame[["age", "purpose", "credit_amount", "checking_status", "duration"]])
+    few = advise(
+        german().fitted, frame[["age", "purpose", "credit_amount", "checking_status", "duration"]]
+    )
     fine = told["error"].isna()
     assert few["plans"][fine].equals(told["plans"][fine])
 
 
 def test_certifying_counts_who_was_moved_and_refuses_what_cannot_be():
     table = edfa.load("german")
-    advisor = Advisor(predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced", searcher="nearest").fit(table)
+    advisor = Advisor(
+        predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced", searcher="nearest"
+    ).fit(table)
     people = table.calibration.frame.drop(columns="class")
     outside = [
-        advisor.fitted.encoder[n].outside(people[n]) for n in (*advisor.schema.start, "duration") if n != "purpose"
+        advisor.fitted.encoder[n].outside(people[n])
+        for n in (*advisor.schema.start, "duration")
+        if n != "purpose"
     ]
     moved = int(np.logical_or.reduce(outside).sum())
     assert advisor.certificate.moved == moved
     before = advisor.certificate
     assert advisor.certify(people) == before
-    older = people.assign(age=people["age"].where(people.index != 5, 80), duration=people["duration"].clip(upper=90))
+    older = people.assign(
+        age=people["age"].where(people.index != 5, 80), duration=people["duration"].clip(upper=90)
+    )
     count = moved + int(not np.logical_or.reduce(outside)[5])
     certificate = advisor.certify(older)
     assert certificate.moved == count
@@ -231,10 +273,15 @@ def test_gaps_that_training_people_had_are_complete(load_real):
     table = load_real("adult", cap=2_000)
     blanket = edfa.Blanket("income", {"occupation": (), "age": ()})
     blanket = edfa.Blanket(table.schema.target, dict(blanket.units))
-    advisor = Advisor(predictor=edfa.SubsetXGB(n_estimators=10), blanket=blanket, searcher="nearest").fit(table)
+    advisor = Advisor(
+        predictor=edfa.SubsetXGB(n_estimators=10), blanket=blanket, searcher="nearest"
+    ).fit(table)
     people = table.calibration.frame.drop(columns=table.schema.target)
     assert people["occupation"].isna().any()
     relevant = advisor.fitted.relevant
     encoded = encode_complete(people, advisor.fitted).X
     assert np.array_equal(encoded[:, relevant], table.calibration.X[:, relevant])
-    assert json.loads(advisor.certificate.to_json())["moved"] == encode_complete(people, advisor.fitted).moved
+    assert (
+        json.loads(advisor.certificate.to_json())["moved"]
+        == encode_complete(people, advisor.fitted).moved
+    )

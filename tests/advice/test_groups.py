@@ -1,4 +1,6 @@
-"""Groups: a certificate for each from its own people alone, none borrowed; and what holds where none is known."""
+"""Groups: a certificate for each from its own people alone, none borrowed; and what holds where
+none is known.
+"""
 
 import json
 from dataclasses import replace
@@ -27,7 +29,9 @@ POOLED = SimpleNamespace(groups=None, ceiling=1.0, reference="trajectory_end")
 
 
 def draw(n, seed):
-    """People of two kinds, half each; a signal that is uniform at the first step, and no plan to act on at the last."""
+    """People of two kinds, half each; a signal that is uniform at the first step, and no plan to
+    act on at the last.
+    """
     random = np.random.default_rng(seed)
     kind = random.choice(list(RISK), n)
     signal = random.random(n)
@@ -63,7 +67,9 @@ def test_one_certificate_for_all_breaks_its_promise_to_a_group_and_one_each_keep
         assert own["risky"].certified
         assert own["risky"].tau < pooled.tau < own["calm"].tau
     assert wrong["pooled"] >= 55
-    assert wrong["risky"] <= 7  # 3 expected at most; more than 7 of 60 has a probability of 1 % at the level .05
+    assert (
+        wrong["risky"] <= 7
+    )  # 3 expected at most; more than 7 of 60 has a probability of 1 % at the level .05
     assert wrong["calm"] <= 7
 
 
@@ -72,9 +78,14 @@ def test_a_group_is_certified_from_its_own_people_and_its_own_anchor_alone():
     certificates = certify_records(BY_GROUP, records, practised, LEVELS)
     anchors = set()
     for kind in RISK:
-        theirs, rehearsed = records.take(records.group == kind), practised.take(practised.group == kind)
+        theirs, rehearsed = (
+            records.take(records.group == kind),
+            practised.take(practised.group == kind),
+        )
         anchor = choose_anchor(rehearsed, len(theirs.people), **LEVELS, ceiling=1.0)
-        expected = RecourseCertifier(**LEVELS, anchor=anchor, ceiling=1.0).certificate_for(theirs, group=kind)
+        expected = RecourseCertifier(**LEVELS, anchor=anchor, ceiling=1.0).certificate_for(
+            theirs, group=kind
+        )
         assert certificates[kind] == expected
         assert certificates[kind].people == len(theirs.people)
         anchors.add(anchor)
@@ -89,7 +100,9 @@ def test_a_group_too_small_or_unknown_to_training_has_no_certificate():
     assert not certificates["risky"].certified
     assert "No certificate in group 'risky'" in certificates.sentence
     alone = certify_records(BY_GROUP, records, practised.take(practised.group == "calm"), LEVELS)
-    assert alone["risky"].anchor == 1.0  # nobody to choose an anchor on: the loosest rule alone is tested, and fails
+    assert (
+        alone["risky"].anchor == 1.0
+    )  # nobody to choose an anchor on: the loosest rule alone is tested, and fails
     assert not alone["risky"].certified
 
 
@@ -97,22 +110,30 @@ def test_a_group_too_small_or_unknown_to_training_has_no_certificate():
 def by_telephone():
     """German credit with a certificate for people with a telephone, and one for people without."""
     settings = {"threshold": "balanced", "groups": "own_telephone", "reference": "trajectory_end"}
-    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=30), **settings).fit(edfa.load("german"))
+    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=30), **settings).fit(
+        edfa.load("german")
+    )
 
 
 def test_an_advisor_has_a_certificate_for_each_group_and_none_for_all():
     advisor, table = by_telephone(), edfa.load("german")
-    assert not advisor.fitted.relevant[table.schema.index("own_telephone")]  # the model does not see it
+    assert not advisor.fitted.relevant[
+        table.schema.index("own_telephone")
+    ]  # the model does not see it
     assert set(advisor.certificates) == {"none", "yes"}
     counts = table.calibration.frame["own_telephone"].value_counts()
     assert {label: part.people for label, part in advisor.certificates.items()} == dict(counts)
     assert advisor.fitted.certificate is None
-    with pytest.raises(MismatchError, match="a certificate for each own_telephone; read certificates"):
+    with pytest.raises(
+        MismatchError, match="a certificate for each own_telephone; read certificates"
+    ):
         _ = advisor.certificate
     fitted = advisor.fitted
     records = roll_out(fitted, table.calibration.X).records
     practised = practise(fitted, 0, 1)[fitted.reference]
-    theirs = records.take(np.isin(records.person, np.flatnonzero(table.calibration.frame["own_telephone"] == "yes")))
+    theirs = records.take(
+        np.isin(records.person, np.flatnonzero(table.calibration.frame["own_telephone"] == "yes"))
+    )
     rehearsed = practised.take(practised.group == "yes")
     anchor = choose_anchor(rehearsed, len(theirs.people), **LEVELS, ceiling=fitted.ceiling)
     certifier = RecourseCertifier(**LEVELS, anchor=anchor, ceiling=fitted.ceiling)
@@ -128,25 +149,40 @@ def test_the_evaluation_by_group_is_what_becomes_of_its_people_one_by_one():
     for person, group in enumerate(people):
         certificate = advisor.certificates[group]
         rows = np.flatnonzero(records.person == person)
-        low = [r for r in rows if certificate.certified and records.legal[r] and records.signal[r] <= certificate.tau]
+        low = [
+            r
+            for r in rows
+            if certificate.certified and records.legal[r] and records.signal[r] <= certificate.tau
+        ]
         ran[group].append((low[0] if low else None, rows[-1], records.legal[rows].any()))
     assert advisor.evaluation_.people == 200
     for group, runs in ran.items():
-        measured, acting = advisor.evaluation_.groups[group], [row for row, *_ in runs if row is not None]
+        measured, acting = (
+            advisor.evaluation_.groups[group],
+            [row for row, *_ in runs if row is not None],
+        )
         assert measured.certified == advisor.certificates[group].certified
         assert (measured.people, measured.n) == (len(runs), len(acting))
         assert acting
         assert measured.risk == pytest.approx(records.loss[acting].mean())
         assert measured.wasted == pytest.approx(records.wasted[acting].mean())
-        assert measured.changes == pytest.approx(rollout.plans.l0[rollout.plans.first[acting]].mean())
-        assert measured.effort == pytest.approx(rollout.plans.effort[rollout.plans.first[acting]].mean())
+        assert measured.changes == pytest.approx(
+            rollout.plans.l0[rollout.plans.first[acting]].mean()
+        )
+        assert measured.effort == pytest.approx(
+            rollout.plans.effort[rollout.plans.first[acting]].mean()
+        )
         ended = [last if row is None else row for row, last, _ in runs]
         assert measured.cost == pytest.approx(records.spent[ended].mean())
         assert measured.acting == pytest.approx(len(acting) / sum(planned for *_, planned in runs))
         early = sum(row is not None and row != last for row, last, _ in runs)
         assert early
         assert measured.early == pytest.approx(early / sum(planned for *_, planned in runs))
-        refused = [last for _, last, _ in runs if rollout.trajectory.decision[last] != advisor.fitted.favourable]
+        refused = [
+            last
+            for _, last, _ in runs
+            if rollout.trajectory.decision[last] != advisor.fitted.favourable
+        ]
         assert measured.refused == pytest.approx(len(refused) / len(runs))
         assert measured.coverage == pytest.approx(rollout.plans.legal[refused].mean())
         assert f"{group}: {len(runs)} people" in str(advisor.evaluation_)
@@ -155,7 +191,9 @@ def test_the_evaluation_by_group_is_what_becomes_of_its_people_one_by_one():
 
 
 def with_taus(**taus):
-    """The advisor with other thresholds (None: not certified) of its two groups; anchors stay at 0."""
+    """The advisor with other thresholds (None: not certified) of its two groups; anchors stay at
+    0.
+    """
     made = by_telephone()
     part = replace(next(iter(made.certificates.values())), status="certified", anchor=0.0)
     parts = {
@@ -172,7 +210,11 @@ def test_who_relies_on_which_certificate():
     assert fitted.certificate_for("none").tau == 0.3
     assert fitted.certificate_for("yes").tau == 0.1
     unknown = fitted.certificate_for(None)
-    assert (unknown.tau, unknown.group, unknown.delta) == (0.1, None, 0.1)  # both statements must hold: twice .05
+    assert (unknown.tau, unknown.group, unknown.delta) == (
+        0.1,
+        None,
+        0.1,
+    )  # both statements must hold: twice .05
     assert "probability at most 0.1 over" in unknown.sentence
     assert fitted.tau == 0.1
     groups = np.array(["yes", None, "none", "yes"], dtype=object)
@@ -189,14 +231,18 @@ def test_a_group_without_a_certificate_borrows_none():
     taus = fitted.tau_for(np.array(["none", "yes", None], dtype=object))
     assert taus[0] == 0.3
     assert np.isnan(taus[1:]).all()
-    assert with_taus(none=0.3).certificate_for(None) is None  # training people with a telephone, no calibration people
+    assert (
+        with_taus(none=0.3).certificate_for(None) is None
+    )  # training people with a telephone, no calibration people
     assert with_taus(none=0.3).certificate_for("yes") is None
 
 
 def test_the_strictest_threshold_must_have_been_tested_in_every_group():
     fitted = with_taus(none=0.3, yes=0.1)
     late = replace(fitted.certificates["none"], anchor=0.2)  # nothing below .2 was tested there
-    fitted = replace(fitted, certificates=GroupCertificates({"none": late, "yes": fitted.certificates["yes"]}))
+    fitted = replace(
+        fitted, certificates=GroupCertificates({"none": late, "yes": fitted.certificates["yes"]})
+    )
     assert fitted.certificate_for(None) is None
     assert fitted.certificate_for("none").tau == 0.3
 
@@ -204,7 +250,9 @@ def test_the_strictest_threshold_must_have_been_tested_in_every_group():
 def test_without_groups_everybody_has_the_same_certificate():
     fitted = replace(by_telephone().fitted, groups=None, certificates=None)
     assert fitted.certificate_for(None) is None
-    certificate = replace(by_telephone().certificates["yes"], group=None, status="certified", tau=0.2)
+    certificate = replace(
+        by_telephone().certificates["yes"], group=None, status="certified", tau=0.2
+    )
     pooled = replace(fitted, certificate=certificate)
     assert pooled.certificate_for("yes") == pooled.certificate_for(None) == certificate
     assert pooled.tau_for(np.array(["yes", None], dtype=object)).tolist() == [0.2, 0.2]
@@ -237,14 +285,25 @@ def test_labels_are_values_in_words_and_a_new_level_is_nobody_elses_group():
     [
         (
             "own_telefone",
-            "groups: no categorical or ordinal feature named 'own_telefone'; did you mean 'own_telephone'?",
+            (
+                "groups: no categorical or ordinal feature named 'own_telefone'; did you mean "
+                "'own_telephone'?"
+            ),
         ),
-        ("duration", "groups: duration is continuous; a categorical or ordinal feature makes groups"),
-        ("class", "groups: no categorical or ordinal feature named 'class'; known: checking_status"),
+        (
+            "duration",
+            "groups: duration is continuous; a categorical or ordinal feature makes groups",
+        ),
+        (
+            "class",
+            "groups: no categorical or ordinal feature named 'class'; known: checking_status",
+        ),
     ],
 )
 def test_a_feature_that_makes_no_groups_is_an_error_before_any_work(name, message, monkeypatch):
-    monkeypatch.setattr("edfa.advice.advisor.discover", lambda *a, **k: pytest.fail("work was spent"))
+    monkeypatch.setattr(
+        "edfa.advice.advisor.discover", lambda *a, **k: pytest.fail("work was spent")
+    )
     with pytest.raises(SettingError) as error:
         edfa.Advisor(groups=name).fit(edfa.load("german"))
     assert message in str(error.value)
@@ -252,7 +311,10 @@ def test_a_feature_that_makes_no_groups_is_an_error_before_any_work(name, messag
 
 def test_no_plan_leads_out_of_a_group():
     """Plans for German credit change the checking account, unless that makes the groups."""
-    table, settings = edfa.load("german"), {"predictor": edfa.SubsetXGB(n_estimators=30), "threshold": "balanced"}
+    table, settings = (
+        edfa.load("german"),
+        {"predictor": edfa.SubsetXGB(n_estimators=30), "threshold": "balanced"},
+    )
     account, changed = table.schema.index("checking_status"), {}
     for groups in (None, "checking_status"):
         advisor = edfa.Advisor(**settings, groups=groups).fit(table)
@@ -269,13 +331,25 @@ def test_people_to_certify_on_need_their_group(tmp_path):
     advisor = edfa.Advisor.load(tmp_path / "advisor")
     frame = edfa.load("german").calibration.frame.drop(columns="class")
     assert advisor.certify(frame) == by_telephone().certificates
-    with pytest.raises(ColumnError, match=r"no column 'own_telephone'.*; a certificate for each group needs own_tele"):
+    with pytest.raises(
+        ColumnError,
+        match=r"no column 'own_telephone'.*; a certificate for each group needs own_tele",
+    ):
         advisor.certify(frame.drop(columns="own_telephone"))
-    with pytest.raises(DataError, match="row 3: own_telephone is empty; a certificate for each group needs own_teleph"):
-        advisor.certify(frame.assign(own_telephone=[*frame["own_telephone"][:3], None, *frame["own_telephone"][4:]]))
+    with pytest.raises(
+        DataError,
+        match="row 3: own_telephone is empty; a certificate for each group needs own_teleph",
+    ):
+        advisor.certify(
+            frame.assign(
+                own_telephone=[*frame["own_telephone"][:3], None, *frame["own_telephone"][4:]]
+            )
+        )
     rows = edfa.load("german").calibration.X.copy()
     rows[5, edfa.load("german").schema.index("own_telephone")] = np.nan
-    with pytest.raises(DataError, match="row 5: own_telephone is empty; a certificate for each group"):
+    with pytest.raises(
+        DataError, match="row 5: own_telephone is empty; a certificate for each group"
+    ):
         advisor.certify(rows)
 
 
@@ -287,13 +361,18 @@ def test_what_is_loaded_has_the_same_groups(tmp_path):
     assert loaded.evaluation_ == by_telephone().evaluation_
     assert loaded.fitted.promise_key == by_telephone().fitted.promise_key != ""
     table = edfa.load("german")
-    assert evaluate(loaded.fitted, table.test, roll_out(loaded.fitted, table.test.X)) == loaded.evaluation_
+    assert (
+        evaluate(loaded.fitted, table.test, roll_out(loaded.fitted, table.test.X))
+        == loaded.evaluation_
+    )
     written = json.loads((tmp_path / "advisor" / "evaluation.json").read_text())
     assert set(written["groups"]) == {"none", "yes"}
 
 
 def test_who_is_told_to_act_is_told_what_is_promised():
-    """An interview that knows of no group relies on what holds in all of them, or tells nobody to act."""
+    """An interview that knows of no group relies on what holds in all of them, or tells nobody to
+    act.
+    """
     table = edfa.load("german")
     certified = edfa.Advisor(**{"groups": "own_telephone"})
     certified.fitted_ = with_taus(none=0.3, yes=0.2)
@@ -307,7 +386,9 @@ def test_who_is_told_to_act_is_told_what_is_promised():
     certified.fitted_ = with_taus(none=0.3, yes=None)
     statuses = {begin(certified, person).standing.status for person in words(table)[:40]}
     statuses |= {
-        held.standing.status for person in words(table)[:20] for held in walk(begin(certified, person), person)
+        held.standing.status
+        for person in words(table)[:20]
+        for held in walk(begin(certified, person), person)
     }
     assert "not_certified" in statuses
     assert "act" not in statuses

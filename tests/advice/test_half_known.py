@@ -1,4 +1,6 @@
-"""People of whom anything may be known: one masked model answers where a set has no model of its own."""
+"""People of whom anything may be known: one masked model answers where a set has no model of its
+own.
+"""
 
 import signal
 import subprocess
@@ -51,7 +53,11 @@ def test_on_the_path_everything_is_as_with_a_model_for_each_set():
     exact, mixed = german(), advisor()
     assert mixed.fingerprint != exact.fingerprint
     plain = [
-        {f.name: getattr(one.certificate, f.name) for f in fields(one.certificate) if f.name != "advisor"}
+        {
+            f.name: getattr(one.certificate, f.name)
+            for f in fields(one.certificate)
+            if f.name != "advisor"
+        }
         for one in (exact, mixed)
     ]
     assert plain[0] == plain[1]
@@ -76,7 +82,9 @@ def test_nothing_is_trained_for_half_known_people_and_order_does_not_matter(monk
     advisor().save(tmp_path / "advisor")
     train = SubsetXGB._train
     trained = []
-    monkeypatch.setattr(SubsetXGB, "_train", lambda self, mask: trained.append(mask) or train(self, mask))
+    monkeypatch.setattr(
+        SubsetXGB, "_train", lambda self, mask: trained.append(mask) or train(self, mask)
+    )
     people = half_known().head(200)
     loaded = edfa.Advisor.load(tmp_path / "advisor")
     assert loaded.fingerprint == advisor().fingerprint
@@ -85,7 +93,9 @@ def test_nothing_is_trained_for_half_known_people_and_order_does_not_matter(monk
     turned = advise(advisor().fitted, people[::-1].reset_index(drop=True))
     assert not trained
     pd.testing.assert_frame_equal(
-        whole.drop(columns="row"), turned[::-1].reset_index(drop=True).drop(columns="row"), check_exact=True
+        whole.drop(columns="row"),
+        turned[::-1].reset_index(drop=True).drop(columns="row"),
+        check_exact=True,
     )
     for row in (3, 77):
         facts = {k: v for k, v in people.iloc[row].items() if v is not None and v == v}
@@ -100,12 +110,16 @@ def test_bytes_do_not_depend_on_chunks_or_jobs(out, tmp_path, monkeypatch):
     half_known().head(120).to_csv(tmp_path / "rows.csv", index=False)
     results = []
     for chunk, jobs in ((None, 2), (17, 1), (1000, 3)):
-        advise_file(advisor().fitted, tmp_path / "rows.csv", tmp_path / out, chunk=chunk, n_jobs=jobs)
+        advise_file(
+            advisor().fitted, tmp_path / "rows.csv", tmp_path / out, chunk=chunk, n_jobs=jobs
+        )
         results.append((tmp_path / out).read_bytes())
     assert len(set(results)) == 1
 
 
-@pytest.mark.parametrize(("rate", "expected"), [(10, [200, 200, *[50] * 12]), (120, [200, 200, 600])])
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(10, [200, 200, *[50] * 12]), (120, [200, 200, 600])]
+)
 def test_parts_are_as_large_as_five_seconds_allow(rate, expected, tmp_path, monkeypatch):
     """So many people a second; two parts are handed out before the first is done."""
     half_known().to_csv(tmp_path / "rows.csv", index=False)
@@ -136,12 +150,16 @@ edfa.advice.batch_file.advise_file(advisor.fitted, sys.argv[2], sys.argv[3], pro
 
 
 def test_a_killed_run_keeps_its_parts_and_may_go_on_with_others(tmp_path):
-    """Everybody is in one block; what was finished is kept all the same, and the rest may be parted anew."""
+    """Everybody is in one block; what was finished is kept all the same, and the rest may be parted
+    anew.
+    """
     advisor().save(tmp_path / "advisor")
     rows, out = tmp_path / "rows.csv", tmp_path / "out.csv"
     half_known().head(500).to_csv(rows, index=False)
     process = subprocess.Popen(
-        [sys.executable, "-c", SLOWLY, tmp_path / "advisor", rows, out], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", SLOWLY, tmp_path / "advisor", rows, out],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     for _ in range(4):
         process.stdout.readline()

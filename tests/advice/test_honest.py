@@ -1,4 +1,6 @@
-"""No dishonest certificate: none from training people, none about nothing, and none refused for what nobody asks."""
+"""No dishonest certificate: none from training people, none about nothing, and none refused for
+what nobody asks.
+"""
 
 import json
 import shutil
@@ -37,7 +39,9 @@ def advisor():
 
 
 def test_training_people_are_refused_whatever_they_come_as():
-    with pytest.raises(DataError, match=r"^these are the people the advisor was fitted on; certify on others$"):
+    with pytest.raises(
+        DataError, match=r"^these are the people the advisor was fitted on; certify on others$"
+    ):
         advisor().certify(TABLE.train)
     everybody = "600 of 1000 people are among those the advisor was fitted on; certify on others"
     for people in (TABLE, TABLE.frame):
@@ -46,7 +50,9 @@ def test_training_people_are_refused_whatever_they_come_as():
     with pytest.raises(DataError, match="600 of 600 people are among"):
         advisor().certify(TABLE.train.X)
     mixed = pd.concat([OTHERS.head(28), TRAINING.head(12)]).sample(frac=1, random_state=0)
-    with pytest.raises(DataError, match="12 of 40 people are among those the advisor was fitted on"):
+    with pytest.raises(
+        DataError, match="12 of 40 people are among those the advisor was fitted on"
+    ):
         advisor().certify(mixed)
 
 
@@ -61,25 +67,35 @@ def test_a_few_with_the_facts_of_training_people_are_a_warning():
     strangers = np.concatenate([TABLE.calibration.X, TABLE.test.X])
     assert check_strangers(strangers, strangers, fitted) == ()
     one = np.concatenate([TABLE.calibration.X, TABLE.train.X[:1]])
-    assert check_strangers(one, one, fitted) == ("1 of 201 people have exactly the facts of a training person",)
+    assert check_strangers(one, one, fitted) == (
+        "1 of 201 people have exactly the facts of a training person",
+    )
     made = edfa.Advisor(**MODEL, reference="trajectory_end")
     made.fitted_ = fitted
-    assert "1 of 201 people have exactly the facts of a training person" in made.certify(one).warnings
+    assert (
+        "1 of 201 people have exactly the facts of a training person" in made.certify(one).warnings
+    )
     assert not any("training person" in warning for warning in advisor().certificate.warnings)
 
 
 def coarse(share):
-    """A table of which all facts are two numbers from 1 to ``share``: strangers with equal facts are common."""
+    """A table of which all facts are two numbers from 1 to ``share``: strangers with equal facts
+    are common.
+    """
     random = np.random.default_rng(0)
     facts = random.integers(1, share + 1, (1000, 2))
-    frame = pd.DataFrame(facts, columns=["a", "b"]).assign(y=np.where(random.random(1000) < 0.5, "no", "yes"))
+    frame = pd.DataFrame(facts, columns=["a", "b"]).assign(
+        y=np.where(random.random(1000) < 0.5, "no", "yes")
+    )
     features = tuple(edfa.Feature(name, "continuous") for name in ("a", "b"))
     return edfa.Table.from_frame(frame, edfa.Schema(features, "y", "yes"))
 
 
 @pytest.mark.parametrize("share", [10, 40, 200])
 def test_strangers_with_the_same_facts_are_no_training_people(share):
-    """As many twins as chance brings are let through, whether that is everybody, a third, or a few."""
+    """As many twins as chance brings are let through, whether that is everybody, a third, or a
+    few.
+    """
     table = coarse(share)
     fitted = SimpleNamespace(train=table.train, calibration=table.calibration.X)
     known = {*map(tuple, table.train.X.tolist())}
@@ -87,9 +103,13 @@ def test_strangers_with_the_same_facts_are_no_training_people(share):
     messages = check_strangers(table.test, table.test.X, fitted)
     assert twins in {10: range(195, 201), 40: range(40, 80), 200: range(1, 10)}[share]
     assert messages == (f"{twins} of 200 people have exactly the facts of a training person",)
-    old = SimpleNamespace(train=table.train, calibration=None)  # saved without them: training people tell the rate
+    old = SimpleNamespace(
+        train=table.train, calibration=None
+    )  # saved without them: training people tell the rate
     assert check_strangers(table.test, table.test.X, old) == messages
-    if share > 10:  # where nearly every stranger has a twin, nobody can tell them from training people
+    if (
+        share > 10
+    ):  # where nearly every stranger has a twin, nobody can tell them from training people
         half = np.concatenate([table.test.X[:100], table.train.X[:100]])
         for known in (fitted, old):
             with pytest.raises(DataError, match="of 200 people are among those"):
@@ -97,7 +117,13 @@ def test_strangers_with_the_same_facts_are_no_training_people(share):
 
 
 def test_the_probability_of_twins_by_chance_is_the_binomial_tail():
-    for count, n, seen, of in [(0, 40, 0, 200), (1, 40, 0, 200), (12, 40, 3, 200), (40, 40, 10, 20), (5, 200, 9, 500)]:
+    for count, n, seen, of in [
+        (0, 40, 0, 200),
+        (1, 40, 0, 200),
+        (12, 40, 3, 200),
+        (40, 40, 10, 20),
+        (5, 200, 9, 500),
+    ]:
         expected = binom.sf(count - 1, n, (seen + 1) / (of + 2))
         assert _by_chance(count, n, seen, of) == pytest.approx(expected, rel=1e-9)
 
@@ -106,15 +132,22 @@ def test_one_person_twice_is_told():
     fitted, people = advisor().fitted, TABLE.calibration.X
     twice = np.concatenate([people, people[:10]])
     (message,) = check_strangers(twice, twice, fitted)
-    assert message.startswith("10 of 210 people have exactly the facts of another of them, more than chance explains")
+    assert message.startswith(
+        "10 of 210 people have exactly the facts of another of them, more than chance explains"
+    )
     table = coarse(10)  # where it is chance, nothing is said of it
     known = SimpleNamespace(train=table.train, calibration=table.calibration.X)
-    assert not any("another of them" in told for told in check_strangers(table.test, table.test.X, known))
+    assert not any(
+        "another of them" in told for told in check_strangers(table.test, table.test.X, known)
+    )
     many = np.tile(people, (4, 1))  # more than there are training people
     assert any("600 of 800 people" in told for told in check_strangers(many, many, fitted))
 
 
-AT_ONCE = {"blanket": edfa.Blanket("class", {"checking_status": (), "credit_amount": (), "purpose": ()}), "budget": 1.5}
+AT_ONCE = {
+    "blanket": edfa.Blanket("class", {"checking_status": (), "credit_amount": (), "purpose": ()}),
+    "budget": 1.5,
+}
 """Only the start set is known: what matters and is not known costs 2."""
 
 
@@ -174,7 +207,10 @@ def test_where_nobody_of_the_training_people_acts_the_loosest_rule_alone_is_test
         assert (certifier.target, certifier.anchor) == ("early", anchor)
         certificate = certifier.certificate_for(silent)
         assert not certificate.certified
-        nobody = "nobody whom this rule tells to act before everything is asked among the 100 people with a plan"
+        nobody = (
+            "nobody whom this rule tells to act before everything is asked "
+            "among the 100 people with a plan"
+        )
         assert nobody in certificate.sentence
 
 
@@ -191,7 +227,9 @@ def test_what_nobody_asks_may_be_empty_wrong_or_missing():
     spoilt = OTHERS.assign(housing=None, job="astronaut", residence_since="long")
     assert made.certify(spoilt) == whole
     assert np.isnan(encode_complete(spoilt, fitted).X[:, TABLE.schema.index("job")]).all()
-    with pytest.raises(DataError, match="row 0: duration is empty; a certificate is made on complete people"):
+    with pytest.raises(
+        DataError, match="row 0: duration is empty; a certificate is made on complete people"
+    ):
         made.certify(OTHERS.assign(duration=None))
     with pytest.raises(ColumnError, match="no column 'duration'"):
         made.certify(OTHERS.drop(columns="duration"))
@@ -215,14 +253,21 @@ def test_a_promise_against_all_features_needs_all_of_them():
     first = made.certificate
     assert made.certify(OTHERS) == first
     assert not made.fitted.asked[TABLE.schema.index("housing")]
-    with pytest.raises(DataError, match="row 0: housing is empty; the reference 'all_features' needs every feature"):
+    with pytest.raises(
+        DataError, match="row 0: housing is empty; the reference 'all_features' needs every feature"
+    ):
         made.certify(OTHERS.assign(housing=None))
-    with pytest.raises(ColumnError, match=r"no column 'housing'.*; the reference 'all_features' needs every feature"):
+    with pytest.raises(
+        ColumnError,
+        match=r"no column 'housing'.*; the reference 'all_features' needs every feature",
+    ):
         made.certify(OTHERS.drop(columns="housing"))
 
 
 def test_who_judges_learnt_from_is_known_again_by_what_is_known():
-    """Rows without the features nobody asks get a judge that has left the person out, as complete rows do."""
+    """Rows without the features nobody asks get a judge that has left the person out, as complete
+    rows do.
+    """
     fitted, people = surviving().fitted, TABLE.calibration.X
     partly = np.where(fitted.asked, people, np.float32(np.nan))
     assert np.isnan(partly).any(axis=1).all()
@@ -231,7 +276,9 @@ def test_who_judges_learnt_from_is_known_again_by_what_is_known():
     equal = pd.DataFrame(partly).duplicated(keep=False).to_numpy()
     assert not equal.all()
     assert np.array_equal(draw_judges(fitted, partly)[~equal], whole[~equal])
-    assert np.array_equal(fold_of(draw_judges(fitted, partly)), fold_of(np.arange(len(people))))  # in the same order
+    assert np.array_equal(
+        fold_of(draw_judges(fitted, partly)), fold_of(np.arange(len(people)))
+    )  # in the same order
     others = draw_judges(fitted, TABLE.test.X)
     assert len(np.unique(fold_of(others))) == 4
 
@@ -239,7 +286,9 @@ def test_who_judges_learnt_from_is_known_again_by_what_is_known():
 def test_plans_are_replayed_once_for_each_promise(monkeypatch):
     calls = []
     once = evaluation.replay
-    monkeypatch.setattr(evaluation, "replay", lambda *a, **k: calls.append(k["reference"]) or once(*a, **k))
+    monkeypatch.setattr(
+        evaluation, "replay", lambda *a, **k: calls.append(k["reference"]) or once(*a, **k)
+    )
     edfa.Advisor(**MODEL, reference="retrained").fit(TABLE)
     assert calls == ["retrained"] * 3  # training people, calibration people, test people
     calls.clear()
@@ -256,16 +305,28 @@ OLD_PLANS = 104
 
 @pytest.fixture
 def format_3(tmp_path):
-    """A folder as it was written before there were judges, committees and a choice of what plans are held against."""
+    """A folder as it was written before there were judges, committees and a choice of what plans
+    are held against.
+    """
     folder = tmp_path / "advisor"
     german().save(folder)
     for part in ("judges", "committee"):
         shutil.rmtree(folder / part, ignore_errors=True)
     (folder / "calibration.safetensors").unlink()
     old = german().certificate.to_json()
-    certificate = {k: v for k, v in json.loads(old).items() if k not in ("ceiling", "also_last", "act_risk", "asked")}
+    certificate = {
+        k: v
+        for k, v in json.loads(old).items()
+        if k not in ("ceiling", "also_last", "act_risk", "asked")
+    }
     certificate = {k: v for k, v in certificate.items() if k not in ("loss", "wasted")}
-    certificate |= {"target": "all", "status": "certified", "anchor": None, "tau": 0.1, "reference": "trajectory_end"}
+    certificate |= {
+        "target": "all",
+        "status": "certified",
+        "anchor": None,
+        "tau": 0.1,
+        "reference": "trajectory_end",
+    }
     (folder / "certificate.json").write_text(json.dumps(certificate))
     record = json.loads((folder / "evaluation.json").read_text())
     for name in ("wasted", "acting", "changes", "effort", "groups"):
@@ -287,7 +348,11 @@ def test_an_advisor_of_format_3_works_and_keeps_its_sentence(format_3, tmp_path)
     with pytest.raises(UnreadableError, match="written in format 3, in which it cannot be checked"):
         edfa.Advisor.load(format_3)
     loaded = edfa.Advisor.load(format_3, old_formats=True)
-    assert (loaded.fitted.judges, loaded.fitted.calibration, loaded.fitted.groups) == (None, None, None)
+    assert (loaded.fitted.judges, loaded.fitted.calibration, loaded.fitted.groups) == (
+        None,
+        None,
+        None,
+    )
     assert (loaded.reference, loaded.committee, loaded.min_survival) == ("trajectory_end", 0, 0.0)
     assert loaded.certificate.loss == "recourse"
     assert "would see the prediction or the recourse fail" in loaded.certificate.sentence
@@ -301,7 +366,13 @@ def test_an_advisor_of_format_3_works_and_keeps_its_sentence(format_3, tmp_path)
     assert (again.fitted.min_survival, again.fitted.ceiling) == (0.0, loaded.fitted.ceiling)
     assert again.certificate == loaded.certificate
     renewed = loaded.certify(OTHERS)
-    assert (renewed.reference, renewed.loss, renewed.target) == ("trajectory_end", "let_down", "all")
+    assert (renewed.reference, renewed.loss, renewed.target) == (
+        "trajectory_end",
+        "let_down",
+        "all",
+    )
     assert renewed.people == 200
-    with pytest.raises(DataError, match="12 of 40 people are among those the advisor was fitted on"):
+    with pytest.raises(
+        DataError, match="12 of 40 people are among those the advisor was fitted on"
+    ):
         loaded.certify(pd.concat([OTHERS.head(28), TRAINING.head(12)]))

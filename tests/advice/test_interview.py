@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 import edfa
 from edfa import Constraints, Interview, Receipt
 from edfa.advice.receipt import read_key
-from edfa.errors import DataError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
+from edfa.errors import (
+    DataError,
+    FactError,
+    MismatchError,
+    SettingError,
+    UnknownNameError,
+    UnreadableError,
+)
 
 START = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400}
 REFUSED = {"checking_status": "<0", "duration": 48}
@@ -39,7 +46,9 @@ def test_an_interview_from_start_to_plan(interview):
     interview.answer(duration=48)
     assert interview.question is None
     assert interview.decision.refused
-    assert set(interview.partition.counterfactual) | set(interview.partition.semifactual) == set(REFUSED)
+    assert set(interview.partition.counterfactual) | set(interview.partition.semifactual) == set(
+        REFUSED
+    )
     for plan in interview.plans():
         changed = {c.feature: c.after for c in plan.changes}
         assert not interview.what_if(changed).decision.refused
@@ -55,10 +64,16 @@ def test_on_the_path_the_certificate_is_the_advisors_up_to_the_first_time_it_say
         for step, held in enumerate(walk(begin(advisor, person), person)):
             standing = held.standing
             if first is not None and standing.signal is not None:
-                assert (standing.for_wishes, standing.since, standing.deviations) == (True, first, ("passed",))
+                assert (standing.for_wishes, standing.since, standing.deviations) == (
+                    True,
+                    first,
+                    ("passed",),
+                )
                 assert standing.status == "off_path" or held.certificate is not advisor.certificate
             elif standing.signal is not None:
-                at_last = held.question is None and step > 0  # a hard case, which needs nearly all models
+                at_last = (
+                    held.question is None and step > 0
+                )  # a hard case, which needs nearly all models
                 low = standing.signal <= (0.05 if at_last else advisor.certificate.tau)
                 assert (standing.for_wishes, standing.deviations) == (False, ())
                 assert standing.status == ("act" if low else "ask" if held.question else "unsure")
@@ -73,8 +88,12 @@ def test_decisions_are_the_models_own():
     advisor, table = german(), edfa.load("german")
     for person in words(table)[:30]:
         for held in walk(begin(advisor, person), person):
-            told = {n: held.log.facts[n] for n in advisor.fitted.blanket.features if n in held.log.facts}
-            probabilities = advisor.fitted.model.predict_proba(advisor.fitted.encoder.encode_person(told)[None])[0]
+            told = {
+                n: held.log.facts[n] for n in advisor.fitted.blanket.features if n in held.log.facts
+            }
+            probabilities = advisor.fitted.model.predict_proba(
+                advisor.fitted.encoder.encode_person(told)[None]
+            )[0]
             assert held.decision.probability == probabilities[1]
 
 
@@ -102,7 +121,11 @@ def test_whoever_leaves_the_path_is_told_nothing_of_the_advisors_certificate():
         assert held.standing.for_wishes
         assert held.standing.deviations == off
         assert held.certificate is not advisor.certificate
-        assert (held.standing.status == "act") == (held.certificate is not None) == (held.guarantee is not None)
+        assert (
+            (held.standing.status == "act")
+            == (held.certificate is not None)
+            == (held.guarantee is not None)
+        )
     assert {held.standing.status for held in wishes.values()} >= {"act", "off_path"}
 
 
@@ -132,7 +155,12 @@ def test_a_declined_question_is_never_asked_again(interview):
 def test_undo_is_as_if_it_had_not_been_said(interview):
     before = interview.to_json(), interview.decision, interview.question, interview.standing
     interview.answer(checking_status="<0").decline("duration").undo().undo()
-    assert (interview.to_json(), interview.decision, interview.question, interview.standing) == before
+    assert (
+        interview.to_json(),
+        interview.decision,
+        interview.question,
+        interview.standing,
+    ) == before
     with pytest.raises(DataError, match="nothing to undo"):
         interview.undo()
     interview.answer(checking_status="<0").answer(duration=48).undo("checking_status")
@@ -164,7 +192,9 @@ def test_what_is_locked_is_in_no_plan():
         held = german().interview(person, locks=["duration"])
         assert all(c.feature != "duration" for plan in held.plans() for c in plan.changes)
         assert all(
-            c.feature != "duration" for p in held.plans(constraints=Constraints(max_changes=1)) for c in p.changes
+            c.feature != "duration"
+            for p in held.plans(constraints=Constraints(max_changes=1))
+            for c in p.changes
         )
     held = german().interview({**START, **REFUSED}, locks=["duration", "checking_status"])
     assert held.plans() == ()
@@ -209,7 +239,11 @@ BAD = [
     ({"checking_status": "< 0"}, FactError, "checking_status: no level '< 0'"),
     ({"checking_status": 3}, FactError, "checking_status: no level '3'"),
     ({"checking_status": None}, FactError, "checking_status: a value is needed"),
-    ({"duration": "24 months"}, FactError, "duration: a number is needed, not '24 months'; it is counted in months"),
+    (
+        {"duration": "24 months"},
+        FactError,
+        "duration: a number is needed, not '24 months'; it is counted in months",
+    ),
     ({"duration": "long"}, FactError, "duration: a number is needed"),
     ({"duration": True}, FactError, "duration: a number is needed, not True"),
     ({"duration": [24]}, FactError, "duration: a number is needed"),
@@ -227,7 +261,11 @@ BAD = [
     ({"duration": ""}, FactError, "duration: a value is needed"),
     ({"age": 36}, FactError, "age is known already (35); undo('age') takes it back"),
     ({"age": 35}, FactError, "age is known already (35)"),
-    ({"duration": 24, "checking_status": "castle"}, FactError, "checking_status: no level 'castle'"),
+    (
+        {"duration": 24, "checking_status": "castle"},
+        FactError,
+        "checking_status: no level 'castle'",
+    ),
     ({}, FactError, "an answer names a feature and its value"),
 ]
 
@@ -278,11 +316,19 @@ def test_an_empty_interview_knows_the_prior_and_asks():
 
 def test_numpy_values_are_plain_in_the_log(interview):
     interview.answer(duration=np.int64(24), checking_status=np.str_("<0"))
-    assert json.loads(interview.to_json())["events"][-1]["facts"] == {"duration": 24, "checking_status": "<0"}
+    assert json.loads(interview.to_json())["events"][-1]["facts"] == {
+        "duration": 24,
+        "checking_status": "<0",
+    }
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.lists(st.tuples(st.sampled_from(["answer", "decline", "undo", "other"]), st.integers(0, 199)), max_size=8))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["answer", "decline", "undo", "other"]), st.integers(0, 199)),
+        max_size=8,
+    )
+)
 def test_whatever_was_said_it_goes_on_from_json_where_it_was(moves):
     people = words(edfa.load("german"))
     held = german().interview(START)
@@ -299,7 +345,10 @@ def test_whatever_was_said_it_goes_on_from_json_where_it_was(moves):
                 held.answer({question.feature: people[i][question.feature]})
         except (FactError, DataError):
             continue
-        assert held.question is None or held.question.feature not in {*held.log.facts, *held.log.declined}
+        assert held.question is None or held.question.feature not in {
+            *held.log.facts,
+            *held.log.declined,
+        }
     again = Interview.from_json(held.to_json(), german())
     assert again.receipt(time="then") == held.receipt(time="then")
     assert again.timeline == held.timeline
@@ -340,7 +389,11 @@ def test_a_receipt_holds_and_says_when_it_does_not(interview, tmp_path):
     parts = {d.part for d in german().verify(replace(receipt, events=tuple(events))).differences}
     assert parts >= {"facts", "decision"}
     assert not german().verify(replace(receipt, advisor="another")).holds
-    assert not german().verify(replace(receipt, events=({"kind": "start", "facts": {"age": "old"}},))).holds
+    assert (
+        not german()
+        .verify(replace(receipt, events=({"kind": "start", "facts": {"age": "old"}},)))
+        .holds
+    )
     assert not german().verify(replace(receipt, chosen="none of them")).holds
     for text in ("{}", "[]", "receipt"):
         with pytest.raises(UnreadableError):
@@ -398,6 +451,15 @@ def _other(value):
 def test_an_interview_that_has_not_begun_knows_nothing_and_says_so():
     """Whatever is looked at first: nothing has been told, and nothing is promised."""
     empty = german().interview()
-    for look in ("standing", "decision", "question", "partition", "no_plan", "timeline", "certificate", "guarantee"):
+    for look in (
+        "standing",
+        "decision",
+        "question",
+        "partition",
+        "no_plan",
+        "timeline",
+        "certificate",
+        "guarantee",
+    ):
         assert getattr(Interview(german().fitted), look) == getattr(empty, look)
     assert Interview(german().fitted).plans() == empty.plans()

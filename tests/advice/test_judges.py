@@ -19,7 +19,9 @@ def fitted():
 
 
 def test_nobody_is_judged_by_a_model_that_has_learnt_from_them(fitted):
-    """Who is among the calibration people gets a judge of their own fold, which left them out; all of these judge."""
+    """Who is among the calibration people gets a judge of their own fold, which left them out; all
+    of these judge.
+    """
     table = edfa.load("german")
     judge = draw_judges(fitted, table.calibration.X)
     np.testing.assert_array_equal(fold_of(judge), fold_of(np.arange(len(judge))))
@@ -44,9 +46,10 @@ def test_judges_share_no_model_with_the_committee_that_chooses(fitted):
     }
     assert choosing == {False}
     again = learn_judges(fitted, edfa.load("german").calibration, surviving().seed)
-    assert [a.save_raw() == b.save_raw() for a, b in zip(again.boosters, fitted.judges.boosters, strict=True)] == [
-        True
-    ] * len(again)
+    assert [
+        a.save_raw() == b.save_raw()
+        for a, b in zip(again.boosters, fitted.judges.boosters, strict=True)
+    ] == [True] * len(again)
 
 
 @pytest.mark.parametrize("reference", ["retrained", "all_features", "trajectory_end"])
@@ -70,7 +73,10 @@ def test_who_is_asked_nothing_is_no_hard_case(fitted):
     plans = ask(held, edfa.load("german").test.X, n_jobs=1)[1]
     ends = np.append(plans.people.person[1:] != plans.people.person[:-1], True)
     alone = edfa.find_recourse(
-        edfa.People(plans.people.X[ends], held.background), held.searcher, constraints=held.limits, desired_class=1
+        edfa.People(plans.people.X[ends], held.background),
+        held.searcher,
+        constraints=held.limits,
+        desired_class=1,
     )
     records = replay_promise(held, alone, edfa.load("german").test.X)
     assert records.signal[records.legal].max() <= 1

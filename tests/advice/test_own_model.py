@@ -1,4 +1,6 @@
-"""Advice about a model of the user's own is about that model: last word, survival, chances, limits, failures."""
+"""Advice about a model of the user's own is about that model: last word, survival, chances, limits,
+failures.
+"""
 
 from functools import cache
 
@@ -23,13 +25,17 @@ SECOND_LOOK = 64
 
 def three_numbers(frame):
     """A model that uses what says nothing about the outcome: the height."""
-    return expit(sum(frame[name].to_numpy(float) * w for name, w in {**WEIGHTS, "height": 1.5}.items()))
+    return expit(
+        sum(frame[name].to_numpy(float) * w for name, w in {**WEIGHTS, "height": 1.5}.items())
+    )
 
 
 @cache
 def advisor(model=two_numbers, partial="distilled", **options):
     columns = [*WEIGHTS, *(["height"] if model is three_numbers else [])]
-    return edfa.Advisor(predictor=edfa.wrap(model, partial, columns=columns, **options), seed=0).fit(people())
+    return edfa.Advisor(
+        predictor=edfa.wrap(model, partial, columns=columns, **options), seed=0
+    ).fit(people())
 
 
 def refused_person(fitted):
@@ -58,7 +64,10 @@ def test_the_model_is_not_cut_to_the_blanket():
     person = words(people())[0]
     *_, last = walk(ready.interview({"income": person["income"]}), person)
     asked = {name for event in last.log.events for name in event.facts}
-    assert asked == {*WEIGHTS, "height"}  # of home and years, which it does not use, nobody is asked
+    assert asked == {
+        *WEIGHTS,
+        "height",
+    }  # of home and years, which it does not use, nobody is asked
 
 
 def test_before_the_end_a_person_is_told_the_share_of_completions_that_the_model_grants():
@@ -99,13 +108,17 @@ def noise(values, unknown):
 
 
 def lottery(frame):
-    """Who has an income above 0 is granted in six cases of ten: in which ones, only a lottery over the height says."""
+    """Who has an income above 0 is granted in six cases of ten: in which ones, only a lottery over
+    the height says.
+    """
     income, height = (frame[name].to_numpy(float) for name in ("income", "height"))
     return (noise(income, height) < np.where(income > 0, 0.6, 0.1)).astype(float)
 
 
 def test_the_best_of_many_looks_better_than_it_is_and_a_second_look_does_not():
-    """All plans survive in 60% of cases: the best of 24 on 32 completions seems far better, on 64 others it is 60%."""
+    """All plans survive in 60% of cases: the best of 24 on 32 completions seems far better, on 64
+    others it is 60%.
+    """
     table = people(1500, seed=5)
     model = edfa.wrap(lottery, "completed", columns=["income", "height"]).fit_table(table.train)
     random = np.random.default_rng(0)
@@ -113,7 +126,9 @@ def test_the_best_of_many_looks_better_than_it_is_and_a_second_look_does_not():
     states = edfa.People(refused, edfa.Background.of(table.train, model))
     of = np.repeat(np.arange(len(refused)), 24)
     to = np.full((len(of), 5), np.nan, dtype=np.float32)
-    to[:, 0] = table.encoder.encode(table.frame)[random.choice(np.flatnonzero(table.frame["income"] > 0), len(of)), 0]
+    to[:, 0] = table.encoder.encode(table.frame)[
+        random.choice(np.flatnonzero(table.frame["income"] > 0), len(of)), 0
+    ]
     planned = PlannedChanges(states, of, to, desired_class=1)
     first_look = Completions.of(table.train, 32)
     survival = first_look.survival(planned).probability.reshape(len(refused), 24)
@@ -131,11 +146,15 @@ def test_a_searcher_that_looks_again_is_less_optimistic():
     states = edfa.People(refused, edfa.Background.of(table.train, model))
     settings = {"holds_further": False, "min_support": 0}
     once, twice = (
-        edfa.find_recourse(states, edfa.SurvivalSearch(table.train, second_look=n, **settings), desired_class=1)
+        edfa.find_recourse(
+            states, edfa.SurvivalSearch(table.train, second_look=n, **settings), desired_class=1
+        )
         for n in (0, SECOND_LOOK)
     )
     first = [plans.survival[plans.first[plans.legal]].mean() for plans in (once, twice)]
-    np.testing.assert_array_equal(once.to[once.first[once.legal]], twice.to[twice.first[twice.legal]])
+    np.testing.assert_array_equal(
+        once.to[once.first[once.legal]], twice.to[twice.first[twice.legal]]
+    )
     assert first[0] > 0.68
     assert first[1] == pytest.approx(0.6, abs=0.04)
 
@@ -206,7 +225,9 @@ def test_a_failing_call_is_a_typed_error_and_loses_nothing():
     interview = ready.interview({"income": person["income"]})
     begun = interview.decision
     model.away = True
-    interview.answer(debt=person["debt"] + 0.001)  # what was told is kept; what follows from it is asked when looked at
+    interview.answer(
+        debt=person["debt"] + 0.001
+    )  # what was told is kept; what follows from it is asked when looked at
     with pytest.raises(ModelError, match=r"Flaky failed on .* rows: ConnectionError: no route"):
         _ = interview.decision
     with pytest.raises(ModelError, match="Flaky failed"):
@@ -227,7 +248,11 @@ def test_a_function_is_passed_again_and_must_be_the_same(tmp_path):
     assert again.fingerprint == ready.fingerprint
     person = refused_person(ready.fitted)
     ours, theirs = (a.interview({"income": person["income"]}) for a in (ready, again))
-    assert (theirs.decision, theirs.question, theirs.plans()) == (ours.decision, ours.question, ours.plans())
+    assert (theirs.decision, theirs.question, theirs.plans()) == (
+        ours.decision,
+        ours.question,
+        ours.plans(),
+    )
     with pytest.raises(ModelError, match="in no file"):
         edfa.Advisor.load(tmp_path / "advisor")
     with pytest.raises(ModelError, match="another one"):
@@ -242,7 +267,9 @@ def test_a_model_that_was_changed_since_the_fit_is_not_saved(tmp_path):
 
     wrapped = edfa.wrap(scored, columns=list(WEIGHTS)).fit_table(people().train)
     weights["income"] += 0.1
-    with pytest.raises(ModelError, match="the model scored has changed since the advisor was fitted"):
+    with pytest.raises(
+        ModelError, match="the model scored has changed since the advisor was fitted"
+    ):
         wrapped.to_folder(tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -259,7 +286,11 @@ def test_a_pipeline_is_kept_in_the_folder_and_named_in_certificate_and_receipt(t
     assert again.certificate.model == "Pipeline, distilled"
     facts = {"income": float(frame["income"].iloc[0])}
     ours, theirs = (a.interview(facts) for a in (ready, again))
-    assert (theirs.decision, theirs.question, theirs.plans()) == (ours.decision, ours.question, ours.plans())
+    assert (theirs.decision, theirs.question, theirs.plans()) == (
+        ours.decision,
+        ours.question,
+        ours.plans(),
+    )
     receipt = theirs.receipt()
     assert receipt.model == "Pipeline, distilled"
     assert receipt.decision["cases"] == 32

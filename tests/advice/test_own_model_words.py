@@ -1,4 +1,6 @@
-"""What a person is told about a model of the user's own is what that model says: lists, letters, plans, odd numbers."""
+"""What a person is told about a model of the user's own is what that model says: lists, letters,
+plans, odd numbers.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -14,7 +16,7 @@ import edfa
 from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
 from edfa.advice.complete import encode_complete
-from edfa.advice.letter_reasons import find_reasons
+from edfa.advice.principal import find_reasons
 from edfa.predictors.own_model.majority import Majority
 
 
@@ -39,7 +41,9 @@ def states(ready, n=60):
 
 
 def granted_in_most(ready, known, feature, value):
-    """Whether the model grants most of a person's completions with one fact replaced; without edfa's own way to ask."""
+    """Whether the model grants most of a person's completions with one fact replaced; without
+    edfa's own way to ask.
+    """
     filled = ready.fitted.searcher.completions_.neighbours.complete(known)[0].copy()
     filled[:, feature] = value
     return np.mean(jagged(ready.fitted.encoder.decode(filled)) >= 0.5) > 0.5
@@ -59,7 +63,10 @@ def test_what_can_turn_the_decision_does_so_in_most_completions():
         feature = int(np.flatnonzero(~np.isnan(known[0]))[0])
         values = support.values[feature]  # noqa: PD011
         assert len(values) > 64  # so that medians of groups stand for them
-        turns = [granted_in_most(ready, known, feature, v) != interview.decision.favourable for v in values]
+        turns = [
+            granted_in_most(ready, known, feature, v) != interview.decision.favourable
+            for v in values
+        ]
         name = ready.fitted.schema.names[feature]
         share = interview.partition.counterfactual.get(name, 0.0)
         assert share == pytest.approx(np.mean(turns), abs=0.06)  # of 64 medians, not of all values
@@ -97,11 +104,18 @@ def test_a_tie_is_no_majority_and_shares_of_three_classes_add_up():
     possible = np.array([[0, 1], [1, 1], [1, 1], [2, 1]], dtype=np.float32)
     for favourable, decided in ((1, 0), (0, 1), (2, 1)):
         majority = Majority(Half(), possible, favourable)
-        chances = majority.predict_known(np.array([False, True]), np.array([[3.0]], dtype=np.float32))
+        chances = majority.predict_known(
+            np.array([False, True]), np.array([[3.0]], dtype=np.float32)
+        )
         assert chances.sum() == pytest.approx(1)
         assert majority.decide(chances)[0] == decided  # 2 of 4 are not more than half
     most = Majority(Half(), possible[1:], 1)
-    assert most.decide(most.predict_known(np.array([False, True]), np.array([[3.0]], dtype=np.float32)))[0] == 1
+    assert (
+        most.decide(
+            most.predict_known(np.array([False, True]), np.array([[3.0]], dtype=np.float32))
+        )[0]
+        == 1
+    )
 
 
 @pytest.mark.parametrize("searcher", ["nearest", "nice", "survival"])
@@ -140,7 +154,10 @@ def test_the_last_word_is_about_the_person_as_they_were_given():
     assert [flag.taken for flag in last.log.flags] == [highest]
     assert last.decision.probability == 0.05
     assert last.flags == (
-        f"income: 4.5 is above {highest}, the highest seen; people like you are looked for at {highest}",
+        (
+            f"income: 4.5 is above {highest}, the highest seen; people like you are looked "
+            f"for at {highest}"
+        ),
     )
     again = ready.interview({"income": highest, "debt": -1.0})
     assert again.decision.favourable, "who really has what was seen is another person"
@@ -149,12 +166,17 @@ def test_the_last_word_is_about_the_person_as_they_were_given():
 
 
 def test_completions_that_look_like_the_edge_are_not_taken_for_the_person():
-    """Before the income is told, somebody else's highest income may complete them: that is no 4.5."""
+    """Before the income is told, somebody else's highest income may complete them: that is no
+    4.5.
+    """
     ready = advisor(turning_back)
     states = {}
     interview = edfa.advice.interview.Interview(ready.fitted, states=states)
     interview.begin({"debt": -1.0}).answer(income=4.5)
-    assert [assessment.given for assessment in interview._history] == [(), interview.assessment.given]
+    assert [assessment.given for assessment in interview._history] == [
+        (),
+        interview.assessment.given,
+    ]
     assert len(interview.assessment.given) == 1
     assert interview._history[0].given == ()
 
@@ -164,7 +186,9 @@ def test_a_file_says_what_interviews_say_of_odd_numbers():
     highest = float(ready.fitted.encoder["income"].high)
     rows = pd.DataFrame({"income": [4.5, highest, 4.5, 1.0], "debt": [-1.0, -1.0, np.nan, 0.5]})
     advice = advise(ready.fitted, rows)
-    for row, chance, status in zip(rows.to_dict("records"), advice["probability"], advice["status"], strict=True):
+    for row, chance, status in zip(
+        rows.to_dict("records"), advice["probability"], advice["status"], strict=True
+    ):
         interview = ready.interview({name: value for name, value in row.items() if value == value})
         assert interview.decision.probability == pytest.approx(chance)
         assert interview.standing.status == status

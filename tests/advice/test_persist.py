@@ -1,4 +1,6 @@
-"""Saved advisors: the same to the bit, refused when changed, whole or not there whenever a save is cut off."""
+"""Saved advisors: the same to the bit, refused when changed, whole or not there whenever a save is
+cut off.
+"""
 
 import json
 import os
@@ -43,20 +45,32 @@ def test_what_is_loaded_says_the_same_to_the_bit(saved):
     assert loaded.fitted.blanket == german().fitted.blanket
     assert np.array_equal(loaded.fitted.train.X, german().fitted.train.X)
     for person in words(edfa.load("german"))[:20]:
-        held = [begin(a, person).answer({n: person[n] for n in ("duration",)}) for a in (loaded, german())]
+        held = [
+            begin(a, person).answer({n: person[n] for n in ("duration",)})
+            for a in (loaded, german())
+        ]
         assert held[0].receipt(time="then") == held[1].receipt(time="then")
     assert loaded.verify(held[1].receipt()).holds
 
 
 def test_saving_what_was_loaded_changes_no_byte(saved, tmp_path):
     Advisor.load(saved).save(tmp_path / "again")
-    first, second = (json.loads((folder / "manifest.json").read_text()) for folder in (saved, tmp_path / "again"))
+    first, second = (
+        json.loads((folder / "manifest.json").read_text()) for folder in (saved, tmp_path / "again")
+    )
     assert first == second
 
 
 def test_no_part_is_code(saved):
-    assert {Path(part).suffix for part in list_files(saved)} <= {".json", ".parquet", ".safetensors", ".ubj"}
-    assert not [part for part in list_files(saved) if (saved / part).read_bytes()[:1] == b"\x80"]  # as a pickle begins
+    assert {Path(part).suffix for part in list_files(saved)} <= {
+        ".json",
+        ".parquet",
+        ".safetensors",
+        ".ubj",
+    }
+    assert not [
+        part for part in list_files(saved) if (saved / part).read_bytes()[:1] == b"\x80"
+    ]  # as a pickle begins
 
 
 def test_every_changed_byte_is_noticed(copy):
@@ -78,7 +92,9 @@ def test_every_missing_part_is_noticed(copy):
     for part in list_files(copy):
         content = (copy / part).read_bytes()
         (copy / part).unlink()
-        with pytest.raises(UnreadableError, match=part if part != "manifest.json" else "is missing or damaged"):
+        with pytest.raises(
+            UnreadableError, match=part if part != "manifest.json" else "is missing or damaged"
+        ):
             Advisor.load(copy)
         (copy / part).write_bytes(content)
 
@@ -102,7 +118,8 @@ def test_a_manifest_that_is_not_ours_is_refused(change, message, copy):
 
 
 @pytest.mark.parametrize(
-    ("hashes", "message"), [({}, "schema.json is missing"), (None, "no hashes"), ({"schema.json": 3}, "no hashes")]
+    ("hashes", "message"),
+    [({}, "schema.json is missing"), (None, "no hashes"), ({"schema.json": 3}, "no hashes")],
 )
 def test_a_manifest_without_hashes_is_refused(hashes, message, copy):
     manifest = json.loads((copy / "manifest.json").read_text()) | {"format": 4, "sha256": hashes}
@@ -138,7 +155,9 @@ def test_what_cannot_be_told_cannot_be_saved(tmp_path):
 
     table = edfa.load("german")
     blanket = german().fitted.blanket
-    advisor = edfa.Advisor(policy=Own(blanket), predictor=edfa.SubsetXGB(n_estimators=10)).fit(table)
+    advisor = edfa.Advisor(policy=Own(blanket), predictor=edfa.SubsetXGB(n_estimators=10)).fit(
+        table
+    )
     with pytest.raises(SettingError, match="Own is not a registered policy"):
         advisor.save(tmp_path / "advisor")
     assert not (tmp_path / "advisor").exists()
@@ -146,17 +165,26 @@ def test_what_cannot_be_told_cannot_be_saved(tmp_path):
 
 OTHERS = {
     "greedy": {"policy": "greedy"},
-    "dime": {"policy": lambda train: edfa.acquisition.DIME(pretrain=1, epochs=1, steps=2).fit(train)},
+    "dime": {
+        "policy": lambda train: edfa.acquisition.DIME(pretrain=1, epochs=1, steps=2).fit(train)
+    },
     "survival": {"policy": "survival", "searcher": "survival", "signal": "survival"},
-    "settings": {"policy": lambda train: edfa.EDFA(german().fitted.blanket, rank="cost"), "searcher": "nice"},
+    "settings": {
+        "policy": lambda train: edfa.EDFA(german().fitted.blanket, rank="cost"),
+        "searcher": "nice",
+    },
 }
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_policies_are_saved_too(name, tmp_path):
     table = edfa.load("german")
-    chosen = {part: made(table.train) if callable(made) else made for part, made in OTHERS[name].items()}
-    advisor = edfa.Advisor(**chosen, predictor=edfa.SubsetXGB("nan", n_estimators=10), budget=6).fit(table)
+    chosen = {
+        part: made(table.train) if callable(made) else made for part, made in OTHERS[name].items()
+    }
+    advisor = edfa.Advisor(
+        **chosen, predictor=edfa.SubsetXGB("nan", n_estimators=10), budget=6
+    ).fit(table)
     advisor.save(tmp_path / "advisor")
     loaded = Advisor.load(tmp_path / "advisor")
     for person in words(table)[:10]:
@@ -227,7 +255,9 @@ def test_a_killed_save_leaves_an_advisor(saved, tmp_path):
     folder = tmp_path / "advisor"
     shutil.copytree(saved, folder)
     for wait in (0.0, 0.09):
-        process = subprocess.Popen([sys.executable, "-c", SAVING, saved, folder], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVING, saved, folder], stdout=subprocess.PIPE, text=True
+        )
         assert process.stdout.readline() == "go\n"
         time.sleep(wait)
         process.kill()

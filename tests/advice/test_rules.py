@@ -1,4 +1,6 @@
-"""The operator's rules and people's own limits: they hold wherever plans are made or questions asked."""
+"""The operator's rules and people's own limits: they hold wherever plans are made or questions
+asked.
+"""
 
 import json
 from dataclasses import replace
@@ -18,9 +20,16 @@ from edfa.advice.evaluation import roll_out
 from edfa.advice.rules import describe_rules
 from edfa.errors import SchemaError, SettingError, UnknownNameError
 
-UNITS = {"checking_status": (), "duration": ("credit_amount",), "savings_status": ("age",), "purpose": ()}
+UNITS = {
+    "checking_status": (),
+    "duration": ("credit_amount",),
+    "savings_status": ("age",),
+    "purpose": (),
+}
 BLANKET = edfa.Blanket("class", UNITS)
-RULES = Constraints(locked=("purpose",), max_changes=1, min_probability=0.72, never_ask=("savings_status",))
+RULES = Constraints(
+    locked=("purpose",), max_changes=1, min_probability=0.72, never_ask=("savings_status",)
+)
 
 
 FEATURES = ("duration", "checking_status", "purpose", "credit_amount", "savings_status")
@@ -29,7 +38,12 @@ FEATURES = ("duration", "checking_status", "purpose", "credit_amount", "savings_
 @cache
 def ruled(searcher="nearest", policy=None, rules=RULES):
     """An advisor of four questions, two of the start set, one never asked."""
-    settings = {"predictor": edfa.SubsetXGB(n_estimators=20), "blanket": BLANKET, "threshold": "balanced", "alpha": 0.4}
+    settings = {
+        "predictor": edfa.SubsetXGB(n_estimators=20),
+        "blanket": BLANKET,
+        "threshold": "balanced",
+        "alpha": 0.4,
+    }
     return Advisor(**settings, searcher=searcher, policy=policy, constraints=rules).fit(german())
 
 
@@ -76,7 +90,12 @@ def test_rules_hold_in_calibration_interviews_and_files_alike(searcher):
         assert set(asked) == {"checking_status", "duration"}
     assert plans > 20
     told = advise(fitted, table.test.frame.drop(columns="savings_status"))
-    changed = {change["feature"] for text in told["plans"] for plan in json.loads(text) for change in plan["changes"]}
+    changed = {
+        change["feature"]
+        for text in told["plans"]
+        for plan in json.loads(text)
+        for change in plan["changes"]
+    }
     assert changed
     assert not changed & {"purpose", "savings_status"}
     assert told["question"].isna().all()  # nothing is left to ask of them
@@ -92,8 +111,16 @@ def test_plans_are_certified_and_measured_under_the_rules():
     assert "Regeln des Betreibers" in advisor.certificate.words("de")
     assert free().certificate.rules == ()
     assert "rules" not in free().certificate.sentence
-    assert edfa.certification.Certificate.from_json(advisor.certificate.to_json()) == advisor.certificate
-    acts = [held for person in words(table)[:60] for held in walk(begin(advisor, person), person) if held.guarantee]
+    assert (
+        edfa.certification.Certificate.from_json(advisor.certificate.to_json())
+        == advisor.certificate
+    )
+    acts = [
+        held
+        for person in words(table)[:60]
+        for held in walk(begin(advisor, person), person)
+        if held.guarantee
+    ]
     assert acts
     assert "operator's rules" in acts[0].guarantee
     assert "locked: purpose" in advisor._repr_html_()
@@ -102,10 +129,16 @@ def test_plans_are_certified_and_measured_under_the_rules():
 @pytest.mark.parametrize("policy", ["random-blanket", "greedy", "random"])
 def test_no_policy_asks_what_is_never_asked(policy):
     table = german()
-    parts = {"predictor": edfa.SubsetXGB("nan", n_estimators=10), "blanket": BLANKET, "searcher": "nearest"}
+    parts = {
+        "predictor": edfa.SubsetXGB("nan", n_estimators=10),
+        "blanket": BLANKET,
+        "searcher": "nearest",
+    }
     advisor = Advisor(**parts, policy=policy, budget=12, constraints=RULES).fit(table)
     person = words(table)[0]
-    asked = [held.question.feature for held in walk(begin(advisor, person), person) if held.question]
+    asked = [
+        held.question.feature for held in walk(begin(advisor, person), person) if held.question
+    ]
     assert asked
     assert "savings_status" not in asked
     trajectory = roll_out(advisor.fitted, table.test.X[:50]).trajectory
@@ -118,7 +151,9 @@ def test_what_is_never_asked_is_not_left_to_ask_and_heard_if_told():
     assert held.question.left == 2
     assert begin(free(), words(table)[0]).question.left == 3
     before = held.decision.probability
-    told = [held.what_if({"savings_status": level}) for level in table.encoder["savings_status"].levels]
+    told = [
+        held.what_if({"savings_status": level}) for level in table.encoder["savings_status"].levels
+    ]
     assert {other.decision.probability for other in told} != {before}
     # A refusal of what nobody is asked for changes nothing.
     for person in words(table)[:40]:
@@ -128,8 +163,14 @@ def test_what_is_never_asked_is_not_left_to_ask_and_heard_if_told():
 
 @pytest.mark.parametrize("never", [(), ("savings_status",)])
 def test_nobody_is_told_that_it_would_help_to_know_what_is_never_asked(never):
-    parts = {"predictor": edfa.SubsetXGB(n_estimators=10), "blanket": BLANKET, "searcher": "nearest"}
-    strict = Advisor(**parts, threshold=0.99, constraints=Constraints(never_ask=never)).fit(german())
+    parts = {
+        "predictor": edfa.SubsetXGB(n_estimators=10),
+        "blanket": BLANKET,
+        "searcher": "nearest",
+    }
+    strict = Advisor(**parts, threshold=0.99, constraints=Constraints(never_ask=never)).fit(
+        german()
+    )
     none = strict.interview({"purpose": "radio/tv"}).no_plan
     assert none.reason == "more_information_needed"
     assert "duration" in none.unlock
@@ -141,7 +182,9 @@ def test_the_order_of_questions_is_learnt_under_the_rules():
     assert fitted.policy.constraints == RULES
     assert sorted(fitted.policy.order_) == ["checking_status", "duration"]
     assert "savings_status" in free("survival").fitted.policy.order_
-    policy = edfa.SurvivalPolicy(BLANKET, edfa.SurvivalSearch(), Constraints(max_changes=2), n_people=32)
+    policy = edfa.SurvivalPolicy(
+        BLANKET, edfa.SurvivalSearch(), Constraints(max_changes=2), n_people=32
+    )
     own = ruled("survival", policy).fitted.policy
     assert own.constraints == RULES.tighten(Constraints(max_changes=2))
     assert policy.constraints == Constraints(max_changes=2)
@@ -151,13 +194,17 @@ def test_the_cards_rules_hold_without_being_given(monkeypatch):
     plain = german()
     schema = replace(plain.schema, rules=Constraints(never_ask=("duration",)))
     table = Table.from_frame(plain.frame, schema)
-    made = Advisor(predictor=edfa.SubsetXGB(n_estimators=10), blanket=BLANKET, searcher="nearest").fit(table)
+    made = Advisor(
+        predictor=edfa.SubsetXGB(n_estimators=10), blanket=BLANKET, searcher="nearest"
+    ).fit(table)
     assert made.fingerprint != replace(made).fit(plain).fingerprint
     person = words(table)[0]
     asked = [held.question.feature for held in walk(begin(made, person), person) if held.question]
     assert sorted(asked) == ["checking_status", "savings_status"]
     assert "never_ask: duration" in made.certificate.rules
-    run = edfa.acquire(table.test, edfa.acquisition.RandomBlanket(BLANKET), made.fitted.model, "inf", explain=False)
+    run = edfa.acquire(
+        table.test, edfa.acquisition.RandomBlanket(BLANKET), made.fitted.model, "inf", explain=False
+    )
     assert (run.when[:, schema.index("duration")] < 0).all()
     paper = replace(made, constraints=Constraints(reading="paper")).fit(table)
     asked = [held.question.feature for held in walk(begin(paper, person), person) if held.question]
@@ -169,13 +216,21 @@ def test_the_papers_reading_is_a_setting_of_the_advisor():
     table = german()
     blanket = edfa.Blanket("class", {"credit_history": (), "duration": ()})
     assert table.schema["credit_history"].change == "frozen"
-    settings = {"predictor": edfa.SubsetXGB(n_estimators=20), "blanket": blanket, "threshold": "balanced"}
+    settings = {
+        "predictor": edfa.SubsetXGB(n_estimators=20),
+        "blanket": blanket,
+        "threshold": "balanced",
+    }
     changed = {}
     for reading in ("card", "paper"):
-        made = Advisor(**settings, searcher="nearest", constraints=Constraints(reading=reading)).fit(table)
+        made = Advisor(
+            **settings, searcher="nearest", constraints=Constraints(reading=reading)
+        ).fit(table)
         plans = roll_out(made.fitted, table.test.X).plans
         told = [json.loads(text) for text in advise(made.fitted, table.test.frame)["plans"]]
-        changed[reading] = {change["feature"] for each in told for plan in each for change in plan["changes"]}
+        changed[reading] = {
+            change["feature"] for each in told for plan in each for change in plan["changes"]
+        }
         assert ("credit_history" in set(plans.frame()["feature"])) == (reading == "paper")
     assert "credit_history" in changed["paper"]
     assert "credit_history" not in changed["card"]
@@ -202,14 +257,24 @@ def test_rules_are_saved_and_are_part_of_the_fingerprint(tmp_path):
         (Constraints(locked=("purposes",)), UnknownNameError, "did you mean 'purpose'"),
         (Constraints(never_ask=("durations",)), UnknownNameError, "did you mean 'duration'"),
         (Constraints(only=("age",)), SchemaError, "age: the card says"),
-        (Constraints(levels={"housing": ("castle",)}), SettingError, "levels.housing: no level 'castle'"),
-        (Constraints(forbidden=(("housing", "*", "castle"),)), SettingError, "forbidden.housing: no level 'castle'"),
+        (
+            Constraints(levels={"housing": ("castle",)}),
+            SettingError,
+            "levels.housing: no level 'castle'",
+        ),
+        (
+            Constraints(forbidden=(("housing", "*", "castle"),)),
+            SettingError,
+            "forbidden.housing: no level 'castle'",
+        ),
         (Constraints(ranges={"housing": (1, 2)}), SchemaError, "ranges.housing"),
     ],
     ids=str,
 )
 def test_rules_that_do_not_fit_are_refused_before_any_work(rules, error, message, monkeypatch):
-    monkeypatch.setattr("edfa.advice.advisor.discover", lambda *a, **k: pytest.fail("work was spent"))
+    monkeypatch.setattr(
+        "edfa.advice.advisor.discover", lambda *a, **k: pytest.fail("work was spent")
+    )
     with pytest.raises(error, match=message):
         Advisor(constraints=rules).fit(german())
     with pytest.raises(error, match=message):
@@ -241,9 +306,14 @@ def test_a_persons_own_limits_hold_for_the_whole_interview(own):
             for plan in state.plans():
                 assert _keeps(plan)
                 assert _keeps(plan, own)
-                assert own.only is None or {change.feature for change in plan.changes} <= {*own.only}
+                assert own.only is None or {change.feature for change in plan.changes} <= {
+                    *own.only
+                }
             assert bool(state.plans()) == (state.no_plan is None)
-            if own in (Constraints(), Constraints(max_changes=1)):  # the operator's rules say that already
+            if own in (
+                Constraints(),
+                Constraints(max_changes=1),
+            ):  # the operator's rules say that already
                 assert (state.standing, state.plans(), state.question) == plain[step]
             else:
                 assert state.standing.for_wishes or state.standing.status in ("granted", "no_plan")
@@ -257,7 +327,9 @@ def test_a_persons_own_limits_hold_for_the_whole_interview(own):
             assert state.what_if({}).plans() == state.plans()
     if own.never_ask:
         assert "declined" in seen
-    assert ("constraints" in seen) == (replace(own, never_ask=()) not in (Constraints(), Constraints(max_changes=1)))
+    assert ("constraints" in seen) == (
+        replace(own, never_ask=()) not in (Constraints(), Constraints(max_changes=1))
+    )
 
 
 def test_a_receipt_of_other_limits_does_not_hold():
@@ -265,7 +337,8 @@ def test_a_receipt_of_other_limits_does_not_hold():
     held = next(
         interview
         for person in words(german())
-        if (interview := advisor.interview(person)).plans() and not advisor.interview(person, constraints=own).plans()
+        if (interview := advisor.interview(person)).plans()
+        and not advisor.interview(person, constraints=own).plans()
     )
     limited = advisor.interview(dict(held.log.facts), constraints=own)
     receipt = limited.receipt()
@@ -273,7 +346,10 @@ def test_a_receipt_of_other_limits_does_not_hold():
     assert receipt.no_plan["reason"] != "already_there"
     assert receipt.overlay["locked"] == list(own.locked)
     assert advisor.verify(receipt).holds
-    assert {d.part for d in advisor.verify(replace(receipt, overlay=None)).differences} >= {"plans", "no_plan"}
+    assert {d.part for d in advisor.verify(replace(receipt, overlay=None)).differences} >= {
+        "plans",
+        "no_plan",
+    }
 
 
 def test_limits_only_tighten():
@@ -285,7 +361,9 @@ def test_limits_only_tighten():
             advisor.interview({}).plans(constraints=own)
     for person in words(german())[:30]:
         held = advisor.interview(person, constraints=Constraints(max_changes=3))
-        assert all(len(plan.changes) <= 2 for plan in held.plans(constraints=Constraints(max_changes=4)))
+        assert all(
+            len(plan.changes) <= 2 for plan in held.plans(constraints=Constraints(max_changes=4))
+        )
 
 
 def test_there_is_always_a_word_on_why_there_is_no_plan():
@@ -320,17 +398,23 @@ def test_a_file_with_rules_says_what_interviews_with_rules_say(limits, seed):
     whose = [limits[i % len(limits)] for i in range(len(frame))]
     told = advise(advisor.fitted, frame, rules=pd.Series([own.to_json() for own in whose]))
     assert told["error"].isna().all()
-    for row, person, own in zip(told.to_dict("records"), frame.to_dict("records"), whose, strict=True):
-        held = advisor.interview({k: v for k, v in person.items() if v is not None and v == v}, constraints=own)
+    for row, person, own in zip(
+        told.to_dict("records"), frame.to_dict("records"), whose, strict=True
+    ):
+        held = advisor.interview(
+            {k: v for k, v in person.items() if v is not None and v == v}, constraints=own
+        )
         assert row["status"] in (held.standing.status, "off_path")
-        assert row["status"] == held.standing.status or {"start", "order"} & {*held.standing.deviations}
+        assert row["status"] == held.standing.status or {"start", "order"} & {
+            *held.standing.deviations
+        }
         assert (row["question"] if row["question"] == row["question"] else None) == (
             held.question.feature if held.question else None
         )
         assert row["probability"] == held.decision.probability
-        assert [{c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])] == [
-            {c.feature: c.after for c in plan.changes} for plan in held.plans()
-        ]
+        assert [
+            {c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])
+        ] == [{c.feature: c.after for c in plan.changes} for plan in held.plans()]
         if row["status"] == "no_plan":
             assert row["reason"] == held.no_plan.reason
 
@@ -341,7 +425,14 @@ def test_people_with_equal_rules_are_handled_together(monkeypatch):
     table, calls = german(), []
     each = batch._advise
     monkeypatch.setattr(batch, "_advise", lambda *a: calls.append(a) or each(*a))
-    cells = ['{"max_changes": 1}', '{ "max_changes" : 1 }', "", None, {"max_changes": 1, "only": None}, float("nan")]
+    cells = [
+        '{"max_changes": 1}',
+        '{ "max_changes" : 1 }',
+        "",
+        None,
+        {"max_changes": 1, "only": None},
+        float("nan"),
+    ]
     whose = pd.Series([cells[i % len(cells)] for i in range(200)], dtype=object)
     told = advise(free().fitted, table.test.frame, rules=whose)
     assert told["error"].isna().all()

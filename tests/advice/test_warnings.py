@@ -1,4 +1,6 @@
-"""What `edfa fit` warns of: leaks, lopsided decisions, nothing to change, levels that occur once."""
+"""What `edfa fit` warns of: leaks, lopsided decisions, nothing to change, levels that occur
+once.
+"""
 
 from dataclasses import replace
 
@@ -35,7 +37,9 @@ def table(extra=None, kind="continuous", name="extra", n=600, target="y", **keys
     income = random.normal(0, 1, n)
     y = random.random(n) < 1 / (1 + np.exp(-income))
     columns = {"income": income} | ({} if extra is None else {name: extra(y, random)})
-    features = [Feature("income", "continuous")] + ([] if extra is None else [Feature(name, kind, **keys)])
+    features = [Feature("income", "continuous")] + (
+        [] if extra is None else [Feature(name, kind, **keys)]
+    )
     frame = pd.DataFrame(columns | {target: np.where(y, "good", "bad")})
     return Table.from_frame(frame, Schema(tuple(features), target, "good"))
 
@@ -55,10 +59,18 @@ def test_nothing_is_said_of_tables_in_order(name):
     ("kind", "extra"),
     [
         ("continuous", lambda y, random: y + random.normal(0, 0.05, len(y))),
-        ("continuous", lambda y, random: np.where(y, random.uniform(-1, 1, len(y)), random.choice([-3, 3], len(y)))),
+        (
+            "continuous",
+            lambda y, random: np.where(
+                y, random.uniform(-1, 1, len(y)), random.choice([-3, 3], len(y))
+            ),
+        ),
         ("categorical", lambda y, random: np.where(y, "open", "written off")),
         ("categorical", lambda y, random: np.where(y, random.choice(["a", "b"], len(y)), "c")),
-        ("continuous", lambda y, random: np.where(y, np.nan, random.uniform(0, 9, len(y)))),  # the gap itself tells
+        (
+            "continuous",
+            lambda y, random: np.where(y, np.nan, random.uniform(0, 9, len(y))),
+        ),  # the gap itself tells
     ],
 )
 def test_a_feature_that_nearly_decides_the_outcome_is_a_leak(kind, extra):
@@ -68,7 +80,9 @@ def test_a_feature_that_nearly_decides_the_outcome_is_a_leak(kind, extra):
 
 
 def test_a_level_a_person_is_no_leak_but_levels_that_occur_once():
-    (warning,) = warn(table(lambda y, random: [f"street {i}" for i in range(len(y))], "categorical"))
+    (warning,) = warn(
+        table(lambda y, random: [f"street {i}" for i in range(len(y))], "categorical")
+    )
     assert warning == "extra: 360 of 360 levels occur once; merge them, or leave it out"
 
 
@@ -92,7 +106,9 @@ def test_names_of_what_comes_after_the_outcome(name, target, said):
 
 def test_a_blanket_of_one_that_is_nearly_always_right():
     (warning,) = warn(table(), accuracy_end=0.985)
-    assert warning == "income is all that matters, and right about 98.5%; is it the outcome under another name?"
+    assert warning == (
+        "income is all that matters, and right about 98.5%; is it the outcome under another name?"
+    )
     assert warn(table(), accuracy_end=0.97) == ()
     two = table(lambda y, random: random.normal(0, 1, len(y)))
     assert warn(two, ("income", "extra"), accuracy_end=0.985) == ()

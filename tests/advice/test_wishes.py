@@ -1,4 +1,6 @@
-"""Promises to people with wishes of their own: by hand, by resampling, never peeking, the same for everybody."""
+"""Promises to people with wishes of their own: by hand, by resampling, never peeking, the same for
+everybody.
+"""
 
 import json
 import pickle
@@ -58,7 +60,9 @@ def strict():
 
 
 def _by_hand(advisor, wishes, X):  # noqa: N803
-    """Records of the refused among complete people, one person at a time, with what each hides written out."""
+    """Records of the refused among complete people, one person at a time, with what each hides
+    written out.
+    """
     schema, judges = advisor.schema, advisor.judges
     known = ({*schema.start} | {*wishes.known}) - {*wishes.missing}
     hidden = [j for j, name in enumerate(schema.names) if name not in known]
@@ -80,7 +84,11 @@ def _by_hand(advisor, wishes, X):  # noqa: N803
             signal = 1 - plans.survival[0]
             end = X[[i]].copy()
             if advisor.reference == "trajectory_end":
-                never = [j for j, n in enumerate(schema.names) if n in {*wishes.declined, *wishes.missing}]
+                never = [
+                    j
+                    for j, n in enumerate(schema.names)
+                    if n in {*wishes.declined, *wishes.missing}
+                ]
                 end[:, [*never, *np.flatnonzero(~advisor.relevant)]] = np.nan
             after = plans.make_changes(np.array([0]), end)
             by_judge = partial(judges.decide, int(judge[number]))
@@ -89,7 +97,9 @@ def _by_hand(advisor, wishes, X):  # noqa: N803
         for name, value in zip(columns, (number, signal, loss, bool(len(plans))), strict=True):
             columns[name].append(value)
     n = len(refused)
-    return Records(seed=np.zeros(n), step=np.zeros(n), spent=np.zeros(n), signal_name="survival", **columns)
+    return Records(
+        seed=np.zeros(n), step=np.zeros(n), spent=np.zeros(n), signal_name="survival", **columns
+    )
 
 
 @pytest.mark.parametrize("reference", ["retrained", "trajectory_end"])
@@ -100,13 +110,30 @@ def test_a_certificate_for_wishes_is_the_certifiers_on_one_step_by_hand(name, re
     records = _by_hand(advisor, wishes, advisor.calibration)
     certifier = RecourseCertifier(0.2, 0.05, target="act", anchor=certificate.anchor, ceiling=0.5)
     expected = certifier.certificate_for(records)
-    for part in ("status", "tau", "interval", "risk", "bound", "n", "people", "triggered", "complete", "n_more"):
+    for part in (
+        "status",
+        "tau",
+        "interval",
+        "risk",
+        "bound",
+        "n",
+        "people",
+        "triggered",
+        "complete",
+        "n_more",
+    ):
         assert getattr(certificate, part) == getattr(expected, part), part
     assert certificate.n >= 14
-    assert (certificate.reference, certificate.loss, certificate.target) == (reference, "let_down", "act")
+    assert (certificate.reference, certificate.loss, certificate.target) == (
+        reference,
+        "let_down",
+        "act",
+    )
     assert certificate.advisor == advisor.fingerprint
     rehearsal, rows = rehearse(advisor, seed=0)
-    practised = records_for(rehearsal, advisor.train.X[rows], wishes, module.ENOUGH_TRAINING, module.MOST_TRAINING)
+    practised = records_for(
+        rehearsal, advisor.train.X[rows], wishes, module.ENOUGH_TRAINING, module.MOST_TRAINING
+    )
     anchor = choose_anchor(practised, len(records.people), 0.2, 0.05, ceiling=0.5, target="act")
     assert certificate.anchor == anchor, "chosen on training people"
 
@@ -114,17 +141,25 @@ def test_a_certificate_for_wishes_is_the_certifiers_on_one_step_by_hand(name, re
 def test_wishes_differ_in_what_they_are_promised():
     made = {name: certify_for(fitted(), wishes) for name, wishes in WISHES.items()}
     assert {certificate.status for certificate in made.values()} >= {"certified", "data_limited"}
-    assert made["everything is known"].curve == made["locked"].curve, "no plan would change the purpose anyway"
+    assert made["everything is known"].curve == made["locked"].curve, (
+        "no plan would change the purpose anyway"
+    )
     assert len({certificate.curve for certificate in made.values()}) == len(made) - 1
 
 
 def test_the_promise_holds_over_samples_of_a_pool():
-    """Calibration people drawn from a pool of people: the risk in the pool exceeds alpha in at most delta of draws."""
+    """Calibration people drawn from a pool of people: the risk in the pool exceeds alpha in at most
+    delta of draws.
+    """
     advisor, wishes = fitted(), WISHES["prices"]
-    pool = records_for(advisor, np.concatenate([TABLE.test.X, TABLE.calibration.X]), wishes, ALL, ALL)
+    pool = records_for(
+        advisor, np.concatenate([TABLE.test.X, TABLE.calibration.X]), wishes, ALL, ALL
+    )
     acting = pool.legal & (pool.signal <= 0.5)
     assert acting.sum() > 60
-    alpha = float(pool.loss[acting].mean()) * 0.98  # the loosest rule breaks the promise, by a hair: the hardest case
+    alpha = (
+        float(pool.loss[acting].mean()) * 0.98
+    )  # the loosest rule breaks the promise, by a hair: the hardest case
     delta, draws, random = 0.1, 1000, np.random.default_rng(0)
     certifier = RecourseCertifier(alpha, delta, target="act", anchor=0.5, ceiling=0.5)
     broken = 0
@@ -147,15 +182,23 @@ def test_a_sample_is_drawn_without_looking_at_what_becomes_of_plans():
 
 @pytest.mark.parametrize("name", ["one declined", "prices", "start missing"])
 def test_what_is_hidden_changes_no_plan_and_no_signal(name):
-    """Everything that is not known in the state is another person's: who is refused, plans and signals stay."""
+    """Everything that is not known in the state is another person's: who is refused, plans and
+    signals stay.
+    """
     advisor, wishes = fitted(), WISHES[name]
     hidden = ~wishes.known_in(advisor)
     others = advisor.calibration.copy()
-    others[:, hidden] = advisor.calibration[np.random.default_rng(3).permutation(len(others))][:, hidden]
-    ours, theirs = (records_for(advisor, X, wishes, ALL, ALL) for X in (advisor.calibration, others))
+    others[:, hidden] = advisor.calibration[np.random.default_rng(3).permutation(len(others))][
+        :, hidden
+    ]
+    ours, theirs = (
+        records_for(advisor, X, wishes, ALL, ALL) for X in (advisor.calibration, others)
+    )
     assert np.array_equal(ours.legal, theirs.legal)
     assert np.array_equal(ours.signal, theirs.signal)
-    assert not np.array_equal(ours.loss, theirs.loss, equal_nan=True), "what becomes of them is another matter"
+    assert not np.array_equal(ours.loss, theirs.loss, equal_nan=True), (
+        "what becomes of them is another matter"
+    )
 
 
 def test_wishes_of_people_are_read_off_their_assessment():
@@ -181,7 +224,11 @@ def test_wishes_in_another_order_are_the_same():
     other = Wishes(known=("checking_status", "duration"), costs={"housing": 2.0, "job": 1.0})
     assert one.to_json() == other.to_json()
     assert certify_for(fitted(), one) is certify_for(fitted(), other)
-    different = (Wishes(known=COMPLETE, missing=("age",)), Wishes(known=COMPLETE, declined=("job",)), WISHES["locked"])
+    different = (
+        Wishes(known=COMPLETE, missing=("age",)),
+        Wishes(known=COMPLETE, declined=("job",)),
+        WISHES["locked"],
+    )
     assert len({w.to_json() for w in (one, *different)}) == 4
 
 
@@ -190,7 +237,9 @@ def test_certificates_are_made_once_and_shared(monkeypatch):
     made = []
     each = module._certify
     monkeypatch.setattr(module, "_certify", lambda *parts: made.append(parts) or each(*parts))
-    people = [person for person in words(TABLE) if edfa.Interview(advisor).begin(person).plans()][:6]
+    people = [person for person in words(TABLE) if edfa.Interview(advisor).begin(person).plans()][
+        :6
+    ]
     statuses = [edfa.Interview(advisor).begin(person).standing.status for person in people]
     assert len(made) == 1, "everything is known of everybody"
     advise(advisor, pd.DataFrame(people))
@@ -202,7 +251,9 @@ def test_certificates_are_made_once_and_shared(monkeypatch):
     assert len(made) == 2
     assert all(certificate is certificates[0] for certificate in certificates)
     worked_out = set(vars(advisor)) - {f.name for f in fields(advisor)}
-    assert all(isinstance(vars(FittedAdvisor)[name], cached_property) for name in worked_out), "no part of the advisor"
+    assert all(isinstance(vars(FittedAdvisor)[name], cached_property) for name in worked_out), (
+        "no part of the advisor"
+    )
     assert pickle.loads(pickle.dumps(advisor)) not in module._memories  # noqa: S301
     assert certify_for(deepcopy(advisor), WISHES["locked"]) == certificates[0]
     assert len(made) == 3, "a copy has made none yet"
@@ -253,17 +304,26 @@ def test_wishes_that_make_no_sense_are_errors():
 
 
 def test_where_nobody_is_refused_nothing_is_promised():
-    granted = fitted().calibration[fitted().predictor.predict(fitted().calibration) == fitted().favourable]
+    granted = fitted().calibration[
+        fitted().predictor.predict(fitted().calibration) == fitted().favourable
+    ]
     certificate = certify_for(replace(fitted(), calibration=granted), WISHES["everything is known"])
     assert (certificate.status, certificate.n) == ("undefined", 0)
 
 
 @cache
 def grouped():
-    """The advisor with a promise to each group of a feature that the model does not see; one of them has none."""
+    """The advisor with a promise to each group of a feature that the model does not see; one of
+    them has none.
+    """
     own = surviving().certificate
-    parts = {"yes": replace(own, group="yes"), "none": replace(own, group="none", status="data_limited")}
-    return replace(fitted(), groups="own_telephone", certificate=None, certificates=GroupCertificates(parts))
+    parts = {
+        "yes": replace(own, group="yes"),
+        "none": replace(own, group="none", status="data_limited"),
+    }
+    return replace(
+        fitted(), groups="own_telephone", certificate=None, certificates=GroupCertificates(parts)
+    )
 
 
 def test_promises_to_a_group_come_from_its_people_alone():
@@ -294,8 +354,12 @@ def test_people_are_under_the_certificate_of_their_group():
             seen[group, status] += 1
             assert (status == "not_certified") == (group == "none")
             assert held.certificate is None or held.certificate.group == group
-        unknown = edfa.Interview(advisor).begin({k: v for k, v in person.items() if k != "own_telephone"})
-        assert unknown.standing.status in ("granted", "no_plan", "not_certified"), "one of the groups has no promise"
+        unknown = edfa.Interview(advisor).begin(
+            {k: v for k, v in person.items() if k != "own_telephone"}
+        )
+        assert unknown.standing.status in ("granted", "no_plan", "not_certified"), (
+            "one of the groups has no promise"
+        )
     assert seen["none", "not_certified"] > 5
     assert sum(count for (group, _), count in seen.items() if group == "yes") > 5
 
@@ -326,11 +390,15 @@ def test_who_has_wishes_may_act_under_a_certificate_of_their_own(deviation):
         low = standing.signal <= certificate.tau
         assert standing.status == ("act" if low else "unsure")
         assert interview.certificate is (certificate if low else None)
-        assert (interview.guarantee or "").endswith("with your wishes to be like everybody else otherwise.") == low
+        assert (interview.guarantee or "").endswith(
+            "with your wishes to be like everybody else otherwise."
+        ) == low
     assert {interview.standing.status for interview in held} == {"act", "unsure"}
     first = next(interview for interview in held if interview.standing.may_act)
     german = advisor.interview(dict(first.log.facts), **OWN[deviation], language="de").guarantee
-    assert german.endswith("Die Prüfung nimmt an, dass Menschen mit Ihren Wünschen sonst wie alle anderen sind.")
+    assert german.endswith(
+        "Die Prüfung nimmt an, dass Menschen mit Ihren Wünschen sonst wie alle anderen sind."
+    )
     assert f" {round(certificate.n * certificate.triggered)} " in german
 
 
@@ -338,8 +406,15 @@ def test_receipts_of_wishes_hold_wherever_they_are_replayed(tmp_path):
     advisor = strict()
     advisor.save(tmp_path / "advisor")
     loaded = edfa.Advisor.load(tmp_path / "advisor")
-    acting = [next(held for held in _people(advisor, **own) if held.standing.may_act) for own in OWN.values()]
-    acting.append(next(held for held in _people(advisor) if held.standing.may_act and held.standing.for_wishes))
+    acting = [
+        next(held for held in _people(advisor, **own) if held.standing.may_act)
+        for own in OWN.values()
+    ]
+    acting.append(
+        next(
+            held for held in _people(advisor) if held.standing.may_act and held.standing.for_wishes
+        )
+    )
     for interview in acting:
         receipt = interview.receipt(time="then")
         assert "like everybody else otherwise" in receipt.certificate
@@ -347,11 +422,15 @@ def test_receipts_of_wishes_hold_wherever_they_are_replayed(tmp_path):
         assert loaded.verify(receipt.to_json()).holds
         other = replace(receipt, certificate=strict().certificate.sentence)
         assert [d.part for d in loaded.verify(other).differences] == ["certificate"]
-    assert all(loaded.verify(held.receipt()).holds for held in _people(advisor, locks=["duration"])[:3])
+    assert all(
+        loaded.verify(held.receipt()).holds for held in _people(advisor, locks=["duration"])[:3]
+    )
 
 
 def test_who_declines_is_certified_for_what_is_known():
-    """Whatever was told before or after counts as known; the certificate is that of the state they are in."""
+    """Whatever was told before or after counts as known; the certificate is that of the state they
+    are in.
+    """
     advisor, seen = surviving(), Counter()
     for person in words(TABLE)[:60]:
         held = begin(advisor, person)
@@ -360,7 +439,11 @@ def test_who_declines_is_certified_for_what_is_known():
             standing = state.standing
             seen[standing.status] += 1
             if standing.signal is None or standing.signal > 0.5:
-                assert standing.status in ("granted", "no_plan", "ask" if state.question else "unsure")
+                assert standing.status in (
+                    "granted",
+                    "no_plan",
+                    "ask" if state.question else "unsure",
+                )
                 continue
             (wishes,), _ = find_wishes(state.assessment, np.arange(1))
             assert "declined" in standing.deviations
@@ -380,7 +463,9 @@ def test_above_the_ceiling_no_certificate_is_needed(monkeypatch):
         *_, held = walk((first := begin(advisor, person)).decline(first.question.feature), person)
         late += [held] if (held.standing.signal or 0) > 0.5 else []
     assert len(late) > 5
-    monkeypatch.setattr("edfa.advice.standing.certify_for", lambda *_: pytest.fail("nobody may act there"))
+    monkeypatch.setattr(
+        "edfa.advice.standing.certify_for", lambda *_: pytest.fail("nobody may act there")
+    )
     for held in late:
         assert (held.standing.status, held.standing.tau) == ("unsure", 0.5)
 
@@ -389,7 +474,10 @@ def test_without_a_certificate_for_them_people_are_told_that_nothing_is_promised
     advisor = strict()
     never = replace(advisor.fitted, calibration=None)
     person = next(held for held in _people(advisor, locks=["purpose"]) if held.standing.may_act)
-    for fitted_advisor, own in ((never, {"locks": ("purpose",)}), (advisor.fitted, {"locks": ("duration",)})):
+    for fitted_advisor, own in (
+        (never, {"locks": ("purpose",)}),
+        (advisor.fitted, {"locks": ("duration",)}),
+    ):
         held = edfa.Interview(fitted_advisor, **own).begin(dict(person.log.facts))
         if not held.plans():
             continue
@@ -419,11 +507,17 @@ def test_a_file_does_not_depend_on_how_it_is_split():
     whole = advise(advisor.fitted, frame, rules=pd.Series(limits))
     seen = set()
     for row, person in frame.iterrows():
-        alone = advise(advisor.fitted, frame.iloc[[row]].reset_index(drop=True), rules=pd.Series(limits[row : row + 1]))
+        alone = advise(
+            advisor.fitted,
+            frame.iloc[[row]].reset_index(drop=True),
+            rules=pd.Series(limits[row : row + 1]),
+        )
         status = alone["status"][0]
         assert whole["status"][row] == status
         own = Constraints.parse(json.loads(limits[row])) if limits[row] else None
-        held = advisor.interview({k: v for k, v in person.items() if v is not None and v == v}, constraints=own)
+        held = advisor.interview(
+            {k: v for k, v in person.items() if v is not None and v == v}, constraints=own
+        )
         assert status == held.standing.status or status == "off_path", "an interview may tell more"
         if status == "off_path" != held.standing.status:
             assert {"start", "order"} & {*held.standing.deviations}
@@ -433,11 +527,17 @@ def test_a_file_does_not_depend_on_how_it_is_split():
 
 def test_a_file_makes_certificates_only_where_the_policy_would_be(monkeypatch):
     made = []
-    monkeypatch.setattr("edfa.advice.standing.certify_for", lambda *parts: made.append(parts[1]) or certify_for(*parts))
+    monkeypatch.setattr(
+        "edfa.advice.standing.certify_for",
+        lambda *parts: made.append(parts[1]) or certify_for(*parts),
+    )
     fitted_advisor, random = surviving().fitted, np.random.default_rng(0)
     facts = np.where(fitted_advisor.relevant, TABLE.test.X, np.float32(np.nan))
     facts[random.random(facts.shape) < 0.4] = np.nan
-    assessment, assess = Assessment.of(fitted_advisor, facts), partial(Assessment.of, fitted_advisor)
+    assessment, assess = (
+        Assessment.of(fitted_advisor, facts),
+        partial(Assessment.of, fitted_advisor),
+    )
     standings = find_standings(assessment, 3, assess)
     assert not [wishes for wishes in made if wishes.missing or wishes.declined]
     off = standings.path.missing_start | standings.path.other_order
@@ -450,19 +550,29 @@ def test_a_file_makes_certificates_only_where_the_policy_would_be(monkeypatch):
 
 @pytest.mark.parametrize("budget", ["inf", 4.0])
 def test_a_run_with_wishes_asks_what_an_interview_with_wishes_asks(budget):
-    """From what is known on, at these prices, without what was declined: the same questions in the same order."""
-    policy = edfa.acquisition.Greedy().fit(TABLE.train, surviving().fitted.model)  # it looks at prices
+    """From what is known on, at these prices, without what was declined: the same questions in the
+    same order.
+    """
+    policy = edfa.acquisition.Greedy().fit(
+        TABLE.train, surviving().fitted.model
+    )  # it looks at prices
     made = replace(surviving().fitted, policy=policy, budget=budget)
     names = np.array(made.schema.names)
     known = made.background.start | (names == "housing")
     declined, costs = names == "checking_status", made.card_costs.copy()
     costs[[made.schema.index(name) for name in ("duration", "savings_status")]] = 0.5, 9.0
     rows = TABLE.test.X[:5]
-    run = run_policy(rows, made.policy, made.background, made.budget, known=known, declined=declined, costs=costs)
+    run = run_policy(
+        rows, made.policy, made.background, made.budget, known=known, declined=declined, costs=costs
+    )
     assert (run.spent[run.at(0)] == costs[known].sum()).all()
     for i, row in enumerate(rows):
         state, asked = np.where(known, row, np.float32(np.nan))[None], []
-        while (chosen := int(Assessment.of(made, state, declined=declined[None], costs=costs[None]).next[0])) >= 0:
+        while (
+            chosen := int(
+                Assessment.of(made, state, declined=declined[None], costs=costs[None]).next[0]
+            )
+        ) >= 0:
             asked.append(names[chosen])
             state[0, chosen] = row[chosen]
         assert run.order(i) == tuple(asked)

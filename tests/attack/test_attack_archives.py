@@ -1,4 +1,6 @@
-"""Bad downloads and bad caches of the paper's data sets: typed errors, and never a part in place of a whole."""
+"""Bad downloads and bad caches of the paper's data sets: typed errors, and never a part in place of
+a whole.
+"""
 
 import gzip
 import threading
@@ -66,7 +68,9 @@ def test_another_table_is_refused_and_not_kept(frame, cache, monkeypatch):
     assert not list(cache.rglob("*"))
 
 
-@pytest.mark.parametrize("damage", ["half", "empty", "swapped", "bit", "folder", "link to nowhere", "no checksum"])
+@pytest.mark.parametrize(
+    "damage", ["half", "empty", "swapped", "bit", "folder", "link to nowhere", "no checksum"]
+)
 def test_a_damaged_cache_is_fetched_anew(damage, cache, monkeypatch):
     schema, calls = catalog.load_schema(NAME), []
     serve(monkeypatch, rows_of(schema), calls)
@@ -105,7 +109,10 @@ def test_two_at_once_fetch_once(cache, monkeypatch):
     schema, calls = catalog.load_schema(NAME), []
     serve(monkeypatch, rows_of(schema), calls)
     results = []
-    threads = [threading.Thread(target=lambda: results.append(openml.fetch(NAME, schema))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: results.append(openml.fetch(NAME, schema)))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

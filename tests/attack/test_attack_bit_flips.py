@@ -1,4 +1,6 @@
-"""One bit of a file flips, or somebody changes it and makes the hashes fit: refused, or every answer stays the same."""
+"""One bit of a file flips, or somebody changes it and makes the hashes fit: refused, or every
+answer stays the same.
+"""
 
 import os
 import shutil
@@ -103,7 +105,9 @@ def test_a_flipped_bit_with_fitting_hashes_is_refused_or_changes_no_answer(copy)
     assert not [line for line in lines if line.startswith("OTHER")]
     boosters = [line for line in lines if ".ubj" in line]
     assert len(boosters) > REHASHED // 3
-    assert all(line.startswith("refused") for line in boosters), "a tree is part of the fingerprint, to the bit"
+    assert all(line.startswith("refused") for line in boosters), (
+        "a tree is part of the fingerprint, to the bit"
+    )
 
 
 READING = """
@@ -149,14 +153,25 @@ def test_no_damaged_booster_ends_the_process():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_what_xgboost_writes_is_read(classes):
-    for settings in ({}, {"max_depth": 6, "n_estimators": 140}, {"monotone": (1,) * 6 if classes == 2 else None}):
+    for settings in (
+        {},
+        {"max_depth": 6, "n_estimators": 140},
+        {"monotone": (1,) * 6 if classes == 2 else None},
+    ):
         codes = np.digitize(SUM, [0.0] if classes == 2 else [-0.5, 0.5])
         model = SubsetXGB("nan", **({"n_estimators": 3} | settings)).fit(ROWS, codes)
         content = booster_bytes(model._booster(None))
         (version,) = check_boosters([BoosterFile("model.ubj", content, 6, classes)])
         assert len(version) == 3
-        for wrong in ({"features": 5}, {"classes": 4}, {"content": content + b"}"}, {"content": b""}):
-            with pytest.raises(UnreadableError, match=r"^model\.ubj is no booster as XGBoost writes it: "):
+        for wrong in (
+            {"features": 5},
+            {"classes": 4},
+            {"content": content + b"}"},
+            {"content": b""},
+        ):
+            with pytest.raises(
+                UnreadableError, match=r"^model\.ubj is no booster as XGBoost writes it: "
+            ):
                 check_boosters([BoosterFile("model.ubj", content, 6, classes)._replace(**wrong)])
 
 
@@ -190,7 +205,10 @@ def test_nodes_that_lead_nowhere_are_refused(array, node, value):
 
 
 def test_a_damaged_or_swapped_file_of_the_cache_is_trained_again_and_written_over(tmp_path):
-    masks = [np.arange(6) < 3, np.arange(6) >= 3]  # of one shape: a model of one would answer for the other
+    masks = [
+        np.arange(6) < 3,
+        np.arange(6) >= 3,
+    ]  # of one shape: a model of one would answer for the other
     people = [np.where(mask, ROWS[:20], np.float32(np.nan)) for mask in masks]
 
     def answers(folder=tmp_path):
@@ -223,9 +241,15 @@ def test_a_damaged_or_swapped_file_of_the_cache_is_trained_again_and_written_ove
 def test_names_of_cached_and_saved_models_are_short_for_any_number_of_features(tmp_path):
     rows = np.random.default_rng(0).normal(size=(60, 2500)).astype(np.float32)
     sets = np.stack([np.arange(2500) % 2 == 0, np.arange(2500) < 40])
-    model = SubsetXGB("mixed", n_estimators=1, max_depth=1).cache_in(tmp_path / "cache").fit(rows, rows[:, 0] > 0)
+    model = (
+        SubsetXGB("mixed", n_estimators=1, max_depth=1)
+        .cache_in(tmp_path / "cache")
+        .fit(rows, rows[:, 0] > 0)
+    )
     model = model.keeping(sets)
-    model._train = lambda mask: SubsetXGB._train(model, sets[1])  # the masked model of so many columns takes long
+    model._train = lambda mask: SubsetXGB._train(
+        model, sets[1]
+    )  # the masked model of so many columns takes long
     model._definite = lambda: {"own_0": sets[1]}
     model.booster(sets[1])
     model.to_folder(tmp_path / "model")

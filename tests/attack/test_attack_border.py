@@ -1,4 +1,6 @@
-"""One border: a value means the same in CSV, Parquet, JSON lines, data frames and interviews, or is an error in all."""
+"""One border: a value means the same in CSV, Parquet, JSON lines, data frames and interviews, or is
+an error in all.
+"""
 
 import csv
 import json
@@ -44,7 +46,9 @@ TRAIN = pd.DataFrame(
     }
 )
 ENCODER = Encoder.fit(TRAIN, SCHEMA)
-FAST = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FAST = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def outcome(frame, row=0):
@@ -120,7 +124,22 @@ def test_a_value_means_the_same_wherever_it_comes_from(name, value, tmp_path):
 
 CELLS = {
     "x": st.sampled_from(
-        ["", "5", "5.0", "1e1", " 7 ", "€9", "nan", "inf", "abc", "150", "1e300", "-3", "120.50", "True"]
+        [
+            "",
+            "5",
+            "5.0",
+            "1e1",
+            " 7 ",
+            "€9",
+            "nan",
+            "inf",
+            "abc",
+            "150",
+            "1e300",
+            "-3",
+            "120.50",
+            "True",
+        ]
     ),
     "w": st.sampled_from(["", "01", "1", "1.10", "1.1", "TRUE", "true", "2", "a\nb", 'q"', "own"]),
 }
@@ -141,9 +160,15 @@ def test_chunks_and_blocks_change_nothing(people, size, block, tmp_path, monkeyp
         patch.setattr(csv_reader, "ROWS", 2)
         parts = [encode_partial(frame, ENCODER, SCHEMA) for frame in chunks(path, size, SCHEMA)]
     alone = [encode_partial(pd.DataFrame([p], columns=["x", "w"]), ENCODER, SCHEMA) for p in people]
-    np.testing.assert_array_equal(np.concatenate([p.X for p in parts]), np.concatenate([p.X for p in alone]))
-    assert [p.errors.get(i) for p in parts for i in range(len(p.X))] == [p.errors.get(0) for p in alone]
-    assert [p.flags.get(i) for p in parts for i in range(len(p.X))] == [p.flags.get(0) for p in alone]
+    np.testing.assert_array_equal(
+        np.concatenate([p.X for p in parts]), np.concatenate([p.X for p in alone])
+    )
+    assert [p.errors.get(i) for p in parts for i in range(len(p.X))] == [
+        p.errors.get(0) for p in alone
+    ]
+    assert [p.flags.get(i) for p in parts for i in range(len(p.X))] == [
+        p.flags.get(0) for p in alone
+    ]
 
 
 @FAST
@@ -166,7 +191,11 @@ def test_any_frame_of_people_is_encoded_or_refused_in_words(frame):
     for row in range(len(frame)):
         for name in (name for name in SCHEMA.names if name in frame):
             code = people.X[row, SCHEMA.index(name)]
-            assert row in people.errors or math.isnan(code) or code == told(name, frame[name].astype(object).iloc[row])
+            assert (
+                row in people.errors
+                or math.isnan(code)
+                or code == told(name, frame[name].astype(object).iloc[row])
+            )
 
 
 @FAST
@@ -191,7 +220,9 @@ def test_any_table_is_taken_or_refused_in_words(frame, data):
     assert np.isfinite(table.X).all()
 
 
-@pytest.mark.parametrize("far", [9223372036854775813, 1e308, -1e308, 1e200, float("inf"), 1e16, Decimal("1e20")])
+@pytest.mark.parametrize(
+    "far", [9223372036854775813, 1e308, -1e308, 1e200, float("inf"), 1e16, Decimal("1e20")]
+)
 def test_numbers_that_measure_nothing_are_refused_everywhere(far):
     with pytest.raises(FactError, match=r"beyond 1e\+15|finite number"):
         ENCODER.encode_person({"x": far})
@@ -201,7 +232,9 @@ def test_numbers_that_measure_nothing_are_refused_everywhere(far):
         Table.from_frame(frame, SCHEMA)
 
 
-@pytest.mark.parametrize("dtype", ["Int64", "Float64", "int64[pyarrow]", "double[pyarrow]", "object", "category"])
+@pytest.mark.parametrize(
+    "dtype", ["Int64", "Float64", "int64[pyarrow]", "double[pyarrow]", "object", "category"]
+)
 def test_a_null_of_any_data_type_is_a_gap(dtype):
     column = pd.Series([None if i % 4 == 3 else i for i in range(20)], dtype="Int64")
     frame = TRAIN.assign(x=column.astype(dtype), y=["good", "bad"] * 10)
@@ -236,7 +269,9 @@ def test_the_ends_of_the_range_can_be_told_back(tmp_path):
             assert float(value) != float(low.split(" to ")[0])
 
 
-@pytest.mark.parametrize("answer", [Path("own"), ["own"], {"own": 1}, np.array(["own"]), b"own", 1j])
+@pytest.mark.parametrize(
+    "answer", [Path("own"), ["own"], {"own": 1}, np.array(["own"]), b"own", 1j]
+)
 def test_an_answer_that_is_no_word_is_refused(answer):
     with pytest.raises(FactError, match="w: a word is needed"):
         ENCODER.encode_person({"w": answer})
@@ -254,5 +289,6 @@ def test_levels_that_are_the_same_word_are_refused():
         Feature("w", "categorical", levels=(1, "1"))
     with pytest.raises(SchemaError, match="write true as a text"):
         Schema.from_toml(
-            '[target]\nname = "y"\nfavourable = "a"\n[features.w]\nkind = "categorical"\nlevels = [true, "a"]\n'
+            '[target]\nname = "y"\nfavourable = "a"\n[features.w]\nkind = '
+            '"categorical"\nlevels = [true, "a"]\n'
         )

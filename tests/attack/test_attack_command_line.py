@@ -1,4 +1,6 @@
-"""Every command with hostile arguments and files: exit code 0, 2 or 3, never 1; one line, no traceback, no waiting."""
+"""Every command with hostile arguments and files: exit code 0, 2 or 3, never 1; one line, no
+traceback, no waiting.
+"""
 
 import contextlib
 import io
@@ -55,9 +57,13 @@ def call(*arguments):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder of good and hostile files, in which commands are run; with an advisor and a receipt."""
+    """A folder of good and hostile files, in which commands are run; with an advisor and a
+    receipt.
+    """
     folder, random, n = tmp_path_factory.mktemp("commands"), np.random.default_rng(0), 240
-    frame = pd.DataFrame({"age": random.integers(18, 80, n), "inc": random.normal(50, 10, n).round(2)})
+    frame = pd.DataFrame(
+        {"age": random.integers(18, 80, n), "inc": random.normal(50, 10, n).round(2)}
+    )
     frame["job"] = random.choice(list("abc"), n)
     frame["y"] = np.where(frame["inc"] + random.normal(0, 5, n) > 50, "good", "bad")
     before = Path.cwd()
@@ -75,18 +81,44 @@ def place(tmp_path_factory):
     Path("half.parquet").write_bytes(Path("t.parquet").read_bytes()[:900])
     Path("good.json").write_text('{"age": 30}')
     Path("nothing").mkdir()
-    assert call("schema", "t.csv", "--target", "y", "--favourable", "good", "--out", "card.toml")[0] == 0
+    assert (
+        call("schema", "t.csv", "--target", "y", "--favourable", "good", "--out", "card.toml")[0]
+        == 0
+    )
     few = ("--searcher", "nearest", "--committee", "0", "--jobs", "1", "--quiet")
-    assert call("fit", "t.csv", "--schema", "card.toml", "--out", "advisor", "--accept-guesses", *few)[0] == 0
-    done = call("interview", "advisor", "--json", "--answers", "good.json", "--receipt", "receipt.json")
+    assert (
+        call("fit", "t.csv", "--schema", "card.toml", "--out", "advisor", "--accept-guesses", *few)[
+            0
+        ]
+        == 0
+    )
+    done = call(
+        "interview", "advisor", "--json", "--answers", "good.json", "--receipt", "receipt.json"
+    )
     assert done[0] == 0, done
     yield folder
     os.chdir(before)
 
 
 def bad(ending):
-    names = ("missing", "folder", "empty", "junk", "deep", "nul", "fifo", "endless", MARKUP, "new\nline", "\udcff")
-    return [*(f"{name}.{ending}" for name in names), "x" * 5000 + f".{ending}", f"zero\0byte.{ending}"]
+    names = (
+        "missing",
+        "folder",
+        "empty",
+        "junk",
+        "deep",
+        "nul",
+        "fifo",
+        "endless",
+        MARKUP,
+        "new\nline",
+        "\udcff",
+    )
+    return [
+        *(f"{name}.{ending}" for name in names),
+        "x" * 5000 + f".{ending}",
+        f"zero\0byte.{ending}",
+    ]
 
 
 FIT = ("fit", "t.csv", "--schema", "card.toml", "--out", "other", "--accept-guesses")
@@ -120,7 +152,11 @@ def documents():
         yield from (
             ("data", "t.csv", "--card", name),
             ("fit", "t.csv", "--schema", name, "--out", "other"),
-            *([("interview", "advisor", "--json", "--answers", name)] if "empty" not in name else []),
+            *(
+                [("interview", "advisor", "--json", "--answers", name)]
+                if "empty" not in name
+                else []
+            ),
             ("study", "plan", name),
             ("study", "run", name, "--out", "study"),
         )
@@ -144,28 +180,62 @@ def folders():
 
 
 def settings():
-    numbers = {"--seed": (-1, HUGE, 2**32, "x"), "--cap": (-1, 0, 1, "nan"), "--alpha": (-1, 0, 1, "nan", "inf")}
-    numbers |= {"--delta": (-1, 0, 1, "nan"), "--budget": ("-1", "0", "nan", "x", ""), "--committee": (-1, 1)}
-    numbers |= {"--min-survival": (-1, 2, "nan"), "--min-need": (-1, "nan"), "--threshold": ("0", "nan", "x")}
-    names = dict.fromkeys(("--blanket", "--policy", "--searcher", "--groups"), (MARKUP, "", "new\nline"))
+    numbers = {
+        "--seed": (-1, HUGE, 2**32, "x"),
+        "--cap": (-1, 0, 1, "nan"),
+        "--alpha": (-1, 0, 1, "nan", "inf"),
+    }
+    numbers |= {
+        "--delta": (-1, 0, 1, "nan"),
+        "--budget": ("-1", "0", "nan", "x", ""),
+        "--committee": (-1, 1),
+    }
+    numbers |= {
+        "--min-survival": (-1, 2, "nan"),
+        "--min-need": (-1, "nan"),
+        "--threshold": ("0", "nan", "x"),
+    }
+    names = dict.fromkeys(
+        ("--blanket", "--policy", "--searcher", "--groups"), (MARKUP, "", "new\nline")
+    )
     for option, values in (numbers | names).items():
         yield from ((*FIT, option, value) for value in values)
-    for option, values in {"--plans": (-1, 0), "--chunk": (-1, 0), "--rules-column": ("none", MARKUP)}.items():
+    for option, values in {
+        "--plans": (-1, 0),
+        "--chunk": (-1, 0),
+        "--rules-column": ("none", MARKUP),
+    }.items():
         yield from ((*ADVISE, "--jobs", "1", option, value) for value in values)
     yield from ((*ADVISE, "--jobs", value) for value in (0,))
     yield from ((*ADVISE, "--scheduler", value) for value in ("", "x", MARKUP))
-    for option, values in {"--plans": (-1, 0), "--language": ("xx", MARKUP), "--lock": ("none", MARKUP)}.items():
+    for option, values in {
+        "--plans": (-1, 0),
+        "--language": ("xx", MARKUP),
+        "--lock": ("none", MARKUP),
+    }.items():
         yield from ((*INTERVIEW, option, value) for value in values)
-    yield from (("certify", "advisor", "t.csv", "--no-keep", "--alpha", value) for value in (-1, 0, "nan"))
+    yield from (
+        ("certify", "advisor", "t.csv", "--no-keep", "--alpha", value) for value in (-1, 0, "nan")
+    )
     yield from (("monitor", "advisor", "--delta", value) for value in (-1, 0, 1, "nan"))
-    yield from (("study", "run", "smoke", "--only", value) for value in ("x", "a=b", f"data={MARKUP}", "="))
-    yield from (("study", "plan", MARKUP), ("study", "none"), ("none",), ("data", MARKUP), ("data", ""))
+    yield from (
+        ("study", "run", "smoke", "--only", value) for value in ("x", "a=b", f"data={MARKUP}", "=")
+    )
+    yield from (
+        ("study", "plan", MARKUP),
+        ("study", "none"),
+        ("none",),
+        ("data", MARKUP),
+        ("data", ""),
+    )
     yield from (("schema", "t.csv", "--target", MARKUP), ("blanket", "german", "--method", MARKUP))
     yield ("schema", "t.csv", "--target", "y", "--favourable", f"{MARKUP}\n")
 
 
 def outputs():
-    """Places that cannot be written to. All are in the test's own folder: no device is ever a case here."""
+    """Places that cannot be written to. All are in the test's own folder: no device is ever a case
+    here.
+    """
     for name in ("fifo.csv", "t.csv/x.csv", "folder.csv", "x" * 300 + ".csv", "a\0b.csv"):
         yield from (
             ("advise", "advisor", "t.csv", "--jobs", "1", "--out", name),
@@ -187,8 +257,15 @@ def test_bad_input_is_exit_code_2(cases, place):
         except Hanging:
             code, error = "hangs", ""
         lines = error.strip().splitlines()
-        usage = bool(lines) and "Usage" in lines[0]  # the command line's own words for unknown options
-        if code != 2 or "Traceback" in error or "too little memory" in error or not (len(lines) == 1 or usage):
+        usage = (
+            bool(lines) and "Usage" in lines[0]
+        )  # the command line's own words for unknown options
+        if (
+            code != 2
+            or "Traceback" in error
+            or "too little memory" in error
+            or not (len(lines) == 1 or usage)
+        ):
             wrong.append(f"{' '.join(map(str, case))[:100]!r} -> {code}: {error.strip()[-160:]!r}")
     assert not wrong, "\n" + "\n".join(wrong)
 
@@ -211,7 +288,9 @@ def test_control_characters_do_not_reach_a_terminal():
 def start(*arguments, shell_end="", **environment):
     command = " ".join([shlex.quote(sys.executable), "-m", "edfa", *arguments]) + shell_end
     variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **environment}
-    return subprocess.run(["/bin/bash", "-c", command], capture_output=True, check=False, timeout=120, env=variables)
+    return subprocess.run(
+        ["/bin/bash", "-c", command], capture_output=True, check=False, timeout=120, env=variables
+    )
 
 
 @pytest.mark.parametrize(
@@ -226,7 +305,9 @@ def test_every_terminal_can_be_written_to(environment, tmp_path):
     card = tmp_path / "card.toml"
     frame = pd.DataFrame({"größe_€": np.arange(60) % 7, "y": np.resize(["gut", "schön…"], 60)})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    drafted = start("schema", f"{tmp_path}/t.csv", "--target y --favourable gut", f"--out {card}", **environment)
+    drafted = start(
+        "schema", f"{tmp_path}/t.csv", "--target y --favourable gut", f"--out {card}", **environment
+    )
     assert (drafted.returncode, drafted.stderr) == (0, b"")
     shown = start("data", f"{tmp_path}/t.csv", f"--card {card}", **environment)
     assert (shown.returncode, shown.stderr) == (0, b"")

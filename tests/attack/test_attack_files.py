@@ -1,4 +1,6 @@
-"""Files of people and of advice under attack: two runs at once, kept parts that lie, inputs that change, no room."""
+"""Files of people and of advice under attack: two runs at once, kept parts that lie, inputs that
+change, no room.
+"""
 
 import csv
 import json
@@ -30,9 +32,9 @@ from edfa.cli import app
 from edfa.data.synthetic import credit_story
 from edfa.errors import BusyError, DataError, UnreadableError, UnwritableError
 from edfa.places import check_writable
-from edfa.studies.report import _write, exhibit_files
 from edfa.text.spreadsheet import restored, safe
 from edfa.writing import locked
+from edfa_studies.report import _write, exhibit_files
 
 
 class Killed(BaseException):
@@ -44,7 +46,9 @@ def advisor(number):
     """One of two small advisors of the same table, who say different things."""
     model = edfa.SubsetXGB(n_estimators=5 + 10 * number)
     options = {"threshold": "balanced", "searcher": "nearest", "committee": 0, "alpha": 0.5}
-    return edfa.Advisor(predictor=model, **options).fit(credit_story().table(400, seed=number), n_jobs=1)
+    return edfa.Advisor(predictor=model, **options).fit(
+        credit_story().table(400, seed=number), n_jobs=1
+    )
 
 
 @cache
@@ -80,7 +84,15 @@ def stop_after(parts):
 def cut_short(number, rows, out, parts, **options):
     """A run that is killed after some parts."""
     with pytest.raises(Killed):
-        advise_file(advisor(number).fitted, rows, out, chunk=5, n_jobs=1, progress=stop_after(parts), **options)
+        advise_file(
+            advisor(number).fitted,
+            rows,
+            out,
+            chunk=5,
+            n_jobs=1,
+            progress=stop_after(parts),
+            **options,
+        )
 
 
 def clean(number, rows, out, **options):
@@ -176,8 +188,12 @@ def test_two_runs_at_once_never_mix(rows, tmp_path):
 # runs after one another, killed at any number of parts, with parts that are damaged meanwhile
 
 which_run = st.tuples(st.integers(0, 1), st.integers(1, 2))  # the advisor, and the number of plans
-killed_runs = st.tuples(which_run, st.sampled_from([3, 5, 24]), st.integers(0, 6))  # its chunk, and parts until its end
-steps = st.lists(st.tuples(killed_runs, st.sampled_from(sorted(DAMAGE)), st.integers(0, 50)), max_size=4)
+killed_runs = st.tuples(
+    which_run, st.sampled_from([3, 5, 24]), st.integers(0, 6)
+)  # its chunk, and parts until its end
+steps = st.lists(
+    st.tuples(killed_runs, st.sampled_from(sorted(DAMAGE)), st.integers(0, 50)), max_size=4
+)
 
 
 @given(steps, which_run, st.booleans(), st.sampled_from([".csv", ".jsonl", ".parquet"]), st.data())
@@ -188,7 +204,12 @@ def test_whatever_came_before_the_result_is_that_of_a_clean_run(steps, last, aga
         people().to_csv(folder / "rows.csv", index=False)
         out = folder / f"out{suffix}"
         for ((which, plans), chunk, killed), damage, at in steps:
-            options = {"k": plans, "chunk": chunk, "n_jobs": 1, "progress": stop_after(killed) if killed else None}
+            options = {
+                "k": plans,
+                "chunk": chunk,
+                "n_jobs": 1,
+                "progress": stop_after(killed) if killed else None,
+            }
             with suppress(Killed):
                 advise_file(advisor(which).fitted, folder / "rows.csv", out, **options)
             if parts := kept(out):
@@ -226,7 +247,9 @@ def test_a_part_that_arrow_would_read_but_nobody_wrote_is_not_used(rows, tmp_pat
 
 
 def test_parts_of_another_file_of_people_are_not_used(rows, tmp_path):
-    """Right in themselves, copied from the run of another output: used if the people are the same, and only then."""
+    """Right in themselves, copied from the run of another output: used if the people are the same,
+    and only then.
+    """
     other, out = tmp_path / "other.csv", tmp_path / "out.csv"
     cut_short(0, rows, other, 2)
     shutil.copytree(tmp_path / ".other.csv.parts", tmp_path / ".out.csv.parts")
@@ -329,20 +352,33 @@ def test_an_input_that_changes_while_it_is_read_is_refused(what, rows, tmp_path)
 # places
 
 
-def test_places_that_cannot_be_written_are_known_before_the_work(rows, tmp_path, capsys, monkeypatch):
+def test_places_that_cannot_be_written_are_known_before_the_work(
+    rows, tmp_path, capsys, monkeypatch
+):
     advisor(0).save(tmp_path / "advisor")
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     monkeypatch.setattr(batch_file, "advise", lambda *a, **k: pytest.fail("work was spent"))
-    for name in ("absent/out.csv", "rows.csv/out.csv", "folder.csv", "loop.csv", "n" * 300 + ".csv"):
-        code, text = run("advise", tmp_path / "advisor", rows, "--out", tmp_path / name, capsys=capsys)
+    for name in (
+        "absent/out.csv",
+        "rows.csv/out.csv",
+        "folder.csv",
+        "loop.csv",
+        "n" * 300 + ".csv",
+    ):
+        code, text = run(
+            "advise", tmp_path / "advisor", rows, "--out", tmp_path / name, capsys=capsys
+        )
         assert (code, text.count("\n")) == (2, 1), text
         assert "cannot write" in text
     with pytest.raises(UnwritableError, match="there is no folder absent"):
         advise_file(advisor(0).fitted, rows, tmp_path / "absent" / "out.csv")
     assert not (tmp_path / "absent").exists()
     fit = ("fit", "german", "--out", rows / "advisor")
-    demo, study = ("demo", "--out", rows / "demo"), ("study", "run", "smoke", "--out", rows / "study")
+    demo, study = (
+        ("demo", "--out", rows / "demo"),
+        ("study", "run", "smoke", "--out", rows / "study"),
+    )
     for command in (fit, demo, study):
         code, text = run(*command, capsys=capsys)
         assert (code, text.count("\n")) == (2, 1), text
@@ -357,7 +393,10 @@ def test_a_full_disk_is_known_before_the_work(rows, tmp_path, monkeypatch):
     with pytest.raises(UnwritableError, match=r"cannot write .*out\.csv: No space left on device"):
         advise_file(advisor(0).fitted, rows, tmp_path / "out.csv")
     monkeypatch.undo()
-    assert check_writable(tmp_path / "a" / "b" / "c", made=True) == (tmp_path / "a" / "b" / "c").resolve()
+    assert (
+        check_writable(tmp_path / "a" / "b" / "c", made=True)
+        == (tmp_path / "a" / "b" / "c").resolve()
+    )
     assert leftovers(tmp_path) == []
 
 
@@ -373,7 +412,18 @@ def test_a_disk_that_fills_up_leaves_the_old_result_and_the_parts(suffix, tmp_pa
     pd.concat([people()] * 60).to_csv(tmp_path / "rows.csv", index=False)
     out = tmp_path / f"out{suffix}"
     out.write_text("old")
-    words = ("advise", "advisor", "rows.csv", "--out", out.name, "--jobs", "1", "--chunk", "200", "--quiet")
+    words = (
+        "advise",
+        "advisor",
+        "rows.csv",
+        "--out",
+        out.name,
+        "--jobs",
+        "1",
+        "--chunk",
+        "200",
+        "--quiet",
+    )
     code = f"from edfa.cli import app; app({list(words)!r})"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -382,7 +432,8 @@ def test_a_disk_that_fills_up_leaves_the_old_result_and_the_parts(suffix, tmp_pa
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": str(Path(edfa.__file__).parents[1]), "OMP_NUM_THREADS": "1"},
+        env=os.environ
+        | {"PYTHONPATH": str(Path(edfa.__file__).parents[1]), "OMP_NUM_THREADS": "1"},
     )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "cannot write" in done.stderr
@@ -407,7 +458,13 @@ def test_safe_words_can_be_had_back_and_begin_like_no_formula(text):
 @pytest.mark.parametrize("word", FORMULAS)
 def test_words_of_advice_are_safe_in_a_spreadsheet(word, tmp_path):
     texts = [name for name, kind in COLUMNS.items() if kind == "string" and name != "plans"]
-    row = {"row": 0, "probability": -0.5, "refused": True, "cost": -1.0, "plans": "[]"} | dict.fromkeys(texts, word)
+    row = {
+        "row": 0,
+        "probability": -0.5,
+        "refused": True,
+        "cost": -1.0,
+        "plans": "[]",
+    } | dict.fromkeys(texts, word)
     tables = [decode_part(encode_part(pd.DataFrame([row])))]
     for suffix in (".csv", ".jsonl", ".parquet"):
         write_advice(tables, tmp_path / f"out{suffix}")
@@ -430,8 +487,16 @@ def test_a_class_that_is_a_formula_and_one_that_is_a_number(tmp_path):
     card = card.replace('classes = ["no", "yes"]', f'classes = ["-1", "{evil}"]')
     card = card.replace(".savings]", '."@savings"]').replace(".employment]", '."+employment"]')
     table = edfa.Table.from_frame(frame, edfa.Schema.from_toml(card))
-    fitted = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5), committee=0, searcher="nearest").fit(table).fitted
-    rows = frame.drop(columns="repays").astype(object).where(np.random.default_rng(0).random((300, 5)) > 0.5, None)
+    fitted = (
+        edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5), committee=0, searcher="nearest")
+        .fit(table)
+        .fitted
+    )
+    rows = (
+        frame.drop(columns="repays")
+        .astype(object)
+        .where(np.random.default_rng(0).random((300, 5)) > 0.5, None)
+    )
     rows.loc[:4, ["@savings", "+employment"]] = "plenty"
     rows.to_csv(tmp_path / "rows.csv", index=False)
     advise_file(fitted, tmp_path / "rows.csv", tmp_path / "out.csv")
@@ -444,7 +509,7 @@ def test_a_class_that_is_a_formula_and_one_that_is_a_number(tmp_path):
 
 
 def test_the_tables_of_a_study_are_safe_too():
-    from edfa.studies.exhibits import TableExhibit
+    from edfa_studies.exhibits import TableExhibit
 
     frame = pd.DataFrame({"=policy": ["@edfa", "-1", "fine"], "mean": [-1.5, 2.0, np.nan]})
     files = exhibit_files(TableExhibit("t", "caption", frame))
@@ -482,18 +547,29 @@ def test_broken_cells_of_rules_do_not_stop_the_others(text, suffix, tmp_path):
         rows.write_text("\n".join(json.dumps(row) for row in some.to_dict("records")))
     else:
         some.to_parquet(rows)
-    counts = advise_file(advisor(0).fitted, rows, tmp_path / "out.jsonl", rules_column="own", n_jobs=1)
+    counts = advise_file(
+        advisor(0).fitted, rows, tmp_path / "out.jsonl", rules_column="own", n_jobs=1
+    )
     assert (counts["people"], counts["errors"]) == (3, 1)
 
 
-@pytest.mark.parametrize("cell", [[1], {"locked": [1]}, {"max_changes": []}, [[]], {"a": {"b": None}}, True, 1.5])
+@pytest.mark.parametrize(
+    "cell", [[1], {"locked": [1]}, {"max_changes": []}, [[]], {"a": {"b": None}}, True, 1.5]
+)
 def test_cells_of_rules_that_are_no_text_are_their_rows_errors(cell, tmp_path):
     rows = tmp_path / "rows.jsonl"
-    rows.write_text("\n".join(json.dumps(row | {"own": cell}) for row in people().head(3).to_dict("records")))
-    counts = advise_file(advisor(0).fitted, rows, tmp_path / "out.jsonl", rules_column="own", n_jobs=1)
+    rows.write_text(
+        "\n".join(json.dumps(row | {"own": cell}) for row in people().head(3).to_dict("records"))
+    )
+    counts = advise_file(
+        advisor(0).fitted, rows, tmp_path / "out.jsonl", rules_column="own", n_jobs=1
+    )
     assert counts["errors"] == 3
     pd.DataFrame({"own": [cell] * 3}).to_parquet(tmp_path / "rows.parquet")
-    both = pd.concat([people().head(3).reset_index(drop=True), pd.read_parquet(tmp_path / "rows.parquet")], axis=1)
+    both = pd.concat(
+        [people().head(3).reset_index(drop=True), pd.read_parquet(tmp_path / "rows.parquet")],
+        axis=1,
+    )
     assert advise(advisor(0).fitted, both, rules=both["own"])["error"].notna().all()
 
 
@@ -506,7 +582,9 @@ def test_hostile_files_of_rules_are_one_typed_error_or_their_rows(text):
         counts, error = None, None
         try:
             options = {"person_rules": folder / "r.jsonl", "n_jobs": 1}
-            counts = advise_file(advisor(0).fitted, folder / "rows.csv", folder / "out.csv", **options)
+            counts = advise_file(
+                advisor(0).fitted, folder / "rows.csv", folder / "out.csv", **options
+            )
         except DataError as refused:
             error = str(refused)
         assert (folder / "out.csv").exists() == (error is None)
@@ -536,14 +614,18 @@ def test_hostile_files_of_rules_are_one_typed_error_or_their_rows(text):
 def test_hostile_files_of_rules_are_refused(name, text, message, rows, tmp_path):
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError) as raised:
-        advise_file(advisor(0).fitted, rows, tmp_path / "out.csv", person_rules=tmp_path / name, n_jobs=1)
+        advise_file(
+            advisor(0).fitted, rows, tmp_path / "out.csv", person_rules=tmp_path / name, n_jobs=1
+        )
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out.csv").exists()
 
 
 def test_a_separator_of_lines_within_words_is_no_end_of_a_line(rows, tmp_path):
-    (tmp_path / "r.jsonl").write_text('{"row": 1, "locked": ["sav\u2028ings"]}\r\n{"row": 2, "max_changes": 1}\r\n')
+    (tmp_path / "r.jsonl").write_text(
+        '{"row": 1, "locked": ["sav\u2028ings"]}\r\n{"row": 2, "max_changes": 1}\r\n'
+    )
     out = tmp_path / "out.jsonl"
     counts = advise_file(advisor(0).fitted, rows, out, person_rules=tmp_path / "r.jsonl", n_jobs=1)
     assert counts["errors"] == 1

@@ -1,4 +1,6 @@
-"""Folders that others damage, plant, link to or write at the same time: whole and ours, or one clear error."""
+"""Folders that others damage, plant, link to or write at the same time: whole and ours, or one
+clear error.
+"""
 
 import errno
 import json
@@ -29,13 +31,16 @@ from edfa.advice.saved import people_from_parquet, people_to_parquet
 from edfa.artifacts import Folder, read_parts, write_parts
 from edfa.data.synthetic import credit_story
 from edfa.errors import EdfaError, UnreadableError, UnwritableError
-from edfa.studies.cache import Cache
 from edfa.writing import list_files
+from edfa_studies.cache import Cache
 
 TABLE = credit_story().table(300)
 X, Y = TABLE.train.X, TABLE.train.y
 HOSTILE = settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
@@ -106,7 +111,18 @@ def test_a_file_is_read_once_so_that_nobody_swaps_it_after_it_was_checked(copy, 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "null", "{}", '"x"', "[" * 100_000, '{"format": 5, "format": 5}', '{"format": NaN}', "\0", "é" * 10],
+    [
+        "",
+        "[]",
+        "null",
+        "{}",
+        '"x"',
+        "[" * 100_000,
+        '{"format": 5, "format": 5}',
+        '{"format": NaN}',
+        "\0",
+        "é" * 10,
+    ],
     ids=range(10),
 )
 def test_manifests_that_are_none(text, copy):
@@ -121,8 +137,14 @@ def test_manifests_that_are_none(text, copy):
 
 
 ODD = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
@@ -130,12 +152,18 @@ ODD = st.recursive(
 def test_any_entry_of_a_manifest_may_be_anything(saved, tmp_path):
     """Also one within another; hashes fit."""
     folder = Path(shutil.copytree(saved, tmp_path / "advisor"))
-    whole = {name: (folder / name).read_bytes() for name in list_files(folder) if name.endswith(MANIFEST)}
+    whole = {
+        name: (folder / name).read_bytes() for name in list_files(folder) if name.endswith(MANIFEST)
+    }
     places = []
     for name, content in whole.items():
         for key, value in json.loads(content).items():
             places.append((name, (key,)))
-            places += [(name, (key, inner)) for inner in value] if isinstance(value, dict) and key != "sha256" else []
+            places += (
+                [(name, (key, inner)) for inner in value]
+                if isinstance(value, dict) and key != "sha256"
+                else []
+            )
 
     @HOSTILE
     @given(st.sampled_from(places), ODD)
@@ -152,7 +180,9 @@ def test_any_entry_of_a_manifest_may_be_anything(saved, tmp_path):
             advisor = Advisor.load(folder)
         except UnreadableError:
             pass
-        except EdfaError as error:  # a setting that was written in another way: the advisor itself says so
+        except (
+            EdfaError
+        ) as error:  # a setting that was written in another way: the advisor itself says so
             raise AssertionError(place, value) from error
         else:
             assert advisor.fingerprint == tiny().fingerprint or same
@@ -169,11 +199,17 @@ def test_a_small_file_that_unpacks_to_many_bytes_is_refused_before_memory_is_tak
     with pytest.raises(UnreadableError, match=r"x unpacks to [\d,]+ bytes; at most 1,000 are read"):
         people_from_parquet(content, "x", limit=1000)
     sink = pa.BufferOutputStream()
-    word = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10_000, dtype=np.int32)), pa.array(["x" * 1_000_000]))
-    pq.write_table(pa.table({"a": word}), sink, store_schema=False, compression="zstd", row_group_size=10_000)
+    word = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(10_000, dtype=np.int32)), pa.array(["x" * 1_000_000])
+    )
+    pq.write_table(
+        pa.table({"a": word}), sink, store_schema=False, compression="zstd", row_group_size=10_000
+    )
     bomb = sink.getvalue().to_pybytes()
     assert len(bomb) < 1000
-    with pytest.raises(UnreadableError, match=r"unpacks to 10,000,000,000 bytes; at most 4,294,967,296 are read"):
+    with pytest.raises(
+        UnreadableError, match=r"unpacks to 10,000,000,000 bytes; at most 4,294,967,296 are read"
+    ):
         people_from_parquet(bomb, "train.parquet")
 
 
@@ -209,7 +245,9 @@ def test_arrays_of_wrong_shapes_names_and_numbers_are_one_error(name, tmp_path):
 
     def check(content, settings=manifest):
         files = {**parts, file: content}
-        hashes = {part: saved_module.hashlib.sha256(bytes(c)).hexdigest() for part, c in files.items()}
+        hashes = {
+            part: saved_module.hashlib.sha256(bytes(c)).hexdigest() for part, c in files.items()
+        }
         changed = whole | {"settings": settings, "sha256": hashes}
         folder = Folder("model", files | {MANIFEST: json.dumps(changed).encode()})
         return type(model).from_folder(folder)
@@ -236,7 +274,13 @@ def test_arrays_of_wrong_shapes_names_and_numbers_are_one_error(name, tmp_path):
         with pytest.raises(UnreadableError):
             check(save({n: a for n, a in arrays.items() if n != array_name}))
     content = save(arrays)
-    for damaged in (b"", content[:7], content[:100], b"\xff" * 8 + content[8:], (2**40).to_bytes(8, "little") + b"{}"):
+    for damaged in (
+        b"",
+        content[:7],
+        content[:100],
+        b"\xff" * 8 + content[8:],
+        (2**40).to_bytes(8, "little") + b"{}",
+    ):
         with pytest.raises(UnreadableError):
             check(damaged)
     huge = {"mlp": {"width": 10**9}, "dime": {"width": 10**9}, "ftt": {"size": "paper"}}.get(name)
@@ -260,11 +304,21 @@ for _ in range(int(sys.argv[3])):
 
 
 def test_two_who_save_to_one_folder_never_mix(saved, tmp_path):
-    other = Advisor(predictor=SubsetXGB("nan", n_estimators=2), searcher="nearest").fit(TABLE, n_jobs=1)
+    other = Advisor(predictor=SubsetXGB("nan", n_estimators=2), searcher="nearest").fit(
+        TABLE, n_jobs=1
+    )
     other.save(tmp_path / "other")
     place = tmp_path / "place"
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment()}
-    commands = [[sys.executable, "-c", SAVERS, str(own), str(place), "15"] for own in (saved, tmp_path / "other")]
+    pipes = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+        "env": environment(),
+    }
+    commands = [
+        [sys.executable, "-c", SAVERS, str(own), str(place), "15"]
+        for own in (saved, tmp_path / "other")
+    ]
     writers = [subprocess.Popen(command, **pipes) for command in commands]
     known, read = {tiny().fingerprint, other.fingerprint}, []
     assert all(writer.stdout.readline() == "go\n" for writer in writers)
@@ -295,7 +349,9 @@ def test_kill_at_any_moment_leaves_an_advisor_and_no_rubbish_after_the_next(save
 def test_a_link_stays_and_what_it_points_to_is_replaced(copy, tmp_path):
     link = tmp_path / "current"
     link.symlink_to(copy, target_is_directory=True)
-    other = Advisor(predictor=SubsetXGB("nan", n_estimators=2), searcher="nearest").fit(TABLE, n_jobs=1)
+    other = Advisor(predictor=SubsetXGB("nan", n_estimators=2), searcher="nearest").fit(
+        TABLE, n_jobs=1
+    )
     other.save(link)
     assert link.is_symlink()
     assert Advisor.load(copy).fingerprint == Advisor.load(link).fingerprint == other.fingerprint
@@ -312,7 +368,9 @@ def test_an_old_folder_that_somebody_left_does_not_come_back(copy, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["advisor"]
 
 
-@pytest.mark.parametrize("content", [{}, {"letter.txt": "dear"}, {MANIFEST: '{"kind": "Committee"}'}, {MANIFEST: "{"}])
+@pytest.mark.parametrize(
+    "content", [{}, {"letter.txt": "dear"}, {MANIFEST: '{"kind": "Committee"}'}, {MANIFEST: "{"}]
+)
 def test_nothing_but_its_own_kind_is_replaced(content, tmp_path):
     precious = tmp_path / "precious"
     model = SubsetXGB("nan", n_estimators=2).fit(X, Y)

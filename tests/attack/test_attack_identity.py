@@ -1,4 +1,6 @@
-"""An advisor is what its fingerprint says: nothing that decides an answer can be changed, or come from another one."""
+"""An advisor is what its fingerprint says: nothing that decides an answer can be changed, or come
+from another one.
+"""
 
 import json
 import shutil
@@ -31,7 +33,9 @@ def other():
 
 def other_advisor(**settings):
     model = SubsetXGB("mixed", n_estimators=4, max_depth=2, **settings)
-    return Advisor(predictor=model, committee=2, threshold="balanced").fit(credit_story().table(500), n_jobs=1)
+    return Advisor(predictor=model, committee=2, threshold="balanced").fit(
+        credit_story().table(500), n_jobs=1
+    )
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +84,10 @@ DECIDE = {  # what decides an answer, where it is written, and how it is changed
     "the order of questions": ("policy/order.json", lambda c: c.reverse()),
     "a level of the encoder": ("encoder.json", lambda c: c[1].update(levels=c[1]["levels"][::-1])),
     "a setting of the model": ("model/manifest.json", put("settings", "max_depth", value=5)),
-    "the version that trained the trees": ("model/manifest.json", put("settings", "xgboost_version", value="1.0.0")),
+    "the version that trained the trees": (
+        "model/manifest.json",
+        put("settings", "xgboost_version", value="1.0.0"),
+    ),
 }
 
 
@@ -99,7 +106,9 @@ def test_nothing_that_decides_an_answer_can_be_edited(what, copy):
 PARTS = ("model", "committee", "judges", "policy")
 
 
-@pytest.mark.parametrize("part", [*PARTS, "model/own_1.ubj", "train.parquet", "calibration.safetensors"])
+@pytest.mark.parametrize(
+    "part", [*PARTS, "model/own_1.ubj", "train.parquet", "calibration.safetensors"]
+)
 def test_parts_of_another_advisor_are_refused(part, folders, copy, tmp_path):
     """The other one has other trees, and (like this one) valid hashes of its own."""
     theirs = folders / "other" / part
@@ -123,7 +132,9 @@ def test_parts_of_another_advisor_are_refused(part, folders, copy, tmp_path):
 
 
 def test_trees_that_are_outside_the_identity_are_not_in_the_folder(tmp_path):
-    """One model for each subset, trained when it is needed: none of them is saved, and none that is added is used."""
+    """One model for each subset, trained when it is needed: none of them is saved, and none that is
+    added is used.
+    """
     table = credit_story().table(400)
     advisor = Advisor(predictor=SubsetXGB(n_estimators=4), searcher="nearest").fit(table, n_jobs=1)
     expected = ask_people(advisor)
@@ -133,17 +144,26 @@ def test_trees_that_are_outside_the_identity_are_not_in_the_folder(tmp_path):
     strange = SubsetXGB(n_estimators=1, max_depth=1).fit(table.train.X[::-1], table.train.y)
     everything = np.ones(5, dtype=bool)
     key = np.packbits(everything).tobytes().hex()
-    for name in (f"{key}.ubj", "own_0.ubj", "masked.ubj"):  # as old folders name them, and as new ones do
+    for name in (
+        f"{key}.ubj",
+        "own_0.ubj",
+        "masked.ubj",
+    ):  # as old folders name them, and as new ones do
         folder = Path(shutil.copytree(tmp_path / "advisor", tmp_path / name))
         (folder / "model" / name).write_bytes(booster_bytes(strange.booster(everything)))
-        for manifest, part in ((folder / "model" / MANIFEST, name), (folder / MANIFEST, f"model/{name}")):
+        for manifest, part in (
+            (folder / "model" / MANIFEST, name),
+            (folder / MANIFEST, f"model/{name}"),
+        ):
             edit_json(manifest, lambda m, part=part: m["sha256"].update({part: ""}))
         rehash(folder)
         with pytest.raises(UnreadableError, match="others than the 0"):
             Advisor.load(folder)
         edit_json(folder / "model" / MANIFEST, lambda m: m["settings"].pop("xgboost_version"))
         rehash(folder)
-        assert ask_people(Advisor.load(folder)) == expected  # as a folder of old: what may not be trusted is left
+        assert (
+            ask_people(Advisor.load(folder)) == expected
+        )  # as a folder of old: what may not be trusted is left
 
 
 def test_promises_of_another_advisor_are_refused(folders, copy):
@@ -154,7 +174,11 @@ def test_promises_of_another_advisor_are_refused(folders, copy):
         with pytest.raises(UnreadableError, match="of another advisor"):
             Advisor.load(copy)
         (copy / name).write_bytes(own)
-    for entry, value in {"signal": "uncertainty", "reference": "retrained", "group": "women"}.items():
+    for entry, value in {
+        "signal": "uncertainty",
+        "reference": "retrained",
+        "group": "women",
+    }.items():
         own = (copy / "certificate.json").read_bytes()
         edit_json(copy / "certificate.json", put(entry, value=value))
         rehash(copy)
@@ -169,7 +193,11 @@ def test_a_certificate_of_another_advisor_tells_nobody_to_act():
     fitted, foreign = tiny().fitted, replace(tiny().certificate, advisor="0123456789abcdef")
     assert fitted.tau is not None
     nobody = np.array([None], dtype=object)
-    for certificate in (foreign, replace(foreign, advisor=""), replace(tiny().certificate, signal="uncertainty")):
+    for certificate in (
+        foreign,
+        replace(foreign, advisor=""),
+        replace(tiny().certificate, signal="uncertainty"),
+    ):
         assert replace(fitted, certificate=certificate).certificate_for(None) is None
         assert np.isnan(replace(fitted, certificate=certificate).tau_for(nobody)).all()
     groups = edfa.certification.GroupCertificates(
@@ -197,7 +225,9 @@ def test_the_fingerprint_is_that_of_the_content_before_and_after_a_folder(copy, 
 
 
 def test_other_versions_read_it_and_do_not_change_what_it_is(copy, monkeypatch, tmp_path):
-    """The versions are those that it was made with, and trees that another XGBoost wrote keep their bytes."""
+    """The versions are those that it was made with, and trees that another XGBoost wrote keep their
+    bytes.
+    """
     monkeypatch.setattr(fitted_module, "versions", lambda: {"edfa": "9"})
     monkeypatch.setattr(persist, "versions", lambda: {"edfa": "9"})
     monkeypatch.setattr(boosting.xgb, "__version__", "9.9.9")
@@ -221,23 +251,39 @@ def test_trees_are_the_same_bytes_after_they_were_read():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"seed": np.int64(3)}, {"learning_rate": np.float64(0.25)}, {"class_weight": {0: 1, 1: 2.5}}]
+    "settings",
+    [{"seed": np.int64(3)}, {"learning_rate": np.float64(0.25)}, {"class_weight": {0: 1, 1: 2.5}}],
 )
 def test_settings_that_json_writes_in_another_way_are_the_same_advisor(settings, tmp_path):
     table = credit_story().table(300)
     settings = {n: v.item() if isinstance(v, np.integer) else v for n, v in settings.items()}
     predictor = SubsetXGB("nan", n_estimators=2, **settings)
-    advisor = Advisor(predictor=predictor, searcher="nearest", budget=np.float64(4)).fit(table, n_jobs=1)
+    advisor = Advisor(predictor=predictor, searcher="nearest", budget=np.float64(4)).fit(
+        table, n_jobs=1
+    )
     advisor.save(tmp_path / "advisor")
     assert Advisor.load(tmp_path / "advisor").fingerprint == advisor.fingerprint
 
 
 def test_an_advisor_of_a_bayesian_network_by_name(tmp_path):
-    """A card with directions asks for a model that obeys them, and says so; without them it is fitted and read."""
+    """A card with directions asks for a model that obeys them, and says so; without them it is
+    fitted and read.
+    """
 
     def fit(*options):
         with pytest.raises(SystemExit) as ended:
-            app(["fit", "german", "--predictor", "bn", "--quiet", "--out", str(tmp_path / "bn"), *options])
+            app(
+                [
+                    "fit",
+                    "german",
+                    "--predictor",
+                    "bn",
+                    "--quiet",
+                    "--out",
+                    str(tmp_path / "bn"),
+                    *options,
+                ]
+            )
         return ended.value.code or 0
 
     assert fit() == 2
@@ -250,9 +296,16 @@ def test_an_advisor_of_a_bayesian_network_by_name(tmp_path):
 def test_whole_numbers_in_rules_and_cards_are_no_other_advisor(tmp_path):
     """12 is read back as 12.0: the same limit, the same price, the same advisor."""
     table = edfa.load("german")
-    features = tuple(replace(f, cost=int(f.cost), effort=2 if f.name == "duration" else f.effort) for f in table.schema)
+    features = tuple(
+        replace(f, cost=int(f.cost), effort=2 if f.name == "duration" else f.effort)
+        for f in table.schema
+    )
     whole = edfa.Table.from_frame(table.frame, replace(table.schema, features=features))
-    settings = {"searcher": "nearest", "committee": 0, "constraints": edfa.Constraints(max_months=12, max_effort=9)}
+    settings = {
+        "searcher": "nearest",
+        "committee": 0,
+        "constraints": edfa.Constraints(max_months=12, max_effort=9),
+    }
     advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5), **settings).fit(whole)
     advisor.save(tmp_path / "advisor")
     assert edfa.Advisor.load(tmp_path / "advisor").fingerprint == advisor.fingerprint

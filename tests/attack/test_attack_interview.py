@@ -1,4 +1,6 @@
-"""Interviews under attack: hostile answers, edited files, copies, taking back, resuming with other wishes."""
+"""Interviews under attack: hostile answers, edited files, copies, taking back, resuming with other
+wishes.
+"""
 
 import copy
 import io
@@ -18,7 +20,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from edfa import Constraints, Interview
 from edfa.cli import app
-from edfa.errors import DataError, EdfaError, FactError, MismatchError, SettingError, UnknownNameError, UnreadableError
+from edfa.errors import (
+    DataError,
+    EdfaError,
+    FactError,
+    MismatchError,
+    SettingError,
+    UnknownNameError,
+    UnreadableError,
+)
 
 START = {"age": 40, "sum": 14.0}
 ANSWERS = {"home": "fré", "income": 24.5, "debt": 12.0, "shoe": "40"}
@@ -72,7 +82,9 @@ def run(capsys, monkeypatch):
 
 
 class HostilePerson(RuleBasedStateMachine):
-    """Whatever a person does, only EdfaError is raised, nothing half-done stays, and a replay is equal."""
+    """Whatever a person does, only EdfaError is raised, nothing half-done stays, and a replay is
+    equal.
+    """
 
     @initialize(facts=st.dictionaries(NAMES | WORDS, HOSTILE, max_size=3), sane=st.booleans())
     def begin(self, facts, sane):
@@ -149,7 +161,9 @@ test_a_hostile_person = HostilePerson.TestCase
 @settings(max_examples=150, deadline=None)
 @given(damaged(someone().to_json()))
 def test_a_kept_interview_that_was_edited_is_refused_or_makes_sense(text):
-    held, refused = attempt(lambda: Interview.from_json(text, small()), UnreadableError, MismatchError)
+    held, refused = attempt(
+        lambda: Interview.from_json(text, small()), UnreadableError, MismatchError
+    )
     if refused:
         return
     assert Interview.from_json(held.to_json(), small()).timeline == held.timeline
@@ -206,7 +220,8 @@ def test_a_kept_interview_without_one_of_its_keys_is_unreadable(missing):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "null", nested(100_000), nested(100_000, "{"), nested(500, "{"), 3, None]
+    "text",
+    ["", "[]", "{}", "null", nested(100_000), nested(100_000, "{"), nested(500, "{"), 3, None],
 )
 def test_what_is_no_interview_is_unreadable(text):
     with pytest.raises(UnreadableError):
@@ -241,7 +256,10 @@ def test_a_fact_of_the_start_can_be_taken_back_by_its_name():
     held = small().interview(START).answer(home="own")
     held.undo("age")
     assert dict(held.log.facts) == {"sum": 14.0, "home": "own"}
-    assert held.answer(age=33).timeline[-1].decision == small().interview({**START, "age": 33, "home": "own"}).decision
+    assert (
+        held.answer(age=33).timeline[-1].decision
+        == small().interview({**START, "age": 33, "home": "own"}).decision
+    )
     held = small().interview(START)
     with pytest.raises(DataError, match="nothing to undo"):
         held.undo()
@@ -274,7 +292,10 @@ def test_resuming_takes_another_language_and_refuses_other_wishes(folder, tmp_pa
     for option in (("--lock", "income"), ("--rules", tmp_path / "rules.toml")):
         done = run(*begin, *option)
         assert done.code == 2
-        assert f"{option[0]}: set when an interview begins; --resume goes on with those it has" in done.err
+        assert (
+            f"{option[0]}: set when an interview begins; --resume goes on with those it has"
+            in done.err
+        )
     for option, language in (((), "en"), (("--language", "de"), "de")):
         assert json.loads(run(*begin, *option, "--json").out)["language"] == language
     kept.write_text(small().interview(START, language="de").to_json())
@@ -284,7 +305,16 @@ def test_resuming_takes_another_language_and_refuses_other_wishes(folder, tmp_pa
 
 @pytest.mark.parametrize(
     "content",
-    [b"\xff\xfe", b"[" * 100_000, b"{", b"", b'{"age": 1, "age": 2}', b'{"age": NaN}', b"[1]", b'{"age": 1e999}'],
+    [
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b"{",
+        b"",
+        b'{"age": 1, "age": 2}',
+        b'{"age": NaN}',
+        b"[1]",
+        b'{"age": 1e999}',
+    ],
 )
 def test_damaged_files_end_with_two(content, folder, tmp_path, run):
     (tmp_path / "bad.json").write_bytes(content)

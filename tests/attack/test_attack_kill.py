@@ -1,4 +1,6 @@
-"""kill -9 of every command that writes, at operations on files all along: the old is there or the new, and whole."""
+"""kill -9 of every command that writes, at operations on files all along: the old is there or the
+new, and whole.
+"""
 
 import random
 import re
@@ -12,26 +14,94 @@ from hostile.killing import IN_PLACE, Victims, leftovers, snapshot
 
 import edfa
 from edfa.data.synthetic import credit_story
-from edfa.studies.store import Store
 from edfa.writing import restore_interrupted
+from edfa_studies.store import Store
 
-STUDY = 'title = "Tiny"\ndata = ["german"]\nseeds = 1\n[[grid]]\nmeasure = "sets"\nblanket = ["iamb", "hiton-mb"]\n'
-FIT = ("--schema", "{inputs}/card.toml", "--jobs", 1, "--searcher", "nearest", "--committee", 0, "--force")
+STUDY = (
+    'title = "Tiny"\ndata = ["german"]\nseeds = 1\n[[grid]]\nmeasure = '
+    '"sets"\nblanket = ["iamb", "hiton-mb"]\n'
+)
+FIT = (
+    "--schema",
+    "{inputs}/card.toml",
+    "--jobs",
+    1,
+    "--searcher",
+    "nearest",
+    "--committee",
+    0,
+    "--force",
+)
 SCHEMA = ("--target", "repays", "--favourable", "yes", "--force")
-LETTER = ("--operator", str(Path(__file__).parents[2] / "docs" / "examples" / "letter.toml"), "--template", "us")
+LETTER = (
+    "--operator",
+    str(Path(__file__).parents[2] / "docs" / "examples" / "letter.toml"),
+    "--template",
+    "us",
+)
 ADVISE = ("--jobs", 1, "--chunk", 40)
 WRITING = {
-    "advise csv": ("advise", "{inputs}/one", "{inputs}/rows.csv", "--out", "{work}/out.csv", *ADVISE),
-    "advise parquet": ("advise", "{inputs}/one", "{inputs}/rows.csv", "--out", "{work}/out.parquet", *ADVISE),
+    "advise csv": (
+        "advise",
+        "{inputs}/one",
+        "{inputs}/rows.csv",
+        "--out",
+        "{work}/out.csv",
+        *ADVISE,
+    ),
+    "advise parquet": (
+        "advise",
+        "{inputs}/one",
+        "{inputs}/rows.csv",
+        "--out",
+        "{work}/out.parquet",
+        *ADVISE,
+    ),
     "fit": ("fit", "{inputs}/table.csv", "--out", "{work}/advisor", *FIT),
     "certify": ("certify", "{work}/advisor", "{inputs}/rows.csv", "--alpha", 0.6),
     "monitor": ("monitor", "{work}/advisor", "{inputs}/audits.csv"),
-    "keep": ("interview", "{inputs}/one", "--answers", "{inputs}/answers.json", "--keep", "{work}/keep.json"),
-    "receipt": ("interview", "{inputs}/one", "--answers", "{inputs}/answers.json", "--receipt", "{work}/receipt.json"),
-    "letter": ("letter", "{inputs}/one", "--receipt", "{inputs}/refused.json", *LETTER, "--out", "{work}/letter.html"),
+    "keep": (
+        "interview",
+        "{inputs}/one",
+        "--answers",
+        "{inputs}/answers.json",
+        "--keep",
+        "{work}/keep.json",
+    ),
+    "receipt": (
+        "interview",
+        "{inputs}/one",
+        "--answers",
+        "{inputs}/answers.json",
+        "--receipt",
+        "{work}/receipt.json",
+    ),
+    "letter": (
+        "letter",
+        "{inputs}/one",
+        "--receipt",
+        "{inputs}/refused.json",
+        *LETTER,
+        "--out",
+        "{work}/letter.html",
+    ),
     "schema": ("schema", "{inputs}/table.csv", *SCHEMA, "--out", "{work}/card.toml"),
-    "data csv": ("data", "{inputs}/table.csv", "--card", "{inputs}/card.toml", "--out", "{work}/rows.csv"),
-    "data parquet": ("data", "{inputs}/table.csv", "--card", "{inputs}/card.toml", "--out", "{work}/rows.parquet"),
+    "data csv": (
+        "data",
+        "{inputs}/table.csv",
+        "--card",
+        "{inputs}/card.toml",
+        "--out",
+        "{work}/rows.csv",
+    ),
+    "data parquet": (
+        "data",
+        "{inputs}/table.csv",
+        "--card",
+        "{inputs}/card.toml",
+        "--out",
+        "{work}/rows.parquet",
+    ),
     "study run": ("study", "run", "{inputs}/tiny.toml", "--out", "{work}/study", "--jobs", 1),
     "study report": ("study", "report", "{inputs}/tiny.toml", "--out", "{work}/study"),
     "demo": ("demo", "--out", "{work}/demo"),
@@ -62,15 +132,21 @@ def inputs(tmp_path_factory, victims):
     table = credit_story().table(500, seed=0)
     table.frame.to_csv(folder / "table.csv", index=False)
     table.schema.write(folder / "card.toml")
-    credit_story().table(200, seed=5).frame.drop(columns="repays").to_csv(folder / "rows.csv", index=False)
+    credit_story().table(200, seed=5).frame.drop(columns="repays").to_csv(
+        folder / "rows.csv", index=False
+    )
     (folder / "audits.csv").write_text("loss\n0\n1\n0\n")
     (folder / "answers.json").write_text('{"savings": null}')
     (folder / "tiny.toml").write_text(STUDY)
     settings = {"threshold": "balanced", "searcher": "nearest", "committee": 0, "alpha": 0.5}
-    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5), **settings).fit(table, n_jobs=1)
+    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5), **settings).fit(
+        table, n_jobs=1
+    )
     advisor.save(folder / "one")
     people = table.encoder.decode(table.test.X).to_dict("records")
-    interviews = (advisor.interview({k: v for k, v in person.items() if v == v}) for person in people)
+    interviews = (
+        advisor.interview({k: v for k, v in person.items() if v == v}) for person in people
+    )
     refused = next(interview for interview in interviews if interview.decision.refused)
     (folder / "refused.json").write_text(refused.receipt().to_json())
     return folder
@@ -93,8 +169,13 @@ def prepare(inputs, tmp_path, victims):
                 once = tmp_path / "study"
                 if not once.exists():
                     run = WRITING["study run"]
-                    victims.run([str(w).format(inputs=inputs, work=tmp_path) for w in run], tmp_path)
-                    victims.run([str(w).format(inputs=inputs, work=tmp_path) for w in WRITING[name]], tmp_path)
+                    victims.run(
+                        [str(w).format(inputs=inputs, work=tmp_path) for w in run], tmp_path
+                    )
+                    victims.run(
+                        [str(w).format(inputs=inputs, work=tmp_path) for w in WRITING[name]],
+                        tmp_path,
+                    )
                     (once / "report" / "report.md").write_text("old")
                 shutil.copytree(once, work / "study")
         else:
@@ -105,7 +186,9 @@ def prepare(inputs, tmp_path, victims):
 
 
 def settled(work):
-    """The files in a folder, once what was set aside between two renames is put back, as any reader or writer does."""
+    """The files in a folder, once what was set aside between two renames is put back, as any reader
+    or writer does.
+    """
     for aside in work.rglob(".*.old"):
         restore_interrupted(aside.with_name(aside.name[1 : -len(".old")]))
     files = {name: content for name, content in snapshot(work).items() if "/." not in f"/{name}"}
@@ -114,15 +197,24 @@ def settled(work):
 
 def _plain(name, content):
     """A file without what differs from run to run: times."""
-    return re.sub(rb'"time": *"[^"]*"', b'"time": ""', content) if name.endswith(".json") else content
+    return (
+        re.sub(rb'"time": *"[^"]*"', b'"time": ""', content) if name.endswith(".json") else content
+    )
 
 
 def moments(operations, count, seed):
-    """Some operations to be killed at: of all, and of the last, where things are put in their place."""
+    """Some operations to be killed at: of all, and of the last, where things are put in their
+    place.
+    """
     assert operations, "nothing is written by edfa's own writer"
     chosen = random.Random(seed)  # noqa: S311
     late = range(max(0, operations - 14), operations)
-    return sorted({*chosen.choices(range(operations), k=count // 2), *chosen.sample(late, min(count // 2, len(late)))})
+    return sorted(
+        {
+            *chosen.choices(range(operations), k=count // 2),
+            *chosen.sample(late, min(count // 2, len(late))),
+        }
+    )
 
 
 def check_killed(name, prepare, victims, count):
@@ -143,7 +235,9 @@ def check_killed(name, prepare, victims, count):
         left = settled(work)
         if name != "study run":  # its cache grows, an entry at a time
             assert left in (old, new), f"killed at operation {moment} of {operations}"
-        assert victims.run(words, work)[0] == code, f"after a kill at operation {moment} of {operations}"
+        assert victims.run(words, work)[0] == code, (
+            f"after a kill at operation {moment} of {operations}"
+        )
         assert settled(work) == (twice if left == new else new)
         assert leftovers(work) == []
         if name == "study run":
@@ -163,7 +257,9 @@ def test_a_command_killed_anywhere_leaves_the_old_or_the_new(name, prepare, vict
 
 
 def test_people_are_advised_once_after_a_kill(prepare, victims):
-    """Of a run killed late, everything that was finished is kept; the result is that of a run that was not."""
+    """Of a run killed late, everything that was finished is kept; the result is that of a run that
+    was not.
+    """
     work, words = prepare("advise csv")
     _, operations = victims.run(words, work)
     whole = (work / "out.csv").read_bytes()

@@ -1,4 +1,6 @@
-"""What one person says reaches nobody else, and no training person is in what leaves the process."""
+"""What one person says reaches nobody else, and no training person is in what leaves the
+process.
+"""
 
 import functools
 import gc
@@ -20,13 +22,21 @@ from edfa.people import People
 from edfa.recourse.plans import Plans
 from edfa.text.interview_page import interview_html
 
-MARKED = {"age": 47, "sum": 13.1370451, "income": 22.7713509, "debt": 11.9173082, "shoe": "Zyxwv-40"}
+MARKED = {
+    "age": 47,
+    "sum": 13.1370451,
+    "income": 22.7713509,
+    "debt": 11.9173082,
+    "shoe": "Zyxwv-40",
+}
 """Facts that nobody else has; the last is no level, and is kept and left out."""
 PLAIN = {"age": 30, "sum": 12.5, "income": 25.25, "debt": 10.5, "home": "rent"}
 
 
 def spellings(facts):
-    """Every way in which a distinctive fact may be written: as text, rounded, and as the bytes of encoded numbers."""
+    """Every way in which a distinctive fact may be written: as text, rounded, and as the bytes of
+    encoded numbers.
+    """
     encoder = small().fitted.encoder
     for name, value in facts.items():
         if isinstance(value, str):
@@ -41,7 +51,9 @@ def spellings(facts):
 
 def talk(facts, advisor=None):
     """A whole interview, with mistakes, plans, what-ifs and a receipt."""
-    held = (advisor or small()).interview({n: facts[n] for n in ("age", "sum")}, costs={"home": 1.5})
+    held = (advisor or small()).interview(
+        {n: facts[n] for n in ("age", "sum")}, costs={"home": 1.5}
+    )
     if "shoe" in facts:
         held.answer(shoe=facts["shoe"])
     for name in ("income", "debt"):
@@ -55,9 +67,25 @@ def talk(facts, advisor=None):
 def artefacts(held):
     """Everything that an interview hands out, as bytes."""
     receipt = held.receipt(key=KEY)
-    texts = [held.to_json(), receipt.to_json(), receipt._repr_html_(), repr(held), repr(receipt), interview_html(held)]
-    texts += [held._repr_html_(), str(small().verify(receipt, KEY)), str(held.standing), str(held.timeline)]
-    texts += [repr(held.plans()), *(plan._repr_html_() for plan in held.plans()), small()._repr_html_()]
+    texts = [
+        held.to_json(),
+        receipt.to_json(),
+        receipt._repr_html_(),
+        repr(held),
+        repr(receipt),
+        interview_html(held),
+    ]
+    texts += [
+        held._repr_html_(),
+        str(small().verify(receipt, KEY)),
+        str(held.standing),
+        str(held.timeline),
+    ]
+    texts += [
+        repr(held.plans()),
+        *(plan._repr_html_() for plan in held.plans()),
+        small()._repr_html_(),
+    ]
     return [text.encode() for text in texts]
 
 
@@ -75,9 +103,17 @@ def test_what_one_person_says_reaches_no_other_and_no_file(tmp_path, caplog, cap
         talk(MARKED)
         with pytest.raises(EdfaError):
             small().interview({"age": 47}).answer(income="Zyxwv-40")
-        logged = [record.getMessage() for record in caplog.records] + [str(w.message) for w in warned]
+        logged = [record.getMessage() for record in caplog.records] + [
+            str(w.message) for w in warned
+        ]
         other = talk(PLAIN)
-        for wrong in ({"income": "much"}, {"income": 1e9}, {"shoo": 1}, {"home": "castle"}, {"debt": [3]}):
+        for wrong in (
+            {"income": "much"},
+            {"income": 1e9},
+            {"shoo": 1},
+            {"home": "castle"},
+            {"debt": [3]},
+        ):
             try:
                 small().interview().answer(wrong)
             except EdfaError as error:
@@ -95,7 +131,9 @@ def test_what_one_person_says_reaches_no_other_and_no_file(tmp_path, caplog, cap
 
 
 def reachable(roots):
-    """Every object that can be reached from some, but not by way of code: modules, classes, functions."""
+    """Every object that can be reached from some, but not by way of code: modules, classes,
+    functions.
+    """
     code = (types.ModuleType, type, types.FunctionType, types.FrameType, types.BuiltinFunctionType)
     seen, left = set(), list(roots)
     while left:
@@ -110,10 +148,15 @@ def reachable(roots):
 
 
 def remnants(roots):
-    """What is reachable and holds a marked fact: its text, its number, or the code of it in an array or in bytes."""
+    """What is reachable and holds a marked fact: its text, its number, or the code of it in an
+    array or in bytes.
+    """
     encoder = small().fitted.encoder
     numbers = {n: v for n, v in MARKED.items() if isinstance(v, float)}
-    codes = np.array([*numbers.values(), *(encoder[n].encode_fact(v) for n, v in numbers.items())], dtype=np.float32)
+    codes = np.array(
+        [*numbers.values(), *(encoder[n].encode_fact(v) for n, v in numbers.items())],
+        dtype=np.float32,
+    )
     words, raw = MARKED["shoe"], [code.tobytes() for code in codes]
     for thing in reachable(roots):
         if isinstance(thing, np.ndarray):
@@ -121,19 +164,27 @@ def remnants(roots):
         elif isinstance(thing, bytes):
             holds = any(code in thing for code in (words.encode(), *raw))
         else:
-            holds = words in thing if isinstance(thing, str) else isinstance(thing, float) and thing in numbers.values()
+            holds = (
+                words in thing
+                if isinstance(thing, str)
+                else isinstance(thing, float) and thing in numbers.values()
+            )
         if holds:
             yield thing
 
 
 def test_nothing_that_was_said_stays_in_an_advisor():
-    """When the interview is gone, no cache of the advisor, the model or the modules has its answers."""
+    """When the interview is gone, no cache of the advisor, the model or the modules has its
+    answers.
+    """
     held = talk(MARKED)
     assert {type(thing) for thing in remnants([held])} >= {str, float, np.ndarray}, "there they are"
     held.receipt()
     del held
     gc.collect()
-    modules = [vars(module) for name, module in list(sys.modules.items()) if name.split(".")[0] == "edfa"]
+    modules = [
+        vars(module) for name, module in list(sys.modules.items()) if name.split(".")[0] == "edfa"
+    ]
     assert list(remnants([small(), *modules])) == []
 
 
@@ -162,13 +213,26 @@ def test_no_plan_names_a_training_person(plans, tmp_path):
     advice = tmp_path / "advice.jsonl"
     people(40, seed=3).to_csv(tmp_path / "people.csv", index=False)
     advise_file(small().fitted, tmp_path / "people.csv", advice)
-    texts = [held.receipt().to_json(), held.to_json(), plans.to_json(), *advice.read_text().splitlines()]
+    texts = [
+        held.receipt().to_json(),
+        held.to_json(),
+        plans.to_json(),
+        *advice.read_text().splitlines(),
+    ]
     for text in texts:
-        assert not [key for key in keys_of(json.loads(text)) if "donor" in key or "neighbour" in key]
+        assert not [
+            key for key in keys_of(json.loads(text)) if "donor" in key or "neighbour" in key
+        ]
     assert "donor" not in plans.frame().columns
     assert "donor" not in plans.frame(changes_only=False).columns
     assert not hasattr(plans[0], "donor")
-    shown = (repr(plans), repr(plans[0]), str(plans[0]), plans._repr_html_(), plans[0]._repr_html_())
+    shown = (
+        repr(plans),
+        repr(plans[0]),
+        str(plans[0]),
+        plans._repr_html_(),
+        plans[0]._repr_html_(),
+    )
     assert not any("donor" in text for text in shown)
     again = Plans.from_json(plans.to_json())
     assert (again.donor == -1).all()
@@ -189,6 +253,13 @@ def test_no_row_of_a_training_person_is_in_what_leaves_the_process(plans, tmp_pa
     people(40, seed=3).to_csv(tmp_path / "people.csv", index=False)
     advise_file(small().fitted, tmp_path / "people.csv", tmp_path / "advice.jsonl")
     for text in (*artefacts(held), (tmp_path / "advice.jsonl").read_bytes()):
-        words = set(text.decode().replace('"', " ").replace(",", " ").replace("}", " ").replace(":", " ").split())
+        words = set(
+            text.decode()
+            .replace('"', " ")
+            .replace(",", " ")
+            .replace("}", " ")
+            .replace(":", " ")
+            .split()
+        )
         for row in train[["sum", "income", "debt"]].itertuples(index=False):
             assert len({str(value) for value in row} & words) < 3, row

@@ -1,4 +1,6 @@
-"""Certificates and their monitors under attack: audits at once, foreign and damaged files, people who are no sample."""
+"""Certificates and their monitors under attack: audits at once, foreign and damaged files, people
+who are no sample.
+"""
 
 import io
 import json
@@ -53,7 +55,9 @@ def audits(tmp_path):
 
 def anew():
     """An advisor of its own, as the small one was fitted."""
-    advisor = edfa.Advisor(**{f.name: getattr(small(), f.name) for f in fields(edfa.Advisor) if f.init})
+    advisor = edfa.Advisor(
+        **{f.name: getattr(small(), f.name) for f in fields(edfa.Advisor) if f.init}
+    )
     advisor.fitted_ = small().fitted
     return advisor
 
@@ -64,8 +68,12 @@ def test_monitors_at_once_count_all_audits(folder, audits):
             done.result()
     state = Monitor.from_json((folder / "monitor.json").read_text())
     assert (state.audits, state.lost) == (48, 12)
-    assert state.log_capital == pytest.approx(Monitor.of(small().certificate).audit([0, 0, 1, 0] * 12).log_capital)
-    assert edfa.Advisor.load(folder).fingerprint == small().fingerprint, "no lock is left in the way"
+    assert state.log_capital == pytest.approx(
+        Monitor.of(small().certificate).audit([0, 0, 1, 0] * 12).log_capital
+    )
+    assert edfa.Advisor.load(folder).fingerprint == small().fingerprint, (
+        "no lock is left in the way"
+    )
 
 
 def test_a_monitor_names_what_it_watches_and_is_refused_elsewhere(folder, audits, run):
@@ -161,14 +169,18 @@ def test_copies_of_people_are_no_sample():
             advisor.certify(copies)
         assert advisor.certificate == small().certificate
     few = pd.concat([frame, frame.head(12)])
-    assert "12 of 262 people have exactly the facts of another of them" in " ".join(advisor.certify(few).warnings)
+    assert "12 of 262 people have exactly the facts of another of them" in " ".join(
+        advisor.certify(few).warnings
+    )
     for empty in (frame.head(0), loans().test.X[:0]):
         with pytest.raises(EmptyTableError):
             advisor.certify(empty)
 
 
 def test_strangers_who_happen_to_be_alike_are_a_sample():
-    """Of two facts with three levels each, nearly everybody repeats somebody, in training as well."""
+    """Of two facts with three levels each, nearly everybody repeats somebody, in training as
+    well.
+    """
     card = """
 [target]
 name = "y"
@@ -189,7 +201,11 @@ change = "free"
     frame = pd.DataFrame({name: random.choice(["p", "q", "r"], 900) for name in "ab"})
     frame["y"] = np.where((frame["a"] == "p") ^ (random.random(900) < 0.1), "yes", "no")
     table = TABLE(frame, edfa.Schema.from_toml(card), name="alike")
-    options = {"predictor": edfa.SubsetXGB("nan", n_estimators=5), "searcher": "nearest", "reference": "trajectory_end"}
+    options = {
+        "predictor": edfa.SubsetXGB("nan", n_estimators=5),
+        "searcher": "nearest",
+        "reference": "trajectory_end",
+    }
     advisor = edfa.Advisor(**options, committee=0).fit(table)
     strangers = pd.DataFrame({name: random.choice(["p", "q", "r"], 300) for name in "ab"})
     assert advisor.certify(strangers).people == 300
@@ -208,4 +224,13 @@ def test_digests_tell_certificates_apart():
     assert first.digest == edfa.certification.Certificate.from_json(first.to_json()).digest
     assert first.digest == replace(first, moved=first.moved).digest
     assert replace(first, alpha=1).digest == replace(first, alpha=1.0).digest
-    assert len({first.digest, replace(first, tau=0.1).digest, replace(first, people=first.people + 1).digest}) == 3
+    assert (
+        len(
+            {
+                first.digest,
+                replace(first, tau=0.1).digest,
+                replace(first, people=first.people + 1).digest,
+            }
+        )
+        == 3
+    )

@@ -1,4 +1,6 @@
-"""Files of models that somebody changed: refused without running or unpacking anything, and nothing crashes."""
+"""Files of models that somebody changed: refused without running or unpacking anything, and nothing
+crashes.
+"""
 
 import contextlib
 import functools
@@ -35,7 +37,9 @@ bounded = settings(max_examples=50, deadline=None, suppress_health_check=list(He
 
 def with_function(function, **settings):
     """A skops file of a Pipeline that calls a function when it is asked."""
-    model = make_pipeline(FunctionTransformer(), LogisticRegression()).fit(people()[["age"]], outcome())
+    model = make_pipeline(FunctionTransformer(), LogisticRegression()).fit(
+        people()[["age"]], outcome()
+    )
     model.steps[0][1].set_params(func=function, **settings)
     return sio.dumps(model)
 
@@ -90,7 +94,11 @@ def test_a_zip_bomb_is_refused_without_unpacking_it(monkeypatch):
     monkeypatch.setattr(skops_file, "MOST_ENTRIES", 10)
     tracemalloc.start()
     try:
-        for changed, reason in ((content, "times its size"), (lying, "damaged|larger"), (bomb(1, 20), "20 parts")):
+        for changed, reason in (
+            (content, "times its size"),
+            (lying, "damaged|larger"),
+            (bomb(1, 20), "20 parts"),
+        ):
             with pytest.raises(UnreadableError, match=reason):
                 unpack(changed, "model.skops")
         assert tracemalloc.get_traced_memory()[1] < 20 << 20
@@ -100,7 +108,12 @@ def test_a_zip_bomb_is_refused_without_unpacking_it(monkeypatch):
     monkeypatch.setattr(skops_file, "UNPACKED_LIMIT", 1 << 20)
     with pytest.raises(UnreadableError, match="at most 1,048,576 are read"):
         unpack(
-            change_part(write_model(own_model("forest"))[1], lambda _: bytes(2_000_000), lambda n: n == "1.npy"), "m"
+            change_part(
+                write_model(own_model("forest"))[1],
+                lambda _: bytes(2_000_000),
+                lambda n: n == "1.npy",
+            ),
+            "m",
         )
 
 
@@ -162,7 +175,9 @@ def test_a_crash_that_no_check_foresees_is_an_error():
         try_in_child(*write_model(own), rows, answers, columns=own.columns)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux bounds the memory of a process")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux bounds the memory of a process"
+)
 def test_a_file_that_takes_too_much_memory_or_time_is_refused():
     own = own_model("logistic")
 
@@ -175,18 +190,28 @@ def test_a_file_that_takes_too_much_memory_or_time_is_refused():
     content = change_part(write_model(own)[1], grow, lambda name: name.endswith(".npy"))
     rows = asked(own, 64)
     with pytest.raises(UnreadableError, match=r"takes more than 0\.25 GiB"):
-        try_in_child("model.skops", content, rows, own.ask(rows), columns=own.columns, memory=1 << 28)
+        try_in_child(
+            "model.skops", content, rows, own.ask(rows), columns=own.columns, memory=1 << 28
+        )
     with pytest.raises(UnreadableError, match=r"tried for 0\.01 seconds"):
         try_in_child("model.skops", content, rows, own.ask(rows), columns=own.columns, seconds=0.01)
 
 
-DAMAGES = [("left_child", 10**7), ("left_child", 0), ("right_child", -5), ("feature", 4), ("feature", -7)]
+DAMAGES = [
+    ("left_child", 10**7),
+    ("left_child", 0),
+    ("right_child", -5),
+    ("feature", 4),
+    ("feature", -7),
+]
 DAMAGES += [("left", 10**7), ("right", 0), ("feature_idx", 99), ("bitset_idx", 50)]
 
 
 @pytest.mark.parametrize(("field", "value"), DAMAGES)
 def test_every_node_is_looked_at_not_only_those_that_rows_come_by(field, value):
-    name = "forest" if field in ("left_child", "right_child", "feature") else "histograms, categories"
+    name = (
+        "forest" if field in ("left_child", "right_child", "feature") else "histograms, categories"
+    )
     content = write_model(own_model(name))[1]
 
     def damage(part):
@@ -199,7 +224,9 @@ def test_every_node_is_looked_at_not_only_those_that_rows_come_by(field, value):
 
     check_nodes(unpack(content, "model.skops"))
     with pytest.raises(UnreadableError, match="tree"):
-        check_nodes(unpack(change_part(content, damage, lambda part: part.endswith(".npy")), "model.skops"))
+        check_nodes(
+            unpack(change_part(content, damage, lambda part: part.endswith(".npy")), "model.skops")
+        )
 
 
 @pytest.mark.parametrize(
@@ -222,7 +249,9 @@ def test_trees_of_lightgbm_are_looked_at_before_it_reads_them(line, changed):
         read_model("model.lgb.txt", text.replace(line, changed, 1).encode(), "booster")
 
 
-@pytest.mark.parametrize(("field", "value"), [("left_children", 10**6), ("split_indices", 900), ("parents", 3)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("left_children", 10**6), ("split_indices", 900), ("parents", 3)]
+)
 def test_trees_of_xgboost_are_looked_at(field, value):
     class Booster:
         def save_raw(self, _):
@@ -237,7 +266,9 @@ def test_trees_of_xgboost_are_looked_at(field, value):
 
 
 @given(
-    part=st.integers(0, 10**6), bit=st.integers(0, 10**9), name=st.sampled_from(["forest", "histograms, categories"])
+    part=st.integers(0, 10**6),
+    bit=st.integers(0, 10**9),
+    name=st.sampled_from(["forest", "histograms, categories"]),
 )
 @bounded
 def test_a_flipped_bit_of_a_skops_file_is_an_error_or_a_whole_model(part, bit, name):
@@ -265,7 +296,8 @@ def test_a_cut_off_or_flipped_file_is_an_error_or_a_model(place, cut, name):
         OnnxModel.open(changed) if name == "onnx" else unpack(changed, "model.skops")
     except (UnreadableError, ModelError):
         return
-    # An ONNX file has no end: cut between two of its fields it is another model, which hashes and answers tell.
+    # An ONNX file has no end: cut between two of its fields it is another model, which hashes and
+    # answers tell.
     assert not cut or name == "onnx"
 
 
@@ -283,7 +315,9 @@ def graph():
 
 @pytest.mark.parametrize(("name", "bit"), [("xgboost", 29_726), ("lightgbm", 15_569)])
 def test_a_flipped_bit_of_a_boosters_file_is_refused_or_changes_nothing(name, bit):
-    """XGBoost and LightGBM end the process that reads one over a quarter and an eighth of them; these are such bits."""
+    """XGBoost and LightGBM end the process that reads one over a quarter and an eighth of them;
+    these are such bits.
+    """
     own = own_model(name)
     file, content = write_model(own)
     rows = asked(own, 64)

@@ -1,4 +1,6 @@
-"""Receipts under attack: forged, cut, mutated byte by byte, weakly keyed, of another certificate."""
+"""Receipts under attack: forged, cut, mutated byte by byte, weakly keyed, of another
+certificate.
+"""
 
 import json
 from dataclasses import fields, replace
@@ -13,13 +15,27 @@ from edfa import Receipt
 from edfa.advice.receipt import read_key
 from edfa.errors import SettingError, UnreadableError
 
-INPUTS = {"time", "versions", "language", "costs", "locks", "overlay", "k", "constraints", "chosen", "key", "signature"}
+INPUTS = {
+    "time",
+    "versions",
+    "language",
+    "costs",
+    "locks",
+    "overlay",
+    "k",
+    "constraints",
+    "chosen",
+    "key",
+    "signature",
+}
 """What follows from no answer: without the key, nothing shows that it was changed."""
 TEXT = someone().receipt(time="2026-01-01T00:00:00+00:00", key=KEY).to_json()
 
 
 def mutants(text, every=1):
-    """The text with one byte of its UTF-8 changed, for each byte; what is no UTF-8 any more, replaced as readers do."""
+    """The text with one byte of its UTF-8 changed, for each byte; what is no UTF-8 any more,
+    replaced as readers do.
+    """
     raw = text.encode()
     for i in range(0, len(raw), every):
         changed = raw[i] ^ (1 if i % 3 else 1 << i % 7)
@@ -40,7 +56,10 @@ def test_a_receipt_with_any_byte_changed_is_unreadable_or_not_rightly_signed_or_
         except UnreadableError:
             continue
         read += 1
-        assert not receipt.right(KEY) or content(receipt) == content(whole), (i, mutant[max(i - 20, 0) : i + 20])
+        assert not receipt.right(KEY) or content(receipt) == content(whole), (
+            i,
+            mutant[max(i - 20, 0) : i + 20],
+        )
     assert read > len(TEXT) / 2, "most of a receipt is words and numbers, which stay readable"
 
 
@@ -52,7 +71,9 @@ def test_a_mutated_receipt_never_holds_with_the_key_and_without_it_only_in_what_
             receipt = Receipt.from_json(mutant)
         except UnreadableError:
             continue
-        changed = {name for name, value in content(receipt).items() if value != getattr(whole, name)}
+        changed = {
+            name for name, value in content(receipt).items() if value != getattr(whole, name)
+        }
         assert not changed or not small().verify(receipt, KEY).holds, i
         if small().verify(receipt).holds:
             assert changed <= INPUTS, (i, changed)
@@ -60,7 +81,9 @@ def test_a_mutated_receipt_never_holds_with_the_key_and_without_it_only_in_what_
     assert held, "such as the time"
 
 
-@pytest.mark.parametrize("key", [b"", b"k", b"fifteen bytes..", "a text of many characters", 7, [1] * 20])
+@pytest.mark.parametrize(
+    "key", [b"", b"k", b"fifteen bytes..", "a text of many characters", 7, [1] * 20]
+)
 def test_a_weak_key_neither_signs_nor_checks(key, tmp_path):
     for use in (
         lambda: someone().receipt(key=key),
@@ -76,7 +99,8 @@ def test_a_weak_key_neither_signs_nor_checks(key, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "strip", [{"signature": ""}, {"signature": "", "key": ""}, {"signature": "é" * 64}, {"key": "0"}]
+    "strip",
+    [{"signature": ""}, {"signature": "", "key": ""}, {"signature": "é" * 64}, {"key": "0"}],
 )
 def test_a_receipt_without_its_signature_does_not_hold_with_the_key(strip):
     forged = json.dumps(json.loads(TEXT) | strip | {"time": "2031-01-01T00:00:00+00:00"})
@@ -176,7 +200,9 @@ def test_the_signed_bytes_are_the_same_for_the_same_content():
     assert Receipt.from_json(other).payload() == receipt.payload()
     assert receipt.payload().isascii()
     assert Receipt.from_json(other).right(KEY)
-    composed = replace(receipt, facts={**receipt.facts, "home": "fre\u0301"})  # looks the same, and is not
+    composed = replace(
+        receipt, facts={**receipt.facts, "home": "fre\u0301"}
+    )  # looks the same, and is not
     assert not composed.right(KEY)
     for number in (0.1, 1e-310, 1e22, 123456789.123456789, -0.0):
         signed = replace(receipt, spent=number).sign(KEY)
@@ -184,9 +210,16 @@ def test_the_signed_bytes_are_the_same_for_the_same_content():
 
 
 def test_a_receipt_says_under_which_certificate_it_was_made():
-    advisor = edfa.Advisor(**{f.name: getattr(small(), f.name) for f in fields(edfa.Advisor) if f.init})
+    advisor = edfa.Advisor(
+        **{f.name: getattr(small(), f.name) for f in fields(edfa.Advisor) if f.init}
+    )
     advisor.fitted_ = small().fitted
-    held = advisor.interview({"age": 40, "sum": 9.0}).answer(home="own").answer(income=31.5).answer(debt=9.5)
+    held = (
+        advisor.interview({"age": 40, "sum": 9.0})
+        .answer(home="own")
+        .answer(income=31.5)
+        .answer(debt=9.5)
+    )
     before = held.receipt(key=KEY)
     assert before.certificate_id == small().certificate.digest
     assert advisor.verify(before, KEY).outcome == "holds"
@@ -197,15 +230,21 @@ def test_a_receipt_says_under_which_certificate_it_was_made():
     assert f"made under certificate {small().certificate.digest}; the advisor now has" in str(made)
     assert "does not hold" not in str(made)
     forged = replace(before, decision={**before.decision, "outcome": "x"})
-    assert [d.part for d in advisor.verify(forged).differences] == ["decision"], "all else is compared"
+    assert [d.part for d in advisor.verify(forged).differences] == ["decision"], (
+        "all else is compared"
+    )
     pretended = replace(before, certificate_id=advisor.certificate.digest)
-    assert advisor.verify(pretended).outcome == "changed", "it is held against the certificate that it names"
+    assert advisor.verify(pretended).outcome == "changed", (
+        "it is held against the certificate that it names"
+    )
     advisor.fitted_ = replace(advisor.fitted_, certificate=None)
     assert "now has no certificate" in str(advisor.verify(before))
 
 
 def test_a_receipt_of_version_2_is_read_and_its_signature_checked():
-    """As it was written before receipts named their certificate, with the training row of each plan."""
+    """As it was written before receipts named their certificate, with the training row of each
+    plan.
+    """
     new = someone().receipt(time="2026-01-01T00:00:00+00:00")
     plans = tuple({**plan, "donor": 7} for plan in new.plans)
     assert plans

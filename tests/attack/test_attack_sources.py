@@ -1,4 +1,6 @@
-"""Hostile tables through the Parquet and Dask sources: what memory says of them, or a typed error where it has one."""
+"""Hostile tables through the Parquet and Dask sources: what memory says of them, or a typed error
+where it has one.
+"""
 
 import os
 
@@ -29,13 +31,19 @@ ROWS = 60
 
 def plain(n=ROWS, **columns):
     random = np.random.default_rng(0)
-    frame = pd.DataFrame({"v": random.normal(size=n), "w": random.choice(list("abc"), n)}).assign(**columns)
+    frame = pd.DataFrame({"v": random.normal(size=n), "w": random.choice(list("abc"), n)}).assign(
+        **columns
+    )
     return frame.assign(y=np.resize(["good", "bad"], n))
 
 
 def schema_of(frame, **kinds):
     kinds = {"w": "categorical"} | kinds
-    return Schema(tuple(Feature(n, kinds.get(n, "continuous")) for n in frame.columns if n != "y"), "y", "good")
+    return Schema(
+        tuple(Feature(n, kinds.get(n, "continuous")) for n in frame.columns if n != "y"),
+        "y",
+        "good",
+    )
 
 
 def of_memory(frame, schema):
@@ -56,12 +64,16 @@ def assert_same(mine, theirs):
     if len(mine.columns) < 2:
         return
     np.testing.assert_allclose(theirs.correlation().matrix, mine.correlation().matrix, atol=1e-9)
-    left, right = (s.contingency_table(0, 1, tuple(range(2, len(mine.columns))), 5) for s in (mine, theirs))
+    left, right = (
+        s.contingency_table(0, 1, tuple(range(2, len(mine.columns))), 5) for s in (mine, theirs)
+    )
     assert left.n == right.n
     np.testing.assert_array_equal(left.pooled(), right.pooled())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(frames())
 def test_hostile_frames_mean_the_same_or_are_refused_everywhere(tmp_path, drawn):
     frame, schema = drawn
@@ -79,7 +91,9 @@ def test_hostile_frames_mean_the_same_or_are_refused_everywhere(tmp_path, drawn)
             assert_same(memory, other)
 
 
-@pytest.mark.parametrize("name", ["v", "n", "raw", "count", "c0", "r1", 'a"b', "it's", "x;--", "*", "A\nB"])
+@pytest.mark.parametrize(
+    "name", ["v", "n", "raw", "count", "c0", "r1", 'a"b', "it's", "x;--", "*", "A\nB"]
+)
 def test_no_name_of_a_column_means_anything_to_the_database(name, tmp_path):
     frame = plain().rename(columns={"v": name, "w": "V" if name == "v" else "w2"})
     schema = schema_of(frame, **dict.fromkeys(("V", "w2"), "categorical"))
@@ -109,7 +123,9 @@ def test_values_that_are_no_numbers_are_refused(column, error, tmp_path):
 def test_numbers_written_as_people_do_are_read_as_in_memory(tmp_path):
     frame = plain(v=np.resize(["€1,430", "45%", "2", "(200)", "1e3"], ROWS))
     frame.to_parquet(tmp_path / "rows.parquet")
-    assert_same(of_memory(frame, schema_of(frame)), ParquetRows(tmp_path / "rows.parquet", schema_of(frame)))
+    assert_same(
+        of_memory(frame, schema_of(frame)), ParquetRows(tmp_path / "rows.parquet", schema_of(frame))
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,13 +156,23 @@ def test_what_is_no_file_is_refused(tmp_path):
     frame.to_parquet(tmp_path / "rows.parquet")
     (tmp_path / "none").mkdir()
     whole = (tmp_path / "rows.parquet").read_bytes()
-    for name, content in {"empty": b"", "junk": os.urandom(3000), "half": whole[: len(whole) // 2]}.items():
+    for name, content in {
+        "empty": b"",
+        "junk": os.urandom(3000),
+        "half": whole[: len(whole) // 2],
+    }.items():
         (tmp_path / f"{name}.parquet").write_bytes(content)
         with pytest.raises(UnreadableError, match=r"not a whole Parquet file"):
             ParquetRows(tmp_path / f"{name}.parquet", schema)
     with pytest.raises(UnreadableError, match=r"did you mean 'rows.parquet'"):
         ParquetRows(tmp_path / "row.parquet", schema)
-    for path in (tmp_path / "none", tmp_path / "x*.parquet", "http://localhost/x.parquet", "a\0b", "x" * 5000):
+    for path in (
+        tmp_path / "none",
+        tmp_path / "x*.parquet",
+        "http://localhost/x.parquet",
+        "a\0b",
+        "x" * 5000,
+    ):
         with pytest.raises(UnreadableError):
             ParquetRows(path, schema)
     with pytest.raises(SettingError, match="memory"):
@@ -174,8 +200,15 @@ def test_files_that_do_not_fit_each_other_are_refused(tmp_path):
 
 def test_doubled_columns_and_no_rows_are_refused(tmp_path):
     frame = plain()
-    arrays = [pa.array(frame["v"]), pa.array(frame["v"]), pa.array(frame["w"]), pa.array(frame["y"])]
-    pq.write_table(pa.Table.from_arrays(arrays, names=["v", "v", "w", "y"]), tmp_path / "twice.parquet")
+    arrays = [
+        pa.array(frame["v"]),
+        pa.array(frame["v"]),
+        pa.array(frame["w"]),
+        pa.array(frame["y"]),
+    ]
+    pq.write_table(
+        pa.Table.from_arrays(arrays, names=["v", "v", "w", "y"]), tmp_path / "twice.parquet"
+    )
     with pytest.raises(ColumnError, match="'v' appears 2 times"):
         ParquetRows(tmp_path / "twice.parquet", schema_of(frame))
     frame.iloc[:0].to_parquet(tmp_path / "none.parquet")
@@ -200,10 +233,14 @@ def test_the_outcome_is_checked_as_in_memory(label, tmp_path):
 
 
 def test_partitions_that_hold_other_values_mean_the_same():
-    codes = np.repeat([1.0, 2.0, 2.5], ROWS // 3)  # whole in the first partitions: no "1" there and "1.0" elsewhere
+    codes = np.repeat(
+        [1.0, 2.0, 2.5], ROWS // 3
+    )  # whole in the first partitions: no "1" there and "1.0" elsewhere
     frame = plain(w=codes)
     schema = schema_of(frame)
-    assert_same(of_memory(frame, schema), DaskRows(dd.from_pandas(frame, npartitions=3, sort=False), schema))
+    assert_same(
+        of_memory(frame, schema), DaskRows(dd.from_pandas(frame, npartitions=3, sort=False), schema)
+    )
 
 
 def test_more_terms_than_fit_are_refused_by_number(tmp_path):
@@ -212,5 +249,7 @@ def test_more_terms_than_fit_are_refused_by_number(tmp_path):
     frame["y"] = np.resize(["good", "bad"], 40)
     frame.to_parquet(tmp_path / "rows.parquet")
     source = DaskRows(dd.from_pandas(frame, npartitions=1), schema_of(frame))
-    with pytest.raises(DataError, match=r"901 columns have 7,\d+ terms .* 6,000 fit: about 7\d\d columns"):
+    with pytest.raises(
+        DataError, match=r"901 columns have 7,\d+ terms .* 6,000 fit: about 7\d\d columns"
+    ):
         discover(source)

@@ -1,4 +1,6 @@
-"""Hostile files: a malformed file is refused and its line named, a malformed row is an error of its own."""
+"""Hostile files: a malformed file is refused and its line named, a malformed row is an error of its
+own.
+"""
 
 import gzip
 import io
@@ -29,9 +31,13 @@ from edfa.data.read_people import chunks
 from edfa.errors import ColumnError, EdfaError, UnreadableError
 
 SCHEMA = Schema((Feature("inc", "continuous"), Feature("job", "categorical")), "y", "good")
-TRAIN = pd.DataFrame({"inc": range(40), "job": ["01", "02", "A3", "1"] * 10, "y": ["good", "bad"] * 20})
+TRAIN = pd.DataFrame(
+    {"inc": range(40), "job": ["01", "02", "A3", "1"] * 10, "y": ["good", "bad"] * 20}
+)
 ENCODER = Encoder.fit(TRAIN, SCHEMA)
-FAST = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FAST = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def write(folder, name, content):
@@ -64,7 +70,11 @@ def people(path, size=100):
         (",inc,job\n0,1,01\n", ColumnError, "line 1: column 1 of the header has no name"),
         ("\n\ninc, \n1,01\n", ColumnError, "line 3: column 2 of the header has no name"),
         ("inc,job,inc\n1,01,2\n", ColumnError, r"column 'inc' appears 2 times \(line 1\)"),
-        ("inc,job\n1,01,\n2,02,\n", UnreadableError, "line 2: 3 fields, the header has 2; no row fits the header"),
+        (
+            "inc,job\n1,01,\n2,02,\n",
+            UnreadableError,
+            "line 2: 3 fields, the header has 2; no row fits the header",
+        ),
         ('inc,job\n1,"01\n2,02\n', UnreadableError, "line 2 cannot be read as CSV"),
         (" inc,job\n1,01\n", ColumnError, "column ' inc' .* looks like 'inc'"),
         ("Inc,job\n1,01\n", ColumnError, "column 'Inc' .* looks like 'inc'"),
@@ -130,8 +140,16 @@ def test_an_empty_line_of_one_column_is_a_person_of_whom_nothing_is_known(tmp_pa
 
 
 def test_levels_are_text_from_the_first_byte(tmp_path):
-    """The rows of the table of attacks: 01 and 1, 1.10 and 1.1, true and TRUE, 16 digits beside gaps."""
-    pairs = [("01", "1"), ("1.10", "1.1"), ("true", "TRUE"), ("9007199254740993", "9007199254740992"), ("1e3", "1000")]
+    """The rows of the table of attacks: 01 and 1, 1.10 and 1.1, true and TRUE, 16 digits beside
+    gaps.
+    """
+    pairs = [
+        ("01", "1"),
+        ("1.10", "1.1"),
+        ("true", "TRUE"),
+        ("9007199254740993", "9007199254740992"),
+        ("1e3", "1000"),
+    ]
     for a, b in pairs:
         cells = [a, b, "", a] * 5
         rows = "".join(f"{i},{cell},{'good' if i % 2 else 'bad'}\n" for i, cell in enumerate(cells))
@@ -161,7 +179,9 @@ def test_both_ways_of_splitting_agree(body, block):
     for header in ("a,b\n", "a\n"):
         found = []
         for encoding in ("utf-8", "utf_8"):  # the second name is not the one that Arrow is used for
-            reader = csv_reader._Reader("f.csv", io.BytesIO((header + body).encode()), encoding, ",", frozenset())
+            reader = csv_reader._Reader(
+                "f.csv", io.BytesIO((header + body).encode()), encoding, ",", frozenset()
+            )
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(csv_reader, "BLOCK_BYTES", block)
                 try:
@@ -169,7 +189,9 @@ def test_both_ways_of_splitting_agree(body, block):
                 except EdfaError as error:
                     found.append(str(error))
                     continue
-            rows = [row for one in blocks for row in zip(*one.table.to_pydict().values(), strict=True)]
+            rows = [
+                row for one in blocks for row in zip(*one.table.to_pydict().values(), strict=True)
+            ]
             found.append((rows, [text for one in blocks for text in one.wrong.values()]))
         assert found[0] == found[1]
 
@@ -201,7 +223,9 @@ def test_any_bytes_are_a_table_or_refused(name, data, tmp_path):
 
 
 def test_words_that_are_no_text_in_a_parquet_are_refused(tmp_path):
-    bad = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], dtype=np.int32)), pa.py_buffer(b"a\xff"))
+    bad = pa.StringArray.from_buffers(
+        2, pa.py_buffer(np.array([0, 1, 2], dtype=np.int32)), pa.py_buffer(b"a\xff")
+    )
     pq.write_table(pa.table({"job": bad, "inc": [1, 2]}), tmp_path / "t.parquet")
     with pytest.raises(UnreadableError, match="not a whole Parquet file"):
         read_frame(tmp_path / "t.parquet")
@@ -210,7 +234,10 @@ def test_words_that_are_no_text_in_a_parquet_are_refused(tmp_path):
 
 
 @FAST
-@given(st.lists(names, min_size=2, max_size=4, unique=True), st.sampled_from(["categorical", "continuous"]))
+@given(
+    st.lists(names, min_size=2, max_size=4, unique=True),
+    st.sampled_from(["categorical", "continuous"]),
+)
 def test_any_name_survives_the_card(columns, kind):
     values = {"categorical": ["a", "b", "c", "d", "e"], "continuous": [1, 2, 3, 4, 5]}[kind] * 4
     *features, target = columns
@@ -233,8 +260,12 @@ def test_a_hostile_card_is_right_or_refused_in_words(text):
     schema = Schema.from_toml(text)
     assert Schema.from_toml(schema.to_toml()) == schema
     for feature in (f for f in schema if f.kind == "continuous"):
-        encoder = Encoder.fit(pd.DataFrame({feature.name: [1.0, 2.0, 3.0]}), Schema((feature,), "y", "good"))
-        assert np.isfinite(encoder.encode(pd.DataFrame({feature.name: [1.0, 1e15, -1e15, np.nan]}))).all()
+        encoder = Encoder.fit(
+            pd.DataFrame({feature.name: [1.0, 2.0, 3.0]}), Schema((feature,), "y", "good")
+        )
+        assert np.isfinite(
+            encoder.encode(pd.DataFrame({feature.name: [1.0, 1e15, -1e15, np.nan]}))
+        ).all()
 
 
 def test_a_parquet_of_absurd_size_is_refused_before_it_is_read(tmp_path, monkeypatch):
@@ -243,10 +274,14 @@ def test_a_parquet_of_absurd_size_is_refused_before_it_is_read(tmp_path, monkeyp
     pq.write_table(pa.table({"job": ones, "inc": ones}), path)
     assert path.stat().st_size < 100_000
     monkeypatch.setattr(read, "MOST_CELLS", 5_000_000)
-    with pytest.raises(UnreadableError, match="6,000,000 cells or more; at most 5,000,000 are read"):
+    with pytest.raises(
+        UnreadableError, match="6,000,000 cells or more; at most 5,000,000 are read"
+    ):
         read_frame(path)
     with pytest.raises(UnreadableError, match="cells or more"):
-        read_frame(write(tmp_path, "bomb.csv.gz", gzip.compress(b"inc,job\n" + b"1,2\n" * 3_000_000)))
+        read_frame(
+            write(tmp_path, "bomb.csv.gz", gzip.compress(b"inc,job\n" + b"1,2\n" * 3_000_000))
+        )
 
 
 def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
@@ -270,7 +305,9 @@ kind = "categorical"
 """
 
 
-@pytest.mark.parametrize(("target", "good"), [("self", "good"), ("y", "[/good]"), ("y", "=cmd"), ("y", "a\nb")])
+@pytest.mark.parametrize(
+    ("target", "good"), [("self", "good"), ("y", "[/good]"), ("y", "=cmd"), ("y", "a\nb")]
+)
 def test_a_strange_outcome_is_described_and_written(target, good, tmp_path):
     frame = TRAIN.rename(columns={"y": target}).replace({target: {"good": good}})
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -279,20 +316,28 @@ def test_a_strange_outcome_is_described_and_written(target, good, tmp_path):
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
     assert CliRunner().invoke(cli, [*arguments, "--out", str(tmp_path / "out.csv")]).exit_code == 0
-    before, after = (Table.from_csv(tmp_path / name, tmp_path / "card.toml") for name in ("t.csv", "out.csv"))
+    before, after = (
+        Table.from_csv(tmp_path / name, tmp_path / "card.toml") for name in ("t.csv", "out.csv")
+    )
     pd.testing.assert_frame_equal(before.frame, after.frame)
 
 
 @FAST
 @given(
     numbers=st.lists(st.floats(-1e14, 1e14), min_size=6, max_size=6),
-    words=st.lists(st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=5), min_size=6, max_size=6),
+    words=st.lists(
+        st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=5),
+        min_size=6,
+        max_size=6,
+    ),
 )
 @example(numbers=[0.1, 1.0, 2.0, 3.0, 4.0, 5.0], words=["a\rb", "\r", "a\nb", '"', ",", " a "])
 def test_rows_that_are_written_are_read_back_the_same(numbers, words, tmp_path):
     from edfa.commands.tables import _write_rows
 
-    table = Table.from_frame(pd.DataFrame({"inc": numbers, "job": words, "y": ["good", "bad"] * 3}), SCHEMA)
+    table = Table.from_frame(
+        pd.DataFrame({"inc": numbers, "job": words, "y": ["good", "bad"] * 3}), SCHEMA
+    )
     for name in ("out.csv", "out.parquet"):
         _write_rows(table, tmp_path / name)
         again = Table.from_frame(read_frame(tmp_path / name, SCHEMA), SCHEMA)
@@ -308,7 +353,17 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(command, tmp_path):
     rows, card = str(tmp_path / "t.csv"), str(tmp_path / "card.toml")
     work = {
         "data": ["data", rows, "--card", card, "--out", str(out)],
-        "schema": ["schema", rows, "--target", "y", "--favourable", "good", "--out", str(out), "--force"],
+        "schema": [
+            "schema",
+            rows,
+            "--target",
+            "y",
+            "--favourable",
+            "good",
+            "--out",
+            str(out),
+            "--force",
+        ],
     }[command]
     # The process is stopped just before the rename that makes the new file the file.
     code = (
@@ -316,7 +371,9 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(command, tmp_path):
         "Path.replace = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"app({work!r})"
     )
-    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=60, check=False
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert out.read_text() == "old"
     assert CliRunner().invoke(cli, work).exit_code == 0

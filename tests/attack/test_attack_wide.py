@@ -1,4 +1,6 @@
-"""More features than anything was written for: fitted, saved, loaded, asked; and the ways of counting that differ."""
+"""More features than anything was written for: fitted, saved, loaded, asked; and the ways of
+counting that differ.
+"""
 
 import gc
 import weakref
@@ -22,8 +24,13 @@ def wide(features=FEATURES, rows=ROWS):
     random = np.random.default_rng(0)
     numbers = random.normal(size=(rows, features)).astype(np.float32)
     words = {i for i in range(features) if i >= RELEVANT and i % 10 == 0}
-    columns = {f"x{i}": random.choice(list("abcd"), rows) if i in words else numbers[:, i] for i in range(features)}
-    columns["y"] = np.where(numbers[:, :RELEVANT].sum(axis=1) + random.logistic(size=rows) / 2 > 0, "good", "bad")
+    columns = {
+        f"x{i}": random.choice(list("abcd"), rows) if i in words else numbers[:, i]
+        for i in range(features)
+    }
+    columns["y"] = np.where(
+        numbers[:, :RELEVANT].sum(axis=1) + random.logistic(size=rows) / 2 > 0, "good", "bad"
+    )
     kinds = [("categorical" if i in words else "continuous") for i in range(features)]
     schema = Schema(tuple(Feature(f"x{i}", kind) for i, kind in enumerate(kinds)), "y", "good")
     return Table.from_frame(pd.DataFrame(columns), schema)
@@ -33,7 +40,9 @@ def wide(features=FEATURES, rows=ROWS):
 def test_more_than_a_thousand_features_from_table_to_plan(searcher, tmp_path):
     table = wide()
     model = edfa.SubsetXGB("mixed", n_estimators=10)
-    advisor = edfa.Advisor(predictor=model, searcher=searcher, committee=2, reference="trajectory_end").fit(table)
+    advisor = edfa.Advisor(
+        predictor=model, searcher=searcher, committee=2, reference="trajectory_end"
+    ).fit(table)
     assert set(advisor.fitted.blanket.features) >= {"x0", "x1"}
     advisor.save(tmp_path / "advisor")
     loaded = edfa.Advisor.load(tmp_path / "advisor")
@@ -52,12 +61,16 @@ def test_more_than_a_thousand_features_from_table_to_plan(searcher, tmp_path):
 
 def test_pairwise_correlations_are_those_of_the_whole_matrix(monkeypatch):
     frame = edfa.load("german").frame
-    frame = frame.assign(odd=np.where(np.arange(len(frame)) % 9, np.arange(len(frame)) % 31, np.nan))
+    frame = frame.assign(
+        odd=np.where(np.arange(len(frame)) % 9, np.arange(len(frame)) % 31, np.nan)
+    )
     source = open_source(frame, "class", None, False)[0]
     whole = source.correlation()
     pairs = correlation.PairwiseCorrelation(source.columns, source._values)
     terms = np.random.default_rng(0).permutation(len(whole.matrix))
-    np.testing.assert_allclose(pairs.between(terms[:40], terms[20:]), whole.between(terms[:40], terms[20:]), atol=1e-9)
+    np.testing.assert_allclose(
+        pairs.between(terms[:40], terms[20:]), whole.between(terms[:40], terms[20:]), atol=1e-9
+    )
     assert pairs.between(terms[:0], terms[:3]).shape == (0, 3)
     expected = discover(frame, target="class")
     monkeypatch.setattr(memory, "MOST_TERMS", 0)
@@ -79,7 +92,9 @@ def test_a_search_leaves_nothing_behind():
     gc.disable()
     try:
         del tester
-        assert gone() is None, "it waits for the garbage collector, with hundreds of megabytes of caches"
+        assert gone() is None, (
+            "it waits for the garbage collector, with hundreds of megabytes of caches"
+        )
     finally:
         gc.enable()
 

@@ -12,7 +12,14 @@ from edfa.blanket.discovery import describe
 from edfa.blanket.sources import open_source
 from edfa.data.mechanisms import random_mechanisms
 from edfa.data.synthetic import credit_story, random_network
-from edfa.errors import ColumnError, DataError, EmptyTableError, SettingError, TargetError, UnknownNameError
+from edfa.errors import (
+    ColumnError,
+    DataError,
+    EmptyTableError,
+    SettingError,
+    TargetError,
+    UnknownNameError,
+)
 
 STORY = credit_story()
 
@@ -20,7 +27,10 @@ STORY = credit_story()
 @pytest.mark.parametrize("method", ["hiton-mb", "bamb", "eamb", "iamb"])
 def test_the_credit_story_is_found(method):
     blanket = discover(STORY.table(20_000), method)
-    assert {c: set(s) for c, s in blanket.units.items()} == {"savings": set(), "late_payment": {"wage_came_late"}}
+    assert {c: set(s) for c, s in blanket.units.items()} == {
+        "savings": set(),
+        "late_payment": {"wage_came_late"},
+    }
     assert set(blanket.pc) == {"savings", "late_payment"}
     assert blanket.spouses == ("wage_came_late",)
     assert set(blanket.features) == {"savings", "late_payment", "wage_came_late"}
@@ -65,7 +75,9 @@ def test_a_number_and_its_word_are_one_level():
 
 def test_a_continuous_target_is_cut_on_request():
     world = random_mechanisms(8, seed=1)
-    name = next(f.name for f in world.schema() if f.kind == "continuous" and world.graph.blanket(f.name))
+    name = next(
+        f.name for f in world.schema() if f.kind == "continuous" and world.graph.blanket(f.name)
+    )
     frame = world.sample(5000)
     with pytest.raises(TargetError, match=f"target '{name}' is continuous; .*bins=5"):
         discover(frame, target=name)
@@ -88,15 +100,29 @@ BAD = [
     ("alpha zero", FRAME, {"alpha": 0}, SettingError, "alpha is a level between 0 and 1"),
     ("recover", FRAME, {"recover": 2}, SettingError, "recover is a share"),
     ("condition", FRAME, {"max_condition": 0}, SettingError, "max_condition is at least 1"),
-    ("method", FRAME, {"method": "hiton"}, UnknownNameError, "no method named 'hiton'; did you mean 'hiton-mb'"),
+    (
+        "method",
+        FRAME,
+        {"method": "hiton"},
+        UnknownNameError,
+        "no method named 'hiton'; did you mean 'hiton-mb'",
+    ),
     ("test", FRAME, {"test": "g3"}, UnknownNameError, "no test named 'g3'; known: auto, g2"),
     ("symmetry", FRAME, {"symmetry": "xor"}, UnknownNameError, "no symmetry named 'xor'"),
-    ("lists", FRAME.assign(repays=[["yes"]] * 100), {}, DataError, "holds neither numbers nor words"),
+    (
+        "lists",
+        FRAME.assign(repays=[["yes"]] * 100),
+        {},
+        DataError,
+        "holds neither numbers nor words",
+    ),
     ("not a frame", [1, 2], {}, DataError, "a data frame is needed"),
 ]
 
 
-@pytest.mark.parametrize(("frame", "options", "error", "message"), [b[1:] for b in BAD], ids=[b[0] for b in BAD])
+@pytest.mark.parametrize(
+    ("frame", "options", "error", "message"), [b[1:] for b in BAD], ids=[b[0] for b in BAD]
+)
 def test_bad_input(frame, options, error, message):
     with pytest.raises(error, match=message) as caught:
         discover(frame, **{"target": "repays"} | options)
@@ -182,7 +208,9 @@ def test_what_is_found_again_is_the_truth():
         targets = [f.name for f in world.schema() if f.kind == "categorical"][:3]
         tester = Search().tester(open_source(frame, targets[0], None, False)[0])
         for target in targets:
-            blanket = describe(tester, Search(), Search().find(tester, tester.names.index(target)), target)
+            blanket = describe(
+                tester, Search(), Search().find(tester, tester.names.index(target)), target
+            )
             truth, members = set(world.graph.blanket(target)), set(blanket.features)
             hits = 2 * len(truth & members)
             scores.append(hits / (len(truth) + len(members)) if truth or members else 1.0)
@@ -191,6 +219,8 @@ def test_what_is_found_again_is_the_truth():
 
 @pytest.mark.parametrize("method", ["hiton-mb", "bamb", "eamb", "iamb"])
 def test_the_published_algorithms_say_what_they_rest_on(method):
-    """Parity mode records no separating set for some spouses; their evidence is a test all the same."""
+    """Parity mode records no separating set for some spouses; their evidence is a test all the
+    same.
+    """
     blanket = edfa.discover(edfa.load("german").train, method, parity=True)
     assert set(blanket.evidence) == set(blanket.features)

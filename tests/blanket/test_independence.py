@@ -17,7 +17,9 @@ def make_tester(columns, test="auto", **options):
 
 
 def make_source(columns):
-    """The columns in memory as ``open_source`` reads them, without a frame: there are thousands of draws."""
+    """The columns in memory as ``open_source`` reads them, without a frame: there are thousands of
+    draws.
+    """
     pairs = [read(name, np.asarray(columns[name])) for name in sorted(columns)]
     return MemoryRows([column for column, _ in pairs], [values for _, values in pairs])
 
@@ -27,7 +29,9 @@ def read(name, values):
         return ContinuousColumn.fit(name, values), values
     counts = np.bincount(values)
     levels = np.flatnonzero(counts)
-    column = CategoricalColumn.fit(name, {str(level): int(counts[level]) for level in levels}, False)
+    column = CategoricalColumn.fit(
+        name, {str(level): int(counts[level]) for level in levels}, False
+    )
     codes = np.zeros(len(counts), dtype=np.int64)
     codes[[int(level) for level in column.levels]] = np.arange(len(levels))
     return column, codes[values]
@@ -42,7 +46,10 @@ def test_arrays_are_read_as_frames_are():
         "unused": np.resize([0, 1], 500),
     }
     words = {name: v.astype(str) if v.dtype.kind == "i" else v for name, v in columns.items()}
-    mine, expected = make_source(columns), open_source(pd.DataFrame(words), "unused", None, False)[0]
+    mine, expected = (
+        make_source(columns),
+        open_source(pd.DataFrame(words), "unused", None, False)[0],
+    )
     assert mine.columns == expected.columns
     np.testing.assert_array_equal(mine.correlation().matrix, expected.correlation().matrix)
     for x, y, conditions in ((0, 1, (2,)), (1, 2, (0,)), (0, 2, ())):
@@ -51,17 +58,23 @@ def test_arrays_are_read_as_frames_are():
 
 
 def ask(tester, x, y, *given):
-    return tester.test(*(tester.names.index(n) for n in (x, y)), [tester.names.index(g) for g in given])
+    return tester.test(
+        *(tester.names.index(n) for n in (x, y)), [tester.names.index(g) for g in given]
+    )
 
 
 def rejections(make, draws, *tests, given=(), alpha=0.01, seed=0):
-    """How often each test rejects a true null, on the same draws; and the standard error of that share at the level."""
+    """How often each test rejects a true null, on the same draws; and the standard error of that
+    share at the level.
+    """
     random = np.random.default_rng(seed)
     hits = np.empty((draws, len(tests)))
     for draw in range(draws):
         source = make_source(make(random))
         for i, test in enumerate(tests):
-            hits[draw, i] = ask(DataTester(source, test, min_effect=0.0), "x", "y", *given).p <= alpha
+            hits[draw, i] = (
+                ask(DataTester(source, test, min_effect=0.0), "x", "y", *given).p <= alpha
+            )
     return *hits.mean(axis=0), np.sqrt(alpha * (1 - alpha) / draws)
 
 
@@ -96,24 +109,34 @@ GRID = [  # n, levels of X, number of five-level conditions, draws
 @pytest.mark.parametrize(("n", "levels", "k", "draws"), GRID)
 def test_sparse_and_wide_tables_keep_the_level(n, levels, k, draws):
     tests = ("x2mm", "auto") if levels <= 50 else ("x2mm",)
-    *shares, error = rejections(confounded(n, levels, k), draws, *tests, given=[f"s{i}" for i in range(k)])
+    *shares, error = rejections(
+        confounded(n, levels, k), draws, *tests, given=[f"s{i}" for i in range(k)]
+    )
     for test, share in zip(tests, shares, strict=True):
         assert share <= 0.01 + 3 * error, test
 
 
 @pytest.mark.parametrize(("n", "levels", "k"), [(2000, 3, 0), (5000, 3, 1), (10_000, 4, 1)])
 def test_g2_keeps_its_level_where_cells_are_well_filled(n, levels, k):
-    share, error = rejections(confounded(n, levels, k), 300, "g2", given=[f"s{i}" for i in range(k)])
+    share, error = rejections(
+        confounded(n, levels, k), 300, "g2", given=[f"s{i}" for i in range(k)]
+    )
     assert abs(share - 0.01) <= 3 * error
 
 
 def smooth(n, levels_x=0, classes=0):
-    """X and Y, each a smooth function of one number plus noise; words where levels are asked for."""
+    """X and Y, each a smooth function of one number plus noise; words where levels are asked
+    for.
+    """
 
     def make(random):
         s = random.standard_normal(n)
         x, y = np.tanh(s) + random.standard_normal(n), 0.5 * s + random.standard_normal(n)
-        return {"x": cut(x, levels_x) if levels_x else x, "y": cut(y, classes) if classes else y, "s": s}
+        return {
+            "x": cut(x, levels_x) if levels_x else x,
+            "y": cut(y, classes) if classes else y,
+            "s": s,
+        }
 
     return make
 
@@ -163,7 +186,9 @@ def test_fisher_z_keeps_its_level():
 
 
 def test_auto_is_not_fooled_by_interacting_conditions():
-    """A product of two conditions drives both: the likelihood ratio alone rejects, stratification does not."""
+    """A product of two conditions drives both: the likelihood ratio alone rejects, stratification
+    does not.
+    """
 
     def make(random):
         s = random.standard_normal((20_000, 2))
@@ -223,7 +248,9 @@ def test_cmh_is_mantel_and_haenszels_on_two_by_two_tables():
 
 
 def test_cmh_of_one_table_is_pearsons_less_one_row():
-    """With fixed margins the covariance is that of sampling without replacement: (n - 1) / n of Pearson's."""
+    """With fixed margins the covariance is that of sampling without replacement: (n - 1) / n of
+    Pearson's.
+    """
     table = np.random.default_rng(11).integers(1, 30, (1, 4, 3))
     pearson = stats.chi2_contingency(table[0], correction=False)
     result = cmh(ContingencyTable(table.ravel(), table.shape, table.size))
@@ -271,10 +298,15 @@ def test_cells_that_occur_say_what_the_whole_table_says():
 
 def test_the_moments_of_x2mm_are_those_of_permutation():
     random = np.random.default_rng(3)
-    x, y = random.choice(6, 60, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05]), random.choice(3, 60, p=[0.7, 0.2, 0.1])
+    x, y = (
+        random.choice(6, 60, p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05]),
+        random.choice(3, 60, p=[0.7, 0.2, 0.1]),
+    )
 
     def pearson(shuffled):
-        """Pearson's statistic of x with each of some permutations of y: their margins are the same."""
+        """Pearson's statistic of x with each of some permutations of y: their margins are the
+        same.
+        """
         cells = np.arange(len(shuffled))[:, None] * 18 + x * 3 + shuffled
         tables = np.bincount(cells.ravel(), minlength=18 * len(shuffled)).reshape(-1, 6, 3)
         expected = np.outer(np.bincount(x, minlength=6), np.bincount(y, minlength=3)) / 60
@@ -289,14 +321,18 @@ def test_the_moments_of_x2mm_are_those_of_permutation():
     expected = stats.chi2_contingency(observed, correction=False).statistic
     assert result.statistic == pytest.approx(expected)
     assert pearson(y[None])[0] == pytest.approx(expected)
-    assert result.dof == pytest.approx(draws.mean(), rel=4 * draws.std() / draws.mean() / np.sqrt(len(draws)))
+    assert result.dof == pytest.approx(
+        draws.mean(), rel=4 * draws.std() / draws.mean() / np.sqrt(len(draws))
+    )
     assert result.p == pytest.approx((draws >= result.statistic - 1e-9).mean(), abs=0.03)
 
 
 def test_fisher_z_is_the_partial_correlation():
     random = np.random.default_rng(4)
     s = random.standard_normal(4000)
-    frame = pd.DataFrame({"x": s + random.standard_normal(4000), "y": s + random.standard_normal(4000), "s": s})
+    frame = pd.DataFrame(
+        {"x": s + random.standard_normal(4000), "y": s + random.standard_normal(4000), "s": s}
+    )
     frame["y"] += 0.1 * frame["x"]
     tester = make_tester(frame, "fisher_z")
     residual = {c: frame[c] - np.polyval(np.polyfit(s, frame[c], 1), s) for c in "xy"}
@@ -306,7 +342,9 @@ def test_fisher_z_is_the_partial_correlation():
 
 
 def test_likelihood_ratio_is_that_of_regression():
-    """On binary words the statistic is n ln(residual variance without / with), up to Bartlett's factor."""
+    """On binary words the statistic is n ln(residual variance without / with), up to Bartlett's
+    factor.
+    """
     random = np.random.default_rng(5)
     a, b = random.integers(0, 2, 3000), random.integers(0, 2, 3000)
     y = ((a + b + random.random(3000) * 2) > 1.5).astype(int)
@@ -314,7 +352,9 @@ def test_likelihood_ratio_is_that_of_regression():
     without = np.linalg.lstsq(np.c_[np.ones(3000), b], y, rcond=None)[1][0]
     with_a = np.linalg.lstsq(np.c_[np.ones(3000), b, a], y, rcond=None)[1][0]
     result = ask(tester, "a", "y", "b")
-    assert result.statistic == pytest.approx((3000 - 1 - 1 - 1.5) * np.log(without / with_a), rel=1e-6)
+    assert result.statistic == pytest.approx(
+        (3000 - 1 - 1 - 1.5) * np.log(without / with_a), rel=1e-6
+    )
     assert result.dof == 1
 
 
@@ -322,7 +362,11 @@ def test_a_function_of_the_conditions_is_independent_of_everything():
     random = np.random.default_rng(6)
     school = random.integers(0, 6, 2000)
     frame = pd.DataFrame(
-        {"school": school, "years": school.astype(float) * 2, "y": (school + random.integers(0, 3, 2000) > 4)}
+        {
+            "school": school,
+            "years": school.astype(float) * 2,
+            "y": (school + random.integers(0, 3, 2000) > 4),
+        }
     )
     frame["y"] = frame["y"].astype(int)
     tester = make_tester(frame, "lrt")
@@ -332,12 +376,16 @@ def test_a_function_of_the_conditions_is_independent_of_everything():
 
 
 def lawful(n, seed):
-    """Either is a law of two causes, and has two effects of its own; twin copies one of the causes."""
+    """Either is a law of two causes, and has two effects of its own; twin copies one of the
+    causes.
+    """
     random = np.random.default_rng(seed)
     lung, tub = random.random(n) < 0.3, random.random(n) < 0.3
     either = lung | tub
     xray, cough = (np.where(either, 0.9, 0.1) > random.random(n) for _ in range(2))
-    frame = pd.DataFrame({"lung": lung, "tub": tub, "either": either, "xray": xray, "cough": cough, "twin": lung})
+    frame = pd.DataFrame(
+        {"lung": lung, "tub": tub, "either": either, "xray": xray, "cough": cough, "twin": lung}
+    )
     return frame.astype(int)
 
 
@@ -357,9 +405,13 @@ def test_a_copy_is_redundant_and_no_law():
 
 
 def test_rare_levels_are_no_law():
-    """Where x is present y never varies, and the other way round; neither is a function of the conditions."""
+    """Where x is present y never varies, and the other way round; neither is a function of the
+    conditions.
+    """
     both = np.repeat(np.arange(8), [100, 100, 3, 0, 100, 2, 100, 0])
-    frame = pd.DataFrame({"x": both >> 1 & 1, "y": both & 1, "s": both >> 2, "t": np.resize([0, 1], len(both))})
+    frame = pd.DataFrame(
+        {"x": both >> 1 & 1, "y": both & 1, "s": both >> 2, "t": np.resize([0, 1], len(both))}
+    )
     frame.loc[frame["s"] == 0, "x"] = 0
     frame.loc[frame["s"] == 1, "y"] = 0
     result = ask(make_tester(frame), "x", "y", "s", "t")
@@ -369,7 +421,12 @@ def test_rare_levels_are_no_law():
 @pytest.mark.parametrize("method", ["hiton-mb", "bamb"])
 def test_the_blanket_reaches_beyond_a_law(method):
     frame = lawful(4000, 14).drop(columns="twin").astype(str)
-    assert set(discover(frame, method, target="either").features) == {"lung", "tub", "xray", "cough"}
+    assert set(discover(frame, method, target="either").features) == {
+        "lung",
+        "tub",
+        "xray",
+        "cough",
+    }
     assert set(discover(frame, method, target="lung").features) == {"either", "tub"}
 
 
@@ -378,7 +435,9 @@ def test_duplicates_constants_gaps_and_zero_inflation_do_no_harm():
     n = 3000
     gain = np.where(random.random(n) < 0.8, 0.0, random.lognormal(5, 2, n))
     y = np.where((gain > 0) ^ (random.random(n) < 0.2), "high", "low")
-    frame = pd.DataFrame({"gain": gain, "twin": gain, "flat": 1.0, "noise": random.standard_normal(n), "y": y})
+    frame = pd.DataFrame(
+        {"gain": gain, "twin": gain, "flat": 1.0, "noise": random.standard_normal(n), "y": y}
+    )
     frame.loc[random.random(n) < 0.2, "noise"] = np.nan
     blanket = discover(frame, target="y")
     assert blanket.left_out == ("flat",)
@@ -390,7 +449,9 @@ def test_missingness_itself_can_matter():
     y = random.integers(0, 2, 4000)
     value = random.standard_normal(4000)
     value[(random.random(4000) < 0.5) & (y == 1)] = np.nan
-    frame = pd.DataFrame({"value": value, "other": random.standard_normal(4000), "y": np.where(y, "a", "b")})
+    frame = pd.DataFrame(
+        {"value": value, "other": random.standard_normal(4000), "y": np.where(y, "a", "b")}
+    )
     assert discover(frame, target="y").features == ("value",)
 
 
@@ -398,14 +459,23 @@ def test_a_500_level_column_is_not_admitted_by_its_width():
     random = np.random.default_rng(9)
     n = 20_000
     s = random.integers(0, 5, n)
-    frame = pd.DataFrame({"wide": [f"w{v}" for v in (s * 100 + random.integers(0, 100, n))], "s": [f"s{v}" for v in s]})
+    frame = pd.DataFrame(
+        {
+            "wide": [f"w{v}" for v in (s * 100 + random.integers(0, 100, n))],
+            "s": [f"s{v}" for v in s],
+        }
+    )
     frame["y"] = np.where(random.random(n) < 0.2 + 0.15 * s, "a", "b")
     tester = Search().tester(open_source(frame, "y", None, False)[0])
-    assert not tester.dependent(*(tester.names.index(c) for c in ("wide", "y")), [tester.names.index("s")])
+    assert not tester.dependent(
+        *(tester.names.index(c) for c in ("wide", "y")), [tester.names.index("s")]
+    )
 
 
 def test_each_question_is_asked_once_whatever_its_order():
-    tester = make_tester({c: np.random.default_rng(i).standard_normal(200) for i, c in enumerate("abcd")})
+    tester = make_tester(
+        {c: np.random.default_rng(i).standard_normal(200) for i, c in enumerate("abcd")}
+    )
     first = tester.test(0, 1, [2, 3])
     assert tester.test(1, 0, (3, 2)) is first
     assert tester.n_tests == 1

@@ -1,4 +1,6 @@
-"""The algorithms against the truth: with d-separation in place of a test they must find the exact units."""
+"""The algorithms against the truth: with d-separation in place of a test they must find the exact
+units.
+"""
 
 import itertools
 
@@ -32,7 +34,9 @@ class Oracle(Tester):
 
 
 def units_of(tester, blanket):
-    return {tester.names[c]: {tester.names[s] for s in spouses} for c, spouses in blanket.units.items()}
+    return {
+        tester.names[c]: {tester.names[s] for s in spouses} for c, spouses in blanket.units.items()
+    }
 
 
 def truth_of(graph, target):
@@ -45,7 +49,9 @@ SOUND = [("hiton-mb", "and"), ("bamb", "none"), ("eamb", "none"), ("iamb", "none
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
 def test_exact_units_whatever_the_graph(seed):
-    """No bound on the conditioning sets: exact on every node of any graph, here up to 3 parents among 8 nodes."""
+    """No bound on the conditioning sets: exact on every node of any graph, here up to 3 parents
+    among 8 nodes.
+    """
     graph = Graph.random(8, np.random.default_rng(seed), max_parents=3)
     oracle = Oracle(graph)
     for method, symmetry in SOUND:
@@ -59,7 +65,9 @@ def test_exact_units_whatever_the_graph(seed):
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
 def test_exact_units_within_the_default_bound(seed):
-    """With sets of at most 3: exact wherever sets of at most 3 can separate what is not adjacent."""
+    """With sets of at most 3: exact wherever sets of at most 3 can separate what is not
+    adjacent.
+    """
     graph = Graph.random(10, np.random.default_rng(seed), max_parents=2)
     oracle = Oracle(graph)
     separable = {node: pc_separates(graph, node, 3) for node in graph.nodes}
@@ -73,7 +81,9 @@ def test_exact_units_within_the_default_bound(seed):
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=150, deadline=None)
 def test_hiton_without_symmetry_is_exact_where_its_theory_reaches(seed):
-    """Without the symmetry check a descendant may stay in PC that no subset of PC separates (Peña et al. 2007)."""
+    """Without the symmetry check a descendant may stay in PC that no subset of PC separates (Peña
+    et al. 2007).
+    """
     graph = Graph.random(10, np.random.default_rng(seed), max_parents=2)
     oracle = Oracle(graph)
     separable = {node: pc_separates(graph, node, 3) for node in graph.nodes}
@@ -84,7 +94,9 @@ def test_hiton_without_symmetry_is_exact_where_its_theory_reaches(seed):
 
 
 def pc_separates(graph, node, k):
-    """Whether some small set of parents and children separates a node from each that is not adjacent."""
+    """Whether some small set of parents and children separates a node from each that is not
+    adjacent.
+    """
     pc = list(graph.units(node))
     others = [n for n in graph.nodes if n != node and n not in pc]
     sets = [s for size in range(k + 1) for s in itertools.combinations(pc, size)]
@@ -92,7 +104,8 @@ def pc_separates(graph, node, k):
 
 
 def within_reach(graph, target, k, separable):
-    """Members of the blanket that are not adjacent to the target can be separated from it inside the blanket.
+    """Members of the blanket that are not adjacent to the target can be separated from it inside
+    the blanket.
 
     ``separable``: what ``pc_separates`` says of each node.
     """
@@ -101,9 +114,15 @@ def within_reach(graph, target, k, separable):
 
     def reachable(s):
         rest = [m for m in blanket if m != s]
-        return any(graph.separated(target, s, z) for i in range(k + 1) for z in itertools.combinations(rest, i))
+        return any(
+            graph.separated(target, s, z)
+            for i in range(k + 1)
+            for z in itertools.combinations(rest, i)
+        )
 
-    return all(reachable(s) for s in spouses) and all(separable[n] for n in (target, *graph.units(target)))
+    return all(reachable(s) for s in spouses) and all(
+        separable[n] for n in (target, *graph.units(target))
+    )
 
 
 def test_invariants_of_what_is_found():
@@ -171,13 +190,19 @@ def test_parity_mode_is_the_authors_behaviour(seed, n):
         hiton = searches["hiton-mb"].find(testers["hiton-mb"], target)
         bamb = searches["bamb"].find(testers["bamb"], target)
         assert hiton.pc == hiton_pc
-        assert {c: sorted(s) for c, s in hiton.units.items()} == {c: sorted(hiton_units.get(c, [])) for c in hiton_pc}
+        assert {c: sorted(s) for c, s in hiton.units.items()} == {
+            c: sorted(hiton_units.get(c, [])) for c in hiton_pc
+        }
         assert sorted(bamb.pc) == sorted(bamb_pc)
         mine = {c: sorted(set(s) - set(bamb.pc)) for c, s in bamb.units.items()}
         assert mine == {c: sorted(bamb_units.get(c, [])) for c in bamb_pc}
         for method, flat in (("iamb", iamb_flat), ("eamb", eamb_flat)):
             blanket = searches[method].find(testers[method], target)
-            members = {*blanket.pc, *blanket.unattached, *(s for behind in blanket.units.values() for s in behind)}
+            members = {
+                *blanket.pc,
+                *blanket.unattached,
+                *(s for behind in blanket.units.values() for s in behind),
+            }
             assert members == set(flat), method
 
 
@@ -194,6 +219,8 @@ def test_order_of_rows_and_columns_changes_nothing():
             first, again = expected[method], shuffled[method]
             assert again.units == first.units
             assert again.unattached == first.unattached
-            assert pd.Series({m: e.p for m, e in again.evidence.items()}).to_numpy() == pytest.approx(
+            assert pd.Series(
+                {m: e.p for m, e in again.evidence.items()}
+            ).to_numpy() == pytest.approx(
                 [e.p for e in first.evidence.values()], rel=1e-6, abs=1e-12
             )

@@ -61,14 +61,21 @@ def test_columns_cells_and_correlations_are_the_same(name, tmp_path, load_real):
         frame, schema = table.frame, table.schema
     memory, *others = sources(frame, schema, tmp_path)
     random = np.random.default_rng(1)
-    questions = [tuple(random.permutation(len(memory.columns))[: random.integers(2, 6)].tolist()) for _ in range(12)]
+    questions = [
+        tuple(random.permutation(len(memory.columns))[: random.integers(2, 6)].tolist())
+        for _ in range(12)
+    ]
     for other in others:
         assert other.columns == memory.columns
         assert other.n == memory.n
-        np.testing.assert_allclose(other.correlation().matrix, memory.correlation().matrix, atol=1e-10)
+        np.testing.assert_allclose(
+            other.correlation().matrix, memory.correlation().matrix, atol=1e-10
+        )
         for x, y, *given in questions:
             for bins in (5, 8):
-                mine, theirs = (s.contingency_table(x, y, tuple(given), bins) for s in (memory, other))
+                mine, theirs = (
+                    s.contingency_table(x, y, tuple(given), bins) for s in (memory, other)
+                )
                 assert theirs.n == mine.n
                 assert theirs.possible_cells == pytest.approx(mine.possible_cells)
                 for test in (g2, x2mm):
@@ -102,7 +109,9 @@ def test_several_files_are_one_table(tmp_path):
 
 def test_too_little_memory_is_said(tmp_path):
     rows = 400_000
-    frame = pd.DataFrame({"x": np.random.default_rng(0).random(rows), "y": np.resize(["good", "bad"], rows)})
+    frame = pd.DataFrame(
+        {"x": np.random.default_rng(0).random(rows), "y": np.resize(["good", "bad"], rows)}
+    )
     frame.to_parquet(tmp_path / "wide.parquet")
     schema = Schema((Feature("x", "continuous"),), "y", "good")
     with pytest.raises(DataError, match=r"needs more than 2MB for this table; pass memory='2GB'"):
@@ -128,7 +137,9 @@ def test_what_is_wrong_with_a_table_is_wrong_with_it_elsewhere(tmp_path):
 
     def everywhere(rows):
         rows.to_parquet(tmp_path / "rows.parquet")
-        return ParquetRows(tmp_path / "rows.parquet", schema), DaskRows(dd.from_pandas(rows, npartitions=2), schema)
+        return ParquetRows(tmp_path / "rows.parquet", schema), DaskRows(
+            dd.from_pandas(rows, npartitions=2), schema
+        )
 
     frame.assign(outcome="NO").to_parquet(tmp_path / "constant.parquet")
     with pytest.raises(TargetError, match="'outcome' is constant"):

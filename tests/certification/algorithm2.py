@@ -1,4 +1,5 @@
-"""Algorithm 2 as printed, loop by loop: what the fast walk is held against, for its answer and for its time.
+"""Algorithm 2 as printed, loop by loop: what the fast walk is held against, for its answer and for
+its time.
 
 The one liberty is the ceil, which as printed misfires in floating point: k is nudged by 1e-9 first.
 """
@@ -32,7 +33,9 @@ def hb_ucb(risk: float, n: int, delta: float, tol: float = 1e-12) -> float:
 
 
 def stop(run, tau):
-    """The first legal step with s <= tau, else the last legal one; a step is (signal, legal, loss)."""
+    """The first legal step with s <= tau, else the last legal one; a step is (signal, legal,
+    loss).
+    """
     last = BOTTOM
     for step in run:
         if step[1]:
@@ -43,7 +46,9 @@ def stop(run, tau):
 
 
 def algorithm2(people, alpha, delta, grid=100):
-    """``people[i]`` holds the runs of one person; gives tau, feasible, the grid and its running maximum of the risk."""
+    """``people[i]`` holds the runs of one person; gives tau, feasible, the grid and its running
+    maximum of the risk.
+    """
     pool = [s for runs in people for run in runs for (s, legal, _) in run if legal]
     taus = np.unique(np.quantile(pool, np.linspace(0, 1, grid)))
     risks, n = [], 0
@@ -59,7 +64,11 @@ def algorithm2(people, alpha, delta, grid=100):
     monotone = list(np.maximum.accumulate(risks))
     bounds = [hb_ucb(risk, n, delta) for risk in monotone]
     feasible = [j for j, bound in enumerate(bounds) if bound <= alpha]
-    return (taus[max(feasible)], True, taus, monotone) if feasible else (taus[0], False, taus, monotone)
+    return (
+        (taus[max(feasible)], True, taus, monotone)
+        if feasible
+        else (taus[0], False, taus, monotone)
+    )
 
 
 def as_people(records):

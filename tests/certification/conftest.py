@@ -11,13 +11,25 @@ from edfa.certification import RecourseCertifier
 
 
 class German:
-    """Trajectories and plans of a small advisor; each part is made when a test first asks for it."""
+    """Trajectories and plans of a small advisor; each part is made when a test first asks for
+    it.
+    """
 
     blanket = Blanket(
-        "class", {"checking_status": ("savings_status",), "duration": ("credit_amount",), "credit_history": ()}
+        "class",
+        {
+            "checking_status": ("savings_status",),
+            "duration": ("credit_amount",),
+            "credit_history": (),
+        },
     )
     other_blanket = Blanket(
-        "class", {"checking_status": (), "duration": ("credit_amount",), "credit_history": ("savings_status",)}
+        "class",
+        {
+            "checking_status": (),
+            "duration": ("credit_amount",),
+            "credit_history": ("savings_status",),
+        },
     )
     constraints = Constraints(reading="paper")
 
@@ -36,12 +48,18 @@ class German:
     def ask(self, table, policy=None, model=None, seed=0, **rules):
         """The trajectory of a table's people."""
         return acquire(
-            table, policy or EDFA(self.blanket), model or self.model, **{"budget": 0.9, "seed": seed} | rules
+            table,
+            policy or EDFA(self.blanket),
+            model or self.model,
+            **{"budget": 0.9, "seed": seed} | rules,
         )
 
     def find_plans(self, trajectory, searcher=None, constraints=None, **settings):
         return find_recourse(
-            trajectory, searcher or self.searcher, constraints=constraints or self.constraints, **settings
+            trajectory,
+            searcher or self.searcher,
+            constraints=constraints or self.constraints,
+            **settings,
         )
 
     @cached_property

@@ -1,7 +1,9 @@
-"""Populations of a few kinds of people, whose exact risk is known for every target and every policy for the undefined.
+"""Populations of a few kinds of people, whose exact risk is known for every target and every policy
+for the undefined.
 
-Each kind is a run: what a rule sees and what becomes of it at each step. A draw is the kind of each of n people, so it
-goes through the certifier as records do, and equal draws need to go through it only once.
+Each kind is a run: what a rule sees and what becomes of it at each step. A draw is the kind of each
+of n people, so it goes through the certifier as records do, and equal draws need to go through it
+only once.
 """
 
 from dataclasses import dataclass
@@ -17,7 +19,9 @@ FAR = 50.0  # a signal that no rule of interest reaches
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """``share`` of each kind; the other arrays have a row a kind, a column a seed, and one a step."""
+    """``share`` of each kind; the other arrays have a row a kind, a column a seed, and one a
+    step.
+    """
 
     share: np.ndarray
     signal: np.ndarray
@@ -27,10 +31,20 @@ class Population:
 
     def records(self, kinds, group=None):
         """The runs of people of these kinds."""
-        person, seed, step = (axis.ravel() for axis in np.indices((len(kinds), *self.loss.shape[1:])))
+        person, seed, step = (
+            axis.ravel() for axis in np.indices((len(kinds), *self.loss.shape[1:]))
+        )
         columns = (getattr(self, name)[kinds].ravel() for name in ("signal", "loss", "legal"))
         labels = None if group is None else np.asarray(group)[person]
-        return Records(person, seed, step, 1.0 * step, *columns, group=labels, refused=self.refused[kinds].ravel())
+        return Records(
+            person,
+            seed,
+            step,
+            1.0 * step,
+            *columns,
+            group=labels,
+            refused=self.refused[kinds].ravel(),
+        )
 
     def refill(self, records, kinds):
         """The same people and steps with runs of other kinds: checked once, filled many times."""
@@ -66,9 +80,9 @@ class Population:
 def population(name, alpha, *, target="all", undefined="drop", seeds=1):
     """Rules with thresholds 1, 2, ... beside "never", some of which are just bad.
 
-    Monotone: 0, bad, 1. Non-monotone: 0, bad, 0, bad, and different people are let down by the two bad ones. With a
-    target, a quarter of the people are none of those it speaks of; they are never lost, so that a promise to all is
-    easier to keep than the one in question.
+    Monotone: 0, bad, 1. Non-monotone: 0, bad, 0, bad, and different people are let down by the two
+    bad ones. With a target, a quarter of the people are none of those it speaks of; they are never
+    lost, so that a promise to all is easier to keep than the one in question.
     """
     half = name == "half undefined"
     bad = alpha + OVER
@@ -80,9 +94,13 @@ def population(name, alpha, *, target="all", undefined="drop", seeds=1):
     kinds = [(share, losses, True, True) for share, losses in lists]
     rules = len(lists[0][1])
     if target != "all":
-        kinds = [(0.75 * share, *kind) for share, *kind in kinds] + [(0.25, (0,) * rules, True, False)]
+        kinds = [(0.75 * share, *kind) for share, *kind in kinds] + [
+            (0.25, (0,) * rules, True, False)
+        ]
     if half:
-        kinds = [(0.5 * share, *kind) for share, *kind in kinds] + [(0.5, (0,) * rules, False, True)]
+        kinds = [(0.5 * share, *kind) for share, *kind in kinds] + [
+            (0.5, (0,) * rules, False, True)
+        ]
     share, losses, legal, member = (np.array(column) for column in zip(*kinds, strict=True))
     signal = np.tile(np.append(np.arange(rules - 1, 0, -1), rules + 1.0), (len(kinds), 1))
     if target == "early":
@@ -100,21 +118,31 @@ def _pairs(one):
     apart = one.share[first] * one.share[second] * np.where(first == second, 1, 2)
     share = 0.5 * apart + np.where(first == second, 0.5 * one.share[first], 0)
     names = ("signal", "loss", "legal", "refused")
-    return Population(share, *(np.concatenate([getattr(one, n)[first], getattr(one, n)[second]], 1) for n in names))
+    return Population(
+        share,
+        *(np.concatenate([getattr(one, n)[first], getattr(one, n)[second]], 1) for n in names),
+    )
 
 
 def draws(people, n, times, seed, *, ordered):
-    """Different draws of n people, as kinds, and how often each came; draws that only differ in who is who are one,
-    unless the order counts."""
+    """Different draws of n people, as kinds, and how often each came; draws that only differ in who
+    is who are one, unless the order counts.
+    """
     random = np.random.default_rng(seed)
     if ordered:
-        return np.unique(random.choice(len(people.share), (times, n), p=people.share), axis=0, return_counts=True)
-    counts, times = np.unique(random.multinomial(n, people.share, times), axis=0, return_counts=True)
+        return np.unique(
+            random.choice(len(people.share), (times, n), p=people.share), axis=0, return_counts=True
+        )
+    counts, times = np.unique(
+        random.multinomial(n, people.share, times), axis=0, return_counts=True
+    )
     return np.array([np.repeat(np.arange(len(people.share)), row) for row in counts]), times
 
 
 def is_false(people, alpha, interval, *, target="all", undefined="drop"):
-    """Whether any of the thresholds from the first to the last of an interval has a risk above alpha."""
+    """Whether any of the thresholds from the first to the last of an interval has a risk above
+    alpha.
+    """
     first, last = interval
     levels, risks = people.risks(target, undefined)
     begin, end = np.searchsorted(levels, [first, last], side="right") - 1

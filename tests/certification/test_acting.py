@@ -1,4 +1,6 @@
-"""Promises to those who act: both walks against loops over every threshold, the ceiling, and where tests begin."""
+"""Promises to those who act: both walks against loops over every threshold, the ceiling, and where
+tests begin.
+"""
 
 import numpy as np
 import pytest
@@ -31,7 +33,9 @@ def p_values(records, tau):
     """Of the early ones, and of all who act."""
     early, loss = acting(records, tau).T
     groups = (loss[early == 1], loss)
-    return [stats.binom.cdf(group.sum(), len(group), ALPHA) if len(group) else 1.0 for group in groups]
+    return [
+        stats.binom.cdf(group.sum(), len(group), ALPHA) if len(group) else 1.0 for group in groups
+    ]
 
 
 def walk(records, anchor, ceiling, also_last):
@@ -47,14 +51,28 @@ def walk(records, anchor, ceiling, also_last):
 
 
 @settings(max_examples=80, deadline=None)
-@given(random_records(most=14), st.sampled_from([-1.0, 0.0, 0.1, 0.3]), st.sampled_from([0.3, 0.5, 2.0]), st.booleans())
+@given(
+    random_records(most=14),
+    st.sampled_from([-1.0, 0.0, 0.1, 0.3]),
+    st.sampled_from([0.3, 0.5, 2.0]),
+    st.booleans(),
+)
 def test_both_walks_against_loops(records, anchor, ceiling, also_last):
     records = records.one_seed()
     assume(records.legal.any())
     certifier = RecourseCertifier(
-        ALPHA, DELTA, target="early", anchor=anchor, ceiling=ceiling, also_last=also_last, bound="cp"
+        ALPHA,
+        DELTA,
+        target="early",
+        anchor=anchor,
+        ceiling=ceiling,
+        also_last=also_last,
+        bound="cp",
     )
-    certificate, expected = certifier.certificate_for(records), walk(records, anchor, ceiling, also_last)
+    certificate, expected = (
+        certifier.certificate_for(records),
+        walk(records, anchor, ceiling, also_last),
+    )
     assert certificate.certified == (expected is not None)
     if expected is None:
         assert certificate.tau == -np.inf
@@ -62,7 +80,9 @@ def test_both_walks_against_loops(records, anchor, ceiling, also_last):
     assert certificate.tau <= ceiling
     np.testing.assert_array_equal(acting(records, certificate.tau), acting(records, expected))
     later = records.signal[records.legal & (records.signal > expected)]
-    assert certificate.tau < later.min(initial=np.inf)  # a signal above an earlier one of its run stops nobody
+    assert certificate.tau < later.min(
+        initial=np.inf
+    )  # a signal above an earlier one of its run stops nobody
     early, loss = acting(records, certificate.tau).T
     assert certificate.risk == pytest.approx(loss[early == 1].mean())
     assert not also_last or certificate.act_risk == pytest.approx(loss.mean())
@@ -83,7 +103,9 @@ def test_who_acts(records, tau):
 
 
 def bad_at_the_end(n=400):
-    """Early plans nearly always last, those of the last step never do; half of the people act at the last step only."""
+    """Early plans nearly always last, those of the last step never do; half of the people act at
+    the last step only.
+    """
     person, step = (axis.ravel() for axis in np.indices((n, 2)))
     late = person % 2 == 1
     signal = np.where(step == 0, np.where(late, 0.9, 0.1), 0.2)
@@ -101,7 +123,9 @@ def test_the_last_step_is_promised_too():
     assert both.risk == both.act_risk == pytest.approx(0.05)
     assert both.tau == certify(records, 0.2, target="act", anchor=0.1).tau
     failing = certify(records, 0.2, target="early", anchor=0.3)
-    assert failing.status == "risk_limited", "the early ones pass, but of all who act half are surely let down"
+    assert failing.status == "risk_limited", (
+        "the early ones pass, but of all who act half are surely let down"
+    )
     assert failing.risk == pytest.approx(0.05)
     assert failing.act_risk == pytest.approx(0.525)
     assert "observed risk of 0.525" in failing.sentence
@@ -112,11 +136,16 @@ def test_the_last_step_is_promised_too():
 
 
 def test_where_last_plans_last_both_promises_are_one():
-    """The paper's reference: a plan of the last step holds there, so that the second test never stands in the way."""
+    """The paper's reference: a plan of the last step holds there, so that the second test never
+    stands in the way.
+    """
     for seed in range(6):
         records = simulate_records(250, seed=seed)
         assert not records.loss[(records.step == 5) & records.legal].any()
-        one, two = (certify(records, 0.2, target="early", anchor=0.01, also_last=also) for also in (False, True))
+        one, two = (
+            certify(records, 0.2, target="early", anchor=0.01, also_last=also)
+            for also in (False, True)
+        )
         assert (one.tau, one.interval, one.risk) == (two.tau, two.interval, two.risk)
 
 
@@ -130,11 +159,15 @@ def test_no_threshold_above_the_ceiling():
         assert certificate.complete
         assert certify(sure, 0.2, target=target, anchor=anchor).tau == np.inf
     exact = certify(sure, 0.2, ceiling=float(sure.signal[sure.legal].min()))
-    assert exact.interval == (exact.ceiling, exact.ceiling), "a signal at the ceiling itself may act"
+    assert exact.interval == (exact.ceiling, exact.ceiling), (
+        "a signal at the ceiling itself may act"
+    )
     for walk in ({"walk": "fixed", "grid": [0.1, 0.2, 0.3]}, {"walk": "quantile", "grid": 50}):
         assert certify(sure, 0.2, ceiling=0.25, **walk).tau <= 0.25
     data = simulate_records(300, seed=1)
-    assert certify(data, 0.2, ceiling=0.9).tau == certify(data, 0.2).tau, "a ceiling out of reach changes nothing"
+    assert certify(data, 0.2, ceiling=0.9).tau == certify(data, 0.2).tau, (
+        "a ceiling out of reach changes nothing"
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,7 +186,9 @@ def test_settings_that_contradict_each_other(options, match):
 
 
 def test_a_negative_anchor_is_an_anchor():
-    assert certify(simulate_records(300), 0.3, target="early", anchor=0.0, ceiling=0.4).anchor == 0.0
+    assert (
+        certify(simulate_records(300), 0.3, target="early", anchor=0.0, ceiling=0.4).anchor == 0.0
+    )
     with pytest.raises(SettingError, match="at least anchor="):
         RecourseCertifier(target="early", anchor=0.0, ceiling=-0.5)
 
@@ -162,7 +197,9 @@ def test_a_negative_anchor_is_an_anchor():
 
 
 def likeliest(records, n, alpha, ceiling, target):
-    """By loops: the smallest of the larger expected p-values, from numbers of people rounded to hundredths."""
+    """By loops: the smallest of the larger expected p-values, from numbers of people rounded to
+    hundredths.
+    """
     best = (np.inf, None)
     for tau in np.unique(records.signal[records.legal]):
         early, loss = acting(records, tau).T
@@ -192,7 +229,9 @@ def test_the_anchor_against_loops(target, ceiling):
 def test_an_anchor_of_training_people_certifies_others():
     anchor = choose_anchor(simulate_records(400, seed=1), 150, 0.15)
     others = [simulate_records(150, seed=seed) for seed in range(2, 22)]
-    certified = [certify(records, 0.15, target="early", anchor=anchor).certified for records in others]
+    certified = [
+        certify(records, 0.15, target="early", anchor=anchor).certified for records in others
+    ]
     nobody = [certify(records, 0.15, target="early", anchor=0.0).certified for records in others]
     assert sum(certified) == 20
     assert sum(nobody) == 0

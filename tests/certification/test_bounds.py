@@ -1,4 +1,6 @@
-"""Bounds against 50-digit arithmetic, against each other, and against what a careless version does."""
+"""Bounds against 50-digit arithmetic, against each other, and against what a careless version
+does.
+"""
 
 import csv
 import math
@@ -23,7 +25,10 @@ from edfa.certification import (
 from edfa.errors import SettingError
 
 with (Path(__file__).parent / "bounds_50_digits.csv").open(encoding="utf-8") as file:
-    TABLE = [row | {name: int(row[name]) for name in ("n", "m", "losses")} for row in csv.DictReader(file)]
+    TABLE = [
+        row | {name: int(row[name]) for name in ("n", "m", "losses")}
+        for row in csv.DictReader(file)
+    ]
 FORMS = {"hb": {"form": "quadratic"}, "hb_kl": {"form": "kl"}, "cp": {}}
 
 
@@ -31,14 +36,21 @@ def ours(bound, what, level, **seen):
     """One of our functions by its name in the table; cp takes no number of runs."""
     if bound == "cp":
         seen.pop("m", None)
-    function = {"p": hb_p_value, "ucb": hb_ucb} if bound != "cp" else {"p": cp_p_value, "ucb": cp_ucb}
-    return function[what](**seen, **{"p": {"mu": level}, "ucb": {"delta": level}}[what], **FORMS[bound])
+    function = (
+        {"p": hb_p_value, "ucb": hb_ucb} if bound != "cp" else {"p": cp_p_value, "ucb": cp_ucb}
+    )
+    return function[what](
+        **seen, **{"p": {"mu": level}, "ucb": {"delta": level}}[what], **FORMS[bound]
+    )
 
 
 def off(row):
     """How far we are from the table, relative to it."""
     seen = {"n": row["n"], "losses": row["losses"], "m": row["m"]}
-    value, true = float(ours(row["bound"], row["what"], float(row["at"]), **seen)), float(row["value"])
+    value, true = (
+        float(ours(row["bound"], row["what"], float(row["at"]), **seen)),
+        float(row["value"]),
+    )
     return abs(value - true) / max(true, 1e-300)
 
 
@@ -53,8 +65,16 @@ def test_fifty_digits(bound, what):
 def test_the_table_reaches_far_and_both_terms_bind():
     p = [float(row["value"]) for row in TABLE if row["what"] == "p"]
     assert min(p) < 1e-280
-    ours_hb = {(r["n"], r["m"], r["losses"], r["at"]): float(r["value"]) for r in TABLE if r["bound"] == "hb"}
-    kl = {(r["n"], r["m"], r["losses"], r["at"]): float(r["value"]) for r in TABLE if r["bound"] == "hb_kl"}
+    ours_hb = {
+        (r["n"], r["m"], r["losses"], r["at"]): float(r["value"])
+        for r in TABLE
+        if r["bound"] == "hb"
+    }
+    kl = {
+        (r["n"], r["m"], r["losses"], r["at"]): float(r["value"])
+        for r in TABLE
+        if r["bound"] == "hb_kl"
+    }
     assert any(kl[key] < 0.9 * value for key, value in ours_hb.items())
 
 
@@ -66,7 +86,9 @@ def test_a_mean_and_the_exact_count_are_the_same(n, m, data):
         exact = hb_p_value(n=n, mu=mu, losses=lost, m=m, form=form)
         assert math.isclose(hb_p_value(lost / (n * m), n, mu, form=form), exact, rel_tol=1e-9)
         assert math.isclose(
-            hb_ucb(lost / (n * m), n, 0.05, form=form), hb_ucb(n=n, losses=lost, m=m, form=form), rel_tol=1e-9
+            hb_ucb(lost / (n * m), n, 0.05, form=form),
+            hb_ucb(n=n, losses=lost, m=m, form=form),
+            rel_tol=1e-9,
         )
 
 
@@ -77,16 +99,22 @@ def test_no_float_ceil_for_any_count_up_to_a_thousand():
     assert (naive != k).mean() > 0.03, "the trap is there"
     assert np.array_equal(cp_ucb(k / n, n), cp_ucb(n=n, losses=k))
     assert np.isclose(hb_ucb(0.07, 100), 0.1437298, atol=1e-7)
-    assert not np.isclose(hb_ucb(0.07, 100), hb_ucb(0.08, 100), atol=0.01), "one loss more would show"
+    assert not np.isclose(hb_ucb(0.07, 100), hb_ucb(0.08, 100), atol=0.01), (
+        "one loss more would show"
+    )
 
 
 @pytest.mark.parametrize("n", [7, 100, 5000])
 def test_a_risk_within_a_billionth_is_the_whole_count(n):
-    """n times the risk may be off by 1e-9 n; what is farther above a count belongs to the next one."""
+    """n times the risk may be off by 1e-9 n; what is farther above a count belongs to the next
+    one.
+    """
     lost, mu = n // 3, 0.45
     for off in (-9e-10, 9e-10):
         assert cp_ucb(lost / n + off, n) == cp_ucb(n=n, losses=lost)
-        assert hb_p_value(lost / n + off, n, mu) == pytest.approx(hb_p_value(n=n, losses=lost, mu=mu), rel=1e-5)
+        assert hb_p_value(lost / n + off, n, mu) == pytest.approx(
+            hb_p_value(n=n, losses=lost, mu=mu), rel=1e-5
+        )
     above = lost / n + 2e-9
     exact = min(math.e * stats.binom.cdf(lost + 1, n, mu), math.exp(-2 * n * (mu - above) ** 2))
     assert hb_p_value(above, n, mu) == pytest.approx(exact, rel=1e-9)
@@ -97,7 +125,10 @@ def test_a_risk_within_a_billionth_is_the_whole_count(n):
 def test_the_p_value_and_the_bound_say_the_same(n, mu, delta, data):
     lost = data.draw(st.integers(0, n))
     for bound in FORMS:
-        p, upper = ours(bound, "p", mu, n=n, losses=lost), ours(bound, "ucb", delta, n=n, losses=lost)
+        p, upper = (
+            ours(bound, "p", mu, n=n, losses=lost),
+            ours(bound, "ucb", delta, n=n, losses=lost),
+        )
         if not math.isclose(p, delta, rel_tol=1e-9) and not math.isclose(upper, mu, rel_tol=1e-9):
             assert (p <= delta) == (upper <= mu)
 
@@ -110,14 +141,18 @@ def test_order_among_the_bounds(n, mu):
     assert np.all(hb <= hoeffding_p_value(n=n, mu=mu, losses=lost))
     assert np.all(np.diff(hb) >= -1e-15), "more losses never help"
     assert np.all(np.diff(hb_ucb(n=n, losses=lost)) >= -1e-12)
-    assert np.allclose(cp_p_value(n=n, mu=mu, losses=lost), stats.binom.cdf(lost, n, mu), rtol=1e-9, atol=1e-250)
+    assert np.allclose(
+        cp_p_value(n=n, mu=mu, losses=lost), stats.binom.cdf(lost, n, mu), rtol=1e-9, atol=1e-250
+    )
 
 
 def test_the_ends():
     assert hb_ucb(1.0, 7) == cp_ucb(1.0, 7) == hoeffding_ucb(1.0, 7) == 1.0
     assert hb_p_value(0.0, 5, 1.0) == 0.0
     assert hb_p_value(0.3, 5, 0.3) == hb_p_value(0.4, 5, 0.3) == 1.0
-    assert hb_p_value(0.0, 30, 0.2, form="kl") == pytest.approx(0.8**30), "0 log 0 is 0, and the factor e is saved"
+    assert hb_p_value(0.0, 30, 0.2, form="kl") == pytest.approx(0.8**30), (
+        "0 log 0 is 0, and the factor e is saved"
+    )
     assert cp_p_value(0.0, 5, 0.0) == 1.0
 
 
@@ -135,7 +170,10 @@ def test_a_careless_ceil_or_factor_is_caught():
         return cp_p_value(n=n, mu=mu, losses=-(-lost // m))
 
     def floor_for_ceil(n, lost, m, mu):
-        return min(math.e * stats.binom.cdf(lost // m, n, mu), math.exp(-2 * n * max(mu - lost / n / m, 0) ** 2))
+        return min(
+            math.e * stats.binom.cdf(lost // m, n, mu),
+            math.exp(-2 * n * max(mu - lost / n / m, 0) ** 2),
+        )
 
     def hoeffding_at_the_mean(n, lost, m, mu):
         return min(math.e * stats.binom.cdf(-(-lost // m), n, mu), 1.0)
@@ -143,7 +181,11 @@ def test_a_careless_ceil_or_factor_is_caught():
     rows = [row for row in TABLE if (row["bound"], row["what"]) == ("hb", "p")]
     for mutant in (factor_missing, floor_for_ceil, hoeffding_at_the_mean):
         worst = max(
-            abs(mutant(r["n"], r["losses"], r["m"], float(r["at"])) / max(float(r["value"]), 1e-300) - 1) for r in rows
+            abs(
+                mutant(r["n"], r["losses"], r["m"], float(r["at"])) / max(float(r["value"]), 1e-300)
+                - 1
+            )
+            for r in rows
         )
         assert worst > 0.01, mutant.__name__
 
@@ -158,7 +200,11 @@ def test_betting_agrees_with_a_loop():
         spread += (loss - total / (i + 1)) ** 2
         var = spread / (i + 1)
     assert wsr_p_value(losses, 0.3) == pytest.approx(1 / most)
-    assert wsr_p_value(losses, wsr_ucb(losses) + 1e-9) <= 0.05 < wsr_p_value(losses, wsr_ucb(losses) - 1e-9)
+    assert (
+        wsr_p_value(losses, wsr_ucb(losses) + 1e-9)
+        <= 0.05
+        < wsr_p_value(losses, wsr_ucb(losses) - 1e-9)
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 from worlds import without_plans
 
-from edfa.certification import Certificate, GroupCertificates, Records, RecourseCertifier, certify, n_required
+from edfa.certification import (
+    Certificate,
+    GroupCertificates,
+    Records,
+    RecourseCertifier,
+    certify,
+    n_required,
+)
 from edfa.certification.simulate import simulate_records
 from edfa.errors import DataError, UnknownNameError, UnreadableError
 
@@ -19,7 +26,13 @@ PROMISE = re.compile(r"at most|wrong with probability|guarantee", re.I)
 def test_a_certificate_says_what_it_is():
     data = simulate_records(300, seed=1, advisor="v1")
     certificate = certify(data, 0.2)
-    assert (certificate.status, certificate.zone, certificate.method, certificate.n, certificate.people) == (
+    assert (
+        certificate.status,
+        certificate.zone,
+        certificate.method,
+        certificate.n,
+        certificate.people,
+    ) == (
         "certified",
         "certified",
         "cp",
@@ -27,7 +40,13 @@ def test_a_certificate_says_what_it_is():
         300,
     )
     assert certificate.risk < certificate.bound <= 0.2
-    assert certificate.first.tau == certificate.curve[-1].tau > certificate.tau > certificate.last.tau == -np.inf
+    assert (
+        certificate.first.tau
+        == certificate.curve[-1].tau
+        > certificate.tau
+        > certificate.last.tau
+        == -np.inf
+    )
     assert certificate.first.risk > certificate.risk
     assert 0 < certificate.saved < 1
     assert certificate.speaks_for == 1
@@ -41,7 +60,9 @@ def test_a_certificate_says_what_it_is():
     assert len(certificate.curve) <= 202
 
 
-@pytest.mark.parametrize("settings", [{}, {"bound": "paper"}, {"bound": "wsr"}, {"target": "early", "anchor": 0.1}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"bound": "paper"}, {"bound": "wsr"}, {"target": "early", "anchor": 0.1}]
+)
 @pytest.mark.parametrize("n", [5, 300])
 def test_json_brings_it_back(settings, n):
     certificate = certify(simulate_records(n, seed=1), 0.2, **settings)
@@ -73,9 +94,13 @@ def test_what_cannot_be_read_is_said():
         with pytest.raises(UnreadableError, match="not a certificate as to_json writes it"):
             Certificate.from_json(text)
     with pytest.raises(UnreadableError, match="has version 2; this edfa reads version 1"):
-        Certificate.from_json(certify(simulate_records(9)).to_json().replace('"version": 1', '"version": 2'))
+        Certificate.from_json(
+            certify(simulate_records(9)).to_json().replace('"version": 1', '"version": 2')
+        )
     with pytest.raises(UnreadableError, match=r"certificate.status: 'sure' is not one of"):
-        Certificate.from_json(certify(simulate_records(9)).to_json().replace("data_limited", "sure"))
+        Certificate.from_json(
+            certify(simulate_records(9)).to_json().replace("data_limited", "sure")
+        )
 
 
 def test_a_certificate_cannot_be_changed():
@@ -120,7 +145,9 @@ def test_not_certified_means_no_promise_anywhere(status):
     ):
         assert not PROMISE.search(text), text
     assert certificate.sentence.startswith("No certificate")
-    assert not certificate.stop(simulate_records(3)).triggered.any(), "the strictest rule never stops early"
+    assert not certificate.stop(simulate_records(3)).triggered.any(), (
+        "the strictest rule never stops early"
+    )
     assert Certificate.from_json(certificate.to_json()) == certificate
 
 
@@ -129,7 +156,12 @@ def test_zones_of_certificates():
     assert few.n_more == n_required(0.1, 0.0, bound="cp").stable - 8 == 21
     assert any("below 29 people" in warning for warning in few.warnings)
     seven = np.arange(180) // 6 < 7  # 7 losses of 30: above alpha, but nothing is settled
-    unsure = certify(Records.from_frame(simulate_records(30).frame().assign(loss=seven.astype(float), legal=True)), 0.2)
+    unsure = certify(
+        Records.from_frame(
+            simulate_records(30).frame().assign(loss=seven.astype(float), legal=True)
+        ),
+        0.2,
+    )
     assert (unsure.status, unsure.n_more, unsure.risk) == ("data_limited", None, 7 / 30)
     assert "too near" in unsure.sentence
     assert "more data cannot help" in UNCERTIFIED["risk_limited"]().sentence
@@ -144,7 +176,9 @@ def test_one_person_is_data_limited():
 def test_whom_the_sentence_is_about():
     data = simulate_records(400, seed=2)
     early = certify(data, 0.25, target="early", anchor=0.1)
-    assert early.sentence.startswith("Of people stopped early by this rule for whom some recourse exists")
+    assert early.sentence.startswith(
+        "Of people stopped early by this rule for whom some recourse exists"
+    )
     assert "refused where this rule stops" in certify(data, 0.25, target="refused").sentence
     assert "finds no recourse or" in certify(data, 0.25, undefined="one").sentence
     other = Records.from_frame(data.frame(), reference="all_features")
@@ -163,7 +197,9 @@ def test_groups_stand_alone():
     certificates = certifier.certificate_
     assert list(certificates) == ["large", "small"]
     assert certificates["large"].certified
-    assert not certificates["small"].certified, "below the floor, and never that of all people together"
+    assert not certificates["small"].certified, (
+        "below the floor, and never that of all people together"
+    )
     assert certificates["small"].sentence.startswith("No certificate in group 'small'")
     assert not PROMISE.search(certificates["small"].sentence)
     alone = certify(data.take(data.group == "large"), 0.2)
@@ -185,5 +221,7 @@ def test_a_hostile_label_shows_as_text():
     data = simulate_records(20)
     evil = "<script>x</script>"
     frame = pd.DataFrame(data.frame()).assign(group=evil)
-    certificates = RecourseCertifier(groups="joint").calibrate(Records.from_frame(frame)).certificate_
+    certificates = (
+        RecourseCertifier(groups="joint").calibrate(Records.from_frame(frame)).certificate_
+    )
     assert "<script>" not in certificates._repr_html_()

@@ -19,9 +19,13 @@ def test_the_cost_is_tested_from_the_loosest_threshold_down():
     for limit in (0.25, 0.35, 0.5, 0.9):
         certificate = certify_cost(data, risk, limit, budget=5.0)
         passed = [hb_p_value(c / 5, 400, limit, form="kl") <= 0.05 for c in curve.cost(levels)]
-        loosest = len(passed) - next((i for i, ok in enumerate(passed[::-1]) if not ok), len(passed))
+        loosest = len(passed) - next(
+            (i for i, ok in enumerate(passed[::-1]) if not ok), len(passed)
+        )
         assert certificate.lowest == (None if loosest == len(levels) else levels[loosest])
-        assert certificate.holds == (certificate.lowest is not None and risk.tau >= certificate.lowest)
+        assert certificate.holds == (
+            certificate.lowest is not None and risk.tau >= certificate.lowest
+        )
         assert certificate.share == pytest.approx(risk.cost / 5)
         assert CostCertificate.from_json(certificate.to_json()) == certificate
         assert certificate.holds == ("at most" in certificate.sentence)
@@ -31,16 +35,22 @@ def test_the_cost_is_tested_from_the_loosest_threshold_down():
 
 @pytest.mark.parametrize("form", ["quadratic", "kl"])
 def test_false_cost_certificates_are_rarer_than_delta(form):
-    """A rule costs 0 or the whole budget: those who pay stop at a signal of 1, the others at 2 for nothing.
+    """A rule costs 0 or the whole budget: those who pay stop at a signal of 1, the others at 2 for
+    nothing.
 
-    The mean cost is just above the limit at a threshold of 1, and nothing at 2. All 10,000 draws go through records.
+    The mean cost is just above the limit at a threshold of 1, and nothing at 2. All 10,000 draws go
+    through records.
     """
     n, limit = 100, 0.3
-    paying, times = np.unique(np.random.default_rng(1).binomial(n, 0.303, size=10_000), return_counts=True)
+    paying, times = np.unique(
+        np.random.default_rng(1).binomial(n, 0.303, size=10_000), return_counts=True
+    )
     person, step, false = np.repeat(np.arange(n), 2), np.tile([0, 1], n), []
     for payers in paying:
         signal = np.where(step == 1, 0.5, np.where(person < payers, 2.0, 1.0))
-        data = Records(person, 0 * step, step, 10.0 * step, signal, 0.0 * step, np.ones(2 * n, dtype=bool))
+        data = Records(
+            person, 0 * step, step, 10.0 * step, signal, 0.0 * step, np.ones(2 * n, dtype=bool)
+        )
         certificate = certify_cost(data, certify(data, 0.2), limit, budget=10.0, form=form)
         assert certificate.lowest in (1.0, 2.0)
         assert (certificate.lowest == 1.0) == (hb_p_value(payers / n, n, limit, form=form) <= DELTA)
@@ -51,7 +61,9 @@ def test_false_cost_certificates_are_rarer_than_delta(form):
 def test_cost_refusals():
     data = simulate_records(50, advisor="a")
     risk = certify(data)
-    with pytest.raises(DataError, match=r"budget= is the most a run can cost, at least 5 here, not 3"):
+    with pytest.raises(
+        DataError, match=r"budget= is the most a run can cost, at least 5 here, not 3"
+    ):
         certify_cost(data, risk, 0.5, budget=3)
     with pytest.raises(MismatchError, match="made for advisor 'a'"):
         certify_cost(simulate_records(50, advisor="b"), risk, 0.5, budget=5)

@@ -1,7 +1,8 @@
-"""Do the certificates hold: exact enumeration where it is possible, simulation over 10,000 draws elsewhere.
+"""Do the certificates hold: exact enumeration where it is possible, simulation over 10,000 draws
+elsewhere.
 
-The draws are decided by the same functions the certifier calls, on arrays of draws at once; some of them also go
-through the certifier from records on, and must come out the same.
+The draws are decided by the same functions the certifier calls, on arrays of draws at once; some of
+them also go through the certifier from records on, and must come out the same.
 """
 
 from functools import lru_cache
@@ -49,7 +50,9 @@ def decide(bound, world, losses, defined, alpha=ALPHA, delta=DELTA):
     people = defined.sum(axis=1)
     if bound != "wsr":
         lost = (losses * defined[..., None]).sum(axis=1)
-        allowed = critical_losses(people, alpha, delta, bound, **({} if bound == "cp" else {"m": world.seeds}))
+        allowed = critical_losses(
+            people, alpha, delta, bound, **({} if bound == "cp" else {"m": world.seeds})
+        )
         return leading(lost <= allowed[:, None])
     passed = np.zeros(len(losses), dtype=int)
     for n in np.unique(people):  # given how many are defined, their losses are still independent
@@ -71,7 +74,9 @@ def test_false_certificates_are_rarer_than_delta(bound, name):
     world = WORLDS[name]
     passed = decide(bound, world, *draw(world))
     assert world.violated(passed).sum() <= MOST
-    assert bound == "hoeffding" or (passed > 1).mean() > 0.2, "and it is no certificate that never certifies"
+    assert bound == "hoeffding" or (passed > 1).mean() > 0.2, (
+        "and it is no certificate that never certifies"
+    )
 
 
 @pytest.mark.parametrize("bound", ["hb", "hb_kl", "wsr"])
@@ -84,7 +89,10 @@ def test_false_certificates_with_several_seeds(bound, tied):
 @pytest.mark.parametrize("name", WORLDS)
 @pytest.mark.parametrize("bound", [*COUNTED, "wsr"])
 def test_the_certifier_decides_as_the_draws_are_decided(bound, name):
-    for world in (WORLDS[name], World(WORLDS[name].risks, WORLDS[name].tied, WORLDS[name].undefined, seeds=3)):
+    for world in (
+        WORLDS[name],
+        World(WORLDS[name].risks, WORLDS[name].tied, WORLDS[name].undefined, seeds=3),
+    ):
         if bound == "cp" and world.seeds > 1:
             continue
         losses, defined = world.draw(N, 12, seed=5)
@@ -102,11 +110,15 @@ def test_the_certifier_decides_as_the_draws_are_decided(bound, name):
     [
         pytest.param({}, "cp", id="default"),
         pytest.param({"target": "refused"}, "cp", id="refused"),
-        pytest.param({"bound": "paper"}, "hb", id="paper", marks=pytest.mark.long),  # test_every_mode has it too
+        pytest.param(
+            {"bound": "paper"}, "hb", id="paper", marks=pytest.mark.long
+        ),  # test_every_mode has it too
     ],
 )
 def test_from_records_to_certificates_ten_thousand_times(settings, bound):
-    """Nothing left out: the certifier on records of a risk that goes up and down; of some people for one target."""
+    """Nothing left out: the certifier on records of a risk that goes up and down; of some people
+    for one target.
+    """
     world, n, others = World((0.0, 0.203, 0.1, 0.203), tied=False), 30, 20
     losses, defined = draw(world, n + others, seed=11)
     refused = np.repeat(np.arange(n + others) < n, 4) if "target" in settings else None
@@ -121,7 +133,10 @@ def test_from_records_to_certificates_ten_thousand_times(settings, bound):
 
 
 def test_bets_of_some_size_ten_thousand_times():
-    world, certifier = World((0.0, 0.203, 0.1, 0.203), tied=False), RecourseCertifier(ALPHA, DELTA, bound="wsr")
+    world, certifier = (
+        World((0.0, 0.203, 0.1, 0.203), tied=False),
+        RecourseCertifier(ALPHA, DELTA, bound="wsr"),
+    )
     draws = records_of_draws(*draw(world, 30, seed=12))
     false = sum(world.violated(rules_passed(certifier.search(records), 4)) for records in draws)
     assert 100 < false <= MOST
@@ -140,7 +155,9 @@ def probe(lost, n):
 
 def rate(passes_probed, n):
     """The exact probability of a false certificate when the probed rule has risk exactly alpha."""
-    return stats.binom.pmf(np.arange(n + 1), n, ALPHA) @ np.array([passes_probed(lost) for lost in range(n + 1)])
+    return stats.binom.pmf(np.arange(n + 1), n, ALPHA) @ np.array(
+        [passes_probed(lost) for lost in range(n + 1)]
+    )
 
 
 KNOWN = {
@@ -166,13 +183,19 @@ def test_the_probe_equals_its_exact_rate(bound, n):
 
 
 def test_the_probe_catches_the_first_failing_threshold_and_its_sibling():
-    """Certifying the threshold that failed, or the one before the last that passed, is off by one."""
+    """Certifying the threshold that failed, or the one before the last that passed, is off by
+    one.
+    """
     n, certifier = 100, RecourseCertifier(ALPHA, DELTA, bound="cp")
     passed = [rules_passed(certifier.search(probe(lost, n)), 4) for lost in range(n + 1)]
     for shift in (1, -1):
-        assert rate(lambda lost, s=shift: passed[lost] + s >= 3, n) != pytest.approx(KNOWN["cp", n], abs=1e-3)
+        assert rate(lambda lost, s=shift: passed[lost] + s >= 3, n) != pytest.approx(
+            KNOWN["cp", n], abs=1e-3
+        )
     count = critical_losses(n, ALPHA, DELTA, "cp")
-    assert stats.binom.cdf(count + 1, n, ALPHA) == pytest.approx(0.08044, abs=5e-6), "what one loss more would do"
+    assert stats.binom.cdf(count + 1, n, ALPHA) == pytest.approx(0.08044, abs=5e-6), (
+        "what one loss more would do"
+    )
 
 
 def test_the_probe_by_betting_in_simulation():
@@ -234,7 +257,9 @@ def test_bug_two_sided_betting():
 
 
 def test_bug_a_peeking_look_after_every_ten_people():
-    """Collecting until certified breaks bounds for one look; betting with a fixed horizon survives it."""
+    """Collecting until certified breaks bounds for one look; betting with a fixed horizon survives
+    it.
+    """
     losses = (np.random.default_rng(10).random((4000, 300)) < ALPHA).astype(float)
     looks = np.arange(20, 301, 10)
     lost = np.cumsum(losses, axis=1)[:, looks - 1]
@@ -248,7 +273,9 @@ def test_bug_a_peeking_look_after_every_ten_people():
 
 
 def early_world(n, draws, seed):
-    """Three thresholds; a person stops early at the first of their own or not at all. Conditional risks are exact."""
+    """Three thresholds; a person stops early at the first of their own or not at all. Conditional
+    risks are exact.
+    """
     random = np.random.default_rng(seed)
     latent = random.random((draws, n))
     early = latent[..., None] < np.array([0.5, 0.7, 0.9])
@@ -257,7 +284,9 @@ def early_world(n, draws, seed):
 
 
 def early_records(early, lost):
-    """Two steps for each threshold that would stop this person, and a last one at which all is known."""
+    """Two steps for each threshold that would stop this person, and a last one at which all is
+    known.
+    """
     n, rules = early.shape
     person, step = (axis.ravel() for axis in np.indices((n, rules + 1)))
     column = rules - 1 - step  # the early steps carry the large thresholds
@@ -295,14 +324,18 @@ def test_early_stoppers_are_covered_and_the_certifier_agrees():
 
 
 def test_the_promise_to_early_stoppers_needs_its_own_target():
-    """A quarter stop early and 60 % of them are let down: over all people that is 0.15 and often certified."""
+    """A quarter stop early and 60 % of them are let down: over all people that is 0.15 and often
+    certified.
+    """
     random = np.random.default_rng(13)
     certified = {"all": 0, "early": 0}
     for _ in range(60):
         early = random.random((200, 1)) < 0.25
         records = early_records(early, random.random((200, 1)) < 0.6)
         for target, anchor in (("all", None), ("early", 1.0)):
-            result = RecourseCertifier(ALPHA, DELTA, bound="cp", target=target, anchor=anchor).search(records)
+            result = RecourseCertifier(
+                ALPHA, DELTA, bound="cp", target=target, anchor=anchor
+            ).search(records)
             certified[target] += result.passed > 0 and result.tau >= 1.0
     assert certified["all"] > 12
     assert certified["early"] == 0

@@ -1,9 +1,11 @@
-"""Do promises to those who act hold: calibration sets drawn from a pool of 9,000 people whose every risk is known.
+"""Do promises to those who act hold: calibration sets drawn from a pool of 9,000 people whose every
+risk is known.
 
-Each target, against each reference, for each of two groups. The references differ in their losses: a plan of the last
-step never fails the trajectory's end, sometimes the model that sees everything, most often a model learnt again, which
-is one of several judges, drawn for each person. The true risk is that of a random person of the pool before a random
-judge, at every threshold that a certificate lets through.
+Each target, against each reference, for each of two groups. The references differ in their losses:
+a plan of the last step never fails the trajectory's end, sometimes the model that sees everything,
+most often a model learnt again, which is one of several judges, drawn for each person. The true
+risk is that of a random person of the pool before a random judge, at every threshold that a
+certificate lets through.
 """
 
 from dataclasses import replace
@@ -30,8 +32,8 @@ GROUPS = ("a", "b")
 def pool(reference, size=POOL, seed=0):
     """Records of everybody, with mean losses, and the losses before each judge, (judges, rows).
 
-    A plan's chance to fail is its signal, nearly: the second group's is worse than it looks. Signals fall from step to
-    step, not always.
+    A plan's chance to fail is its signal, nearly: the second group's is worse than it looks.
+    Signals fall from step to step, not always.
     """
     random = np.random.default_rng([seed, list(LAST).index(reference)])
     person, step = (axis.ravel() for axis in np.indices((size, STEPS)))
@@ -129,7 +131,9 @@ def test_every_cell_can_be_promised_falsely():
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_false_promises_are_rarer_than_delta(reference):
     counts = {cell[1:]: check(*cell, times=250) for cell in CELLS if cell[0] == reference}
-    assert min(counts[group, target][1] for group in GROUPS for target in ("early", "act")) > 25, "they do certify"
+    assert min(counts[group, target][1] for group in GROUPS for target in ("early", "act")) > 25, (
+        "they do certify"
+    )
     assert sum(false for false, _ in counts.values()) > 0, "and are put to the test"
 
 
@@ -143,7 +147,9 @@ def test_groups_by_one_call_are_what_they_are_alone():
     """The certifier splits by group itself, and each part is what was counted above."""
     records, lost = pool("retrained", 400, seed=3)
     records = replace(records, loss=lost[0])
-    certifier = RecourseCertifier(ALPHA, DELTA, target="early", anchor=0.1, ceiling=CEILING, groups="separate")
+    certifier = RecourseCertifier(
+        ALPHA, DELTA, target="early", anchor=0.1, ceiling=CEILING, groups="separate"
+    )
     for group, certificate in certifier.calibrate(records).certificate_.items():
         result = certifier.search(records.take(records.group == group))
         assert certificate.certified == (result.passed > 0)
@@ -151,14 +157,24 @@ def test_groups_by_one_call_are_what_they_are_alone():
 
 
 def test_a_deliberate_bug_is_caught():
-    """The same counts, where they must not come out: last steps that are not tested, and a level that is too large."""
+    """The same counts, where they must not come out: last steps that are not tested, and a level
+    that is too large.
+    """
     times = 250
     most = stats.binom.ppf(0.999, times, DELTA)
     for world, about, wrong in (
         ("bad at the end", ("early", "act"), {"also_last": False}),
         ("trajectory_end", ("act",), {"delta": 4 * DELTA}),
     ):
-        options = {"delta": DELTA, "target": about[0], "anchor": anchor("trajectory_end", "b"), "ceiling": CEILING}
+        options = {
+            "delta": DELTA,
+            "target": about[0],
+            "anchor": anchor("trajectory_end", "b"),
+            "ceiling": CEILING,
+        }
         right = RecourseCertifier(ALPHA, **options)
         assert count_false(right, world, "b", times, about)[0] <= most
-        assert count_false(RecourseCertifier(ALPHA, **options | wrong), world, "b", times, about)[0] > most
+        assert (
+            count_false(RecourseCertifier(ALPHA, **options | wrong), world, "b", times, about)[0]
+            > most
+        )

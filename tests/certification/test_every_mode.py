@@ -1,11 +1,12 @@
-"""Do all certificates hold: 10,000 calibration sets for each mode and population, through the certifier itself.
+"""Do all certificates hold: 10,000 calibration sets for each mode and population, through the
+certifier itself.
 
-Nothing is worked out beside it: each different draw becomes records, and what comes out is held against the exact risk
-of the population. That draws which differ only in who is who give the same is tested in test_fixed_sequence.py; for
-bets, whose order counts, they are not taken as one.
+Nothing is worked out beside it: each different draw becomes records, and what comes out is held
+against the exact risk of the population. That draws which differ only in who is who give the same
+is tested in test_fixed_sequence.py; for bets, whose order counts, they are not taken as one.
 
-The modes cross six factors. By default a covering design runs: cases in which every pair of values that occurs in the
-cross occurs at least once. ``--long`` runs the whole cross.
+The modes cross six factors. By default a covering design runs: cases in which every pair of values
+that occurs in the cross occurs at least once. ``--long`` runs the whole cross.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,9 @@ from edfa.certification import fixed_sequence as module
 from edfa.certification.fixed_sequence import RiskTest
 
 DRAWS, ALPHA, DELTA = 10_000, 0.45, 0.2
-MOST = stats.binom.ppf(0.999, DRAWS, DELTA)  # more false certificates than this happen by chance in 0.1 % of cases
+MOST = stats.binom.ppf(
+    0.999, DRAWS, DELTA
+)  # more false certificates than this happen by chance in 0.1 % of cases
 NAMES = ("monotone", "non-monotone", "half undefined")
 BOUNDS = ("hb", "hb_kl", "cp", "hoeffding", "wsr")
 WALKS = {"grid_free": {}, "fixed": {"grid": [0.5, 1, 1.5, 2, 3]}, "quantile": {"grid": 20}}
@@ -41,7 +44,9 @@ class Mode(NamedTuple):
 
     @property
     def alpha(self):
-        """Where half of the people are undefined and count as lost, half are lost at every threshold."""
+        """Where half of the people are undefined and count as lost, half are lost at every
+        threshold.
+        """
         return 0.7 if (self.population, self.undefined) == ("half undefined", "one") else ALPHA
 
     @property
@@ -64,15 +69,22 @@ def cross() -> Iterator[Mode]:
         for target in ("early", "refused"):
             for undefined in ("drop", "alpha"):
                 yield from (Mode(target, undefined, bound, name) for bound in BOUNDS)
-        yield from (Mode("all", "drop", b, name, seeds=2) for b in ("hb", "hb_kl", "hoeffding", "wsr", "paper"))
+        yield from (
+            Mode("all", "drop", b, name, seeds=2)
+            for b in ("hb", "hb_kl", "hoeffding", "wsr", "paper")
+        )
         yield from (Mode("all", "drop", "cp", name, walk=walk) for walk in ("fixed", "quantile"))
 
 
 def covering(modes: list[Mode]) -> list[Mode]:
-    """Some of ``modes`` that have all of their pairs: time and again the one with most new pairs for its expense."""
+    """Some of ``modes`` that have all of their pairs: time and again the one with most new pairs
+    for its expense.
+    """
     chosen, missing = [], set().union(*(mode.pairs for mode in modes))
     while missing:
-        best = max(modes, key=lambda mode: len(mode.pairs & missing) / mode.expense)  # the first of equals
+        best = max(
+            modes, key=lambda mode: len(mode.pairs & missing) / mode.expense
+        )  # the first of equals
         chosen.append(best)
         missing -= best.pairs
     return chosen
@@ -83,13 +95,17 @@ COVERING = covering(CROSS)
 
 
 def test_the_covering_design_has_every_pair_of_values():
-    assert set().union(*(mode.pairs for mode in COVERING)) == set().union(*(mode.pairs for mode in CROSS))
+    assert set().union(*(mode.pairs for mode in COVERING)) == set().union(
+        *(mode.pairs for mode in CROSS)
+    )
     assert len(CROSS) == len(set(CROSS)) == 153
     assert len(COVERING) <= 40
 
 
 def size(mode, people):
-    """How many people: bets get few, so that the same orders come again; more where most are not eligible."""
+    """How many people: bets get few, so that the same orders come again; more where most are not
+    eligible.
+    """
     if mode.seeds > 1:
         return 5 if mode.bound == "wsr" else 12
     eligible = people.share[people.legal.any(axis=(1, 2)) & people.refused.any(axis=(1, 2))].sum()
@@ -110,25 +126,42 @@ def count_false(certifier, people, n, seed, ordered):
     for kinds, times in zip(*draws(people, n, DRAWS, seed, ordered=ordered), strict=True):
         interval = passed(certifier, people.refill(records, kinds))
         certified += times * (interval is not None)
-        false += times * (interval is not None and is_false(people, certifier.alpha, interval, **about))
+        false += times * (
+            interval is not None and is_false(people, certifier.alpha, interval, **about)
+        )
     return false, certified
 
 
 @pytest.mark.parametrize(
     "mode",
-    [pytest.param(m, marks=() if m in COVERING else pytest.mark.long, id="-".join(map(str, m))) for m in CROSS],
+    [
+        pytest.param(m, marks=() if m in COVERING else pytest.mark.long, id="-".join(map(str, m)))
+        for m in CROSS
+    ],
 )
 def test_false_certificates_are_rarer_than_delta(mode):
-    people = population(mode.population, mode.alpha, target=mode.target, undefined=mode.undefined, seeds=mode.seeds)
+    people = population(
+        mode.population, mode.alpha, target=mode.target, undefined=mode.undefined, seeds=mode.seeds
+    )
     settings = WALKS[mode.walk] | ({"anchor": 1.0} if mode.target == "early" else {})
     certifier = RecourseCertifier(
-        mode.alpha, DELTA, mode.bound, mode.walk, target=mode.target, undefined=mode.undefined, **settings
+        mode.alpha,
+        DELTA,
+        mode.bound,
+        mode.walk,
+        target=mode.target,
+        undefined=mode.undefined,
+        **settings,
     )
     seed = 2 if mode.seeds > 1 else 1 if mode.walk == "grid_free" else 3
-    false, certified = count_false(certifier, people, size(mode, people), seed, ordered=mode.bound == "wsr")
+    false, certified = count_false(
+        certifier, people, size(mode, people), seed, ordered=mode.bound == "wsr"
+    )
     assert false <= MOST
     assert certified > 0, "and it is no certificate that never certifies"
-    assert mode.bound not in ("cp", "wsr") or mode.seeds > 1 or false > 0, "nor one that is never put to the test"
+    assert mode.bound not in ("cp", "wsr") or mode.seeds > 1 or false > 0, (
+        "nor one that is never put to the test"
+    )
     assert mode.walk == "grid_free" or certified > false
 
 
@@ -146,7 +179,11 @@ def test_groups(groups, name):
     false = np.zeros((len(both), 2), dtype=bool)
     for i, kinds in enumerate(both):
         records = people.records(kinds, np.repeat(["a", "b"], n))
-        certificates = RecourseCertifier(ALPHA, DELTA, bound="cp", groups=groups).calibrate(records).certificate_
+        certificates = (
+            RecourseCertifier(ALPHA, DELTA, bound="cp", groups=groups)
+            .calibrate(records)
+            .certificate_
+        )
         assert list(certificates) == ["a", "b"]
         false[i] = outcomes(certificates.values(), people)
     each, together = times @ false, times @ false.any(axis=1)
@@ -156,7 +193,9 @@ def test_groups(groups, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_candidates(name):
-    """A sure candidate hands its share on; two bad ones that follow are false together in less than delta of draws."""
+    """A sure candidate hands its share on; two bad ones that follow are false together in less than
+    delta of draws.
+    """
     people = population(name, ALPHA)
     both, times = _pairs_of_draws(people, n := 7, seed=5)
     best = as_records(np.zeros((n, 3), dtype=int), np.ones(n, dtype=bool))
@@ -199,7 +238,9 @@ def test_looking_after_every_person(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_expected_risk(name):
-    """Without a confidence level: the mean over draws of the risk, zero where nothing is issued, is at most alpha."""
+    """Without a confidence level: the mean over draws of the risk, zero where nothing is issued, is
+    at most alpha.
+    """
     people = population(name, ALPHA)
     levels, risks = people.risks("all", "drop")
     means, issued = [], 0
@@ -216,7 +257,9 @@ def test_expected_risk(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_populations_are_what_they_say(name):
-    """The exact risks, against records of very many people; and the bad rules are bad for each target and policy."""
+    """The exact risks, against records of very many people; and the bad rules are bad for each
+    target and policy.
+    """
     for target, undefined in {(mode.target, mode.undefined) for mode in CROSS}:
         alpha = Mode(target, undefined, "hb", name).alpha
         people = population(name, alpha, target=target, undefined=undefined)
@@ -227,23 +270,32 @@ def test_the_populations_are_what_they_say(name):
         if name == "non-monotone":
             assert np.any(np.diff(risks[: people.loss.shape[2]]) < 0)
         kinds = np.random.default_rng(7).choice(len(people.share), 20_000, p=people.share)
-        certifier = RecourseCertifier(alpha, bound="hb", target=target, undefined=undefined, anchor=1.0)
+        certifier = RecourseCertifier(
+            alpha, bound="hb", target=target, undefined=undefined, anchor=1.0
+        )
         curve = certifier.search(people.records(kinds)).curve
-        exact = risks[np.searchsorted(people.risks(target, undefined)[0], curve.tau, side="right") - 1]
+        exact = risks[
+            np.searchsorted(people.risks(target, undefined)[0], curve.tau, side="right") - 1
+        ]
         assert np.allclose(curve.risk, exact, atol=0.02)
 
 
-# Deliberate bugs, put into the certifier itself: each must be caught by the same count of false certificates
+# Deliberate bugs, put into the certifier itself: each must be caught by the same count of false
+# certificates
 
 
 def first_failing(patch):
     """Certifying the threshold that failed."""
     count = RiskTest.count_passed
-    patch.setattr(RiskTest, "count_passed", lambda self, *args: min(count(self, *args) + 1, len(args[1])))
+    patch.setattr(
+        RiskTest, "count_passed", lambda self, *args: min(count(self, *args) + 1, len(args[1]))
+    )
 
 
 def no_running_maximum(patch):
-    """Equation (bound1) as printed: the largest threshold that passes, whatever happened before it."""
+    """Equation (bound1) as printed: the largest threshold that passes, whatever happened before
+    it.
+    """
 
     def count(self, curve, points):
         passed = np.flatnonzero(self.p_values(curve, points) <= self.delta)
@@ -293,13 +345,20 @@ def test_a_deliberate_bug_is_caught(bug, monkeypatch):
 def test_seeds_counted_as_people_are_caught(monkeypatch):
     """Ten seeds that mostly agree are not ten people; a thousand draws are plenty to see it."""
     world, times = World((0.0, 0.203, 1.0), seeds=10, noise=0.2), 1000
-    draws_of_world, certifier = world.draw(100, times, seed=6), RecourseCertifier(0.2, 0.05, bound="hb")
+    draws_of_world, certifier = (
+        world.draw(100, times, seed=6),
+        RecourseCertifier(0.2, 0.05, bound="hb"),
+    )
 
     def false():
-        results = (certifier.search(records) for records in records_of_draws(*draws_of_world, seeds=10))
+        results = (
+            certifier.search(records) for records in records_of_draws(*draws_of_world, seeds=10)
+        )
         return sum(world.violated(rules_passed(result, 3)) for result in results)
 
     assert false() <= stats.binom.ppf(0.999, times, 0.05)
     allowed = module._allowed_losses
-    monkeypatch.setattr(module, "_allowed_losses", lambda n, *levels: allowed(n * levels[-1], *levels[:-1], 1))
+    monkeypatch.setattr(
+        module, "_allowed_losses", lambda n, *levels: allowed(n * levels[-1], *levels[:-1], 1)
+    )
     assert false() > 1.5 * stats.binom.ppf(0.999, times, 0.05)

@@ -20,7 +20,9 @@ from edfa.certification.stopping import Runs
 @given(random_records(most=12), st.integers(2, 30))
 def test_paper_is_algorithm_2(data, grid):
     alpha, delta = 0.45, 0.3  # levels at which a handful of people can be certified at all
-    tau, feasible, taus, risks = algorithm2.algorithm2(algorithm2.as_people(data), alpha, delta, grid)
+    tau, feasible, taus, risks = algorithm2.algorithm2(
+        algorithm2.as_people(data), alpha, delta, grid
+    )
     certificate = certify(data, alpha, delta, bound="paper", grid=grid)
     assert (certificate.certified, certificate.tau) == (feasible, tau)
     result = RecourseCertifier(alpha, delta, bound="paper", grid=grid).search(data)
@@ -29,7 +31,8 @@ def test_paper_is_algorithm_2(data, grid):
     shown = {point.tau: point for point in certificate.curve}
     assert np.allclose(np.maximum.accumulate([shown[tau].risk for tau in taus]), risks)
     assert np.allclose(
-        [shown[tau].bound for tau in taus], [hb_ucb(shown[tau].risk, certificate.n, delta) for tau in taus]
+        [shown[tau].bound for tau in taus],
+        [hb_ucb(shown[tau].risk, certificate.n, delta) for tau in taus],
     )
 
 
@@ -119,7 +122,9 @@ def test_copying_every_run_changes_nothing(way):
 @pytest.mark.parametrize("way", ONE_RUN, ids=str)
 def test_people_without_a_plan_change_nothing(way):
     data = simulate_records(150, seed=9)
-    nobody = changed(simulate_records(70, seed=1), person=1000 + simulate_records(70).person, legal=False)
+    nobody = changed(
+        simulate_records(70, seed=1), person=1000 + simulate_records(70).person, legal=False
+    )
     more = certify(together(data, nobody), **way)
     assert rounded(more) == rounded(certify(data, **way))
     assert (more.people, more.n) == (220, 150)
@@ -134,7 +139,9 @@ def test_the_order_of_rows_changes_nothing(way):
     assert rounded(certify(mixed, **way)) == rounded(certify(data, **way))
 
 
-@pytest.mark.parametrize("way", [{"bound": bound} for bound in ("hb", "hb_kl", "cp", "hoeffding")], ids=str)
+@pytest.mark.parametrize(
+    "way", [{"bound": bound} for bound in ("hb", "hb_kl", "cp", "hoeffding")], ids=str
+)
 def test_who_is_who_changes_nothing(way):
     data = simulate_records(150, seed=11)
     renamed = changed(data, person=np.array([f"p{997 * i % 1009}" for i in data.person]))

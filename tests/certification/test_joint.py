@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from worlds import ALPHA, DELTA, MOST, as_records
 
-from edfa.certification import JointCertificate, Records, certify, certify_jointly, critical_losses, floor
+from edfa.certification import (
+    JointCertificate,
+    Records,
+    certify,
+    certify_jointly,
+    critical_losses,
+    floor,
+)
 from edfa.certification.simulate import simulate_records
 from edfa.errors import SettingError
 
@@ -16,7 +23,11 @@ def never_lost(n, seed):
 
 def test_a_candidate_that_never_fails_hands_its_level_on():
     joint = certify_jointly(
-        {"sure": never_lost(200, 1), "next": simulate_records(200, seed=2), "last": simulate_records(200, seed=3)}
+        {
+            "sure": never_lost(200, 1),
+            "next": simulate_records(200, seed=2),
+            "last": simulate_records(200, seed=3),
+        }
     )
     deltas = [c.delta for c in joint.certificates.values()]
     assert deltas == pytest.approx([0.05 / 3, 0.1 / 3, 0.05 / 3])
@@ -40,10 +51,14 @@ def test_all_candidates_hold_together():
     losses = np.zeros((n, 2), dtype=int)
     losses[:allowed, 1] = 1
     everyone = np.ones(n, dtype=bool)
-    joint = certify_jointly({name: as_records(losses, everyone) for name in "abcd"}, ALPHA, bound="cp")
+    joint = certify_jointly(
+        {name: as_records(losses, everyone) for name in "abcd"}, ALPHA, bound="cp"
+    )
     assert all(certificate.complete for certificate in joint.certificates.values())
     losses[allowed, 1] = 1
-    joint = certify_jointly({name: as_records(losses, everyone) for name in "abcd"}, ALPHA, bound="cp")
+    joint = certify_jointly(
+        {name: as_records(losses, everyone) for name in "abcd"}, ALPHA, bound="cp"
+    )
     assert not any(certificate.complete for certificate in joint.certificates.values())
 
 

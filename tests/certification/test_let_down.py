@@ -1,4 +1,6 @@
-"""The loss a person means, against every reference: eight people of three facts, one decision at a time."""
+"""The loss a person means, against every reference: eight people of three facts, one decision at a
+time.
+"""
 
 from itertools import product
 
@@ -9,7 +11,15 @@ from exact import ExactModel
 
 import edfa
 from edfa import Feature, Schema
-from edfa.certification import NO_PLAN, Certificate, Records, RecourseCertifier, certify, let_down, replay
+from edfa.certification import (
+    NO_PLAN,
+    Certificate,
+    Records,
+    RecourseCertifier,
+    certify,
+    let_down,
+    replay,
+)
 from edfa.certification.simulate import simulate_records
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.people import Background, People, Provenance
@@ -43,12 +53,15 @@ class Judges:
 
 
 def make_plans(steps=3, **provenance):
-    """Everybody after each question, with the plan "a becomes 1" at even rows, "b becomes 0" at odd ones; every fifth
-    row has none."""
+    """Everybody after each question, with the plan "a becomes 1" at even rows, "b becomes 0" at odd
+    ones; every fifth row has none.
+    """
     features = tuple(Feature(name, "ordinal", levels=("0", "1")) for name in NAMES)
     frame = pd.DataFrame(np.tile(EVERYBODY, (4, 1)).astype(int).astype(str), columns=NAMES)
     frame["y"] = np.where(np.arange(32) % 2, "yes", "no")
-    train = edfa.Table.from_frame(frame, Schema(features, "y", "yes", ("no", "yes")), shares=(1.0, 0.0, 0.0)).train
+    train = edfa.Table.from_frame(
+        frame, Schema(features, "y", "yes", ("no", "yes")), shares=(1.0, 0.0, 0.0)
+    ).train
     background = Background.of(train, ExactModel.of(Points(), 3, 2), BLANKET, aligned=True)
     person, step = (axis.ravel() for axis in np.indices((8, steps)))
     facts = np.where(KNOWN[step], EVERYBODY[person], np.float32(np.nan))
@@ -79,7 +92,9 @@ def make_plans(steps=3, **provenance):
 
 
 def points(facts, seen="abc"):
-    return int(sum(w * v for w, v, name in zip(WEIGHTS, facts, NAMES, strict=True) if name in seen) >= 1)
+    return int(
+        sum(w * v for w, v, name in zip(WEIGHTS, facts, NAMES, strict=True) if name in seen) >= 1
+    )
 
 
 def by_hand(plans, judge):
@@ -120,7 +135,9 @@ def test_let_downs_one_plan_at_a_time(reference):
 
 
 def test_what_the_blanket_leaves_out_lets_people_down():
-    """Whoever has c is refused by the model that sees it, whatever they do about a and b; the blanket's is blind."""
+    """Whoever has c is refused by the model that sees it, whatever they do about a and b; the
+    blanket's is blind.
+    """
     plans = make_plans()
     blanket, everything = (replay(plans, reference=r, **AGAINST[r][0], **OPTIONS) for r in AGAINST)
     has_c = EVERYBODY[plans.people.person, 2] == 1
@@ -134,22 +151,32 @@ def test_each_person_has_one_judge(seed):
     plans, judges = make_plans(), Judges()
     drawn = np.random.default_rng(seed).integers(2, size=8)
     assert 0 < drawn.mean() < 1
-    lost, wasted = by_hand(plans, lambda person, facts: judges.decide(drawn[person], np.array([facts]))[0])
+    lost, wasted = by_hand(
+        plans, lambda person, facts: judges.decide(drawn[person], np.array([facts]))[0]
+    )
     for whole in (EVERYBODY, None):  # everything is known at the end of these runs
-        records = replay(plans, reference="retrained", judges=judges, seed=seed, whole=whole, **OPTIONS)
+        records = replay(
+            plans, reference="retrained", judges=judges, seed=seed, whole=whole, **OPTIONS
+        )
         np.testing.assert_array_equal(records.loss, lost)
         np.testing.assert_array_equal(records.wasted, wasted)
     paper = replay(plans, reference="retrained", judges=judges, seed=seed, advisor="points")
     changed = np.nan_to_num(lost) == 1
     steady = plans.people.decision == wasted
-    np.testing.assert_array_equal(paper.loss[plans.legal], (changed | ~steady)[plans.legal].astype(float))
+    np.testing.assert_array_equal(
+        paper.loss[plans.legal], (changed | ~steady)[plans.legal].astype(float)
+    )
 
 
 def test_what_cannot_be_judged_is_refused():
     judges, short = Judges(), make_plans(steps=2)
-    with pytest.raises(DataError, match="the judges need 'c', which the run of person 0 never asks; pass whole="):
+    with pytest.raises(
+        DataError, match="the judges need 'c', which the run of person 0 never asks; pass whole="
+    ):
         replay(short, reference="retrained", judges=judges, **OPTIONS)
-    assert len(replay(short, reference="retrained", judges=judges, whole=EVERYBODY, **OPTIONS)) == 16
+    assert (
+        len(replay(short, reference="retrained", judges=judges, whole=EVERYBODY, **OPTIONS)) == 16
+    )
     judges.columns = np.array([True, True, False])
     assert len(replay(short, reference="retrained", judges=judges, **OPTIONS)) == 16
     for options in ({"reference": "retrained"}, {"judges": judges}):
@@ -188,7 +215,9 @@ def test_a_plan_at_the_last_step_is_not_let_down_by_its_own_model(german):
     records = replay(plans, loss="let_down")
     assert (records.loss[last][records.legal[last]] == 0).all()
     paper = replay(plans)
-    assert (records.loss[records.legal] <= paper.loss[records.legal]).all(), "the paper's loss counts more as lost"
+    assert (records.loss[records.legal] <= paper.loss[records.legal]).all(), (
+        "the paper's loss counts more as lost"
+    )
     assert (records.loss[records.legal] < paper.loss[records.legal]).any()
 
 
@@ -196,9 +225,13 @@ def test_a_plan_at_the_last_step_is_not_let_down_by_its_own_model(german):
 
 
 def test_options_go_all_the_way(german):
-    plans, test = (german.find_plans(part, desired_class=1) for part in (german.calibration, german.test))
+    plans, test = (
+        german.find_plans(part, desired_class=1) for part in (german.calibration, german.test)
+    )
     options = {"reference": "all_features", "loss": "let_down"}
-    certifier = RecourseCertifier(alpha=0.9).calibrate(plans, whole=german.table.calibration.X, **options)
+    certifier = RecourseCertifier(alpha=0.9).calibrate(
+        plans, whole=german.table.calibration.X, **options
+    )
     certificate = certifier.certificate_
     assert (certificate.loss, certificate.reference) == ("let_down", "all_features")
     assert certificate == certify(plans, alpha=0.9, whole=german.table.calibration.X, **options)
@@ -214,13 +247,18 @@ def test_records_keep_the_names_and_the_waste():
     records = replay(plans, **OPTIONS)
     again = Records.from_frame(records.frame(), advisor="points", loss_name="let_down")
     np.testing.assert_array_equal(again.wasted, records.wasted)
-    assert Records.join(records.take(slice(0, 12)), records.take(slice(12, None))).loss_name == "let_down"
+    assert (
+        Records.join(records.take(slice(0, 12)), records.take(slice(12, None))).loss_name
+        == "let_down"
+    )
     with pytest.raises(MismatchError, match="loss_name is 'let_down' here and 'recourse' there"):
         Records.join(records, replay(plans, advisor="points"))
 
 
 def test_waste_is_told_beside_the_risk():
-    """Of the 300, those who act at a signal of at most tau before their last step, and are granted anyhow."""
+    """Of the 300, those who act at a signal of at most tau before their last step, and are granted
+    anyhow.
+    """
     records = let_down_records(300, wasted=np.random.default_rng(0).random(1800) < 0.3)
     certifier = RecourseCertifier(0.25, target="early", anchor=0.1).calibrate(records)
     certificate, stops = certifier.certificate_, certifier.stop(records)
@@ -230,7 +268,11 @@ def test_waste_is_told_beside_the_risk():
     assert certificate.wasted == pytest.approx(acting.wasted.mean())
     assert certificate.risk == pytest.approx(acting.loss.mean())
     held = certifier.evaluate(records)
-    assert (held.wasted, held.risk, held.act_risk) == (certificate.wasted, certificate.risk, certificate.act_risk)
+    assert (held.wasted, held.risk, held.act_risk) == (
+        certificate.wasted,
+        certificate.risk,
+        certificate.act_risk,
+    )
     assert certify(simulate_records(50), 0.25).wasted is None
 
 
@@ -243,23 +285,38 @@ def let_down_records(n=400, **columns):
 
 
 LATER = {
-    "trajectory_end": ("once everything that this advisor asks is known", "wonach dieser Berater fragt"),
-    "all_features": ("by the model that sees every feature, once all of them are known", "das jedes Merkmal sieht"),
-    "retrained": ("by a model of the same kind that was learnt again from other people", "neu gelernt wurde"),
+    "trajectory_end": (
+        "once everything that this advisor asks is known",
+        "wonach dieser Berater fragt",
+    ),
+    "all_features": (
+        "by the model that sees every feature, once all of them are known",
+        "das jedes Merkmal sieht",
+    ),
+    "retrained": (
+        "by a model of the same kind that was learnt again from other people",
+        "neu gelernt wurde",
+    ),
 }
 
 
 @pytest.mark.parametrize("reference", LATER)
 def test_the_sentence_says_to_whom_and_against_what(reference):
     records = Records.from_frame(
-        let_down_records().frame(), loss_name="let_down", signal_name="survival", reference=reference
+        let_down_records().frame(),
+        loss_name="let_down",
+        signal_name="survival",
+        reference=reference,
     )
     certificate = certify(records, 0.25, target="early", anchor=0.1, ceiling=0.5)
     english, german = LATER[reference]
     assert certificate.sentence == (
-        "Of people whom this rule tells to act before everything is asked, a share of at most 0.25 would do the plan "
-        f"and still be refused {english}, and so would at most the same share of all whom it tells to act, after the "
-        "last question too; this statement is wrong with probability at most 0.05 over the calibration sample. Nobody "
+        "Of people whom this rule tells to act before everything is asked, a share of at "
+        "most 0.25 would do the plan "
+        f"and still be refused {english}, and so would at most the same share of all whom "
+        "it tells to act, after the "
+        "last question too; this statement is wrong with probability at most 0.05 over "
+        "the calibration sample. Nobody "
         "is told to act on a plan whose own survival is estimated below 0.5."
     )
     assert german in certificate.words("de")
@@ -271,7 +328,10 @@ def test_the_sentence_says_to_whom_and_against_what(reference):
     assert act.sentence.startswith("Of people whom this rule tells to act, a share")
     paper = Records.from_frame(records.frame(), reference=reference)
     for target in ("early", "act"):
-        assert "see the prediction or the recourse fail" in certify(paper, 0.25, target=target, anchor=0.1).sentence
+        assert (
+            "see the prediction or the recourse fail"
+            in certify(paper, 0.25, target=target, anchor=0.1).sentence
+        )
     assert "where the signal is above 0.4" in certify(paper, 0.25, ceiling=0.4).sentence
 
 

@@ -43,7 +43,9 @@ def test_audits_may_come_in_any_portions():
 
 
 def test_the_capital_is_fair_at_alpha():
-    """Exactly: the mean of each factor over a loss of 1 with probability alpha is one, and less below alpha."""
+    """Exactly: the mean of each factor over a loss of 1 with probability alpha is one, and less
+    below alpha.
+    """
     for risk, sign in ((0.2, 0.0), (0.1, -1.0), (0.4, 1.0)):
         lost, won = (np.exp(np.array(Monitor(0.2).audit([loss]).log_capital)) for loss in (1, 0))
         mean = risk * lost + (1 - risk) * won - 1

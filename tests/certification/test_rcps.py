@@ -75,13 +75,17 @@ def test_what_the_undefined_count_as():
     data = simulate_records(200, seed=1)
     frame = data.frame()
     half = Records.from_frame(frame.assign(legal=frame.legal & (frame.person % 2 == 0)))
-    drop, alpha, zero, one = (certify(half, 0.2, undefined=u) for u in ("drop", "alpha", "zero", "one"))
+    drop, alpha, zero, one = (
+        certify(half, 0.2, undefined=u) for u in ("drop", "alpha", "zero", "one")
+    )
     assert [certificate.n for certificate in (drop, alpha, zero, one)] == [100, 200, 200, 200]
     assert drop.speaks_for == 0.5
     assert drop.tau == alpha.tau, "with single runs, alpha is the exact bound on the defined ones"
     assert zero.tau > drop.tau, "a joint risk is diluted"
     assert one.status == "risk_limited", "half of the people find no recourse"
-    assert certify(half, 0.2, undefined="alpha", bound="hb").tau <= certify(half, 0.2, bound="hb").tau
+    assert (
+        certify(half, 0.2, undefined="alpha", bound="hb").tau <= certify(half, 0.2, bound="hb").tau
+    )
 
 
 def test_certifier_keeps_one_certificate_and_says_so():
@@ -104,7 +108,9 @@ def test_walks_and_grids():
     assert quantile.tau == pytest.approx(free.tau, abs=0.01)
     assert fixed.tau in np.linspace(0, 0.5, 201)
     coarse = certify(data, 0.2, walk="fixed", grid=[0.49])
-    assert (coarse.certified, coarse.tau) == (True, -np.inf), "never stopping early is always the first hypothesis"
+    assert (coarse.certified, coarse.tau) == (True, -np.inf), (
+        "never stopping early is always the first hypothesis"
+    )
 
 
 def test_looking_while_people_arrive():
@@ -114,7 +120,9 @@ def test_looking_while_people_arrive():
     assert looks[-1].certified
     assert all("one look" not in warning for look in looks for warning in look.warnings)
     statuses = [look.certified for look in looks]
-    assert statuses == sorted(statuses), "what the bets have ruled out at the first threshold stays so"
+    assert statuses == sorted(statuses), (
+        "what the bets have ruled out at the first threshold stays so"
+    )
 
 
 def test_evaluation_on_held_out_people():
@@ -148,13 +156,19 @@ def test_plans_trajectories_and_records_stop_alike(german):
     for same in (plans, watch(plans), replay(plans)):
         assert as_lists(certifier.stop(same)) == as_lists(certificate.stop(same)) == as_lists(stops)
     assert stops.sentence == certificate.sentence
-    assert certifier.evaluate(german.test) == certifier.evaluate(plans) == certifier.evaluate(replay(plans))
+    assert (
+        certifier.evaluate(german.test)
+        == certifier.evaluate(plans)
+        == certifier.evaluate(replay(plans))
+    )
 
 
 def test_a_trajectory_needs_somebody_who_knows_the_searcher(german):
     from_records = RecourseCertifier(alpha=0.5).calibrate(replay(german.plans))
     for call in (from_records.stop, from_records.evaluate, from_records.certificate_.stop):
-        with pytest.raises(DataError, match=r"a trajectory has no plans.*find_recourse\(trajectory, searcher\)"):
+        with pytest.raises(
+            DataError, match=r"a trajectory has no plans.*find_recourse\(trajectory, searcher\)"
+        ):
             call(german.test)
     with pytest.raises(DataError, match="from plans or records, not Trajectory; find_recourse"):
         RecourseCertifier().calibrate(german.test)
@@ -168,7 +182,9 @@ def test_a_trajectory_needs_somebody_who_knows_the_searcher(german):
 
 
 def test_the_same_way_is_used_to_find_a_trajectorys_plans(german):
-    plans, same = (german.find_plans(part, desired_class=1) for part in (german.calibration, german.test))
+    plans, same = (
+        german.find_plans(part, desired_class=1) for part in (german.calibration, german.test)
+    )
     certifier = RecourseCertifier(alpha=0.6, target="refused", bound="hb").calibrate(plans)
     assert certifier.certificate_.target == "refused"
     assert as_lists(certifier.stop(german.test)) == as_lists(certifier.stop(same))
@@ -194,10 +210,17 @@ def test_against_all_features_to_the_end(german):
 
 
 def test_groups_of_plans(german):
-    sex = np.array(["f" if "female" in str(v) else "m" for v in german.table.calibration.frame["personal_status"]])
+    sex = np.array(
+        [
+            "f" if "female" in str(v) else "m"
+            for v in german.table.calibration.frame["personal_status"]
+        ]
+    )
     certifier = RecourseCertifier(alpha=0.6, groups="separate").calibrate(german.plans, group=sex)
     assert sorted(certifier.certificate_) == ["f", "m"]
-    theirs = np.array(["f" if "female" in str(v) else "m" for v in german.table.test.frame["personal_status"]])
+    theirs = np.array(
+        ["f" if "female" in str(v) else "m" for v in german.table.test.frame["personal_status"]]
+    )
     stops = certifier.stop(german.test, group=theirs)
     assert [len(stops[g].step) for g in ("f", "m")] == [(theirs == g).sum() for g in ("f", "m")]
     assert certifier.evaluate(german.test, group=theirs)["m"].people == (theirs == "m").sum()
@@ -211,9 +234,14 @@ def test_the_other_certificates_take_plans_too(german):
     plans, records, certificate = german.plans, replay(german.plans), german.certifier.certificate_
     expected = certify_expected_risk(plans, 0.5)
     assert expected == certify_expected_risk(records, 0.5)
-    assert expected.stop(german.test_plans).step.tolist() == expected.stop(replay(german.test_plans)).step.tolist()
+    assert (
+        expected.stop(german.test_plans).step.tolist()
+        == expected.stop(replay(german.test_plans)).step.tolist()
+    )
     limits = {"limit": 0.9, "budget": float(german.calibration.spent.max())}
-    assert certify_cost(plans, certificate, **limits) == certify_cost(records, certificate, **limits)
+    assert certify_cost(plans, certificate, **limits) == certify_cost(
+        records, certificate, **limits
+    )
     others = german.find_plans(german.calibration, Nearest(german.table.train, max_changes=1))
     joint = certify_jointly({"plan": plans, "other": others}, 0.6)
     assert joint.certificates["plan"] == certify(plans, 0.6, 0.025)
@@ -225,16 +253,22 @@ def test_the_other_certificates_take_plans_too(german):
 
 def changed_model(german):
     train = german.table.train
-    return german.ask(german.table.test, model=SubsetXGB(n_estimators=40).fit(train.X[:-1], train.y[:-1]))
+    return german.ask(
+        german.table.test, model=SubsetXGB(n_estimators=40).fit(train.X[:-1], train.y[:-1])
+    )
 
 
 def changed_threshold(german):
     train = german.table.train
-    return german.ask(german.table.test, model=SubsetXGB(n_estimators=40, threshold=0.6).fit(train.X, train.y))
+    return german.ask(
+        german.table.test, model=SubsetXGB(n_estimators=40, threshold=0.6).fit(train.X, train.y)
+    )
 
 
 def changed_units(german):
-    return replace(german.test, background=replace(german.test.background, blanket=german.other_blanket))
+    return replace(
+        german.test, background=replace(german.test.background, blanket=german.other_blanket)
+    )
 
 
 def without_policy(german):
@@ -247,17 +281,29 @@ OTHER_TRAJECTORIES = {
     "model: another threshold": changed_threshold,
     "blanket: other units": changed_units,
     "policy: another": lambda german: german.ask(german.table.test, RandomBlanket(german.blanket)),
-    "policy: another setting": lambda german: german.ask(german.table.test, EDFA(german.blanket, rank="cost")),
-    "costs: other prices": lambda german: german.ask(german.table.test, costs=german.table.schema.costs * 2),
+    "policy: another setting": lambda german: german.ask(
+        german.table.test, EDFA(german.blanket, rank="cost")
+    ),
+    "costs: other prices": lambda german: german.ask(
+        german.table.test, costs=german.table.schema.costs * 2
+    ),
     "costs: another budget": lambda german: german.ask(german.table.test, budget=0.8),
-    "costs: something forbidden": lambda german: german.ask(german.table.test, forbidden=["housing"]),
+    "costs: something forbidden": lambda german: german.ask(
+        german.table.test, forbidden=["housing"]
+    ),
     "no policy at all": without_policy,
 }
 OTHER_SEARCHES = {
     "searcher: another": lambda german: {"searcher": edfa.recourse.NICE(german.table.train)},
-    "searcher: another setting": lambda german: {"searcher": Nearest(german.table.train, neighbours=9)},
-    "searcher: other training people": lambda german: {"searcher": Nearest(german.first_rows(german.table.train, 500))},
-    "searcher: other constraints": lambda german: {"constraints": Constraints(reading="paper", max_changes=1)},
+    "searcher: another setting": lambda german: {
+        "searcher": Nearest(german.table.train, neighbours=9)
+    },
+    "searcher: other training people": lambda german: {
+        "searcher": Nearest(german.first_rows(german.table.train, 500))
+    },
+    "searcher: other constraints": lambda german: {
+        "constraints": Constraints(reading="paper", max_changes=1)
+    },
     "searcher: another aim": lambda german: {"desired_class": 1},
 }
 
@@ -265,8 +311,14 @@ OTHER_SEARCHES = {
 @pytest.mark.parametrize("what", [*OTHER_TRAJECTORIES, *OTHER_SEARCHES])
 def test_another_advisor_is_refused(german, what):
     trajectory = OTHER_TRAJECTORIES[what](german) if what in OTHER_TRAJECTORIES else german.test
-    stranger = german.find_plans(trajectory, **(OTHER_SEARCHES[what](german) if what in OTHER_SEARCHES else {}))
-    for call in (german.certifier.stop, german.certifier.certificate_.stop, german.certifier.evaluate):
+    stranger = german.find_plans(
+        trajectory, **(OTHER_SEARCHES[what](german) if what in OTHER_SEARCHES else {})
+    )
+    for call in (
+        german.certifier.stop,
+        german.certifier.certificate_.stop,
+        german.certifier.evaluate,
+    ):
         with pytest.raises(MismatchError, match="was made for advisor"):
             call(stranger)
 
@@ -279,9 +331,15 @@ def test_a_trajectory_of_another_advisor_is_refused(german):
 
 
 def test_the_same_advisor_made_again_is_the_same(german, tmp_path):
-    """Fitted anew, read from a file, used before or not, asked with another seed, of other people."""
+    """Fitted anew, read from a file, used before or not, asked with another seed, of other
+    people.
+    """
     german.model.to_folder(tmp_path / "model")
-    again = SubsetXGB(n_estimators=40).cache_in(max_models=9).fit(german.table.train.X, german.table.train.y)
+    again = (
+        SubsetXGB(n_estimators=40)
+        .cache_in(max_models=9)
+        .fit(german.table.train.X, german.table.train.y)
+    )
     loaded = SubsetXGB.from_folder(tmp_path / "model")
     for model in (again, loaded):
         trajectory = german.ask(german.table.test, EDFA(replace(german.blanket)), model, seed=5)

@@ -14,10 +14,18 @@ from edfa.errors import ColumnError, DataError, EmptyTableError, MismatchError, 
 @pytest.mark.parametrize(
     ("columns", "error", "match"),
     [
-        ({"loss": [1.5, 0, 0, 0, 0, 0]}, DataError, "person 'a', seed 0, step 0: loss 1.5 lies outside"),
+        (
+            {"loss": [1.5, 0, 0, 0, 0, 0]},
+            DataError,
+            "person 'a', seed 0, step 0: loss 1.5 lies outside",
+        ),
         ({"loss": [-0.1, 0, 0, 0, 0, 0]}, DataError, r"outside \[0, 1\] at a legal step"),
         ({"loss": [np.nan, 0, 0, 0, 0, 0]}, DataError, "loss nan lies outside"),
-        ({"signal": [0, 0, 0, np.nan, 0, 0]}, DataError, "person 'b', seed 0, step 1: signal nan is no number"),
+        (
+            {"signal": [0, 0, 0, np.nan, 0, 0]},
+            DataError,
+            "person 'b', seed 0, step 1: signal nan is no number",
+        ),
         ({"signal": [0, 0, 0, np.inf, 0, 0]}, DataError, "is no number"),
         ({"spent": [0, -1, 0, 0, 0, 0]}, DataError, "is no cost"),
         ({"spent": [3, 1, 0, 0, 0, 0]}, DataError, "spent 1 is less than at the step before"),
@@ -43,9 +51,13 @@ def test_no_records():
 
 def test_what_an_illegal_step_holds_is_not_read():
     empty = three_people(
-        legal=[False, True] * 3, loss=[np.nan, 0, np.nan, 1, 9.0, 0], signal=[np.nan, 0.1, np.nan, 0.2, -1, 0.3]
+        legal=[False, True] * 3,
+        loss=[np.nan, 0, np.nan, 1, 9.0, 0],
+        signal=[np.nan, 0.1, np.nan, 0.2, -1, 0.3],
     )
-    filled = three_people(legal=[False, True] * 3, loss=[0, 0, 0, 1, 0, 0], signal=[0, 0.1, 0, 0.2, 0, 0.3])
+    filled = three_people(
+        legal=[False, True] * 3, loss=[0, 0, 0, 1, 0, 0], signal=[0, 0.1, 0, 0.2, 0, 0.3]
+    )
     assert certify(empty, 0.4, 0.4) == certify(filled, 0.4, 0.4)
 
 
@@ -71,7 +83,10 @@ def test_string_and_integer_ids():
 
 def test_several_seeds_are_joined_and_strangers_are_not(german):
     policy = RandomBlanket(german.blanket)
-    parts = [replay(german.find_plans(german.ask(german.table.calibration, policy, seed=seed))) for seed in range(3)]
+    parts = [
+        replay(german.find_plans(german.ask(german.table.calibration, policy, seed=seed)))
+        for seed in range(3)
+    ]
     assert len({part.advisor for part in parts}) == 1, "seeds vary by design"
     joined = Records.join(*parts)
     assert repr(joined).startswith("Records(200 people, 600 runs")

@@ -22,7 +22,9 @@ from edfa.errors import DataError, MismatchError, UnknownNameError
 
 
 def by_hand(plans, end_of, favourable=None, judge=None):
-    """The loss of every step, one person and one model call at a time; the model ``judge`` decides at the end."""
+    """The loss of every step, one person and one model call at a time; the model ``judge`` decides
+    at the end.
+    """
     people, predictor = plans.people, plans.people.predictor
 
     def decide(row, model=judge or predictor):
@@ -57,7 +59,9 @@ def test_losses_are_those_of_one_plan_at_a_time(german):
     np.testing.assert_array_equal(records.loss, by_hand(german.plans, last_known(german.plans)))
     assert 0 < np.nanmean(records.loss) < 1
     np.testing.assert_array_equal(records.legal, german.plans.legal)
-    np.testing.assert_allclose(records.signal, 1 - german.calibration.probabilities.max(axis=1), atol=1e-9)
+    np.testing.assert_allclose(
+        records.signal, 1 - german.calibration.probabilities.max(axis=1), atol=1e-9
+    )
     np.testing.assert_array_equal(records.spent, german.calibration.spent)
     np.testing.assert_array_equal(records.step, german.calibration.step)
 
@@ -93,9 +97,13 @@ def test_the_order_of_rows_does_not_matter(german):
 def test_against_everything(german):
     whole = german.table.calibration.X
     records = replay(german.plans, reference="all_features", whole=whole)
-    everything = by_hand(german.plans, lambda i: whole[german.plans.people.person[i]], judge=german.model)
+    everything = by_hand(
+        german.plans, lambda i: whole[german.plans.people.person[i]], judge=german.model
+    )
     np.testing.assert_array_equal(records.loss, everything)
-    assert np.nanmean(records.loss != replay(german.plans).loss) > 0.2, "the blanket's model decides otherwise"
+    assert np.nanmean(records.loss != replay(german.plans).loss) > 0.2, (
+        "the blanket's model decides otherwise"
+    )
     assert records.reference == "all_features"
     with pytest.raises(DataError, match="pass whole="):
         replay(german.plans, reference="all_features")
@@ -153,12 +161,16 @@ def test_every_signal_from_calibration_to_the_stop(german):
         stops = certifier.stop(german.test)
         tau = certifier.certificate_.tau
         records = watch(german.test_plans, signal=signal)
-        first = records.frame()[records.legal & (records.signal <= tau)].groupby("person").step.min()
+        first = (
+            records.frame()[records.legal & (records.signal <= tau)].groupby("person").step.min()
+        )
         assert stops.step[stops.triggered].tolist() == first.tolist()
     assert list(names)[:2] == ["uncertainty", "plan"]
     assert list(names)[2].startswith("SurvivalScore ")
     other = SurvivalScore().fit(learn, 1 - replay(learn).loss)
-    with pytest.raises(MismatchError, match=r"about the signal 'SurvivalScore .*', not 'SurvivalScore"):
+    with pytest.raises(
+        MismatchError, match=r"about the signal 'SurvivalScore .*', not 'SurvivalScore"
+    ):
         names[list(names)[2]].stop(german.test, signal=other)
     with pytest.raises(MismatchError, match="about the signal 'plan', not 'uncertainty'"):
         names["plan"].certificate_.stop(watch(german.test_plans))
@@ -169,7 +181,10 @@ def test_every_signal_from_calibration_to_the_stop(german):
 def test_the_survival_of_lasting_plans_is_a_signal(german):
     searcher = edfa.SurvivalSearch(german.table.train, n_completions=8, n_candidates=8)
     other = edfa.SurvivalSearch(german.table.train, n_completions=9, n_candidates=8)
-    calibration, test = german.find_plans(german.calibration, searcher), german.find_plans(german.test, searcher)
+    calibration, test = (
+        german.find_plans(german.calibration, searcher),
+        german.find_plans(german.test, searcher),
+    )
     certifier = RecourseCertifier(alpha=0.5, signal="survival").calibrate(calibration)
     assert certifier.certificate_.signal == "survival"
     assert as_lists(certifier.stop(german.test)) == as_lists(certifier.stop(test))
@@ -180,7 +195,9 @@ def test_the_survival_of_lasting_plans_is_a_signal(german):
 
 
 def test_no_signal_peeks(german):
-    """From the rows of one step alone, without a later one at hand, every signal is the same bit for bit."""
+    """From the rows of one step alone, without a later one at hand, every signal is the same bit
+    for bit.
+    """
     score = SurvivalScore().fit(german.plans, replay(german.plans).loss)
     half = german.test.step == 1
     alone = german.find_plans(german.test_plans.people.take(np.flatnonzero(half)))
@@ -191,7 +208,9 @@ def test_no_signal_peeks(german):
 
 
 def test_a_better_signal_saves_more_and_stays_valid():
-    """A score that knows the margin of the plan stops earlier than the uncertainty alone, and is certified alike."""
+    """A score that knows the margin of the plan stops earlier than the uncertainty alone, and is
+    certified alike.
+    """
     random = np.random.default_rng(3)
     n, steps = 3000, 6
     score = np.cumsum(random.normal(size=(n, steps)) * 0.6 ** np.arange(steps), axis=1)
@@ -204,7 +223,15 @@ def test_a_better_signal_saves_more_and_stays_valid():
     fitted = SurvivalScore().fit(facts[learn], lost.ravel()[learn])
     saved = {}
     for name, signal in (("uncertainty", -np.abs(score).ravel()), ("survival", fitted(facts))):
-        columns = [person, 0 * person, step, 1.0 * step, signal, lost.ravel().astype(float), np.ones(n * steps, bool)]
+        columns = [
+            person,
+            0 * person,
+            step,
+            1.0 * step,
+            signal,
+            lost.ravel().astype(float),
+            np.ones(n * steps, bool),
+        ]
         data = Records(*(column[rest] for column in columns), signal_name=name)
         certifier = RecourseCertifier(0.2, signal=name).calibrate(data.take(data.person < 2000))
         saved[name] = certifier.certificate_.saved

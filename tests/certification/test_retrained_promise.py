@@ -1,9 +1,11 @@
-"""Does the promise hold when the model is learnt again: advisors from samples A, next models from many samples B.
+"""Does the promise hold when the model is learnt again: advisors from samples A, next models from
+many samples B.
 
-Certificates hold for the judges by construction: people are drawn, and so are judges. Whether they hold for the next
-model depends on whether judges differ from the advisor's model as the next model will. Judges are learnt again from the
-advisor's own training people, around whose peculiarities its plans are made; those learnt from half as many people are
-too kind for that, and those learnt from a seventh are not.
+Certificates hold for the judges by construction: people are drawn, and so are judges. Whether they
+hold for the next model depends on whether judges differ from the advisor's model as the next model
+will. Judges are learnt again from the advisor's own training people, around whose peculiarities its
+plans are made; those learnt from half as many people are too kind for that, and those learnt from a
+seventh are not.
 """
 
 import numpy as np
@@ -32,24 +34,33 @@ def calibrate(advised, share, times, seed):
 
 
 def false_share(advised, failed, taus):
-    """The share of calibrations whose threshold has a risk above alpha, of the early ones or of all who act."""
+    """The share of calibrations whose threshold has a risk above alpha, of the early ones or of all
+    who act.
+    """
     kept = taus[~np.isnan(taus)]
     worst = np.max([advised.risk(failed, target, kept) for target in TARGETS], axis=0)
     return (worst > ALPHA).sum() / len(taus)
 
 
 def count(worlds, times, **settings):
-    """For each share of the judges: false against them, false against the next models, and certified, as shares; and
-    how much larger the risk is before the next models than before the judges, for the early ones and all who act."""
+    """For each share of the judges: false against them, false against the next models, and
+    certified, as shares; and how much larger the risk is before the next models than before the
+    judges, for the early ones and all who act.
+    """
     rows = {share: [] for share in SHARES}
     for seed in range(FIRST, FIRST + worlds):
         advised = advise(seed, **settings)
         levels = np.array([0.05, 0.1, 0.2, 0.3])
         for share, row in rows.items():
             taus, judged = calibrate(advised, share, times, seed), advised.judged[share]
-            counts = [false_share(advised, failed, taus) for failed in (judged, advised.next_models)]
+            counts = [
+                false_share(advised, failed, taus) for failed in (judged, advised.next_models)
+            ]
             optimism = [
-                np.mean(advised.risk(advised.next_models, t, levels) - advised.risk(judged, t, levels)) for t in TARGETS
+                np.mean(
+                    advised.risk(advised.next_models, t, levels) - advised.risk(judged, t, levels)
+                )
+                for t in TARGETS
             ]
             row.append([*counts, np.mean(~np.isnan(taus)), *optimism])
     return {share: np.array(row) for share, row in rows.items()}
@@ -74,5 +85,8 @@ def test_the_promise_holds_for_models_that_were_learnt_again():
 def test_the_promise_holds_for_models_that_were_learnt_again_in_many_worlds(size):
     counted = count(worlds=20, times=100, size=size, next_models=15)
     check(counted, times=100)
-    # With more training people the difference fades: at 3,000 it is 0.001 and 0.010, with errors of 0.005.
-    assert size > 1200 or counted[HALF][:, 3:].mean() > 0.01, "judges of half of the people are too kind"
+    # With more training people the difference fades: at 3,000 it is 0.001 and 0.010, with errors of
+    # 0.005.
+    assert size > 1200 or counted[HALF][:, 3:].mean() > 0.01, (
+        "judges of half of the people are too kind"
+    )

@@ -23,13 +23,22 @@ class Step(NamedTuple):
 
 
 def by_hand(data, tau, target, undefined):
-    """Loss, eligible share, cost and share triggered of each person with a defined loss, (people, 4), by loops."""
+    """Loss, eligible share, cost and share triggered of each person with a defined loss, (people,
+    4), by loops.
+    """
     runs = {}
-    for row in sorted(Step(*row) for row in zip(*(getattr(data, name).tolist() for name in Step._fields), strict=True)):
+    for row in sorted(
+        Step(*row)
+        for row in zip(*(getattr(data, name).tolist() for name in Step._fields), strict=True)
+    ):
         runs.setdefault(row.person, {}).setdefault(row.seed, []).append(row)
     people = []
     for seeds in runs.values():
-        results = [result for run in seeds.values() if (result := by_hand_of_run(run, tau, target, undefined))]
+        results = [
+            result
+            for run in seeds.values()
+            if (result := by_hand_of_run(run, tau, target, undefined))
+        ]
         if results:
             people.append(np.mean(results, axis=0))
     return np.array(people)
@@ -50,7 +59,11 @@ def by_hand_of_run(run, tau, target, undefined):
 
 
 @settings(max_examples=60, deadline=None)
-@given(random_records(fractions=True), st.sampled_from(["all", "early", "refused"]), st.sampled_from(["drop", "alpha"]))
+@given(
+    random_records(fractions=True),
+    st.sampled_from(["all", "early", "refused"]),
+    st.sampled_from(["drop", "alpha"]),
+)
 def test_the_curve_is_what_the_loops_say(data, target, undefined):
     curve = trace(Runs.from_records(data), target, undefined)
     points = np.arange(len(curve.tau))
@@ -66,7 +79,9 @@ def test_the_curve_is_what_the_loops_say(data, target, undefined):
     for i, tau in enumerate(between):
         expected = by_hand(data, tau, target, undefined)
         assert np.allclose([cost[i], triggered[i]], expected[:, 2:].mean(axis=0))
-        assert np.isclose(curve.lost[curve.index(tau)], expected[:, 0].sum()), "nothing happens between breakpoints"
+        assert np.isclose(curve.lost[curve.index(tau)], expected[:, 0].sum()), (
+            "nothing happens between breakpoints"
+        )
         assert np.isclose(curve.eligible[curve.index(tau)], expected[:, 1].sum())
 
 

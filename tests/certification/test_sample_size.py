@@ -18,7 +18,8 @@ from edfa.certification import (
 )
 from edfa.errors import ColumnError, SettingError
 
-# alpha, r0: closed form; first and stable of hb; first and stable of cp (delta 0.05; worked out independently)
+# alpha, r0: closed form; first and stable of hb; first and stable of cp (delta 0.05; worked out
+# independently)
 ANCHORS = {
     (0.05, 0.0): (600, 78, 78, 59, 59),
     (0.1, 0.0): (150, 38, 38, 29, 29),
@@ -81,7 +82,10 @@ def test_the_paper_formula_asks_for_more_than_the_bound_needs():
 
 @pytest.mark.parametrize(("bound", "alpha"), MOST_LOSSES)
 def test_most_losses(bound, alpha):
-    assert tuple(critical_losses([30, 50, 100, 200, 500, 1000], alpha, 0.05, bound)) == MOST_LOSSES[bound, alpha]
+    assert (
+        tuple(critical_losses([30, 50, 100, 200, 500, 1000], alpha, 0.05, bound))
+        == MOST_LOSSES[bound, alpha]
+    )
 
 
 def test_several_runs_cost_hb_nothing_and_are_counted_exactly():
@@ -106,16 +110,32 @@ def test_power():
 def test_floors():
     assert floor(0.001, bound="cp") == 2995
     assert [floor(alpha, bound="cp") for alpha in (0.05, 0.1, 0.2, 0.3)] == [59, 29, 14, 9]
-    assert [floor(alpha, bound="hoeffding") for alpha in (0.05, 0.1, 0.2, 0.3)] == [600, 150, 38, 17]
+    assert [floor(alpha, bound="hoeffding") for alpha in (0.05, 0.1, 0.2, 0.3)] == [
+        600,
+        150,
+        38,
+        17,
+    ]
     assert floor(0.2, bound="hb_kl") == 14, "the KL form saves the factor e"
 
 
 def test_zones():
-    result = zones({"set": list("abcde"), "n": [200, 60, 30, 300, 10], "risk": [0.1, 0.1, 7 / 30, 0.3, 0.0]}, 0.2)
+    result = zones(
+        {"set": list("abcde"), "n": [200, 60, 30, 300, 10], "risk": [0.1, 0.1, 7 / 30, 0.3, 0.0]},
+        0.2,
+    )
     frame = result.frame()
-    assert frame["zone"].tolist() == ["certified", "data_limited", "data_limited", "risk_limited", "data_limited"]
+    assert frame["zone"].tolist() == [
+        "certified",
+        "data_limited",
+        "data_limited",
+        "risk_limited",
+        "data_limited",
+    ]
     assert frame["n_more"].fillna(-1).tolist() == [0, 24, -1, -1, 8]
-    assert 1 - stats.beta.ppf(0.95, 24, 7) == pytest.approx(0.115, abs=5e-4), "7 of 30 settle nothing"
+    assert 1 - stats.beta.ppf(0.95, 24, 7) == pytest.approx(0.115, abs=5e-4), (
+        "7 of 30 settle nothing"
+    )
     curve = result.curve(20)
     assert curve["risk"].iloc[0] == 0
     assert curve["stable"].iloc[0] == result.floor == 18

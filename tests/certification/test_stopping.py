@@ -6,13 +6,23 @@ import numpy as np
 import pytest
 from worlds import as_lists, three_people
 
-from edfa.certification import Certificate, Records, RecourseCertifier, certify, fingerprint, replay, watch
+from edfa.certification import (
+    Certificate,
+    Records,
+    RecourseCertifier,
+    certify,
+    fingerprint,
+    replay,
+    watch,
+)
 from edfa.certification.simulate import simulate_records
 from edfa.errors import DataError, MismatchError, SettingError
 
 
 def test_stopping_is_first_legal_step_below_else_the_last_legal_one():
-    certificate = Certificate("certified", 0.2, 0.05, "cp", "grid_free", "all", "drop", 9, 9, 9, tau=0.25)
+    certificate = Certificate(
+        "certified", 0.2, 0.05, "cp", "grid_free", "all", "drop", 9, 9, 9, tau=0.25
+    )
     stops = certificate.stop(three_people())
     assert stops.frame().to_dict("list") == {
         "person": ["a", "b", "c"],
@@ -26,7 +36,9 @@ def test_stopping_is_first_legal_step_below_else_the_last_legal_one():
     assert certificate.stop(three_people(), "last").step.tolist() == [1, 1, 1]
     assert certificate.stop(three_people(), "first").sentence == ""
     partly = certificate.stop(
-        three_people(legal=[True, False, False, False, False, True], signal=[0.4, 0.1, 0.1, 0.1, 0.1, 0.2])
+        three_people(
+            legal=[True, False, False, False, False, True], signal=[0.4, 0.1, 0.1, 0.1, 0.1, 0.2]
+        )
     )
     assert partly.step.tolist() == [0, -1, 1]
     assert partly.spent.tolist() == [2.0, 2.0, 2.0], "who never triggers has paid for everything"
@@ -42,8 +54,12 @@ def test_stopping_is_first_legal_step_below_else_the_last_legal_one():
 
 
 def test_a_signal_equal_to_the_threshold_triggers():
-    """The same <= in calibration and deployment; the paper's thresholds often are observed signals."""
-    certificate = Certificate("certified", 0.2, 0.05, "paper", "quantile", "all", "drop", 9, 9, 9, tau=0.3)
+    """The same <= in calibration and deployment; the paper's thresholds often are observed
+    signals.
+    """
+    certificate = Certificate(
+        "certified", 0.2, 0.05, "paper", "quantile", "all", "drop", 9, 9, 9, tau=0.3
+    )
     assert certificate.stop(three_people()).step.tolist() == [1, 0, 0]
     assert certificate.stop([[0.5, 0.3], [0.3, 0.1]]).step.tolist() == [1, 0]
     data = simulate_records(200, seed=6)
@@ -51,12 +67,20 @@ def test_a_signal_equal_to_the_threshold_triggers():
     for settings in ({"bound": "paper"}, {"walk": "fixed", "grid": [0.1, 0.2, 0.3]}, {}):
         certifier = RecourseCertifier(0.2, **settings).calibrate(ties)
         stops, certificate = certifier.stop(ties), certifier.certificate_
-        losses = ties.frame().set_index(["person", "step"]).loss.loc[list(zip(stops.person, stops.step, strict=True))]
-        assert losses.mean() == pytest.approx(certificate.risk), "on the same people the rule has the observed risk"
+        losses = (
+            ties.frame()
+            .set_index(["person", "step"])
+            .loss.loc[list(zip(stops.person, stops.step, strict=True))]
+        )
+        assert losses.mean() == pytest.approx(certificate.risk), (
+            "on the same people the rule has the observed risk"
+        )
         assert stops.spent.mean() == pytest.approx(certificate.cost)
 
 
-@pytest.mark.parametrize("settings", [{}, {"bound": "paper"}, {"walk": "fixed", "grid": [0.05, 0.1, 0.15, 0.2, 0.3]}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"bound": "paper"}, {"walk": "fixed", "grid": [0.05, 0.1, 0.15, 0.2, 0.3]}]
+)
 def test_all_thresholds_of_the_interval_do_the_same(settings):
     data = simulate_records(300, seed=7)
     certificate = certify(data, 0.2, **settings)
@@ -90,15 +114,21 @@ def test_a_stop_reads_no_loss(german):
     records = replay(german.test_plans)
     for poison in (0.0, 1.0):
         poisoned = replace(records, loss=np.full(len(records), poison))
-        assert as_lists(german.certifier.stop(poisoned)) == as_lists(german.certifier.stop(german.test_plans))
+        assert as_lists(german.certifier.stop(poisoned)) == as_lists(
+            german.certifier.stop(german.test_plans)
+        )
 
 
 def test_a_stop_reads_nothing_after_it(german):
-    """Every value learnt after the stop, every later signal and every later plan is another; the stop is the same."""
+    """Every value learnt after the stop, every later signal and every later plan is another; the
+    stop is the same.
+    """
     stops = german.certifier.stop(german.test_plans)
     test, train = german.test, german.table.train
     at = np.where(stops.triggered, stops.step, 10**6)[test.who]
-    later = (test.when > at[np.searchsorted(test.who, np.arange(len(test.person)))][:, None]) & (test.when >= 0)
+    later = (test.when > at[np.searchsorted(test.who, np.arange(len(test.person)))][:, None]) & (
+        test.when >= 0
+    )
     assert later.any()
     poisoned = test.values.copy()
     random = np.random.default_rng(0).integers(0, len(train), len(poisoned))
@@ -110,14 +140,20 @@ def test_a_stop_reads_nothing_after_it(german):
         np.testing.assert_array_equal(getattr(again, name)[hit], getattr(stops, name)[hit])
 
     records = watch(german.test_plans)
-    wild = np.where(records.step > at, np.random.default_rng(1).random(len(records)), records.signal)
-    legal = np.where(records.step > at, np.random.default_rng(2).random(len(records)) < 0.5, records.legal)
+    wild = np.where(
+        records.step > at, np.random.default_rng(1).random(len(records)), records.signal
+    )
+    legal = np.where(
+        records.step > at, np.random.default_rng(2).random(len(records)) < 0.5, records.legal
+    )
     again = german.certifier.stop(replace(records, signal=wild, legal=legal))
     np.testing.assert_array_equal(again.step[hit], stops.step[hit])
 
 
 def test_a_run_that_is_still_going_stops_where_the_whole_run_does(german):
-    """Deployment sees prefixes: once a prefix triggers, no later step changes that; before, it does not trigger."""
+    """Deployment sees prefixes: once a prefix triggers, no later step changes that; before, it does
+    not trigger.
+    """
     stops, records = german.certifier.stop(german.test_plans), watch(german.test_plans)
     for length in range(int(records.step.max()) + 1):
         prefix = german.certifier.stop(records.take(records.step <= length))

@@ -1,7 +1,8 @@
-"""Records for tests: small ones by hand or at random, and draws from worlds whose risk is known at every threshold.
+"""Records for tests: small ones by hand or at random, and draws from worlds whose risk is known at
+every threshold.
 
-A draw from a ``World`` is an array of losses, (people, rules): column 0 is "never stop early", column j the rule with
-threshold j. ``as_records`` makes runs that behave just so.
+A draw from a ``World`` is an array of losses, (people, rules): column 0 is "never stop early",
+column j the rule with threshold j. ``as_records`` makes runs that behave just so.
 """
 
 from dataclasses import dataclass, replace
@@ -13,12 +14,14 @@ from edfa.certification import Records
 from edfa.certification.simulate import simulate_records
 
 ALPHA, DELTA, DRAWS = 0.2, 0.05, 10_000
-MOST = 569  # more false certificates than this in 10,000 draws happen by chance in 0.1 % of cases at a true 5 %
+# more false certificates than this in 10,000 draws happen by chance in 0.1 % of cases at a true 5 %
+MOST = 569
 
 
 @dataclass(frozen=True)
 class World:
-    """``risks`` of each rule; thresholds ``tied`` to one latent number a person, or independent; ``undefined`` share.
+    """``risks`` of each rule; thresholds ``tied`` to one latent number a person, or independent;
+    ``undefined`` share.
 
     With several seeds, a person's runs agree but for a share of ``noise`` of independent ones.
     """
@@ -30,7 +33,9 @@ class World:
     noise: float = 0.4
 
     def draw(self, n, draws, seed=0):
-        """Losses (draws, people, rules), as numbers of lost seeds; and which people have a plan at all."""
+        """Losses (draws, people, rules), as numbers of lost seeds; and which people have a plan at
+        all.
+        """
         random = np.random.default_rng(seed)
         risks = np.array(self.risks)
         rules = 1 if self.tied else len(risks)
@@ -59,7 +64,9 @@ def rules_passed(result, rules):
 
 
 def as_records(losses, defined, seeds=1):
-    """Runs of one draw; ``losses`` counts the lost seeds. The early steps have the large signals."""
+    """Runs of one draw; ``losses`` counts the lost seeds. The early steps have the large
+    signals.
+    """
     rules = losses.shape[1]
     person, seed, step = (axis.ravel() for axis in np.indices((len(losses), seeds, rules)))
     signal = (rules - step).astype(float)
@@ -68,7 +75,9 @@ def as_records(losses, defined, seeds=1):
         seed=seed,
         step=step,
         spent=step.astype(float),
-        signal=np.where(step == rules - 1, rules + 1.0, signal - 1),  # the last step never triggers before the others
+        signal=np.where(
+            step == rules - 1, rules + 1.0, signal - 1
+        ),  # the last step never triggers before the others
         loss=_loss_column(losses, seeds),
         legal=defined[person],
     )
@@ -80,10 +89,14 @@ def _loss_column(losses, seeds):
 
 
 def records_of_draws(losses, defined, seeds=1, refused=None):
-    """Records of each draw, (draws, people, rules), of people who all have a plan: one object, checked once."""
+    """Records of each draw, (draws, people, rules), of people who all have a plan: one object,
+    checked once.
+    """
     records = replace(as_records(losses[0], defined[0], seeds), refused=refused)
     for draw in losses:
-        object.__setattr__(records, "loss", _loss_column(draw, seeds))  # new losses on the same runs
+        object.__setattr__(
+            records, "loss", _loss_column(draw, seeds)
+        )  # new losses on the same runs
         yield records
 
 
@@ -114,7 +127,10 @@ def random_records(draw, most=8, fractions=False):
         for seed in range(draw(st.integers(1, 3))):
             rows += [(person, seed, step) for step in range(draw(st.integers(1, 4)))]
     losses = st.sampled_from([0.0, 0.25, 0.5, 1.0] if fractions else [0.0, 1.0])
-    cells = [(draw(st.integers(0, 4)) / 4, draw(losses), draw(st.booleans()), draw(st.booleans())) for _ in rows]
+    cells = [
+        (draw(st.integers(0, 4)) / 4, draw(losses), draw(st.booleans()), draw(st.booleans()))
+        for _ in rows
+    ]
     signal, loss, legal, refused = (np.array(column) for column in zip(*cells, strict=True))
     legal[draw(st.integers(0, len(rows) - 1))] = True
     person, seed, step = (np.array(column) for column in zip(*rows, strict=True))

@@ -10,7 +10,9 @@ from edfa.cli import app
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    """Runs a command with what is ``typed``; starting a new process each time would take most of the time."""
+    """Runs a command with what is ``typed``; starting a new process each time would take most of
+    the time.
+    """
 
     def call(*arguments, typed=""):
         monkeypatch.setattr("sys.stdin", io.StringIO(typed))

@@ -16,15 +16,29 @@ def run(*arguments, **options):
 def test_schema_drafts_a_card_to_edit_and_loses_nothing(tmp_path):
     assert run("data", "german", "--out", tmp_path / "g.csv").returncode == 0
     card = tmp_path / "card.toml"
-    done = run("schema", tmp_path / "g.csv", "--target", "class", "--favourable", "good", "--out", card)
+    done = run(
+        "schema", tmp_path / "g.csv", "--target", "class", "--favourable", "good", "--out", card
+    )
     assert done.returncode == 0, done.stderr
     assert Schema.read(card).favourable == "good"
     card.write_text("mine")
-    again = run("schema", tmp_path / "g.csv", "--target", "class", "--favourable", "good", "--out", card)
+    again = run(
+        "schema", tmp_path / "g.csv", "--target", "class", "--favourable", "good", "--out", card
+    )
     assert again.returncode == 2
     assert "--force" in again.stderr
     assert card.read_text() == "mine"
-    anew = ("schema", tmp_path / "g.csv", "--target", "class", "--favourable", "good", "--out", card, "--force")
+    anew = (
+        "schema",
+        tmp_path / "g.csv",
+        "--target",
+        "class",
+        "--favourable",
+        "good",
+        "--out",
+        card,
+        "--force",
+    )
     assert run(*anew).returncode == 0
     described = run("data", tmp_path / "g.csv", "--card", card)
     assert "credit_amount" in described.stdout
@@ -74,7 +88,16 @@ def test_brackets_in_a_table_are_not_markup(tmp_path):
     (tmp_path / "t.csv").write_text(
         "[bold]x,y\n" + "".join(f"[red]{i % 3},{'good' if i % 2 else 'bad'}\n" for i in range(12))
     )
-    run("schema", tmp_path / "t.csv", "--target", "y", "--favourable", "good", "--out", tmp_path / "c.toml")
+    run(
+        "schema",
+        tmp_path / "t.csv",
+        "--target",
+        "y",
+        "--favourable",
+        "good",
+        "--out",
+        tmp_path / "c.toml",
+    )
     done = run("data", tmp_path / "t.csv", "--card", tmp_path / "c.toml")
     assert "[bold]x" in done.stdout
     assert "[red]0" in done.stdout
@@ -91,8 +114,19 @@ def test_blanket_shows_tree_evidence_and_cost():
 
 def test_blanket_speaks_json_and_compares(tmp_path):
     run("data", "german", "--out", tmp_path / "g.csv")
-    run("schema", tmp_path / "g.csv", "--target", "class", "--favourable", "good", "--out", tmp_path / "c.toml")
-    done = run("blanket", tmp_path / "g.csv", "--schema", tmp_path / "c.toml", "--json", "--method", "bamb")
+    run(
+        "schema",
+        tmp_path / "g.csv",
+        "--target",
+        "class",
+        "--favourable",
+        "good",
+        "--out",
+        tmp_path / "c.toml",
+    )
+    done = run(
+        "blanket", tmp_path / "g.csv", "--schema", tmp_path / "c.toml", "--json", "--method", "bamb"
+    )
     (blanket,) = json.loads(done.stdout)
     assert blanket["target"] == "class"
     assert blanket["method"] == "bamb"

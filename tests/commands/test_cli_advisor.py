@@ -15,7 +15,13 @@ import edfa
 from edfa import Advisor, Constraints
 from edfa.cli import app
 
-ANSWERS = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400, "checking_status": "<0", "duration": 48}
+ANSWERS = {
+    "age": 35,
+    "purpose": "radio/tv",
+    "credit_amount": 2400,
+    "checking_status": "<0",
+    "duration": 48,
+}
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +61,34 @@ def test_help_is_quick_and_names_every_command_and_exit_code(run):
     before = os.times()
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     after = os.times()
-    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.4
-    for word in ("demo", "schema", "blanket", "fit", "interview", "advise", "certify", "monitor", "Exit codes"):
+    assert (
+        after.children_user + after.children_system - before.children_user - before.children_system
+        < 0.4
+    )
+    for word in (
+        "demo",
+        "schema",
+        "blanket",
+        "fit",
+        "interview",
+        "advise",
+        "certify",
+        "monitor",
+        "Exit codes",
+    ):
         assert word in done.stdout
-    for command in ("schema", "data", "blanket", "demo", "fit", "interview", "advise", "certify", "monitor", "verify"):
+    for command in (
+        "schema",
+        "data",
+        "blanket",
+        "demo",
+        "fit",
+        "interview",
+        "advise",
+        "certify",
+        "monitor",
+        "verify",
+    ):
         text = run(command, "--help").stdout
         assert "--json" in text
         assert "--quiet" in text
@@ -68,7 +98,16 @@ def test_fit_saves_a_certified_advisor_and_replaces_none_unasked(tmp_path, run):
     assert run("data", "german", "--out", tmp_path / "g.csv").returncode == 0
     edfa.load("german").schema.write(tmp_path / "card.toml")
     out = tmp_path / "advisor"
-    arguments = ("fit", tmp_path / "g.csv", "--schema", tmp_path / "card.toml", "--out", out, "--threshold", "balanced")
+    arguments = (
+        "fit",
+        tmp_path / "g.csv",
+        "--schema",
+        tmp_path / "card.toml",
+        "--out",
+        out,
+        "--threshold",
+        "balanced",
+    )
     done = run(*arguments, "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -115,14 +154,24 @@ def test_fit_that_is_killed_leaves_nothing_or_what_was_there(exists, tmp_path, f
 def test_an_interview_from_a_file_with_a_receipt_that_holds(promising, answers, tmp_path, run):
     folder = promising
     (tmp_path / "key").write_text("the operator's key, long enough")
-    extra = ("--receipt", tmp_path / "r.json", "--key", tmp_path / "key", "--keep", tmp_path / "i.json")
+    extra = (
+        "--receipt",
+        tmp_path / "r.json",
+        "--key",
+        tmp_path / "key",
+        "--keep",
+        tmp_path / "i.json",
+    )
     done = run("interview", folder, "--answers", answers, *extra)
     assert done.returncode == 0, done.stderr
     interview = told_to_act(**ANSWERS)
     while interview.question is not None:  # a file is read to the end
         interview.answer({interview.question.feature: ANSWERS[interview.question.feature]})
     assert interview.guarantee in done.stdout
-    assert json.loads((tmp_path / "r.json").read_text())["decision"]["outcome"] == interview.decision.outcome
+    assert (
+        json.loads((tmp_path / "r.json").read_text())["decision"]["outcome"]
+        == interview.decision.outcome
+    )
     verified = run("verify", folder, tmp_path / "r.json", "--key", tmp_path / "key")
     assert verified.returncode == 0
     assert "The signature is right" in verified.stdout
@@ -131,17 +180,26 @@ def test_an_interview_from_a_file_with_a_receipt_that_holds(promising, answers, 
     refused = run("verify", folder, tmp_path / "forged.json", "--key", tmp_path / "key", "--json")
     assert refused.returncode == 3
     assert json.loads(refused.stdout)["signature"] == "wrong"
-    resumed = run("interview", folder, "--resume", tmp_path / "i.json", "--answers", answers, "--json")
-    assert json.loads(resumed.stdout)["decision"] == json.loads((tmp_path / "r.json").read_text())["decision"]
+    resumed = run(
+        "interview", folder, "--resume", tmp_path / "i.json", "--answers", answers, "--json"
+    )
+    assert (
+        json.loads(resumed.stdout)["decision"]
+        == json.loads((tmp_path / "r.json").read_text())["decision"]
+    )
 
 
 def test_answers_that_are_not_asked_for_are_not_used(folder, tmp_path, run):
     (tmp_path / "a.toml").write_text('age = 35\nhousing = "own"\nchecking_status = "<0"\n')
-    receipt = json.loads(run("interview", folder, "--answers", tmp_path / "a.toml", "--json").stdout)
+    receipt = json.loads(
+        run("interview", folder, "--answers", tmp_path / "a.toml", "--json").stdout
+    )
     assert set(receipt["facts"]) == {"age", "checking_status"}
     assert receipt["next"]["feature"] == "duration"
     (tmp_path / "b.json").write_text('{"checking_status": null, "duration": 24}')
-    receipt = json.loads(run("interview", folder, "--answers", tmp_path / "b.json", "--json").stdout)
+    receipt = json.loads(
+        run("interview", folder, "--answers", tmp_path / "b.json", "--json").stdout
+    )
     assert receipt["declined"] == ["checking_status"]
 
 
@@ -161,7 +219,16 @@ def test_an_interview_in_the_terminal(promising, folder, run):
 def test_advise_writes_what_interviews_say(folder, tmp_path, run):
     people = words(edfa.load("german"))[:30]
     (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps(person) for person in people))
-    done = run("advise", folder, tmp_path / "rows.jsonl", "--out", tmp_path / "out.jsonl", "--json", "--plans", 2)
+    done = run(
+        "advise",
+        folder,
+        tmp_path / "rows.jsonl",
+        "--out",
+        tmp_path / "out.jsonl",
+        "--json",
+        "--plans",
+        2,
+    )
     assert done.returncode == 0, done.stderr
     counts = {"people": 30, "errors": 0, "flagged": 0, "resumed": 0}
     assert json.loads(done.stdout) == {"out": str(tmp_path / "out.jsonl")} | counts
@@ -176,15 +243,23 @@ def test_advise_takes_rules_of_each_person(folder, tmp_path, run):
     people, own = words(edfa.load("german"))[:30], {"locked": ["duration", "checking_status"]}
     rows = [person | {"mine": json.dumps(own) if i % 2 else ""} for i, person in enumerate(people)]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (tmp_path / "own.jsonl").write_text("\n".join(json.dumps({"row": i} | own) for i in range(1, 30, 2)))
+    (tmp_path / "own.jsonl").write_text(
+        "\n".join(json.dumps({"row": i} | own) for i in range(1, 30, 2))
+    )
     found = []
     for option in (("--rules-column", "mine"), ("--person-rules", tmp_path / "own.jsonl")):
-        done = run("advise", folder, tmp_path / "rows.jsonl", "--out", tmp_path / "out.jsonl", *option)
+        done = run(
+            "advise", folder, tmp_path / "rows.jsonl", "--out", tmp_path / "out.jsonl", *option
+        )
         assert done.returncode == 0, done.stderr
-        found.append([json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()])
+        found.append(
+            [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        )
     assert found[0] == found[1]
     for i, (row, person) in enumerate(zip(found[0], people, strict=True)):
-        interview = german().interview(person, constraints=Constraints.parse(own) if i % 2 else None)
+        interview = german().interview(
+            person, constraints=Constraints.parse(own) if i % 2 else None
+        )
         assert row["status"] == interview.standing.status
         assert len(row["plans"]) == len(interview.plans())
     assert not any(row["plans"] for row in found[0][1::2])
@@ -197,11 +272,15 @@ def test_advise_ends_with_an_error_where_nobody_was_understood(folder, tmp_path,
         done = run("advise", folder, tmp_path / "rows.csv", "--out", tmp_path / out, "--json")
         assert done.returncode == 2
         assert json.loads(done.stdout)["errors"] == 2
-        message = "none of the 2 rows was understood; the first: duration: a number is needed, not 'long'"
+        message = (
+            "none of the 2 rows was understood; the first: duration: a number is needed, not 'long'"
+        )
         assert done.stderr.strip() == f"error: {message}"
         assert (tmp_path / out).is_file()
     (tmp_path / "rows.csv").write_text("duration,age\nlong,35\n24,35\n")
-    assert run("advise", folder, tmp_path / "rows.csv", "--out", tmp_path / "out.csv").returncode == 0
+    assert (
+        run("advise", folder, tmp_path / "rows.csv", "--out", tmp_path / "out.csv").returncode == 0
+    )
 
 
 def test_facts_at_the_edge_are_told(folder, tmp_path, run):
@@ -210,7 +289,9 @@ def test_facts_at_the_edge_are_told(folder, tmp_path, run):
     assert "2 with facts beyond what was seen" in done.stdout
     typed = ["radio/tv", "2400", "80", "<0", "90"]
     done = run("interview", folder, typed="\n".join(typed) + "\n")
-    assert done.stdout.count("80 is above 75, the highest seen; taken as 75") == 2  # when told, and at the end
+    assert (
+        done.stdout.count("80 is above 75, the highest seen; taken as 75") == 2
+    )  # when told, and at the end
     german().save(tmp_path / "advisor")
     people = edfa.load("german").calibration.frame.drop(columns="class").assign(age=80)
     people.to_csv(tmp_path / "people.csv", index=False)
@@ -219,7 +300,9 @@ def test_facts_at_the_edge_are_told(folder, tmp_path, run):
 
 
 def test_an_operators_rules_come_from_a_file(tmp_path, run):
-    (tmp_path / "rules.toml").write_text('[rules]\nlocked = ["duration"]\nnever_ask = ["checking_status"]\n')
+    (tmp_path / "rules.toml").write_text(
+        '[rules]\nlocked = ["duration"]\nnever_ask = ["checking_status"]\n'
+    )
     arguments = ("fit", "german", "--searcher", "nearest", "--threshold", "balanced", "--quiet")
     done = run(*arguments, "--rules", tmp_path / "rules.toml", "--out", tmp_path / "advisor")
     assert done.returncode == 0, done.stderr
@@ -240,16 +323,30 @@ def test_an_operators_rules_come_from_a_file(tmp_path, run):
     [
         ("absent.toml", None, "absent.toml"),
         ("r.toml", "locked = [", "r.toml: not a TOML file"),
-        ("r.toml", "max_change = 1", "r.toml: rules.max_change: no such key; did you mean 'max_changes'?"),
+        (
+            "r.toml",
+            "max_change = 1",
+            "r.toml: rules.max_change: no such key; did you mean 'max_changes'?",
+        ),
         ("r.toml", "max_changes = 0", "r.toml: max_changes: at least 1, not 0"),
-        ("r.toml", 'locked = ["durations"]', "r.toml: no feature named 'durations'; did you mean 'duration'?"),
+        (
+            "r.toml",
+            'locked = ["durations"]',
+            "r.toml: no feature named 'durations'; did you mean 'duration'?",
+        ),
         ("r.toml", 'only = ["age"]', "r.toml: age: the card says sensitive"),
-        ("r.toml", 'levels = { housing = ["castle"] }', "r.toml: levels.housing: no level 'castle'"),
+        (
+            "r.toml",
+            'levels = { housing = ["castle"] }',
+            "r.toml: levels.housing: no level 'castle'",
+        ),
         ("r.json", '{"max_changes": 1', "r.json: this text is not constraints"),
     ],
 )
 def test_rules_that_are_wrong_name_their_file(name, text, message, tmp_path, run, monkeypatch):
-    monkeypatch.setattr("edfa.advice.advisor.discover", lambda *a, **k: pytest.fail("work was spent"))
+    monkeypatch.setattr(
+        "edfa.advice.advisor.discover", lambda *a, **k: pytest.fail("work was spent")
+    )
     if text is not None:
         (tmp_path / name).write_text(text)
     done = run("fit", "german", "--rules", tmp_path / name, "--out", tmp_path / "advisor")
@@ -292,7 +389,9 @@ def test_certify_and_monitor_end_with_a_no(tmp_path, run):
 def test_certify_refuses_training_people_and_says_how_many(tmp_path, run):
     surviving().save(tmp_path / "advisor")
     table = edfa.load("german")
-    pd.concat([table.calibration.frame, table.train.frame]).to_csv(tmp_path / "all.csv", index=False)
+    pd.concat([table.calibration.frame, table.train.frame]).to_csv(
+        tmp_path / "all.csv", index=False
+    )
     done = run("certify", tmp_path / "advisor", tmp_path / "all.csv")
     assert done.returncode == 2
     message = "600 of 800 people are among those the advisor was fitted on; certify on others"

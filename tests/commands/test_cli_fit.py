@@ -30,7 +30,9 @@ def loans(tmp_path):
     )
     frame.to_csv(tmp_path / "loans.csv", index=False)
     infer_schema(frame, "status", "paid").write(tmp_path / "card.toml")
-    return SimpleNamespace(rows=tmp_path / "loans.csv", card=tmp_path / "card.toml", out=tmp_path / "advisor")
+    return SimpleNamespace(
+        rows=tmp_path / "loans.csv", card=tmp_path / "card.toml", out=tmp_path / "advisor"
+    )
 
 
 def test_guesses_stop_a_fit_until_they_are_accepted_or_taken_out(loans, run):
@@ -38,7 +40,8 @@ def test_guesses_stop_a_fit_until_they_are_accepted_or_taken_out(loans, run):
     stopped = run(*arguments)
     assert stopped.returncode == 2
     assert stopped.stderr == (
-        "error: the card's guesses about 'income' and 2 more are not confirmed; check them and take `guessed = true` "
+        "error: the card's guesses about 'income' and 2 more are not confirmed; check "
+        "them and take `guessed = true` "
         "out, or go on with --accept-guesses\n"
     )
     assert "income: continuous, free" in stopped.stdout
@@ -65,12 +68,18 @@ def test_a_fit_warns_and_tells_base_rate_and_auroc(loans, run):
     done = run(*arguments)
     assert done.returncode == 0, done.stderr
     assert "Warning: recoveries alone nearly decides status (AUROC 1.000)" in done.stdout
-    assert "Warning: recoveries ('recoveries') sounds like what is known only after the outcome" in done.stdout
+    assert (
+        "Warning: recoveries ('recoveries') sounds like what is known only after the outcome"
+        in done.stdout
+    )
     told = json.loads(run(*arguments, "--force", "--json").stdout)
     assert f"Warning: {told['warnings'][0]}" in done.stdout
     assert told["evaluation"]["base_rate"] == pytest.approx(0.91, abs=0.04)
     assert told["evaluation"]["auroc"] > 0.8
-    known = f"{told['evaluation']['base_rate']:.1%} knowing nothing), AUROC {told['evaluation']['auroc']:.3f}, "
+    known = (
+        f"{told['evaluation']['base_rate']:.1%} knowing nothing), AUROC "
+        f"{told['evaluation']['auroc']:.3f}, "
+    )
     assert known in done.stdout
 
 
@@ -95,15 +104,32 @@ def test_the_settings_of_the_promise_are_those_of_an_advisor(run, tmp_path, monk
     monkeypatch.setattr(Advisor, "fit", fit)
     names = ("target", "reference", "committee", "min_survival", "groups", "alpha", "delta")
     assert run("fit", "german", "--out", tmp_path / "a").returncode == 2
-    assert [getattr(made[0], name) for name in names] == [getattr(Advisor(), name) for name in names]
-    told = ("--target", "act", "--reference", "retrained", "--committee", 5, "--min-survival", 0.7, "--groups", "job")
+    assert [getattr(made[0], name) for name in names] == [
+        getattr(Advisor(), name) for name in names
+    ]
+    told = (
+        "--target",
+        "act",
+        "--reference",
+        "retrained",
+        "--committee",
+        5,
+        "--min-survival",
+        0.7,
+        "--groups",
+        "job",
+    )
     assert run("fit", "german", "--out", tmp_path / "a", *told).returncode == 2
     assert [getattr(made[1], name) for name in names[:5]] == ["act", "retrained", 5, 0.7, "job"]
     for option, wrong, message in [
         ("--reference", "retrainde", "did you mean 'retrained'?"),
         ("--committee", 1, "committee: 0, or at least 2 models, not 1"),
         ("--min-survival", 2, "min_survival: a share from 0 to 1, not 2"),
-        ("--groups", "jib", "groups: no categorical or ordinal feature named 'jib'; did you mean 'job'?"),
+        (
+            "--groups",
+            "jib",
+            "groups: no categorical or ordinal feature named 'jib'; did you mean 'job'?",
+        ),
     ]:
         done = run("fit", "german", "--out", tmp_path / "a", option, wrong)
         assert done.returncode == 2
@@ -112,16 +138,38 @@ def test_the_settings_of_the_promise_are_those_of_an_advisor(run, tmp_path, monk
 
 
 def test_groups_are_shown_in_a_table_and_saved(run, tmp_path):
-    arguments = ("german", "--threshold", "balanced", "--groups", "own_telephone", "--reference", "trajectory_end")
+    arguments = (
+        "german",
+        "--threshold",
+        "balanced",
+        "--groups",
+        "own_telephone",
+        "--reference",
+        "trajectory_end",
+    )
     done = run("fit", *arguments, "--out", tmp_path / "a")
     assert done.returncode == 0, done.stderr
     loaded = Advisor.load(tmp_path / "a")
     groups = loaded.evaluation_.groups
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert all(word in done.stdout for word in ("people", "told to", "let down", "wasted", "changes", "effort"))
+    assert all(
+        word in done.stdout
+        for word in ("people", "told to", "let down", "wasted", "changes", "effort")
+    )
     for label, group in groups.items():
-        shown = [label, str(group.people), f"{group.cost:.2f}", f"{group.coverage:.1%}", str(group.n)]
-        shown += [f"{group.risk:.1%}", f"{group.wasted:.1%}", f"{group.changes:.2f}", f"{group.effort:.2f}"]
+        shown = [
+            label,
+            str(group.people),
+            f"{group.cost:.2f}",
+            f"{group.coverage:.1%}",
+            str(group.n),
+        ]
+        shown += [
+            f"{group.risk:.1%}",
+            f"{group.wasted:.1%}",
+            f"{group.changes:.2f}",
+            f"{group.effort:.2f}",
+        ]
         assert shown in lines
         assert loaded.certificates[label].sentence in done.stdout
     rows = tmp_path / "people.csv"

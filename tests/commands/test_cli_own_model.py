@@ -1,4 +1,6 @@
-"""`edfa fit --model`: files are asked as their owner asks them, and errors advise options of the shell."""
+"""`edfa fit --model`: files are asked as their owner asks them, and errors advise options of the
+shell.
+"""
 
 import json
 from types import SimpleNamespace
@@ -36,7 +38,9 @@ def folder(tmp_path_factory):
     table.frame.to_csv(place / "people.csv", index=False)
     table.schema.write(place / "card.toml")
     shown, y = table.train.frame[COLUMNS].astype({"home": HOME}), table.train.y
-    shown.iloc[[3, 1, 4]].to_parquet(place / "like.parquet")  # an index of its own, and not every category
+    shown.iloc[[3, 1, 4]].to_parquet(
+        place / "like.parquet"
+    )  # an index of its own, and not every category
     boosted = xgboost.XGBClassifier(n_estimators=8, n_jobs=1, enable_categorical=True).fit(shown, y)
     boosted.save_model(place / "boosted.ubj")
     light = lightgbm.LGBMClassifier(n_estimators=8, n_jobs=1, verbose=-1).fit(shown, y)
@@ -67,14 +71,28 @@ def folder(tmp_path_factory):
     ],
 )
 def test_a_model_from_a_file_answers_as_its_owner_asks_it(name, options, folder, untried):
-    options = {key: folder.place / value if key == "like" else value for key, value in options.items()}
+    options = {
+        key: folder.place / value if key == "like" else value for key, value in options.items()
+    }
     wrapped = wrap_file(folder.place / name, "completed", **options).fit_table(people().train)
-    np.testing.assert_allclose(wrapped.predict_proba(people().test.X), folder.answers[name], atol=1e-6)
+    np.testing.assert_allclose(
+        wrapped.predict_proba(people().test.X), folder.answers[name], atol=1e-6
+    )
 
 
 def test_a_model_with_categories_is_fitted_saved_and_asked_from_the_shell(folder, run, tmp_path):
     place, out = folder.place, tmp_path / "advisor"
-    fit = ("fit", place / "people.csv", "--schema", place / "card.toml", "--out", out, "--jobs", 1, "--json")
+    fit = (
+        "fit",
+        place / "people.csv",
+        "--schema",
+        place / "card.toml",
+        "--out",
+        out,
+        "--jobs",
+        1,
+        "--json",
+    )
     options = ("--classes", "no,yes", "--like", place / "like.parquet")
     done = run(*fit, "--model", place / "boosted.ubj", *options)
     assert done.returncode == 0, done.stderr
@@ -82,7 +100,9 @@ def test_a_model_with_categories_is_fitted_saved_and_asked_from_the_shell(folder
     table = people()
     known = table.test.frame[list(table.schema.names)]
     known.to_csv(tmp_path / "known.csv", index=False)
-    advised = run("advise", out, tmp_path / "known.csv", "--out", tmp_path / "advice.csv", "--jobs", 1)
+    advised = run(
+        "advise", out, tmp_path / "known.csv", "--out", tmp_path / "advice.csv", "--jobs", 1
+    )
     assert advised.returncode == 0, advised.stderr
     chances = pd.read_csv(tmp_path / "advice.csv")["probability"].to_numpy()
     np.testing.assert_allclose(chances, folder.answers["boosted.ubj"][:, 1], atol=1e-6)
@@ -91,10 +111,25 @@ def test_a_model_with_categories_is_fitted_saved_and_asked_from_the_shell(folder
 
 def test_errors_advise_options_of_the_shell(folder, run, tmp_path, untried):
     place = folder.place
-    fit = ("fit", place / "people.csv", "--schema", place / "card.toml", "--out", tmp_path / "advisor", "--jobs", 1)
+    fit = (
+        "fit",
+        place / "people.csv",
+        "--schema",
+        place / "card.toml",
+        "--out",
+        tmp_path / "advisor",
+        "--jobs",
+        1,
+    )
     for arguments, end in [
-        (("boosted.ubj", "--like", place / "like.parquet"), "the order of its probabilities: --classes no,yes\n"),
-        (("boosted.ubj", "--classes", "no,yes"), "; show the frame it was fitted on: --like FILE.parquet\n"),
+        (
+            ("boosted.ubj", "--like", place / "like.parquet"),
+            "the order of its probabilities: --classes no,yes\n",
+        ),
+        (
+            ("boosted.ubj", "--classes", "no,yes"),
+            "; show the frame it was fitted on: --like FILE.parquet\n",
+        ),
         (("light.txt",), "; show the frame it was fitted on: --like FILE.parquet\n"),
         (
             ("nameless.ubj", "--classes", "no,yes"),
@@ -115,8 +150,25 @@ def test_errors_advise_options_of_the_shell(folder, run, tmp_path, untried):
 
 def test_a_warning_of_the_model_is_one_line_without_a_path(folder, run, tmp_path, untried):
     place = folder.place
-    fit = ("fit", place / "people.csv", "--schema", place / "card.toml", "--out", tmp_path / "advisor", "--jobs", 1)
-    wrong = ("--model", place / "nameless.ubj", "--columns", "debt,income", "--classes", "yes,no", "--force")
+    fit = (
+        "fit",
+        place / "people.csv",
+        "--schema",
+        place / "card.toml",
+        "--out",
+        tmp_path / "advisor",
+        "--jobs",
+        1,
+    )
+    wrong = (
+        "--model",
+        place / "nameless.ubj",
+        "--columns",
+        "debt,income",
+        "--classes",
+        "yes,no",
+        "--force",
+    )
     done = run(*fit, *wrong)
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if "against their outcomes" in line]
@@ -130,7 +182,9 @@ def test_a_warning_of_the_model_is_one_line_without_a_path(folder, run, tmp_path
 def test_rows_like_the_models_keep_their_data_types(tmp_path):
     shown = pd.DataFrame(
         {
-            "home": pd.Categorical(["own", "rent"], categories=["castle", "rent", "own"], ordered=True),
+            "home": pd.Categorical(
+                ["own", "rent"], categories=["castle", "rent", "own"], ordered=True
+            ),
             "single": np.array([1, 2], dtype=np.float32),
             "small": np.array([1, 2], dtype=np.int8),
             "car": [True, False],
@@ -139,16 +193,24 @@ def test_rows_like_the_models_keep_their_data_types(tmp_path):
         index=[7, 3],
     )
     shown.to_parquet(tmp_path / "like.parquet")
-    pd.testing.assert_frame_equal(read_like(tmp_path / "like.parquet"), shown.reset_index(drop=True))
+    pd.testing.assert_frame_equal(
+        read_like(tmp_path / "like.parquet"), shown.reset_index(drop=True)
+    )
 
 
 def test_rows_without_data_types_or_categories_are_refused(tmp_path):
     shown = pd.DataFrame({"size": pd.Categorical([3, 1], categories=[5, 3, 1])})
-    shown.to_parquet(tmp_path / "like.parquet")  # pandas itself reads whole numbers back, without a word
-    with pytest.raises(UnreadableError, match=r"categories of column 'size' are no words.*edfa\.wrap"):
+    shown.to_parquet(
+        tmp_path / "like.parquet"
+    )  # pandas itself reads whole numbers back, without a word
+    with pytest.raises(
+        UnreadableError, match=r"categories of column 'size' are no words.*edfa\.wrap"
+    ):
         read_like(tmp_path / "like.parquet")
     shown.to_csv(tmp_path / "like.csv")
-    with pytest.raises(UnreadableError, match=r"like\.csv has no data types; write the rows to a Parquet file"):
+    with pytest.raises(
+        UnreadableError, match=r"like\.csv has no data types; write the rows to a Parquet file"
+    ):
         read_like(tmp_path / "like.csv")
     (tmp_path / "other.parquet").write_bytes(b"PAR1 no PAR1")
     with pytest.raises(UnreadableError, match="not a whole Parquet file"):

@@ -1,4 +1,6 @@
-"""``edfa study``, with an engine and a store that only remember what they are asked, and once in earnest."""
+"""``edfa study``, with an engine and a store that only remember what they are asked, and once in
+earnest.
+"""
 
 import json
 import sys
@@ -11,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from edfa.cli import app, cli
-from edfa.commands.study_progress import describe_progress
-from edfa.studies.config import read_study
-from edfa.studies.expand import expand
+from edfa_studies.command_progress import describe_progress
+from edfa_studies.config import read_study
+from edfa_studies.expand import expand
 
 STUDY = """
 title = "Mine"
@@ -91,7 +93,9 @@ def fakes(monkeypatch, tmp_path):
     """An engine, a store and a report that do nothing; ``calls`` are what they were asked."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(STUDY)
-    engine, store, report = (ModuleType(f"edfa.studies.{name}") for name in ("engine", "store", "report"))
+    engine, store, report = (
+        ModuleType(f"edfa_studies.{name}") for name in ("engine", "store", "report")
+    )
     engine.ends = {}
     engine.calls = []
 
@@ -121,7 +125,13 @@ def invoke(*words):
 
 def row(cell, status="done", error=None):
     labels = {key: value for key, value in cell.labels.items() if key != "blanket"}
-    return {"key": cell.key, "measure": cell.measure, **labels, "status": status, "seconds": 50.0} | {
+    return {
+        "key": cell.key,
+        "measure": cell.measure,
+        **labels,
+        "status": status,
+        "seconds": 50.0,
+    } | {
         "attempts": 1,
         "error": error,
     }
@@ -135,7 +145,12 @@ def test_help_lists_the_commands():
 
 def test_the_shipped_studies_are_listed():
     done = invoke("list")
-    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == ["smoke", "demo", "paper", "full"]
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == [
+        "smoke",
+        "demo",
+        "paper",
+        "full",
+    ]
     studies = json.loads(invoke("list", "--json").stdout)["studies"]
     assert [s["name"] for s in studies] == ["smoke", "demo", "paper", "full"]
     assert all(s["cells"] > 10 for s in studies)
@@ -144,7 +159,14 @@ def test_the_shipped_studies_are_listed():
 def test_plan_shows_cells_and_time_and_writes_nothing(fakes, tmp_path):
     done = invoke("plan", "mine.toml")
     assert done.exit_code == 0
-    for words in ("Mine", "Growth", "Sets", "4 growth, 1 sets", "shared work, done once:", "in all: 5 cells"):
+    for words in (
+        "Mine",
+        "Growth",
+        "Sets",
+        "4 growth, 1 sets",
+        "shared work, done once:",
+        "in all: 5 cells",
+    ):
         assert words in done.stdout
     assert "An estimate, from times measured once" in done.stdout
     assert list(tmp_path.iterdir()) == [tmp_path / "mine.toml"]
@@ -153,7 +175,12 @@ def test_plan_shows_cells_and_time_and_writes_nothing(fakes, tmp_path):
 
 def test_plan_as_json_adds_up(fakes):
     result = json.loads(invoke("plan", "mine.toml", "--json").stdout)
-    assert (result["study"], result["title"], result["cells"], result["done"]) == ("mine", "Mine", 5, 0)
+    assert (result["study"], result["title"], result["cells"], result["done"]) == (
+        "mine",
+        "Mine",
+        5,
+        0,
+    )
     assert [grid["cells"] for grid in result["grids"]] == [4, 1]
     assert result["seconds"] == pytest.approx(sum(grid["seconds"] for grid in result["grids"]))
     kinds = {shared["kind"]: shared["count"] for shared in result["shared"]}
@@ -171,12 +198,22 @@ def test_plan_takes_times_from_cells_that_are_done(fakes, tmp_path, monkeypatch)
 
 
 def test_run_hands_everything_to_the_engine(fakes, tmp_path):
-    options = ["--jobs", 3, "--scheduler", "tcp://127.0.0.1:1", "--retry-failed", "--limit-minutes", 2]
+    options = [
+        "--jobs",
+        3,
+        "--scheduler",
+        "tcp://127.0.0.1:1",
+        "--retry-failed",
+        "--limit-minutes",
+        2,
+    ]
     done = invoke("run", "mine.toml", *options)
     assert done.exit_code == 0
     assert "5 of 5 cells measured" in done.stdout
     (call,) = fakes.calls
-    assert [cell.key for cell in call["cells"]] == [cell.key for cell in expand(read_study(tmp_path / "mine.toml"))]
+    assert [cell.key for cell in call["cells"]] == [
+        cell.key for cell in expand(read_study(tmp_path / "mine.toml"))
+    ]
     assert (call["jobs"], call["scheduler"], call["retry_failed"]) == (3, "tcp://127.0.0.1:1", True)
     assert call["limit_seconds"] == 120
     assert call["cache"] == tmp_path / "mine-study" / "cache"
@@ -186,7 +223,14 @@ def test_run_hands_everything_to_the_engine(fakes, tmp_path):
 
 
 def test_run_somewhere_else_and_some_cells_alone(fakes, tmp_path):
-    places = ["--out", tmp_path / "out", "--store", "postgresql+psycopg://h/d", "--cache", tmp_path / "c"]
+    places = [
+        "--out",
+        tmp_path / "out",
+        "--store",
+        "postgresql+psycopg://h/d",
+        "--cache",
+        tmp_path / "c",
+    ]
     done = invoke("run", "mine.toml", *places, "--only", "policy=dime,seed=1")
     assert done.exit_code == 0
     (call,) = fakes.calls
@@ -208,7 +252,10 @@ def test_run_ends_with_3_where_cells_failed(fakes):
     fakes.ends = {"done": 4, "failed": 1}
     done = invoke("run", "mine.toml")
     assert done.exit_code == 3
-    assert "1 failed; edfa study status mine.toml shows why, --retry-failed tries them again" in done.stdout
+    assert (
+        "1 failed; edfa study status mine.toml shows why, --retry-failed tries them again"
+        in done.stdout
+    )
     quiet = invoke("run", "mine.toml", "--quiet")
     assert (quiet.exit_code, quiet.stdout) == (3, "")
     result = json.loads(invoke("run", "mine.toml", "--json").stdout)
@@ -232,10 +279,14 @@ def test_run_refuses_before_anything_begins(fakes, tmp_path, capsys, monkeypatch
         return error
 
     assert "no study named 'smoek'; did you mean 'smoke'" in fails("run", "smoek")
-    assert "no policy in this study named 'dimee'" in fails("run", "mine.toml", "--only", "policy=dimee")
+    assert "no policy in this study named 'dimee'" in fails(
+        "run", "mine.toml", "--only", "policy=dimee"
+    )
     (tmp_path / "bad.toml").write_text(STUDY.replace("people", "pepole"))
     assert "bad.toml: pepole: no such key; did you mean 'people'" in fails("run", "bad.toml")
-    (tmp_path / "bn.toml").write_text(STUDY + '[[grid]]\nmeasure = "growth"\ndata = "german"\npredictor = "bn"')
+    (tmp_path / "bn.toml").write_text(
+        STUDY + '[[grid]]\nmeasure = "growth"\ndata = "german"\npredictor = "bn"'
+    )
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "pip install 'edfa[bn]'" in fails("run", "bn.toml")
     assert fakes.calls == []
@@ -260,11 +311,17 @@ def test_status_counts_and_gives_reasons(fakes, tmp_path, monkeypatch):
     FakeStore.open(tmp_path / "mine-study" / "study.sqlite")
     done = invoke("status", "mine.toml")
     assert done.exit_code == 0
-    assert done.stdout.splitlines() == ["1 done, 3 open, 1 failed", repr(cells[1]), "  ValueError: [the] reason"]
+    assert done.stdout.splitlines() == [
+        "1 done, 3 open, 1 failed",
+        repr(cells[1]),
+        "  ValueError: [the] reason",
+    ]
     assert error in invoke("status", "mine.toml", "--errors").stdout
     result = json.loads(invoke("status", "mine.toml", "--json").stdout)
     assert (result["done"], result["open"], result["failed"], result["total"]) == (1, 3, 1, 5)
-    assert result["failures"] == [{"cell": repr(cells[1]), "key": cells[1].key, "attempts": 1, "error": error}]
+    assert result["failures"] == [
+        {"cell": repr(cells[1]), "key": cells[1].key, "attempts": 1, "error": error}
+    ]
 
 
 def test_report_is_written_into_the_folder(fakes, tmp_path, capsys):
@@ -287,12 +344,14 @@ def test_progress_in_words():
 
 def test_a_small_study_in_earnest(tmp_path, monkeypatch):
     """Planned, run in two parts, again with nothing to do, followed."""
-    pytest.importorskip("edfa.studies.engine")
-    pytest.importorskip("edfa.studies.measures")
+    pytest.importorskip("edfa_studies.engine")
+    pytest.importorskip("edfa_studies.measures")
     monkeypatch.chdir(tmp_path)
     small = STUDY.replace('["edfa", "dime"]', '["edfa"]') + "[predictors.xgb]\nn_estimators = 5\n"
     (tmp_path / "mine.toml").write_text(small)
-    first = json.loads(invoke("run", "mine.toml", "--jobs", 1, "--only", "measure=sets", "--json").stdout)
+    first = json.loads(
+        invoke("run", "mine.toml", "--jobs", 1, "--only", "measure=sets", "--json").stdout
+    )
     assert (first["done"], first["total"]) == (1, 1)
     second = json.loads(invoke("run", "mine.toml", "--jobs", 1, "--json").stdout)
     assert (second["done"], second["before"], second["failed"]) == (2, 1, 0)

@@ -1,4 +1,6 @@
-"""The demo: its applicant is real, its plan is what the model says, and its report needs nothing else."""
+"""The demo: its applicant is real, its plan is what the model says, and its report needs nothing
+else.
+"""
 
 import json
 import re
@@ -29,7 +31,9 @@ def test_the_applicant_is_a_test_person_who_was_asked_until_they_may_act(result)
 
 
 def test_the_plans_are_what_a_loan_officer_would_say(result):
-    """Of what a person can change, the good way, nothing that card or lender rule out, among people, within a year."""
+    """Of what a person can change, the good way, nothing that card or lender rule out, among
+    people, within a year.
+    """
     schema, plans = result.table.schema, result.interview.plans()
     assert len(plans) >= 2, "there is a choice"
     for plan in plans:
@@ -44,14 +48,18 @@ def test_the_plans_are_what_a_loan_officer_would_say(result):
 
 
 def test_what_became_of_the_plan_is_what_the_model_says(result):
-    """Worked out again from the model that sees every feature: all true facts, the first plan's values over them."""
+    """Worked out again from the model that sees every feature: all true facts, the first plan's
+    values over them.
+    """
     model, encoder = result.advisor.fitted.model, result.table.encoder
     then = dict(result.facts) | {change.feature: change.after for change in result.plan.changes}
     assert result.lasts == (model.predict(encoder.encode_person(then)[None])[0] == 1)
 
 
 def test_those_who_may_act_early_are_those_whom_interviews_let_go(result):
-    """Everybody of the test part is interviewed one by one, and their plan is put over all their facts."""
+    """Everybody of the test part is interviewed one by one, and their plan is put over all their
+    facts.
+    """
     lasted = []
     for facts in result.table.encoder.decode(result.table.test.X).to_dict("records"):
         person = demo._interview(result.advisor, result.table, facts, "en")
@@ -89,23 +97,53 @@ def test_the_demo_speaks_german():
 def test_the_german_report_is_german_throughout():
     page = demo.report(demo.run_demo("de"))
     assert '<html lang="de">' in page
-    told = checked(re.sub(r"<details.*?</details>|<style.*?</style>", "", page.partition(">")[2], flags=re.S))
-    for word in ("the", "people", "applicant", "plan may", "would", "cost", "known", "months", "years"):
+    told = checked(
+        re.sub(r"<details.*?</details>|<style.*?</style>", "", page.partition(">")[2], flags=re.S)
+    )
+    for word in (
+        "the",
+        "people",
+        "applicant",
+        "plan may",
+        "would",
+        "cost",
+        "known",
+        "months",
+        "years",
+    ):
         assert not re.search(rf"\b{word}\b", told), word
-    for part in ("Das wird der Person gesagt", "Welche Angaben zählen", "in der Prüfung gesehen", "Der Beleg"):
+    for part in (
+        "Das wird der Person gesagt",
+        "Welche Angaben zählen",
+        "in der Prüfung gesehen",
+        "Der Beleg",
+    ):
         assert part in told or part in page
 
 
 def test_the_report_begins_with_the_applicant_and_speaks_no_dialect(result):
     page = demo.report(result)
-    told = checked(re.sub(r"<details.*?</details>|<style.*?</style>", "", page.partition(">")[2], flags=re.S))
-    order = ["The applicant is told", "May I act now?", "What would change the decision", "Which facts count"]
+    told = checked(
+        re.sub(r"<details.*?</details>|<style.*?</style>", "", page.partition(">")[2], flags=re.S)
+    )
+    order = [
+        "The applicant is told",
+        "May I act now?",
+        "What would change the decision",
+        "Which facts count",
+    ]
     places = [told.index(heading) for heading in order]
     assert places == sorted(places)
     for word in ("tau", "cp", "zone", "alpha", "hb", "data_limited"):
         assert not re.search(rf"\b{word}\b", told), word
-    shown_as_themselves = {name for name in result.table.schema.names if result.table.schema[name].title == name}
-    for name in {*result.table.schema.names} - shown_as_themselves - {"duration", "purpose", "employment", "job"}:
+    shown_as_themselves = {
+        name for name in result.table.schema.names if result.table.schema[name].title == name
+    }
+    for name in (
+        {*result.table.schema.names}
+        - shown_as_themselves
+        - {"duration", "purpose", "employment", "job"}
+    ):
         assert not re.search(rf"\b{name}\b", told), f"{name} is a column, not a label"
 
 
@@ -120,7 +158,9 @@ def test_a_phone_needs_no_sideways_scrolling(result, chromium, width):
 
 def run(folder, *arguments):
     command = [sys.executable, "-m", "edfa", "demo", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=None)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env=None
+    )
     assert done.returncode == 0, done.stderr
     assert (folder / "out" / "demo" / "report.html").is_file()
     return done.stdout
@@ -138,7 +178,9 @@ def test_the_command_tells_the_story(tmp_path, result):
 
 def test_the_command_for_machines_and_in_silence(tmp_path, result):
     summary = json.loads(run(tmp_path, "--json"))
-    assert summary["asked"] == [name for moment in result.interview.timeline[1:] for name in moment.facts]
+    assert summary["asked"] == [
+        name for moment in result.interview.timeline[1:] for name in moment.facts
+    ]
     assert summary["lasts"] == result.lasts
     assert summary["report"] == "out/demo/report.html"
     assert run(tmp_path, "--quiet") == ""

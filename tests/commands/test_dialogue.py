@@ -10,11 +10,16 @@ from edfa.commands.dialogue import Dialogue
 from edfa.text import phrases
 from edfa.text.answers_in_words import choice_keys, words_of
 
-ASKED = {"en": "How many months should the loan run?", "de": "Wie viele Monate soll der Kredit laufen?"}
+ASKED = {
+    "en": "How many months should the loan run?",
+    "de": "Wie viele Monate soll der Kredit laufen?",
+}
 
 
 def hold(interview, *typed):
-    """The dialogue, and all that it said, with the prompts; after the last typed line the input ends."""
+    """The dialogue, and all that it said, with the prompts; after the last typed line the input
+    ends.
+    """
     lines, replies = [], iter(typed)
 
     def ask(prompt):
@@ -32,7 +37,9 @@ def hold(interview, *typed):
 
 @cache
 def early():
-    """A test person who may act before the last question, in words, and the facts that lead there."""
+    """A test person who may act before the last question, in words, and the facts that lead
+    there.
+    """
     advisor = surviving()
     for person in words(edfa.load("german")):
         interview = begin(advisor, person)
@@ -46,7 +53,9 @@ def early():
 @pytest.mark.parametrize("language", phrases.LANGUAGES)
 def test_numbers_words_and_keys_are_understood_in_the_language(language):
     purpose, amount = {"en": ("radio", "2,400 DM"), "de": ("Radio", "2.400 DM")}[language]
-    dialogue, lines = hold(surviving().interview({}, language=language), purpose, amount, "35", "36", "y", "1")
+    dialogue, lines = hold(
+        surviving().interview({}, language=language), purpose, amount, "35", "36", "y", "1"
+    )
     facts = dict(dialogue.interview.log.facts)
     assert facts["purpose"] == "radio/tv"
     assert (facts["credit_amount"], facts["age"], facts["duration"]) == (2400, 35, 36)
@@ -55,7 +64,9 @@ def test_numbers_words_and_keys_are_understood_in_the_language(language):
     text = "\n".join(lines)
     assert ("Why we ask: " if language == "en" else "Warum wir fragen: ") in text
     assert (
-        "Noted: amount of the loan: 2400 DM." if language == "en" else "Notiert: Höhe des Kredits: 2400 DM."
+        "Noted: amount of the loan: 2400 DM."
+        if language == "en"
+        else "Notiert: Höhe des Kredits: 2400 DM."
     ) in text
 
 
@@ -72,16 +83,29 @@ def test_help_undo_plans_and_enter():
     typed = ["?", "1", ":undo", "2", "", "35", ":plans", "", ":undo", ":stop"]
     dialogue, lines = hold(surviving().interview({}), *typed)
     assert dict(dialogue.interview.log.facts) == {"purpose": "domestic appliance", "age": 35}
-    assert dialogue.interview.log.declined == ("credit_amount",), "the second refusal was taken back"
+    assert dialogue.interview.log.declined == ("credit_amount",), (
+        "the second refusal was taken back"
+    )
     assert [line for line in lines if ":undo takes the last answer back" in line]
     assert lines.count("What is the loan for?") == 2, "what is taken back is asked again"
     assert lines.count("Your last answer is taken back.") == 2
     assert lines.count("Noted: you would rather not say.") == 2
-    assert len([line for line in lines if line.startswith("From what is known") or line.startswith("Good news")]) >= 2
+    assert (
+        len(
+            [
+                line
+                for line in lines
+                if line.startswith("From what is known") or line.startswith("Good news")
+            ]
+        )
+        >= 2
+    )
 
 
 def test_what_is_not_understood_is_said_and_asked_again():
-    dialogue, lines = hold(surviving().interview({}), ":undo", "boat", "1", "12.000", "99999999", "-5", "2400")
+    dialogue, lines = hold(
+        surviving().interview({}), ":undo", "boat", "1", "12.000", "99999999", "-5", "2400"
+    )
     assert dict(dialogue.interview.log.facts) == {"purpose": "business", "credit_amount": 2400}
     text = "\n".join(lines)
     assert "There is nothing to take back." in text
@@ -99,8 +123,12 @@ def test_a_number_at_the_edge_is_said_to_be_taken_so():
 @pytest.mark.parametrize("language", phrases.LANGUAGES)
 def test_who_may_act_is_asked_whether_to_go_on_and_stops_by_default(language):
     person, act = early()
-    held = surviving().interview({n: person[n] for n in surviving().schema.start}, language=language)
-    answers = [str(value) for name, value in act.log.facts.items() if name not in surviving().schema.start]
+    held = surviving().interview(
+        {n: person[n] for n in surviving().schema.start}, language=language
+    )
+    answers = [
+        str(value) for name, value in act.log.facts.items() if name not in surviving().schema.start
+    ]
     dialogue, lines = hold(held, *answers, "")
     assert dialogue.interview.standing.may_act
     assert dialogue.interview.question is not None
@@ -108,10 +136,14 @@ def test_who_may_act_is_asked_whether_to_go_on_and_stops_by_default(language):
     text = "\n".join(lines)
     assert text.count("[y/N]" if language == "en" else "[j/N]") == 1
     assert held.guarantee in text
-    assert ("You may act on the first plan now." if language == "en" else "Sie können jetzt nach dem") in text
+    assert (
+        "You may act on the first plan now." if language == "en" else "Sie können jetzt nach dem"
+    ) in text
 
 
-@pytest.mark.parametrize(("language", "yes"), [("en", "y"), ("en", "Yes"), ("de", "j"), ("de", "ja")])
+@pytest.mark.parametrize(
+    ("language", "yes"), [("en", "y"), ("en", "Yes"), ("de", "j"), ("de", "ja")]
+)
 def test_who_goes_on_keeps_the_promise_as_it_was_printed(language, yes):
     person, act = early()
     start = {n: person[n] for n in surviving().schema.start}

@@ -1,4 +1,6 @@
-"""The terminal: examples in every command's help, names that a shell completes, and the time that is left."""
+"""The terminal: examples in every command's help, names that a shell completes, and the time that
+is left.
+"""
 
 import io
 import os
@@ -23,7 +25,7 @@ from edfa.commands.examples import EXAMPLES
 from edfa.data.catalog import NAMES
 from edfa.predictors import PREDICTORS
 from edfa.recourse import SEARCHERS
-from edfa.studies.config import SHIPPED
+from edfa_studies.config import SHIPPED
 
 
 def every_command(command, name=""):
@@ -57,11 +59,16 @@ def test_every_example_is_one_that_its_command_understands(name, line):
     program, *words = shlex.split(line)
     assert program == "edfa"
     if words == ["--install-completion"]:
-        assert "--install-completion" in {option for one in COMMANDS[""].params for option in one.opts}
+        assert "--install-completion" in {
+            option for one in COMMANDS[""].params for option in one.opts
+        }
         return
     path = name.split()
     if name in ("", "study"):  # a group's examples are of the commands in it
-        path = max((known.split() for known in COMMANDS if words[: len(known.split())] == known.split()), key=len)
+        path = max(
+            (known.split() for known in COMMANDS if words[: len(known.split())] == known.split()),
+            key=len,
+        )
     assert words[: len(path)] == path
     command = COMMANDS[" ".join(path)]
     context = command.make_context(line, words[len(path) :])  # parses, and runs nothing
@@ -78,17 +85,35 @@ def test_every_example_is_one_that_its_command_understands(name, line):
 
 
 def test_an_example_that_is_wrong_would_be_noticed():
-    for words in (["german", "--outt", "advisor"], ["german"], ["german", "--out", "a", "--cap", "many"], ["a", "b"]):
-        with pytest.raises(Exception, match=r"(?i)no such option|missing|invalid|a valid integer|unexpected") as caught:
+    for words in (
+        ["german", "--outt", "advisor"],
+        ["german"],
+        ["german", "--out", "a", "--cap", "many"],
+        ["a", "b"],
+    ):
+        with pytest.raises(
+            Exception, match=r"(?i)no such option|missing|invalid|a valid integer|unexpected"
+        ) as caught:
             COMMANDS["fit"].make_context("edfa fit", words)
-        assert type(caught.value).__name__ in {"NoSuchOption", "MissingParameter", "BadParameter", "UsageError"}
+        assert type(caught.value).__name__ in {
+            "NoSuchOption",
+            "MissingParameter",
+            "BadParameter",
+            "UsageError",
+        }
 
 
 def offered(*words):
     """What bash offers for the last word, which may be empty."""
-    variables = {"_EDFA_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    variables = {
+        "_EDFA_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
     command = [sys.executable, "-m", "edfa"]
-    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=os.environ | variables, capture_output=True, text=True, check=False
+    )
     assert done.stderr == ""
     return done.stdout.split()
 
@@ -114,7 +139,8 @@ def test_completing_loads_nothing_heavy():
     code = (
         "import sys; from edfa.commands import completion as c; "
         "c.data_sets(''), c.policies(''), c.predictors(''), c.searchers(''), c.studies(''); "
-        "print([m for m in ('torch', 'sklearn', 'pandas', 'scipy', 'xgboost', 'pyarrow') if m in sys.modules])"
+        "print([m for m in ('torch', 'sklearn', 'pandas', 'scipy', 'xgboost', 'pyarrow') "
+        "if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -123,18 +149,23 @@ def test_completing_loads_nothing_heavy():
 def test_completion_can_be_installed(tmp_path):
     """Into the settings of the user's shell; bash then has a completer of edfa."""
     code = (
-        "import shellingham; shellingham.detect_shell = lambda: ('bash', '/bin/bash'); from edfa.cli import app; app()"
+        "import shellingham; shellingham.detect_shell = lambda: ('bash', "
+        "'/bin/bash'); from edfa.cli import app; app()"
     )
     environment = os.environ | {"HOME": str(tmp_path)}
     command = [sys.executable, "-c", code, "--install-completion"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     scripts = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert any("complete -o default -F" in script and "_EDFA_COMPLETE" in script for script in scripts)
+    assert any(
+        "complete -o default -F" in script and "_EDFA_COMPLETE" in script for script in scripts
+    )
 
 
 def shown_progress(monkeypatch, *steps, seconds=10.0):
-    """The bars after steps (stage, done, total) that are ``seconds`` apart, as a terminal of 120 columns shows them."""
+    """The bars after steps (stage, done, total) that are ``seconds`` apart, as a terminal of 120
+    columns shows them.
+    """
     clock, screen = iter(seconds * i for i in range(10_000)), io.StringIO()
     now = [next(clock)]
     bars = []
@@ -146,7 +177,9 @@ def shown_progress(monkeypatch, *steps, seconds=10.0):
             bars.append(self)
 
     monkeypatch.setattr(rich.progress, "Progress", Bar)
-    monkeypatch.setattr(common, "Console", lambda **options: Console(file=screen, width=120, force_terminal=True))
+    monkeypatch.setattr(
+        common, "Console", lambda **options: Console(file=screen, width=120, force_terminal=True)
+    )
     with show_progress(Output()) as progress:
         for step in steps:
             progress(*step)
@@ -189,7 +222,15 @@ def test_a_file_that_cannot_be_counted_is_no_error(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     os.mkfifo(tmp_path / "pipe.parquet")
     (tmp_path / "folder").mkdir()
-    for name in ("broken.parquet", "empty.csv", "pipe.csv", "pipe.parquet", "folder", "nowhere.csv", "nowhere.parquet"):
+    for name in (
+        "broken.parquet",
+        "empty.csv",
+        "pipe.csv",
+        "pipe.parquet",
+        "folder",
+        "nowhere.csv",
+        "nowhere.parquet",
+    ):
         assert _estimate_people(tmp_path / name) == 0
     big = tmp_path / "big.csv"
     big.write_text("a,b\n" + "1,2\n" * 600_000)

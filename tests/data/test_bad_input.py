@@ -6,7 +6,15 @@ import pytest
 
 from edfa import Feature, Schema, Table
 from edfa.data.read import read_frame
-from edfa.errors import ColumnError, DataError, EmptyTableError, SchemaError, SettingError, TargetError, UnreadableError
+from edfa.errors import (
+    ColumnError,
+    DataError,
+    EmptyTableError,
+    SchemaError,
+    SettingError,
+    TargetError,
+    UnreadableError,
+)
 
 SCHEMA = Schema((Feature("age", "continuous"), Feature("home", "categorical")), "class", "good")
 
@@ -26,14 +34,24 @@ def one_line(caught):
 
 BAD_FRAMES = [
     ("no rows", people().iloc[:0], EmptyTableError, "no rows"),
-    ("constant target", people(**{"class": "good"}), TargetError, "'class' is constant: every row is 'good'"),
+    (
+        "constant target",
+        people(**{"class": "good"}),
+        TargetError,
+        "'class' is constant: every row is 'good'",
+    ),
     (
         "three classes",
         people(**{"class": ["good", "bad", "odd"] * 4}),
         TargetError,
         "3 classes .* where two are needed",
     ),
-    ("target with gaps", people(**{"class": ["good", "bad", None] * 4}), TargetError, "missing in 4 of 12 rows"),
+    (
+        "target with gaps",
+        people(**{"class": ["good", "bad", None] * 4}),
+        TargetError,
+        "missing in 4 of 12 rows",
+    ),
     (
         "one row of a class",
         people(**{"class": ["bad"] + ["good"] * 11}),
@@ -43,8 +61,18 @@ BAD_FRAMES = [
     ("favourable never", people(**{"class": ["fine", "bad"] * 6}), TargetError, "never is 'good'"),
     ("column of lists", people(home=[["own"]] * 12), ColumnError, "'home' holds a list in row 0"),
     ("column of dicts", people(home=[{}] * 12), ColumnError, "'home' holds a dict"),
-    ("absent column", people().rename(columns={"home": "hmoe"}), ColumnError, "no column 'home'; did you mean 'hmoe'"),
-    ("absent target", people().rename(columns={"class": "klass"}), ColumnError, "did you mean 'klass'"),
+    (
+        "absent column",
+        people().rename(columns={"home": "hmoe"}),
+        ColumnError,
+        "no column 'home'; did you mean 'hmoe'",
+    ),
+    (
+        "absent target",
+        people().rename(columns={"class": "klass"}),
+        ColumnError,
+        "did you mean 'klass'",
+    ),
     (
         "word among numbers",
         people(age=["20"] * 11 + ["old"]),
@@ -58,7 +86,9 @@ BAD_FRAMES = [
 ]
 
 
-@pytest.mark.parametrize(("frame", "error", "message"), [b[1:] for b in BAD_FRAMES], ids=[b[0] for b in BAD_FRAMES])
+@pytest.mark.parametrize(
+    ("frame", "error", "message"), [b[1:] for b in BAD_FRAMES], ids=[b[0] for b in BAD_FRAMES]
+)
 def test_a_bad_frame(frame, error, message):
     with pytest.raises(error, match=message) as caught:
         Table.from_frame(frame, SCHEMA)
@@ -103,9 +133,24 @@ def test_a_word_for_missing_is_missing_once_the_card_says_so():
 BAD_FILES = [
     ("empty.csv", b"", EmptyTableError, "empty.csv is empty"),
     ("header.csv", b"age,home,class\n", EmptyTableError, "no rows"),
-    ("twice.csv", b"age,age,class\n1,2,good\n", ColumnError, "twice.csv: column 'age' appears 2 times"),
-    ("latin.csv", "age,home,class\n1,öwn,good\n".encode("latin-1"), UnreadableError, "not UTF-8 .*encoding='latin-1'"),
-    ("ragged.csv", b"age,home,class\n1,own,good\n1,own,good,5,6\n", UnreadableError, "line 3: 5 fields"),
+    (
+        "twice.csv",
+        b"age,age,class\n1,2,good\n",
+        ColumnError,
+        "twice.csv: column 'age' appears 2 times",
+    ),
+    (
+        "latin.csv",
+        "age,home,class\n1,öwn,good\n".encode("latin-1"),
+        UnreadableError,
+        "not UTF-8 .*encoding='latin-1'",
+    ),
+    (
+        "ragged.csv",
+        b"age,home,class\n1,own,good\n1,own,good,5,6\n",
+        UnreadableError,
+        "line 3: 5 fields",
+    ),
     ("semicolon.csv", b"age;home;class\n1;own;good\n", UnreadableError, "separator=';'"),
     ("torn.csv.gz", b"\x1f\x8b\x08\x00garbage", UnreadableError, "cannot be read as CSV"),
     ("text.parquet", b"PAR1 this is no parquet", UnreadableError, "not a whole Parquet file"),
@@ -114,7 +159,9 @@ BAD_FILES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "error", "message"), BAD_FILES, ids=[b[0] for b in BAD_FILES])
+@pytest.mark.parametrize(
+    ("name", "content", "error", "message"), BAD_FILES, ids=[b[0] for b in BAD_FILES]
+)
 def test_a_bad_file(tmp_path, name, content, error, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(error, match=message) as caught:
@@ -143,7 +190,9 @@ def test_another_encoding_and_separator_can_be_named(tmp_path):
     assert set(table.frame["home"]) == {"öwn", "rent"}
 
 
-@pytest.mark.parametrize("shares", [(0.5, 0.5, 0.5), (1.2, -0.1, -0.1), (0.0, 0.5, 0.5), (0.5, 0.5)])
+@pytest.mark.parametrize(
+    "shares", [(0.5, 0.5, 0.5), (1.2, -0.1, -0.1), (0.0, 0.5, 0.5), (0.5, 0.5)]
+)
 def test_shares_that_are_none(shares):
     with pytest.raises(SettingError, match="shares must be three parts of 1"):
         Table.from_frame(people(), SCHEMA, shares=shares)
@@ -151,14 +200,18 @@ def test_shares_that_are_none(shares):
 
 def test_a_part_without_rows_says_why():
     table = Table.from_frame(people(), SCHEMA, shares=(0.5, 0.0, 0.5))
-    with pytest.raises(EmptyTableError, match="calibration part of 'table' is empty; its share is 0"):
+    with pytest.raises(
+        EmptyTableError, match="calibration part of 'table' is empty; its share is 0"
+    ):
         _ = table.calibration
     with pytest.raises(DataError, match=r"this is the train part .* already"):
         _ = table.train.test
 
 
 def test_a_cap_too_small_for_the_classes():
-    with pytest.raises(SettingError, match="a cap of 5 rows cannot hold three of each of the 2 classes"):
+    with pytest.raises(
+        SettingError, match="a cap of 5 rows cannot hold three of each of the 2 classes"
+    ):
         Table.from_frame(people(), SCHEMA, cap=5)
 
 

@@ -1,4 +1,6 @@
-"""The seven cards against the appendix table of the paper, copied here by hand, common sense, and the data."""
+"""The seven cards against the appendix table of the paper, copied here by hand, common sense, and
+the data.
+"""
 
 import re
 from importlib.resources import files
@@ -19,7 +21,8 @@ DRUGS = """metformin repaglinide nateglinide chlorpropamide glimepiride acetohex
     pioglitazone rosiglitazone acarbose miglitol troglitazone tolazamide insulin glyburide-metformin
     glipizide-metformin glimepiride-pioglitazone metformin-rosiglitazone metformin-pioglitazone""".split()
 
-# name: number of features, start, {cost: features beyond the start set}, cost of the start set, sensitive
+# name: number of features, start, {cost: features beyond the start set}, cost of the start set,
+# sensitive
 PAPER = {
     "german": (
         20,
@@ -116,8 +119,24 @@ def test_start_cost_and_sensitive_are_the_papers(name):
 
 
 AGES = {"age", "AGEP"}
-PAST = ("PastDue", "90DaysLate", "DerogPubRec", "credit_history", "MaxDelq", "NeverDelq", "number_inpatient", "purpose")
-SET_BY_OTHERS = ("ExternalRiskEstimate", "limit_bal", "num_dependents", "NumberOfDependents", "POBP", "capital-gain")
+PAST = (
+    "PastDue",
+    "90DaysLate",
+    "DerogPubRec",
+    "credit_history",
+    "MaxDelq",
+    "NeverDelq",
+    "number_inpatient",
+    "purpose",
+)
+SET_BY_OTHERS = (
+    "ExternalRiskEstimate",
+    "limit_bal",
+    "num_dependents",
+    "NumberOfDependents",
+    "POBP",
+    "capital-gain",
+)
 
 
 def reason(name, feature):
@@ -154,7 +173,9 @@ def test_every_number_a_plan_may_move_has_one_direction_and_is_signed_or_says_wh
                 assert "unsigned" in reason(name, feature.name), feature.name
         if not feature.actionable:
             assert feature.monotone is None, "what nobody can change needs no direction"
-            assert feature.sensitive or reason(name, feature.name), f"{feature.name} is frozen without a reason"
+            assert feature.sensitive or reason(name, feature.name), (
+                f"{feature.name} is frozen without a reason"
+            )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -168,14 +189,22 @@ def test_every_class_has_words_that_a_person_can_be_told(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_levels_in_card_and_rules_are_those_of_the_data(name, load_real):
-    """Of a few thousand rows too: a rule about a rare level must not depend on whether somebody has it."""
+    """Of a few thousand rows too: a rule about a rare level must not depend on whether somebody has
+    it.
+    """
     whole, few = load_real(name), load_real(name, cap=900)
     for feature in (f for f in whole.schema if f.levels):
         seen = set(whole.frame[feature.name].dropna())
-        assert seen == set(feature.levels) or (seen < set(feature.levels) and not feature.words), feature.name
+        assert seen == set(feature.levels) or (seen < set(feature.levels) and not feature.words), (
+            feature.name
+        )
     rules = whole.schema.rules
-    moves = [(feature, level) for feature, *levels in rules.forbidden for level in levels if level != ANY]
-    for feature, level in moves + [(f, level) for f, levels in rules.levels.items() for level in levels]:
+    moves = [
+        (feature, level) for feature, *levels in rules.forbidden for level in levels if level != ANY
+    ]
+    for feature, level in moves + [
+        (f, level) for f, levels in rules.levels.items() for level in levels
+    ]:
         assert few.encoder[feature].encode_one(level) >= 0, (feature, level)
 
 
@@ -183,12 +212,20 @@ def test_levels_in_card_and_rules_are_those_of_the_data(name, load_real):
 def test_the_paper_s_reading_still_lets_everything_change_but_what_is_sensitive(name):
     schema, paper = load_schema(name), Constraints(reading="paper")
     paper.check(schema)
-    assert [f.name for f in schema if not paper.may_change(f)] == [f.name for f in schema if f.sensitive]
+    assert [f.name for f in schema if not paper.may_change(f)] == [
+        f.name for f in schema if f.sensitive
+    ]
 
 
 def test_what_takes_time():
     takes = {
-        "german": {"checking_status": 3, "savings_status": 6, "employment": 36, "duration": 0, "credit_amount": 0},
+        "german": {
+            "checking_status": 3,
+            "savings_status": 6,
+            "employment": 36,
+            "duration": 0,
+            "credit_amount": 0,
+        },
         "adult": {"education": 12, "occupation": 24, "hours-per-week": 3},
         "taiwan": {"pay_0": 1, "bill_amt1": 1, "pay_amt1": 1},
         "heloc": {"NetFractionRevolvingBurden": 1, "NumInqLast6M": 6, "NumTradesOpeninLast12M": 12},
@@ -200,7 +237,9 @@ def test_what_takes_time():
         assert {feature: months_of(schema[feature].takes) for feature in features} == features
     waiting = {f.name: f.per_year for f in load_schema("heloc") if f.per_year}
     assert set(waiting.values()) == {12}
-    assert set(waiting) == {n for n in load_schema("heloc").names if n.startswith(("MSince", "AverageM"))}
+    assert set(waiting) == {
+        n for n in load_schema("heloc").names if n.startswith(("MSince", "AverageM"))
+    }
 
 
 def test_nobody_is_told_to_close_the_account_or_to_start_a_drug():
@@ -261,11 +300,15 @@ def test_the_real_data_fit_their_cards(name, load_real):
 
 
 def test_special_codes_are_states_on_purpose(load_real):
-    """HELOC's -9, -8, -7 and GMSC's 96, 98: listed in the card, no part of the scale, each a number of its own."""
+    """HELOC's -9, -8, -7 and GMSC's 96, 98: listed in the card, no part of the scale, each a number
+    of its own.
+    """
     heloc, gmsc = load_real("heloc"), load_real("gmsc")
     late = [n for n in gmsc.schema.names if "Late" in n or "PastDue" in n]
     assert len(late) == 3
-    cases = [(heloc, n, (-9, -8, -7)) for n in heloc.schema.names] + [(gmsc, n, (96, 98)) for n in late]
+    cases = [(heloc, n, (-9, -8, -7)) for n in heloc.schema.names] + [
+        (gmsc, n, (96, 98)) for n in late
+    ]
     for table, name, codes in cases:
         values, encoded = table.train.frame[name], table.train.X[:, table.schema.index(name)]
         occurring = [code for code in codes if (values == code).any()]
@@ -285,6 +328,8 @@ def test_what_travels_equals_the_independent_copy(name, shared_data):
     theirs = pd.read_parquet(shared_data / f"{name}.parquet")
     assert list(ours) == list(theirs)
     for column in ours:
-        same = (ours[column].astype(object) == theirs[column].astype(ours[column].dtype).astype(object)).to_numpy()
+        same = (
+            ours[column].astype(object) == theirs[column].astype(ours[column].dtype).astype(object)
+        ).to_numpy()
         both_null = (ours[column].isna() & theirs[column].isna()).to_numpy()
         assert (same | both_null).all(), column

@@ -35,7 +35,9 @@ def test_three_sets_travel_with_the_package(offline):
 @pytest.mark.parametrize("name", ["heloc", "acs_income", "gmsc", "diabetes130"])
 def test_a_set_that_is_not_here_says_both_ways(name, offline):
     assert catalog.where(name) == "OpenML"
-    with pytest.raises(UnavailableError, match=r"name it in EDFA_DATA, or go online .*OpenML.*no route to host"):
+    with pytest.raises(
+        UnavailableError, match=r"name it in EDFA_DATA, or go online .*OpenML.*no route to host"
+    ):
         edfa.load(name)
 
 
@@ -56,10 +58,14 @@ def as_openml(name, frame):
     """The same rows as OpenML spells them."""
     frame = frame.copy()
     if name == "heloc":
-        return frame.assign(RiskPerformance=(frame["RiskPerformance"] == "Good").astype(int).astype("category"))
+        return frame.assign(
+            RiskPerformance=(frame["RiskPerformance"] == "Good").astype(int).astype("category")
+        )
     if name == "acs_income":
         codes = [c for c in frame if frame[c].dtype == "str"]
-        return frame.assign(PINCP=frame["PINCP"] * 40_000.0 + 20_000, **{c: frame[c].astype(float) for c in codes})
+        return frame.assign(
+            PINCP=frame["PINCP"] * 40_000.0 + 20_000, **{c: frame[c].astype(float) for c in codes}
+        )
     if name == "gmsc":
         return frame.rename(columns=lambda c: c.replace("-", "_")).assign(id=range(len(frame)))
     gaps = frame.assign(race=frame["race"].fillna("?"), weight="?")
@@ -68,7 +74,11 @@ def as_openml(name, frame):
 
 @pytest.mark.parametrize("name", ["heloc", "acs_income", "gmsc", "diabetes130"])
 def test_openmls_spelling_becomes_the_cards(name, shared_data, offline, monkeypatch):
-    rows = pd.read_parquet(shared_data / f"{name}.parquet").groupby(catalog.load_schema(name).target).head(400)
+    rows = (
+        pd.read_parquet(shared_data / f"{name}.parquet")
+        .groupby(catalog.load_schema(name).target)
+        .head(400)
+    )
     calls = []
 
     def fetch_openml(data_id, **_):
@@ -90,8 +100,12 @@ def test_openmls_spelling_becomes_the_cards(name, shared_data, offline, monkeypa
 
 def test_a_copy_that_is_not_the_cards_is_an_error_and_not_cached(offline, monkeypatch):
     wrong = pd.DataFrame({"age": [1, 2], "SeriousDlqin2yrs": [0, 1]})
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda **_: type("Bunch", (), {"frame": wrong})())
-    with pytest.raises(DataError, match="OpenML 45577 has no column 'RevolvingUtilizationOfUnsecuredLines'"):
+    monkeypatch.setattr(
+        "sklearn.datasets.fetch_openml", lambda **_: type("Bunch", (), {"frame": wrong})()
+    )
+    with pytest.raises(
+        DataError, match="OpenML 45577 has no column 'RevolvingUtilizationOfUnsecuredLines'"
+    ):
         edfa.load("gmsc")
     assert not offline.exists()
 

@@ -43,13 +43,17 @@ def test_the_papers_choices_with_a_reason_for_each():
 
 
 def test_what_is_to_be_kept_stays_and_limits_can_be_moved():
-    rest, _ = clean(diabetes_like(), keep=["readmitted", "examide"], max_missing=0.5, max_levels=1000)
+    rest, _ = clean(
+        diabetes_like(), keep=["readmitted", "examide"], max_missing=0.5, max_levels=1000
+    )
     assert {"examide", "diag_1"} <= set(rest)
     assert "weight" not in rest
 
 
 def test_amounts_are_no_identifiers():
-    frame = pd.DataFrame({"credit_amount": np.arange(100) * 37, "ratio": np.linspace(0, 1, 100), "y": [0, 1] * 50})
+    frame = pd.DataFrame(
+        {"credit_amount": np.arange(100) * 37, "ratio": np.linspace(0, 1, 100), "y": [0, 1] * 50}
+    )
     assert clean(frame)[1].dropped == ()
 
 
@@ -62,12 +66,24 @@ def test_cleaning_refuses_nonsense():
 
 def test_many_measurements_become_one_row():
     visits = pd.DataFrame(
-        {"id": [7, 7, 7, 3], "day": [2, 1, 3, 5], "pulse": [70.0, 90.0, np.nan, 60.0], "ward": ["a", "b", "a", "c"]}
+        {
+            "id": [7, 7, 7, 3],
+            "day": [2, 1, 3, 5],
+            "pulse": [70.0, 90.0, np.nan, 60.0],
+            "ward": ["a", "b", "a", "c"],
+        }
     )
     wide = summarise(visits, person="id", time="day")
     assert wide["id"].tolist() == [3, 7]
-    assert wide.loc[1, ["pulse_mean", "pulse_min", "pulse_max", "pulse_last"]].tolist() == [80, 70, 90, 70]
-    shuffled = summarise(visits.sample(frac=1, random_state=1), person="id", time="day", values=["pulse"])
+    assert wide.loc[1, ["pulse_mean", "pulse_min", "pulse_max", "pulse_last"]].tolist() == [
+        80,
+        70,
+        90,
+        70,
+    ]
+    shuffled = summarise(
+        visits.sample(frac=1, random_state=1), person="id", time="day", values=["pulse"]
+    )
     pd.testing.assert_frame_equal(shuffled, wide)
     pd.testing.assert_frame_equal(summarise(pl.from_pandas(visits), person="id", time="day"), wide)
 

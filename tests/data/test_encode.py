@@ -33,16 +33,26 @@ def test_nine_digits_with_a_long_tail_come_back_to_six(load_real):
     back = train.encoder.decode(train.X)
     for name in ("RevolvingUtilizationOfUnsecuredLines", "DebtRatio"):
         column = train.encoder[name]
-        tolerance = np.spacing(np.abs(train.X[:, train.schema.index(name)])).astype(float) * column.scale
+        tolerance = (
+            np.spacing(np.abs(train.X[:, train.schema.index(name)])).astype(float) * column.scale
+        )
         assert (np.abs(back[name] - train.frame[name]) <= tolerance).all()
-    exact = [n for n in train.schema.names if n not in ("RevolvingUtilizationOfUnsecuredLines", "DebtRatio")]
+    exact = [
+        n
+        for n in train.schema.names
+        if n not in ("RevolvingUtilizationOfUnsecuredLines", "DebtRatio")
+    ]
     pd.testing.assert_frame_equal(back[exact], train.frame[exact])
 
 
-decimals = st.integers(-(10**6), 10**6).flatmap(lambda i: st.integers(0, 3).map(lambda d: i / 10**d))
+decimals = st.integers(-(10**6), 10**6).flatmap(
+    lambda i: st.integers(0, 3).map(lambda d: i / 10**d)
+)
 
 
-@given(st.lists(decimals, min_size=2, max_size=30), st.lists(st.floats(-5, 5, width=32), max_size=20))
+@given(
+    st.lists(decimals, min_size=2, max_size=30), st.lists(st.floats(-5, 5, width=32), max_size=20)
+)
 @settings(max_examples=100)
 def test_decoding_is_the_inverse_bit_for_bit(values, codes):
     encoder = encoder_of(values, Feature("x", "continuous"))
@@ -60,15 +70,27 @@ def test_standardised_ordered_and_labelled():
     codes = encode(encoder_of(values, Feature("x", "continuous")), values)
     np.testing.assert_allclose([codes.mean(), codes.std()], [0, 1], atol=1e-6)
     ordinal = Feature("x", "ordinal", levels=("low", "mid", "high"))
-    assert encode(encoder_of(["high", "low"], ordinal), ["low", "mid", "high"]).tolist() == [0, 1, 2]
-    assert encode(encoder_of(["b", "a", "c"], Feature("x", "categorical")), ["c", "a", "b"]).tolist() == [2, 0, 1]
+    assert encode(encoder_of(["high", "low"], ordinal), ["low", "mid", "high"]).tolist() == [
+        0,
+        1,
+        2,
+    ]
+    assert encode(
+        encoder_of(["b", "a", "c"], Feature("x", "categorical")), ["c", "a", "b"]
+    ).tolist() == [2, 0, 1]
 
 
 @pytest.mark.parametrize(
     ("feature", "values"),
     [
-        (Feature("x", "continuous", codes={"-9": "none", "-8": "other"}), [3.0, np.nan, -9, 10.5, -8, 4.0]),
-        (Feature("x", "ordinal", codes={"-9": "none", "-8": "other"}), [3.0, np.nan, -9, 10, -8, 4.0]),
+        (
+            Feature("x", "continuous", codes={"-9": "none", "-8": "other"}),
+            [3.0, np.nan, -9, 10.5, -8, 4.0],
+        ),
+        (
+            Feature("x", "ordinal", codes={"-9": "none", "-8": "other"}),
+            [3.0, np.nan, -9, 10, -8, 4.0],
+        ),
         (Feature("x", "categorical"), ["a", None, "b", "c", "a", None]),
         (Feature("x", "ordinal", levels=("a", "b", "c")), ["a", None, "b", "c", "a", None]),
     ],
@@ -77,10 +99,18 @@ def test_gaps_and_codes_are_states_of_their_own(feature, values):
     encoder = encoder_of(values, feature)
     codes = encode(encoder, values)
     assert np.isfinite(codes).all(), "NaN is reserved for not acquired"
-    states = {code for code, value in zip(codes, values, strict=True) if pd.isna(value) or value in (-9, -8)}
+    states = {
+        code
+        for code, value in zip(codes, values, strict=True)
+        if pd.isna(value) or value in (-9, -8)
+    }
     others = set(codes.tolist()) - states
     assert len(states) == (3 if feature.codes else 1)
-    outside = [s < min(others) for s in states] if feature.kind != "categorical" else [s > max(others) for s in states]
+    outside = (
+        [s < min(others) for s in states]
+        if feature.kind != "categorical"
+        else [s > max(others) for s in states]
+    )
     assert all(outside)
     pd.testing.assert_series_equal(encoder["x"].decode(codes), pd.Series(values), check_dtype=False)
 
@@ -88,12 +118,19 @@ def test_gaps_and_codes_are_states_of_their_own(feature, values):
 def test_codes_do_not_shift_the_scale():
     plain = encoder_of([1.0, 2, 3], Feature("x", "continuous"))["x"]
     coded = encoder_of([1.0, 2, 3, 98, 98], Feature("x", "continuous", codes={"98": "?"}))["x"]
-    assert (plain.mean, plain.scale, plain.low, plain.high) == (coded.mean, coded.scale, coded.low, coded.high)
+    assert (plain.mean, plain.scale, plain.low, plain.high) == (
+        coded.mean,
+        coded.scale,
+        coded.low,
+        coded.high,
+    )
 
 
 def test_the_batch_policy_for_what_training_never_showed():
     continuous = encoder_of([1.0, 2, 3, 4, 50], Feature("x", "continuous"))
-    np.testing.assert_array_equal(encode(continuous, [-100.0, 1e9, np.nan]), encode(continuous, [1.0, 50, 3]))
+    np.testing.assert_array_equal(
+        encode(continuous, [-100.0, 1e9, np.nan]), encode(continuous, [1.0, 50, 3])
+    )
     widened = encoder_of([1.0, 2, 3], Feature("x", "continuous", range=(0, 10)))
     np.testing.assert_array_equal(encode(widened, [-5.0, 99]), encode(widened, [0.0, 10]))
     words = encoder_of(["a", "b", "b", "c"], Feature("x", "categorical"))

@@ -66,7 +66,9 @@ def test_separation_is_what_every_path_says(seed, data):
     graph = Graph.random(7, np.random.default_rng(seed))
     a, b, *rest = data.draw(st.permutations(graph.nodes))
     chosen = set(data.draw(st.lists(st.sampled_from(rest), unique=True, max_size=4)))
-    assert graph.separated(a, b, chosen) == all(blocked(graph, p, chosen) for p in paths(graph, a, b))
+    assert graph.separated(a, b, chosen) == all(
+        blocked(graph, p, chosen) for p in paths(graph, a, b)
+    )
 
 
 @given(st.integers(0, 10**6))
@@ -75,7 +77,9 @@ def test_the_blanket_shields_and_is_minimal(seed):
     graph = Graph.random(8, np.random.default_rng(seed))
     for node in graph.nodes:
         blanket = set(graph.blanket(node))
-        assert all(graph.separated(node, n, blanket) for n in graph.nodes if n != node and n not in blanket)
+        assert all(
+            graph.separated(node, n, blanket) for n in graph.nodes if n != node and n not in blanket
+        )
         assert not any(graph.separated(node, n, blanket - {n}) for n in blanket)
         units = graph.units(node)
         assert set(units) | {s for spouses in units.values() for s in spouses} == blanket

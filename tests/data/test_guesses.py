@@ -18,8 +18,25 @@ def guess(name, **given_):
 @pytest.mark.parametrize(
     "name",
     [
-        *["postcode", "zip_code", "First Name", "last_name", "surname", "name", "birthplace", "place_of_birth"],
-        *["nationality", "mother tongue", "language", "disability", "isPregnant", "native-country", "religion"],
+        *[
+            "postcode",
+            "zip_code",
+            "First Name",
+            "last_name",
+            "surname",
+            "name",
+            "birthplace",
+            "place_of_birth",
+        ],
+        *[
+            "nationality",
+            "mother tongue",
+            "language",
+            "disability",
+            "isPregnant",
+            "native-country",
+            "religion",
+        ],
         *["sex", "maritalStatus", "age", "applicant_age", "CITY", "customer_name"],
     ],
 )
@@ -30,25 +47,40 @@ def test_what_must_not_be_offered_is_sensitive(name):
     assert named.why.startswith("sensitive")
 
 
-@pytest.mark.parametrize("name", ["product_name", "usage", "average", "savings", "car_age", "essex", "manager_level"])
+@pytest.mark.parametrize(
+    "name", ["product_name", "usage", "average", "savings", "car_age", "essex", "manager_level"]
+)
 def test_words_are_not_found_inside_others(name):
     assert not guess(name).sensitive
 
 
 def test_levels_can_be_sensitive_whatever_the_column_is_called():
-    assert guess("personal_status", numeric=False, ordered=False, levels=["male single", "female div"]).sensitive
+    assert guess(
+        "personal_status", numeric=False, ordered=False, levels=["male single", "female div"]
+    ).sensitive
     assert not guess("status", numeric=False, ordered=False, levels=["open", "closed"]).sensitive
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        *((n, "a measurement of a body") for n in ("mean radius", "worst texture", "blood_pressure", "BMI")),
+        *(
+            (n, "a measurement of a body")
+            for n in ("mean radius", "worst texture", "blood_pressure", "BMI")
+        ),
         *(
             (n, "what is past")
-            for n in ("late_payments", "NumberOfTimes90DaysLate", "previous_loans", "credit_history")
+            for n in (
+                "late_payments",
+                "NumberOfTimes90DaysLate",
+                "previous_loans",
+                "credit_history",
+            )
         ),
-        *((n, "set by others") for n in ("credit_score", "limit_bal", "interest_rate", "ExternalRiskEstimate")),
+        *(
+            (n, "set by others")
+            for n in ("credit_score", "limit_bal", "interest_rate", "ExternalRiskEstimate")
+        ),
         *((n, "family") for n in ("children", "num_dependents")),
     ],
 )
@@ -59,7 +91,9 @@ def test_what_nobody_can_move_is_frozen_and_says_why(name, reason):
     assert f"change 'frozen' ({reason})" in named.why
 
 
-@pytest.mark.parametrize("name", ["income", "duration_months", "installment_rate", "savings", "loan_amount"])
+@pytest.mark.parametrize(
+    "name", ["income", "duration_months", "installment_rate", "savings", "loan_amount"]
+)
 def test_what_a_name_says_nothing_about_is_free(name):
     assert guess(name).change == "free"
     assert guess(name).why == ""
@@ -160,7 +194,10 @@ def test_gaps_among_numbers_and_among_words():
     ],
 )
 def test_dates_are_left_out_with_the_reason(dates):
-    assert read_values(pd.Series(dates)).reason == "a date; turn it into a number of days or years first"
+    assert (
+        read_values(pd.Series(dates)).reason
+        == "a date; turn it into a number of days or years first"
+    )
 
 
 @pytest.mark.parametrize(

@@ -59,12 +59,18 @@ def test_guesses_are_marked_for_a_person_to_check():
     schema = Schema.from_toml(card)
     assert schema.guessed == schema.names
     assert "Left out: customer_id: looks like an identifier" in card
-    assert (schema["age"].sensitive, schema["age"].change, schema["age"].per_year) == (True, "frozen", 1)
+    assert (schema["age"].sensitive, schema["age"].change, schema["age"].per_year) == (
+        True,
+        "frozen",
+        1,
+    )
     assert (schema["gender"].kind, schema["gender"].change) == ("categorical", "frozen")
     assert schema["late_payments"].change == "frozen"
     for feature in schema:
         section = card.split(f"[features.{feature.name}]")
-        assert section[0].rsplit("\n\n", 1)[1].startswith(f"# guessed: {feature.kind}"), feature.name
+        assert section[0].rsplit("\n\n", 1)[1].startswith(f"# guessed: {feature.kind}"), (
+            feature.name
+        )
         assert "\nguessed = true" in section[1].split("\n\n")[0], feature.name
     assert "25.0% missing" in card
     assert "few values: ordinal, or categorical if they are codes?" in card
@@ -76,7 +82,10 @@ def test_guesses_are_marked_for_a_person_to_check():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (["rejected", "approved"], "which class would a person want, approved, rejected?.*--favourable 'approved'?"),
+        (
+            ["rejected", "approved"],
+            "which class would a person want, approved, rejected?.*--favourable 'approved'?",
+        ),
         (["default", "other"], "--favourable 'other'"),
         (["good", "bad", "ugly"], "--favourable 'good'"),
         (["no", "yes"], "pass --favourable NAME"),
@@ -93,7 +102,10 @@ def test_the_favourable_class_is_asked_for_and_never_guessed(infer, labels, mess
 
 def test_the_favourable_class_must_be_one():
     assert infer_schema(PEOPLE, "outcome", favourable="rejected").favourable == "rejected"
-    assert infer_schema(PEOPLE.assign(outcome=[0.0, 1.0] * 20), "outcome", favourable=1).favourable == "1"
+    assert (
+        infer_schema(PEOPLE.assign(outcome=[0.0, 1.0] * 20), "outcome", favourable=1).favourable
+        == "1"
+    )
     with pytest.raises(TargetError, match="never is 'aproved'; did you mean 'approved'"):
         infer_card(PEOPLE, "outcome", favourable="aproved")
 
@@ -101,7 +113,9 @@ def test_the_favourable_class_must_be_one():
 @pytest.mark.parametrize("name", ["german", "adult", "taiwan"])
 def test_a_draft_of_real_data_finds_the_kinds(name):
     table = edfa.load(name)
-    guessed = Schema.from_toml(infer_card(table.frame, table.schema.target, table.schema.favourable))
+    guessed = Schema.from_toml(
+        infer_card(table.frame, table.schema.target, table.schema.favourable)
+    )
     for feature in guessed:
         kind = table.schema[feature.name].kind
         assert feature.kind == kind or "ordinal" in (kind, feature.kind), feature.name
@@ -113,7 +127,9 @@ def test_a_draft_needs_an_outcome():
         infer_card(PEOPLE, "outcom", "approved")
     with pytest.raises(TargetError, match="constant"):
         infer_card(PEOPLE.assign(outcome=1), "outcome", "1")
-    with pytest.raises(TargetError, match="40 different values; an outcome is one of at most 20 classes"):
+    with pytest.raises(
+        TargetError, match="40 different values; an outcome is one of at most 20 classes"
+    ):
         infer_card(PEOPLE, "age", "20")
     with pytest.raises(ColumnError, match="no column besides 'outcome'"):
         infer_card(PEOPLE[["customer_id", "outcome"]], "outcome", "approved")
@@ -126,7 +142,9 @@ def test_the_schema_alone_is_the_cards():
 
 
 def test_strange_characters_in_the_data_do_not_spoil_the_card():
-    odd = PEOPLE.assign(gender=["f\x01\u2028\n[x]", "m\x7f\r"] * 20).rename(columns={"customer_id": "customer_id\x00"})
+    odd = PEOPLE.assign(gender=["f\x01\u2028\n[x]", "m\x7f\r"] * 20).rename(
+        columns={"customer_id": "customer_id\x00"}
+    )
     card = infer_card(odd, "outcome", "approved")
     assert Schema.from_toml(card) == infer_schema(odd, "outcome", "approved")
     assert "Left out: customer_id\\x00" in card
@@ -163,7 +181,9 @@ def test_a_messy_table_is_read_as_people_mean_it(make):
     table = Table.from_frame(frame, schema)
     assert table.frame["income"].isna().sum() == 20
     assert table.frame["purpose"].isna().sum() == (messy()["purpose"] == "?").sum()
-    assert table.frame["income"].max() == max(int(v[1:].replace(",", "")) for v in messy()["income"] if v != "n/a")
+    assert table.frame["income"].max() == max(
+        int(v[1:].replace(",", "")) for v in messy()["income"] if v != "n/a"
+    )
 
 
 def test_directions_come_from_training_people_and_are_guesses():
@@ -171,7 +191,9 @@ def test_directions_come_from_training_people_and_are_guesses():
     card = infer_card(frame, "status", "paid")
     schema = Schema.from_toml(card)
     assert {f.name: f.monotone for f in schema if f.monotone} == {"income": "up"}
-    assert "guessed from 1,800 training rows: monotone 'up' (rank correlation with 'paid' +0." in card
+    assert (
+        "guessed from 1,800 training rows: monotone 'up' (rank correlation with 'paid' +0." in card
+    )
     assert infer_schema(frame, "status", "default")["income"].monotone == "down"
     train = Table.from_frame(frame, schema)._rows["train"]
     others = ~frame.index.isin(train)
@@ -185,7 +207,9 @@ def test_directions_come_from_training_people_and_are_guesses():
 def test_a_direction_never_contradicts_how_a_feature_may_change():
     random = np.random.default_rng(0)
     years = random.integers(0, 20, 2000)
-    frame = pd.DataFrame({"education_years": years, "y": np.where(random.random(2000) < years / 25, "bad", "good")})
+    frame = pd.DataFrame(
+        {"education_years": years, "y": np.where(random.random(2000) < years / 25, "bad", "good")}
+    )
     feature = infer_schema(frame, "y", "good")["education_years"]
     assert (feature.change, feature.monotone) == ("up", None)
     assert infer_schema(frame, "y", "bad")["education_years"].monotone == "up"
@@ -202,7 +226,11 @@ def test_three_classes_are_listed_in_their_order_and_are_a_guess():
     assert with_gaps.classes == ("low", "medium", "high")
     assert "NA" in with_gaps.missing
     assert "status" not in infer_schema(messy(), "status", "paid").guessed
-    assert infer_schema(messy().assign(status=[10, 9, 2, 9] * 100), "status", "2").classes == ("2", "9", "10")
+    assert infer_schema(messy().assign(status=[10, 9, 2, 9] * 100), "status", "2").classes == (
+        "2",
+        "9",
+        "10",
+    )
 
 
 def test_an_outcome_of_plus_and_minus_keeps_both():
@@ -214,20 +242,55 @@ def test_an_outcome_of_plus_and_minus_keeps_both():
 
 CELLS = st.one_of(
     st.sampled_from(
-        ["€1,430", "45 %", "1,5", "€1.430", "NA", "n/a", "-", "?", "", " ", "none", "unknown", "2021-01-31"]
+        [
+            "€1,430",
+            "45 %",
+            "1,5",
+            "€1.430",
+            "NA",
+            "n/a",
+            "-",
+            "?",
+            "",
+            " ",
+            "none",
+            "unknown",
+            "2021-01-31",
+        ]
     ),
-    st.sampled_from(["low", "high", "yes", "no", "<1 year", "4+ years", "rent", "own", "1", "2.5", "-3", "inf", "nan"]),
+    st.sampled_from(
+        [
+            "low",
+            "high",
+            "yes",
+            "no",
+            "<1 year",
+            "4+ years",
+            "rent",
+            "own",
+            "1",
+            "2.5",
+            "-3",
+            "inf",
+            "nan",
+        ]
+    ),
     st.text(max_size=4),
     st.integers(-(2**40), 2**40),
     st.floats(),
     st.booleans(),
     st.none(),
 )
-NAMES = st.sampled_from(["age", "postcode", "income", "late", "education", "date", "id", "x", "years_at_job", "name"])
+NAMES = st.sampled_from(
+    ["age", "postcode", "income", "late", "education", "date", "id", "x", "years_at_job", "name"]
+)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.dictionaries(NAMES, st.lists(CELLS, min_size=1, max_size=6), min_size=1, max_size=5), st.integers(12, 60))
+@given(
+    st.dictionaries(NAMES, st.lists(CELLS, min_size=1, max_size=6), min_size=1, max_size=5),
+    st.integers(12, 60),
+)
 def test_whatever_the_table_its_draft_loads_it(columns, n):
     frame = pd.DataFrame({name: (cells * n)[:n] for name, cells in columns.items()})
     frame["status"] = (["paid", "default", "default"] * n)[:n]

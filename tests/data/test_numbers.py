@@ -35,7 +35,22 @@ def test_numbers_as_people_write_them(text, number):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "-", ".", "€", "1,5", "1.430,50", "€1.430", "12,34,567", "12m", "(5", "12 months", "020 123", "nan", "1-4"],
+    [
+        "",
+        "-",
+        ".",
+        "€",
+        "1,5",
+        "1.430,50",
+        "€1.430",
+        "12,34,567",
+        "12m",
+        "(5",
+        "12 months",
+        "020 123",
+        "nan",
+        "1-4",
+    ],
 )
 def test_what_could_be_two_numbers_or_none_is_none(text):
     assert parse_number(text) is None
@@ -66,7 +81,9 @@ def test_a_column_is_read_cell_by_cell():
 
 def test_a_table_a_person_and_a_card_read_the_same_number():
     schema = Schema((Feature("income", "continuous"),), "y", "good")
-    frame = pd.DataFrame({"income": ["€1,430", "€2,000", " 900 "] * 4, "y": ["good", "bad", "good"] * 4})
+    frame = pd.DataFrame(
+        {"income": ["€1,430", "€2,000", " 900 "] * 4, "y": ["good", "bad", "good"] * 4}
+    )
     table = Table.from_frame(frame, schema)
     assert sorted(set(table.frame["income"])) == [900, 1430, 2000]
     encoder = Encoder.fit(table.frame, schema)

@@ -40,10 +40,20 @@ effort = 1.5
 def test_a_card_says_everything_about_a_feature():
     schema = Schema.from_toml(CARD)
     age, savings = schema
-    assert (age.kind, age.cost, age.start, age.sensitive, age.change) == ("continuous", 0, True, True, "up")
+    assert (age.kind, age.cost, age.start, age.sensitive, age.change) == (
+        "continuous",
+        0,
+        True,
+        True,
+        "up",
+    )
     assert age.range == (18, math.inf)
     assert not age.actionable
-    assert (savings.levels, savings.effort, savings.title) == (("none", "some", "much"), 1.5, "savings")
+    assert (savings.levels, savings.effort, savings.title) == (
+        ("none", "some", "much"),
+        1.5,
+        "savings",
+    )
     assert savings.actionable
     assert schema.start == schema.sensitive == ("age",)
     assert schema.costs.tolist() == [0, 2]
@@ -59,23 +69,39 @@ def test_a_card_says_everything_about_a_feature():
             "features.savings.kind: 'ordnal' is not one of .*; did you mean 'ordinal'",
         ),
         ("start = true", "strat = true", "features.age.strat: no such key; did you mean 'start'"),
-        ('change = "up"', 'change = "upp"', "features.age.change: 'upp' is not one of .*; did you mean 'up'"),
+        (
+            'change = "up"',
+            'change = "upp"',
+            "features.age.change: 'upp' is not one of .*; did you mean 'up'",
+        ),
         ("cost = 2", 'cost = "two"', "features.savings.cost: .*number.*, not 'two'"),
         ("cost = 2", "cost = -2", "features.savings.cost: a price is zero or more, not -2"),
         ("cost = 2", "cost = nan", "features.savings.cost"),
         ("effort = 1.5", "effort = 0", "features.savings.effort: effort is a positive number"),
-        ("range = [18, inf]", "range = [99, 18]", "features.age.range: the first number must be below the second"),
+        (
+            "range = [18, inf]",
+            "range = [99, 18]",
+            "features.age.range: the first number must be below the second",
+        ),
         ("range = [18, inf]", "range = [18]", "features.age.range"),
         ('levels = ["none"', 'levels = ["some"', "features.savings.levels: 'some' is listed twice"),
         ('levels = ["none", "some", "much"]', "range = [2, 1]", "features.savings.range"),
         ('kind = "continuous"', 'kind = "categorical"', "features.age.(range|change)"),
-        ("[target]", "[traget]", r"target: the card has no \[target\] section; did you mean 'traget'"),
+        (
+            "[target]",
+            "[traget]",
+            r"target: the card has no \[target\] section; did you mean 'traget'",
+        ),
         (
             'favourable = "good"',
             'favourable = "good"\nclasses = ["bad", "goood"]',
             "target.favourable: no class 'good'; did you mean 'goood'",
         ),
-        ('favourable = "good"', 'favourite = "good"', "target.(favourable: is missing|favourite: no such key)"),
+        (
+            'favourable = "good"',
+            'favourite = "good"',
+            "target.(favourable: is missing|favourite: no such key)",
+        ),
         ('title = "A card"', 'titel = "A card"', "titel: no such key; did you mean 'title'"),
         ('name = "class"', 'name = "age"', "target.name: 'age' is also a feature"),
         ("[target]", "[target", "not a TOML file"),
@@ -131,7 +157,9 @@ numbers = st.floats(-1e9, 1e9)
 def features(draw, name):
     kind = draw(st.sampled_from(["continuous", "ordinal", "categorical"]))
     ordered = ["frozen", "up", "down", "free"]
-    ranges = st.none() | st.tuples(numbers, numbers | st.just(math.inf)).filter(lambda r: r[0] < r[1])
+    ranges = st.none() | st.tuples(numbers, numbers | st.just(math.inf)).filter(
+        lambda r: r[0] < r[1]
+    )
     levels = draw(st.lists(words, unique=True, max_size=4)) if kind != "continuous" else []
     plain = kind == "continuous"
     return Feature(
@@ -146,7 +174,9 @@ def features(draw, name):
         label=draw(words),
         unit=draw(words),
         levels=tuple(levels),
-        codes=draw(st.dictionaries(st.integers(-(10**15), 10**15).map(str), words, max_size=2)) if plain else {},
+        codes=draw(st.dictionaries(st.integers(-(10**15), 10**15).map(str), words, max_size=2))
+        if plain
+        else {},
     )
 
 
@@ -241,7 +271,11 @@ def test_a_card_with_comments_keeps_them_when_values_change():
         savings={"levels": ("none", "little", "some", "much"), "cost": 5},
     )
     new = replace(
-        new, title="Another", favourable="0", source="the desk", features=(*new.features, Feature("job", "categorical"))
+        new,
+        title="Another",
+        favourable="0",
+        source="the desk",
+        features=(*new.features, Feature("job", "categorical")),
     )
     text = new.update_toml(COMMENTED)
     assert Schema.from_toml(text) == new
@@ -261,8 +295,18 @@ def test_a_card_with_comments_keeps_them_when_values_change():
 def test_a_feature_that_is_gone_takes_its_own_comments_only():
     schema = Schema.from_toml(COMMENTED)
     for gone, comments in {
-        "age": {"# asked on the form", "# by law", "# agreed in May", "# to be discussed: months instead?"},
-        "score": {"# from the report, page 2", "# bought in advance", "# most of the young", "# rare"},
+        "age": {
+            "# asked on the form",
+            "# by law",
+            "# agreed in May",
+            "# to be discussed: months instead?",
+        },
+        "score": {
+            "# from the report, page 2",
+            "# bought in advance",
+            "# most of the young",
+            "# rare",
+        },
         "savings": {"# in words", "# less than a wage", "# more than a wage", "# as on the form"},
     }.items():
         new = replace(schema, features=tuple(f for f in schema if f.name != gone))
@@ -277,7 +321,11 @@ def test_comments_move_with_their_feature():
     text = new.update_toml(COMMENTED)
     assert Schema.from_toml(text) == new
     assert set(COMMENTS.findall(text)) == set(COMMENTS.findall(COMMENTED))
-    for above, header in (("asked on the form", "age"), ("from the report, page 2", "score"), ("in words", "savings")):
+    for above, header in (
+        ("asked on the form", "age"),
+        ("from the report, page 2", "score"),
+        ("in words", "savings"),
+    ):
         assert f"# {above}\n[features.{header}]" in text
 
 
@@ -304,10 +352,16 @@ def test_other_layouts_of_a_card_are_kept():
     expected = COMPACT.replace("cost = 2", "cost = 4").replace("home.cost = 3", "home.cost = 5")
     assert text == expected.replace('"good"', '"bad"')
     for names in (("home", "age"), ("home",), ("age", "new", "home"), ("age", "home", "new")):
-        other = replace(schema, features=tuple(schema[n] if n != "new" else Feature(n, "continuous") for n in names))
+        other = replace(
+            schema,
+            features=tuple(schema[n] if n != "new" else Feature(n, "continuous") for n in names),
+        )
         assert Schema.from_toml(other.update_toml(COMPACT)) == other
     dotted = 'features.age.kind = "continuous"\n[target]\nname = "y"\nfavourable = "good"'
-    other = replace(Schema.from_toml(dotted), features=(Feature("age", "ordinal"), Feature("home", "categorical")))
+    other = replace(
+        Schema.from_toml(dotted),
+        features=(Feature("age", "ordinal"), Feature("home", "categorical")),
+    )
     assert Schema.from_toml(other.update_toml(dotted)) == other
 
 
@@ -318,7 +372,8 @@ def test_what_cannot_be_updated_is_an_error():
     with pytest.raises(SchemaError, match=r"features.age.kind: is missing"):
         schema.update_toml(CARD.replace('kind = "continuous"', ""))
     scattered = (
-        '[target]\nname = "y"\nfavourable = "good"\n[features]\na.kind = "continuous"\n[features.a.codes]\n-9 = "x"\n'
+        '[target]\nname = "y"\nfavourable = "good"\n[features]\na.kind = '
+        '"continuous"\n[features.a.codes]\n-9 = "x"\n'
     )
     with pytest.raises(SchemaError, match="the layout of this card cannot be kept"):
         changed(Schema.from_toml(scattered), a={"cost": 9}).update_toml(scattered)
@@ -330,12 +385,18 @@ def test_any_card_can_become_any_other(old, new, data):
     assert Schema.from_toml(new.update_toml(old.to_toml())) == new
     kept = data.draw(st.lists(st.sampled_from(old.features), unique_by=lambda f: f.name))
     added = [f for f in new.features if f.name not in (*old.names, old.target)]
-    mixed = data.draw(st.permutations([*kept, *added]).filter(len)) if kept or added else list(old.features)
+    mixed = (
+        data.draw(st.permutations([*kept, *added]).filter(len))
+        if kept or added
+        else list(old.features)
+    )
     comments = {name: f"about {i}" for i, name in enumerate(old.names)}
     target = replace(old, features=tuple(mixed))
     text = target.update_toml(old.to_toml(comments))
     assert Schema.from_toml(text) == target
-    assert all((f"# about {i}\n" in text) == (name in target.names) for i, name in enumerate(old.names))
+    assert all(
+        (f"# about {i}\n" in text) == (name in target.names) for i, name in enumerate(old.names)
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -343,7 +404,9 @@ def test_the_papers_cards_keep_their_comments(name):
     text = (files("edfa.data") / "cards" / f"{name}.toml").read_text(encoding="utf-8")
     schema = load_schema(name)
     assert schema.update_toml(text) == text
-    dearer = replace(schema, features=tuple(replace(f, cost=f.cost + 1, label="new") for f in schema))
+    dearer = replace(
+        schema, features=tuple(replace(f, cost=f.cost + 1, label="new") for f in schema)
+    )
     updated = dearer.update_toml(text)
     assert Schema.from_toml(updated) == dearer
     assert COMMENTS.findall(updated) == COMMENTS.findall(text)
@@ -363,6 +426,8 @@ def test_writing_a_card_back_keeps_its_comments(tmp_path):
 
 
 def test_numbers_of_numpy_can_be_written():
-    feature = Feature("age", "continuous", cost=np.float64(2.5), range=(np.float32(0), np.float64(90)))  # type: ignore[arg-type]
+    feature = Feature(
+        "age", "continuous", cost=np.float64(2.5), range=(np.float32(0), np.float64(90))
+    )  # type: ignore[arg-type]
     schema = Schema((feature, Feature("n", "ordinal", levels=tuple(np.arange(3)))), "y", "good")
     assert Schema.from_toml(schema.to_toml()) == schema

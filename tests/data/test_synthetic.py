@@ -47,7 +47,9 @@ def test_samples_follow_the_posterior(numeric):
     for low in np.arange(0, 1, 0.1):
         inside = (probabilities >= low) & (probabilities < low + 0.1)
         if inside.sum() > 50:
-            spread = np.sqrt((probabilities[inside] * (1 - probabilities[inside])).sum()) / inside.sum()
+            spread = (
+                np.sqrt((probabilities[inside] * (1 - probabilities[inside])).sum()) / inside.sum()
+            )
             assert abs(table.y[inside].mean() - probabilities[inside].mean()) < 4.5 * spread + 1e-9
 
 
@@ -88,15 +90,21 @@ def test_the_spouse_wakes_up_when_its_child_is_known():
         before = [probability(savings=savings, wage_came_late=w) for w in (0, 1)]
         assert before[0] == pytest.approx(before[1], abs=1e-15)
     after = [probability(savings=1, late_payment=1, wage_came_late=w) for w in (0, 1)]
-    assert after[0] < 0.5 < after[1], "a late wage explains the late payment, and turns the decision"
-    assert probability(savings=1, employment=0) == pytest.approx(probability(savings=1, employment=1))
+    assert after[0] < 0.5 < after[1], (
+        "a late wage explains the late payment, and turns the decision"
+    )
+    assert probability(savings=1, employment=0) == pytest.approx(
+        probability(savings=1, employment=1)
+    )
     assert probability(telephone=0) == pytest.approx(probability(telephone=1))
 
 
 def test_any_node_can_be_asked_for():
     story = credit_story()
     late = story.posterior(np.full((1, 5), np.nan), target="late_payment")[0]
-    assert late[1] == pytest.approx(story.sample(200_000)["late_payment"].eq("yes").mean(), abs=0.005)
+    assert late[1] == pytest.approx(
+        story.sample(200_000)["late_payment"].eq("yes").mean(), abs=0.005
+    )
 
 
 def test_networks_are_the_same_for_the_same_seed():
@@ -112,7 +120,9 @@ def test_wrong_evidence_is_refused():
     with pytest.raises(FactError, match="employment: 7 is no level of 2"):
         story.posterior(np.array([[7, 0, 0, 0, 0]]))
     with pytest.raises(SettingError, match="the table of 'savings' must be probabilities"):
-        type(story)(story.graph, story.levels, {**story.tables, "savings": np.ones((2, 2))}, "repays")
+        type(story)(
+            story.graph, story.levels, {**story.tables, "savings": np.ones((2, 2))}, "repays"
+        )
 
 
 @pytest.mark.parametrize("interactions", [0.0, 1.0])
@@ -134,7 +144,8 @@ def test_mechanisms_give_mixed_tables_with_calibrated_posteriors(interactions):
     # and the posterior is worth more than the prior: the blanket does inform
     prior = frame[world.target].value_counts(normalize=True).max()
     assert (
-        probabilities.argmax(axis=1) == frame[world.target].map({c: i for i, c in enumerate(classes)})
+        probabilities.argmax(axis=1)
+        == frame[world.target].map({c: i for i, c in enumerate(classes)})
     ).mean() > prior
 
 
@@ -164,7 +175,11 @@ def test_a_mechanisms_target_is_categorical():
         (random_network, {"max_levels": 17}, "max_levels is between 2 and 16, not 17"),
         (random_network, {"max_parents": -1}, "max_parents is zero or more, not -1"),
         (random_network, {"strength": 0.0}, "strength is a number above 0"),
-        (random_network, {"nodes": 5, "numeric": 5}, "numeric is a number of features, 0 to 4, not 5"),
+        (
+            random_network,
+            {"nodes": 5, "numeric": 5},
+            "numeric is a number of features, 0 to 4, not 5",
+        ),
         (random_mechanisms, {"nodes": 0}, "at least one feature, not 0 nodes"),
         (random_mechanisms, {"max_levels": 40}, "max_levels is between 2 and 16, not 40"),
         (random_mechanisms, {"interactions": 1.5}, "interactions is a share between 0 and 1"),

@@ -73,7 +73,10 @@ def test_csv_and_parquet_give_the_same_table(tmp_path):
 def test_none_in_a_csv_is_a_word_not_a_gap(tmp_path):
     path = tmp_path / "n.csv"
     path.write_text(
-        "x,c,y\n" + "".join(f"{i},{'None' if i % 2 else 'NA'},{'good' if i % 3 else 'bad'}\n" for i in range(12))
+        "x,c,y\n"
+        + "".join(
+            f"{i},{'None' if i % 2 else 'NA'},{'good' if i % 3 else 'bad'}\n" for i in range(12)
+        )
     )
     assert set(Table.from_csv(path, SCHEMA).frame["c"]) == {"None", "NA"}
 

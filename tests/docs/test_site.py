@@ -1,4 +1,6 @@
-"""The documentation site: strict, no broken link, nothing fetched from elsewhere, nothing public left out."""
+"""The documentation site: strict, no broken link, nothing fetched from elsewhere, nothing public
+left out.
+"""
 
 import ast
 import functools
@@ -20,7 +22,14 @@ import pytest
 import edfa
 
 ROOT = Path(__file__).parents[2]
-FETCHED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
+FETCHED = {
+    "script": "src",
+    "link": "href",
+    "img": "src",
+    "iframe": "src",
+    "source": "src",
+    "object": "data",
+}
 
 
 class Page(HTMLParser):
@@ -46,9 +55,20 @@ class Page(HTMLParser):
 def site(tmp_path_factory):
     """The built site; a warning of MkDocs, such as one about a broken link, is an error."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(folder),
+    ]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -71,25 +91,43 @@ def test_every_link_and_anchor_leads_somewhere(site, pages):
             target = target / "index.html" if target.is_dir() else target
             if not target.is_file():
                 wrong.append(f"{path.relative_to(site)}: {link}")
-            elif target in pages and parts.fragment and unquote(parts.fragment) not in pages[target].ids:
+            elif (
+                target in pages
+                and parts.fragment
+                and unquote(parts.fragment) not in pages[target].ids
+            ):
                 wrong.append(f"{path.relative_to(site)}: {link} (no such anchor)")
     assert not wrong
     assert sum(len(page.links) for page in pages.values()) > 1000
 
 
 def test_nothing_is_fetched_from_elsewhere(site, pages):
-    foreign = {f"{path.name}: {r}" for path, page in pages.items() for r in page.resources if urlsplit(r).netloc}
+    foreign = {
+        f"{path.name}: {r}"
+        for path, page in pages.items()
+        for r in page.resources
+        if urlsplit(r).netloc
+    }
     assert not foreign
     for path in site.rglob("*.css"):
-        assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", path.read_text(encoding="utf-8")), path
+        assert not re.search(
+            r"(url\(|@import)\s*[\"']?(https?:)?//", path.read_text(encoding="utf-8")
+        ), path
 
 
 def documented_packages():
-    return [name for _, name, is_package in pkgutil.iter_modules(edfa.__path__, "edfa.") if is_package]
+    return [
+        name for _, name, is_package in pkgutil.iter_modules(edfa.__path__, "edfa.") if is_package
+    ]
 
 
 def test_every_public_name_is_in_the_reference(pages):
-    ids = {anchor for path, page in pages.items() if path.parent.name == "reference" for anchor in page.ids}
+    ids = {
+        anchor
+        for path, page in pages.items()
+        if path.parent.name == "reference"
+        for anchor in page.ids
+    }
     missing = []
     for package in documented_packages():
         module = importlib.import_module(package)
@@ -102,7 +140,9 @@ def test_every_public_name_is_in_the_reference(pages):
 
 
 def undocumented(tree, name):
-    """The public classes, functions and methods below a node that have no docstring, and the node itself."""
+    """The public classes, functions and methods below a node that have no docstring, and the node
+    itself.
+    """
     if not ast.get_docstring(tree):
         yield name
     for node in tree.body:
@@ -110,13 +150,17 @@ def undocumented(tree, name):
             continue
         if isinstance(node, ast.ClassDef):
             yield from undocumented(node, f"{name}.{node.name}")
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not ast.get_docstring(node):
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not ast.get_docstring(
+            node
+        ):
             yield f"{name}.{node.name}"
 
 
 def test_everything_public_has_a_docstring():
     files = sorted((ROOT / "edfa").rglob("*.py"))
-    missing = [name for path in files for name in undocumented(ast.parse(path.read_text()), str(path))]
+    missing = [
+        name for path in files for name in undocumented(ast.parse(path.read_text()), str(path))
+    ]
     assert not missing
     assert list(undocumented(ast.parse('"""A."""\ndef f(): ...\nclass _C: ...'), "m")) == ["m.f"]
 
@@ -132,16 +176,23 @@ def test_the_names_beside_the_papers_notation_exist():
 
 def test_docstrings_are_shown_as_they_are_meant():
     tools = runpy.run_path(str(ROOT / "tools" / "site_docstrings.py"))
-    assert tools["fenced"]("Adds.\n\n>>> 1 + 1\n2\n\nMore.") == "Adds.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
+    assert (
+        tools["fenced"]("Adds.\n\n>>> 1 + 1\n2\n\nMore.")
+        == "Adds.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nMore."
+    )
     section = "Adds.\n\nExamples\n--------\n>>> 1 + 1\n2"
     assert tools["fenced"](section) == section
     shared = "alpha, delta\n    The promise,\n    in two lines.\nn\n    People.\n"
-    parted = "alpha\n    The promise,\n    in two lines.\ndelta\n    See ``alpha``.\nn\n    People.\n"
+    parted = (
+        "alpha\n    The promise,\n    in two lines.\ndelta\n    See ``alpha``.\nn\n    People.\n"
+    )
     assert tools["apart"](shared) == parted
 
 
 def test_every_picture_of_the_gallery_is_drawn_by_a_block():
-    drawn = re.findall(r"```\n\n!\[[^\]]+\]\(gallery/([^)]+)\)", (ROOT / "docs" / "gallery.md").read_text())
+    drawn = re.findall(
+        r"```\n\n!\[[^\]]+\]\(gallery/([^)]+)\)", (ROOT / "docs" / "gallery.md").read_text()
+    )
     assert sorted(drawn) == sorted(path.name for path in (ROOT / "docs" / "gallery").iterdir())
 
 
@@ -151,7 +202,9 @@ def address(site):
         def log_message(self, *_):
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=site)
+    ) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -173,7 +226,9 @@ def test_pages_look_as_they_should_in_a_browser(scheme, address, chromium, tmp_p
         assert not broken
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.screenshot(path=tmp_path / f"{scheme}-{name.replace('/', '-')}.png", full_page=True)
-    shade = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
+    shade = page.evaluate(
+        "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
+    )
     assert (shade < 100) == (scheme == "dark")
     page.click(".md-search__input")
     page.keyboard.type("semifactual")

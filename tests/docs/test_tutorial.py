@@ -24,7 +24,11 @@ def output_of(language: str, block: str, namespace: dict) -> str:
         return out.getvalue()
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        ["sh", "-eu", "-c", block], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+        ["sh", "-eu", "-c", block],
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -30,7 +30,9 @@ def draw(network, n, seed):
 
 
 def by_brute_force(model, rows):
-    """Every known fact of everybody replaced by every training person's value, one row at a time."""
+    """Every known fact of everybody replaced by every training person's value, one row at a
+    time.
+    """
     alpha = np.full(rows.shape, np.nan)
     decided = model.decide(model.predict_proba(rows))
     for i, row in enumerate(rows):
@@ -46,7 +48,9 @@ def test_alpha_of_trees_is_the_share_of_all_training_values_that_flip(mode):
     model = SubsetXGB(mode, n_estimators=60).fit(TRAIN, Y)
     masks = np.random.default_rng(0).random((3, 20)) < 0.4
     rows = np.where(masks[np.arange(12) % 3], TABLE.test.X[:12], np.float32(np.nan))
-    np.testing.assert_allclose(necessity(rows, model, SUPPORT), by_brute_force(model, rows), atol=1e-12)
+    np.testing.assert_allclose(
+        necessity(rows, model, SUPPORT), by_brute_force(model, rows), atol=1e-12
+    )
 
 
 def test_alpha_of_other_models_is_exact_over_their_levels():
@@ -54,7 +58,9 @@ def test_alpha_of_other_models_is_exact_over_their_levels():
     few = [j for j in range(20) if len(SUPPORT.values[j]) <= GRID]
     rows = np.full((8, 20), np.nan, dtype=np.float32)
     rows[:, few] = TABLE.test.X[:8, few]
-    np.testing.assert_allclose(necessity(rows, model, SUPPORT), by_brute_force(model, rows), atol=1e-12)
+    np.testing.assert_allclose(
+        necessity(rows, model, SUPPORT), by_brute_force(model, rows), atol=1e-12
+    )
 
 
 def test_a_grid_stands_for_many_values():
@@ -66,7 +72,9 @@ def test_a_grid_stands_for_many_values():
     assert candidates.weight.sum() == pytest.approx(1)
     assert np.abs(candidates.weight - 1 / GRID).max() < 0.001
     for cut in (0.5, 1.0, 3.0):
-        assert candidates.weight[candidates.value > cut].sum() == pytest.approx((column > cut).mean(), abs=1.5 / GRID)
+        assert candidates.weight[candidates.value > cut].sum() == pytest.approx(
+            (column > cut).mean(), abs=1.5 / GRID
+        )
 
 
 @settings(max_examples=60, deadline=None)
@@ -91,7 +99,9 @@ def test_alpha_is_enumeration_on_exact_posteriors(seed):
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 100_000))
 def test_theorem_1(seed):
-    """Of the exact posterior, with everything known: the blanket suffices, and nothing outside it is ever necessary."""
+    """Of the exact posterior, with everything known: the blanket suffices, and nothing outside it
+    is ever necessary.
+    """
     network = random_network(7, seed=seed)
     people, model = draw(network, 40, seed), exact_model(network)
     inside = np.array([name in as_blanket(network) for name in network.features])
@@ -112,7 +122,9 @@ def test_less_than_the_blanket_does_not_suffice():
     estimate = sufficiency(people[:200], smaller, exact_model(network), people)
     assert (estimate.beta < 1).any()
     share = estimate.beta[estimate.beta < 1]
-    np.testing.assert_allclose(estimate.error[estimate.beta < 1], np.sqrt(share * (1 - share) / 200))
+    np.testing.assert_allclose(
+        estimate.error[estimate.beta < 1], np.sqrt(share * (1 - share) / 200)
+    )
 
 
 def test_sufficiency_needs_known_facts():
@@ -153,9 +165,15 @@ def test_reach_is_the_nearest_flipping_value_and_its_interval_all_flips():
             assert value == pick(values[turning & side]), "the nearest training value that flips"
             assert start <= value < end
             inside = np.linspace(
-                max(start, values[0] - 1), min(end, values[-1] + 1), 50, endpoint=False, dtype=np.float32
+                max(start, values[0] - 1),
+                min(end, values[-1] + 1),
+                50,
+                endpoint=False,
+                dtype=np.float32,
             )
-            assert flips(i, j, inside[(inside >= start) & (inside < end)]).all(), "all of the interval flips"
+            assert flips(i, j, inside[(inside >= start) & (inside < end)]).all(), (
+                "all of the interval flips"
+            )
     assert seen > 50
 
 
@@ -172,7 +190,12 @@ def test_up_to_what_holds_nothing_flips():
         turning = model.decide(model.predict_proba(tried)) != decided[i]
         for way in (DOWN, UP):
             beyond = values[::-1][values[::-1] < own] if way == DOWN else values[values > own]
-            stays = [not t for t in (turning[::-1][values[::-1] < own] if way == DOWN else turning[values > own])]
+            stays = [
+                not t
+                for t in (
+                    turning[::-1][values[::-1] < own] if way == DOWN else turning[values > own]
+                )
+            ]
             steady = int(np.argmin([*stays, False]))
             if not np.isnan(holds[i, j, way]):
                 seen += 1
@@ -243,8 +266,12 @@ def test_a_shorter_way_says_what_asking_about_everything_does(monkeypatch):
         assert np.array_equal(a.candidate_decisions, b.candidate_decisions)
         assert np.array_equal(a.candidate_probabilities, b.candidate_probabilities)
         case, column = np.nonzero(a.flips())
-        assert np.array_equal(a.predict_candidates(case, column), b.predict_candidates(case, column))
+        assert np.array_equal(
+            a.predict_candidates(case, column), b.predict_candidates(case, column)
+        )
     some, features = np.arange(0, len(rows), 3), np.arange(20) < 9
-    for a, b in zip(short.take(some, features).groups, whole.take(some, features).groups, strict=True):
+    for a, b in zip(
+        short.take(some, features).groups, whole.take(some, features).groups, strict=True
+    ):
         assert np.array_equal(a.candidate_decisions, b.candidate_decisions)
         assert np.array_equal(a.candidate_probabilities, b.candidate_probabilities)

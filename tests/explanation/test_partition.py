@@ -39,7 +39,9 @@ def test_every_reason_by_hand():
     assert before.alterfactual == ("employment", "telephone")
     assert not before.violations
     alone = parts(savings=1, wage_came_late=0, late_payment=0).person(0)
-    assert alone.semifactual["savings"] == "not_decisive", "late or not decides: savings alone turn nothing"
+    assert alone.semifactual["savings"] == "not_decisive", (
+        "late or not decides: savings alone turn nothing"
+    )
 
 
 def test_a_child_unlocks_its_spouse_and_the_transition_is_latent_recourse():
@@ -49,9 +51,18 @@ def test_a_child_unlocks_its_spouse_and_the_transition_is_latent_recourse():
     assert "wage_came_late" in after.person(0).counterfactual
     moved = transitions(before, after)
     row = moved[moved.feature == "wage_came_late"].iloc[0]
-    assert (row.before, row.after, row.latent, row.learnt) == ("semifactual", "counterfactual", True, ("late_payment",))
+    assert (row.before, row.after, row.latent, row.learnt) == (
+        "semifactual",
+        "counterfactual",
+        True,
+        ("late_payment",),
+    )
     gain = latent_recourse(
-        person(**facts), NAMES.index("late_payment"), exact_model(STORY), SUPPORT, ExactSampler(STORY)
+        person(**facts),
+        NAMES.index("late_payment"),
+        exact_model(STORY),
+        SUPPORT,
+        ExactSampler(STORY),
     )
     chance = STORY.posterior(person(**facts), "late_payment")[0]
     expected = sum(
@@ -69,7 +80,9 @@ def test_the_blanket_is_divided_at_every_state():
     random = np.random.default_rng(0)
     rows = np.where(random.random(PEOPLE.shape) < 0.5, PEOPLE, np.float32(np.nan))[:300]
     partition = explain(rows, exact_model(STORY), SUPPORT, NAMES, BLANKET)
-    assert (partition.counterfactual.sum(axis=1) + partition.semifactual.sum(axis=1) == len(BLANKET)).all()
+    assert (
+        partition.counterfactual.sum(axis=1) + partition.semifactual.sum(axis=1) == len(BLANKET)
+    ).all()
     assert not (partition.counterfactual & partition.semifactual).any()
     assert not (partition.counterfactual & ~partition.known).any()
     frame = partition.frame()
@@ -77,7 +90,9 @@ def test_the_blanket_is_divided_at_every_state():
     assert (frame[frame.part == "counterfactual"].necessity > 0).all()
     assert set(frame[frame.part == "alterfactual"].feature) == {"employment", "telephone"}
     for one, (_, rows_of_one) in zip(partition, frame.groupby("person"), strict=True):
-        reasons = rows_of_one[rows_of_one.part == "semifactual"].set_index("feature").reason.to_dict()
+        reasons = (
+            rows_of_one[rows_of_one.part == "semifactual"].set_index("feature").reason.to_dict()
+        )
         assert reasons == dict(one.semifactual)
 
 
@@ -99,8 +114,12 @@ def test_no_blanket_means_every_feature_counts():
 
 def test_bad_partitions():
     with pytest.raises(UnknownNameError, match="did you mean 'savings'"):
-        explain(person(savings=1), exact_model(STORY), SUPPORT, NAMES, Blanket("repays", {"saving": ()}))
-    two = explain(np.repeat(person(savings=1), 2, axis=0), exact_model(STORY), SUPPORT, NAMES, BLANKET)
+        explain(
+            person(savings=1), exact_model(STORY), SUPPORT, NAMES, Blanket("repays", {"saving": ()})
+        )
+    two = explain(
+        np.repeat(person(savings=1), 2, axis=0), exact_model(STORY), SUPPORT, NAMES, BLANKET
+    )
     with pytest.raises(DataError, match="same people"):
         transitions(parts(savings=1), two)
     with pytest.raises(DataError, match="nothing is forgotten"):
@@ -117,10 +136,14 @@ def test_a_person_as_json_and_html():
 
 def test_statements_about_the_story():
     table = STORY.table(2000)
-    rows = table.encoder.encode_person({"savings": "yes", "wage_came_late": "yes", "telephone": "no"})[None]
+    rows = table.encoder.encode_person(
+        {"savings": "yes", "wage_came_late": "yes", "telephone": "no"}
+    )[None]
     model = exact_model(STORY)
     partition = explain(rows, model, Support.of(table.train.X), NAMES, BLANKET)
-    sentences = statements(sweep(rows, model, Support.of(table.train.X)), partition, table.schema, table.encoder)[0]
+    sentences = statements(
+        sweep(rows, model, Support.of(table.train.X)), partition, table.schema, table.encoder
+    )[0]
     texts = {s.feature: s.text for s in sentences}
     assert texts == {
         "employment": "“employment” made no difference here: the decision is “yes”.",
@@ -132,10 +155,14 @@ def test_statements_about_the_story():
 
 
 def test_statements_are_true_of_the_model():
-    """Every value that a sentence names is put into the row, and the model must do what the sentence says."""
+    """Every value that a sentence names is put into the row, and the model must do what the
+    sentence says.
+    """
     model = SubsetXGB(n_estimators=40).fit(TABLE.train.X, TABLE.train.y)
     blanket = Blanket("class", dict.fromkeys(TABLE.schema.names[:12], ()))
-    rows = np.where(np.random.default_rng(1).random((25, 20)) < 0.6, TABLE.test.X[:25], np.float32(np.nan))
+    rows = np.where(
+        np.random.default_rng(1).random((25, 20)) < 0.6, TABLE.test.X[:25], np.float32(np.nan)
+    )
     support = Support.of(TABLE.train.X)
     shown = align(model, range(12))
     partition = explain(rows, shown, support, TABLE.schema.names, blanket)
@@ -147,9 +174,9 @@ def test_statements_are_true_of_the_model():
             seen[sentence.kind] += 1
             for value in sentence.values:
                 row = rows[i].copy()
-                row[TABLE.schema.index(sentence.feature)] = TABLE.encoder.encode_person({sentence.feature: value})[
-                    TABLE.schema.index(sentence.feature)
-                ]
+                row[TABLE.schema.index(sentence.feature)] = TABLE.encoder.encode_person(
+                    {sentence.feature: value}
+                )[TABLE.schema.index(sentence.feature)]
                 then = int(shown.decide(shown.predict_proba(row[None]))[0])
                 assert (then != decided[i]) == (sentence.kind == "counterfactual"), sentence
                 assert TABLE.schema.outcome(TABLE.schema.classes[then]) in sentence.text

@@ -1,4 +1,6 @@
-"""Principal reasons against closed forms: additive scores, either of two facts, one fact, and any order of columns."""
+"""Principal reasons against closed forms: additive scores, either of two facts, one fact, and any
+order of columns.
+"""
 
 import numpy as np
 import pytest
@@ -43,7 +45,9 @@ def additive(weights):
 
 @given(st.integers(0, 10_000), st.integers(2, 7))
 @settings(max_examples=30, deadline=None)
-def test_on_an_additive_score_a_contribution_is_the_points_below_people_just_above_the_line(seed, features):
+def test_on_an_additive_score_a_contribution_is_the_points_below_people_just_above_the_line(
+    seed, features
+):
     weights = np.random.default_rng(seed).normal(size=features)
     rows = people(seed + 1, 300, features)
     scores = rows.astype(float) @ weights
@@ -137,4 +141,6 @@ def test_a_threshold_moves_the_line():
 )
 def test_without_a_refusal_or_anybody_granted_there_is_no_reason(x, rows, message):
     with pytest.raises(DataError, match=message):
-        principal_reasons(np.array(x, np.float32), Scored(additive([1, 1]), 2), np.array(rows, np.float32), 1)
+        principal_reasons(
+            np.array(x, np.float32), Scored(additive([1, 1]), 2), np.array(rows, np.float32), 1
+        )

@@ -57,5 +57,7 @@ def cards(draw):
         kind = draw(st.sampled_from(["continuous", "ordinal", "categorical"]))
         keys = draw(st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=2))
         body = {"kind": f'"{kind}"'} | keys
-        text += f"[features.{name}]\n" + "".join(f"{key} = {value}\n" for key, value in body.items())
+        text += f"[features.{name}]\n" + "".join(
+            f"{key} = {value}\n" for key, value in body.items()
+        )
     return text

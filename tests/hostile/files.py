@@ -1,22 +1,60 @@
-"""Hostile strategies for files: rules of people, words that spreadsheets run, damage to what a run has kept."""
+"""Hostile strategies for files: rules of people, words that spreadsheets run, damage to what a run
+has kept.
+"""
 
 import json
 import shutil
 
 from hypothesis import strategies as st
 
-FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@x", '=HYPERLINK("x")']
+FORMULAS = [
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "'=1",
+    "''@x",
+    '=HYPERLINK("x")',
+]
 """Words that a spreadsheet would run, or that look as if they had been made safe."""
 
 words = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(FORMULAS)
-numbers = st.integers(-(10**30), 10**30) | st.floats() | st.sampled_from([1e308, -0.0, 5e-324, 2**63])
-KEYS = ["locked", "only", "difficulty", "weights", "directions", "ranges", "levels", "max_changes", "max_effort"]
-KEYS += ["max_months", "min_probability", "forbidden", "together", "never_ask", "linked", "per_year", "takes"]
+numbers = (
+    st.integers(-(10**30), 10**30) | st.floats() | st.sampled_from([1e308, -0.0, 5e-324, 2**63])
+)
+KEYS = [
+    "locked",
+    "only",
+    "difficulty",
+    "weights",
+    "directions",
+    "ranges",
+    "levels",
+    "max_changes",
+    "max_effort",
+]
+KEYS += [
+    "max_months",
+    "min_probability",
+    "forbidden",
+    "together",
+    "never_ask",
+    "linked",
+    "per_year",
+    "takes",
+]
 KEYS += ["reading", "version", "rules", "row", "lockd"]
 values = st.recursive(
-    st.none() | st.booleans() | numbers | words | st.sampled_from(["savings", "up", "card", "1 year"]),
+    st.none()
+    | st.booleans()
+    | numbers
+    | words
+    | st.sampled_from(["savings", "up", "card", "1 year"]),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(words | st.sampled_from(["savings"]), inner, max_size=3)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(words | st.sampled_from(["savings"]), inner, max_size=3)
     ),
     max_leaves=6,
 )

@@ -1,4 +1,5 @@
-"""Hostile folders: saved things with files that are missing, cut off, emptied, flipped, swapped, added or linked.
+"""Hostile folders: saved things with files that are missing, cut off, emptied, flipped, swapped,
+added or linked.
 
 ``rehash`` makes the manifests fit again, as somebody would who wants a changed folder to pass.
 """
@@ -20,11 +21,15 @@ MANIFEST = "manifest.json"
 
 
 def rehash(folder, **changes):
-    """Bring the hashes in all manifests of a folder up to date, innermost first, and change entries of the outermost.
+    """Bring the hashes in all manifests of a folder up to date, innermost first, and change entries
+    of the outermost.
 
     Files that are gone are no longer named.
     """
-    for path in sorted((path for path in folder.rglob(MANIFEST) if path.is_file()), key=lambda path: -len(path.parts)):
+    for path in sorted(
+        (path for path in folder.rglob(MANIFEST) if path.is_file()),
+        key=lambda path: -len(path.parts),
+    ):
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
             named = [name for name in manifest["sha256"] if (path.parent / name).is_file()]
@@ -126,13 +131,19 @@ DAMAGES = (
 
 
 def damages(folder):
-    """Strategies of functions that damage a copy of ``folder``, which has several files; their ``repr`` says how."""
+    """Strategies of functions that damage a copy of ``folder``, which has several files; their
+    ``repr`` says how.
+    """
     names = st.sampled_from(list_files(folder))
-    return st.builds(Damage, st.sampled_from(DAMAGES), names, names, st.floats(0, 1, exclude_max=True))
+    return st.builds(
+        Damage, st.sampled_from(DAMAGES), names, names, st.floats(0, 1, exclude_max=True)
+    )
 
 
 class Damage:
-    """One way to damage a folder: a kind, the file, another file of the same folder, and how far into the file."""
+    """One way to damage a folder: a kind, the file, another file of the same folder, and how far
+    into the file.
+    """
 
     def __init__(self, kind, name, other, share):
         self.kind, self.name, self.other, self.share = kind, name, other, share
@@ -148,7 +159,9 @@ class Damage:
 
 @cache
 def tiny():
-    """A small advisor that has every kind of part: mixed models, a committee, judges, a learnt order, a certificate."""
+    """A small advisor that has every kind of part: mixed models, a committee, judges, a learnt
+    order, a certificate.
+    """
     table = credit_story().table(500)
     model = edfa.SubsetXGB("mixed", n_estimators=4, max_depth=2)
     return edfa.Advisor(predictor=model, committee=2, threshold="balanced").fit(table, n_jobs=1)
@@ -157,7 +170,11 @@ def tiny():
 def ask_people(advisor, count=4):
     """What an advisor asks, decides and plans for some of its training people, as plain values."""
     said = []
-    for person in advisor.fitted.train.frame.drop(columns=advisor.schema.target).head(count).to_dict("records"):
+    for person in (
+        advisor.fitted.train.frame.drop(columns=advisor.schema.target)
+        .head(count)
+        .to_dict("records")
+    ):
         interview = advisor.interview({name: person[name] for name in advisor.schema.start})
         while (asked := interview.question) is not None:
             said.append((asked.feature, interview.decision.outcome, interview.decision.probability))

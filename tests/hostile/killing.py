@@ -1,4 +1,6 @@
-"""Commands of edfa, run in children of a process that is warm, which are killed at a chosen operation on files."""
+"""Commands of edfa, run in children of a process that is warm, which are killed at a chosen
+operation on files.
+"""
 
 import json
 import os
@@ -15,8 +17,8 @@ SERVER = (
     f"IN_PLACE = {IN_PLACE}"
     + """
 import json, os, signal, sys, time, types
-import edfa, edfa.advice.batch_file, edfa.commands.tables, edfa.demo, edfa.studies.report, edfa.studies.store
-import edfa.data.infer_schema, edfa.studies.products, xgboost
+import edfa, edfa.advice.batch_file, edfa.commands.tables, edfa.demo, edfa_studies.report, edfa_studies.store
+import edfa.data.infer_schema, edfa_studies.products, xgboost
 from edfa.cli import app
 
 EVENTS = ("open", "os.", "shutil.", "sqlite3.connect")
@@ -25,7 +27,8 @@ edfa.demo.run_demo = lambda *arguments: types.SimpleNamespace(table=german, summ
 edfa.demo.report, edfa.demo.story = lambda demo: "<html>" + "demo " * 9999 + "</html>", lambda demo: []
 
 def in_place(path, place, flags):
-    # Whether a file is opened for writing under the name that readers know, so that they may see half of it.
+    # Whether a file is opened for writing under the name that readers know, so that they may see
+    # half of it.
     writes = flags & (os.O_WRONLY | os.O_RDWR) and not os.path.isdir(path)  # a file without a name is opened so
     return writes and not any(part.startswith(".") for part in os.path.relpath(path, place).split(os.sep))
 
@@ -69,7 +72,9 @@ for line in sys.stdin:
 
 
 class Victims:
-    """Runs commands; ``run`` returns the exit code (negative: the signal) and the number of operations on files."""
+    """Runs commands; ``run`` returns the exit code (negative: the signal) and the number of
+    operations on files.
+    """
 
     def __enter__(self):
         settings = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(edfa.__file__).parents[1])}
@@ -88,7 +93,9 @@ class Victims:
         self.process.wait()
 
     def run(self, arguments, place, kill_at=-1):
-        """Run a command; it is killed just before its ``kill_at``-th operation on a file below ``place``."""
+        """Run a command; it is killed just before its ``kill_at``-th operation on a file below
+        ``place``.
+        """
         request = [[str(word) for word in arguments], str(place), kill_at]
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
@@ -97,10 +104,20 @@ class Victims:
 
 def snapshot(folder):
     """Every file below a folder, by its name."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def leftovers(folder):
-    """What writers have left that were killed; but for unfinished work in the cache of a study, which is no result."""
-    names = (path.relative_to(folder) for path in folder.rglob(".*") if any(mark in path.name for mark in LEFTOVERS))
+    """What writers have left that were killed; but for unfinished work in the cache of a study,
+    which is no result.
+    """
+    names = (
+        path.relative_to(folder)
+        for path in folder.rglob(".*")
+        if any(mark in path.name for mark in LEFTOVERS)
+    )
     return sorted(name.as_posix() for name in names if ".unfinished" not in name.parts)

@@ -1,4 +1,6 @@
-"""Small fitted models of several libraries, on people with two numbers and two categories, and ways to damage them."""
+"""Small fitted models of several libraries, on people with two numbers and two categories, and ways
+to damage them.
+"""
 
 from functools import cache
 
@@ -27,7 +29,9 @@ NUMBERS, WORDS = ["age", "debt"], ["job", "city"]
 
 @cache
 def people(count=200):
-    """People as a table has them: numbers, one of them with gaps, and categories of which some are nobody's."""
+    """People as a table has them: numbers, one of them with gaps, and categories of which some are
+    nobody's.
+    """
     random = np.random.default_rng(0)
     age = random.integers(18, 80, count).astype(float)
     debt = np.where(random.random(count) < 0.1, np.nan, random.normal(size=count))
@@ -49,14 +53,21 @@ def codes():
 
 def pipeline(last, encoder=None):
     words = encoder or OrdinalEncoder()
-    columns = make_column_transformer((make_pipeline(SimpleImputer(), StandardScaler()), NUMBERS), (words, WORDS))
+    columns = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), NUMBERS), (words, WORDS)
+    )
     return make_pipeline(columns, last)
 
 
 def _selected():
     """A Pipeline whose columns are selected by their data types."""
-    numbers, words = make_column_selector(dtype_include=np.number), make_column_selector(dtype_exclude=np.number)
-    columns = make_column_transformer((SimpleImputer(), numbers), (OneHotEncoder(handle_unknown="ignore"), words))
+    numbers, words = (
+        make_column_selector(dtype_include=np.number),
+        make_column_selector(dtype_exclude=np.number),
+    )
+    columns = make_column_transformer(
+        (SimpleImputer(), numbers), (OneHotEncoder(handle_unknown="ignore"), words)
+    )
     return make_pipeline(columns, LogisticRegression())
 
 
@@ -67,7 +78,9 @@ def _three():
 def _xgboost(y):
     from xgboost import XGBClassifier
 
-    return XGBClassifier(n_estimators=5, max_depth=3, enable_categorical=True, n_jobs=1).fit(people(), y)
+    return XGBClassifier(n_estimators=5, max_depth=3, enable_categorical=True, n_jobs=1).fit(
+        people(), y
+    )
 
 
 def _lightgbm(y, **settings):
@@ -86,21 +99,41 @@ def _in_pipeline(library):
 
 
 MODELS = {
-    "logistic": lambda: pipeline(LogisticRegression(), OneHotEncoder(handle_unknown="ignore")).fit(people(), outcome()),
+    "logistic": lambda: pipeline(LogisticRegression(), OneHotEncoder(handle_unknown="ignore")).fit(
+        people(), outcome()
+    ),
     "columns by selectors": lambda: _selected().fit(people(), outcome()),
     "forest": lambda: pipeline(RandomForestClassifier(5, random_state=0)).fit(people(), outcome()),
-    "extra trees": lambda: pipeline(ExtraTreesClassifier(5, random_state=0)).fit(people(), outcome()),
-    "gradient boosting": lambda: pipeline(GradientBoostingClassifier(n_estimators=4)).fit(people(), outcome()),
-    "boosting of three classes": lambda: pipeline(GradientBoostingClassifier(n_estimators=4)).fit(people(), _three()),
-    "histograms": lambda: HistGradientBoostingClassifier(max_iter=4).fit(people()[NUMBERS], outcome()),
-    "histograms, categories": lambda: HistGradientBoostingClassifier(max_iter=4).fit(people(), outcome()),
-    "histograms, three classes": lambda: HistGradientBoostingClassifier(max_iter=4).fit(people(), _three()),
-    "calibrated": lambda: CalibratedClassifierCV(pipeline(RandomForestClassifier(3)), cv=2).fit(people(), outcome()),
+    "extra trees": lambda: pipeline(ExtraTreesClassifier(5, random_state=0)).fit(
+        people(), outcome()
+    ),
+    "gradient boosting": lambda: pipeline(GradientBoostingClassifier(n_estimators=4)).fit(
+        people(), outcome()
+    ),
+    "boosting of three classes": lambda: pipeline(GradientBoostingClassifier(n_estimators=4)).fit(
+        people(), _three()
+    ),
+    "histograms": lambda: HistGradientBoostingClassifier(max_iter=4).fit(
+        people()[NUMBERS], outcome()
+    ),
+    "histograms, categories": lambda: HistGradientBoostingClassifier(max_iter=4).fit(
+        people(), outcome()
+    ),
+    "histograms, three classes": lambda: HistGradientBoostingClassifier(max_iter=4).fit(
+        people(), _three()
+    ),
+    "calibrated": lambda: CalibratedClassifierCV(pipeline(RandomForestClassifier(3)), cv=2).fit(
+        people(), outcome()
+    ),
     "isotonic": lambda: CalibratedClassifierCV(pipeline(GaussianNB()), method="isotonic", cv=2).fit(
         people(), outcome()
     ),
     "vote": lambda: pipeline(
-        VotingClassifier([("a", LogisticRegression()), ("b", GaussianNB())], voting="soft", flatten_transform=False)
+        VotingClassifier(
+            [("a", LogisticRegression()), ("b", GaussianNB())],
+            voting="soft",
+            flatten_transform=False,
+        )
     ).fit(people(), outcome()),
     "xgboost in a pipeline": lambda: _in_pipeline("xgboost"),
     "lightgbm in a pipeline": lambda: _in_pipeline("lightgbm"),
@@ -133,6 +166,8 @@ def flip_bit(content, bit):
 
 
 def change_part(content, change, which=lambda name: True):
-    """A skops file in which ``change`` was done to the parts that ``which`` names, and every checksum fits."""
+    """A skops file in which ``change`` was done to the parts that ``which`` names, and every
+    checksum fits.
+    """
     parts = _unzip(content, "model.skops")
     return _zip({name: change(part) if which(name) else part for name, part in parts.items()}, 0)

@@ -1,4 +1,6 @@
-"""A small advisor with a certificate and a start set, its people, and hostile receipts and kept interviews."""
+"""A small advisor with a certificate and a start set, its people, and hostile receipts and kept
+interviews.
+"""
 
 import json
 from collections.abc import Callable
@@ -70,7 +72,10 @@ def loans() -> edfa.Table:
     """People who pay back if their income carries their debt, mostly."""
     frame = people(1200, seed=0)
     score = (
-        0.2 * (frame["income"] - 30) - 0.5 * (frame["debt"] - 8) - 0.2 * (frame["sum"] - 10) + (frame["home"] == "own")
+        0.2 * (frame["income"] - 30)
+        - 0.5 * (frame["debt"] - 8)
+        - 0.2 * (frame["sum"] - 10)
+        + (frame["home"] == "own")
     )
     noise = np.random.default_rng(1).normal(0, 0.4, len(frame))
     frame["outcome"] = np.where(score + noise > 0.3, "yes", "no")
@@ -82,21 +87,32 @@ def small() -> edfa.Advisor:
     """An advisor of ``loans``, with a certificate."""
     model = edfa.SubsetXGB("nan", n_estimators=15)
     made = edfa.Advisor(
-        predictor=model, searcher="nearest", reference="trajectory_end", target="all", alpha=0.4, committee=0
+        predictor=model,
+        searcher="nearest",
+        reference="trajectory_end",
+        target="all",
+        alpha=0.4,
+        committee=0,
     )
     return made.fit(loans())
 
 
 @cache
 def someone() -> edfa.Interview:
-    """Somebody who is refused and has plans, whose words are not all ASCII, with wishes of every kind."""
+    """Somebody who is refused and has plans, whose words are not all ASCII, with wishes of every
+    kind.
+    """
     limits = edfa.Constraints(max_changes=2, locked=("shoe",))
-    held = small().interview({"age": 40, "sum": 14.25}, costs={"debt": 2.5}, locks=["home"], constraints=limits)
+    held = small().interview(
+        {"age": 40, "sum": 14.25}, costs={"debt": 2.5}, locks=["home"], constraints=limits
+    )
     return held.answer(home="fré").answer(income=24.125).decline("shoe").answer(debt=12.0)
 
 
 def attempt(act: Callable[[], Any], *refusals: type[Exception]) -> tuple[Any, str]:
-    """What ``act()`` returns, and how it was refused: an empty text if it was not, else one line. Others are raised."""
+    """What ``act()`` returns, and how it was refused: an empty text if it was not, else one line.
+    Others are raised.
+    """
     try:
         return act(), ""
     except refusals as refusal:
@@ -119,18 +135,37 @@ NUMBERS = st.one_of(
 )
 WORDS = st.one_of(
     st.text(max_size=8),
-    st.sampled_from(["", "own", "fré", "fre\u0301", "\ud800", "\x00", "age", "de", "en", "start", "\u202e", "x" * 300]),
+    st.sampled_from(
+        [
+            "",
+            "own",
+            "fré",
+            "fre\u0301",
+            "\ud800",
+            "\x00",
+            "age",
+            "de",
+            "en",
+            "start",
+            "\u202e",
+            "x" * 300,
+        ]
+    ),
 )
 PLAIN = st.one_of(st.none(), st.booleans(), NUMBERS, WORDS)
 VALUES = st.recursive(
-    PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3), max_leaves=6
+    PLAIN,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
 )
 """Whatever JSON can hold."""
 
 
 @st.composite
 def damaged(draw: st.DrawFn, text: str) -> str:
-    """The text of a JSON object, with one or more of its parts dropped, replaced, added or made something else."""
+    """The text of a JSON object, with one or more of its parts dropped, replaced, added or made
+    something else.
+    """
     content = json.loads(text)
     for _ in range(draw(st.integers(1, 3))):
         place, key = _place(draw, content)

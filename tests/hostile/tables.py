@@ -1,4 +1,6 @@
-"""Hostile tables: frames with strange names, data types and values, and files that are no tables at all."""
+"""Hostile tables: frames with strange names, data types and values, and files that are no tables at
+all.
+"""
 
 from decimal import Decimal
 
@@ -29,10 +31,19 @@ STRANGE_NAMES = [
     "index",
 ]
 names = st.one_of(
-    st.sampled_from(STRANGE_NAMES), st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6)
+    st.sampled_from(STRANGE_NAMES),
+    st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6),
 )
 
-ARROW = [pa.int64(), pa.uint64(), pa.float64(), pa.bool_(), pa.string(), pa.decimal128(30, 2), pa.date32()]
+ARROW = [
+    pa.int64(),
+    pa.uint64(),
+    pa.float64(),
+    pa.bool_(),
+    pa.string(),
+    pa.decimal128(30, 2),
+    pa.date32(),
+]
 
 
 @st.composite
@@ -82,7 +93,8 @@ def columns(draw, rows):
         "float32": lambda: pd.Series(many(st.floats(width=32)), dtype="float32"),
         "category": lambda: pd.Categorical(holed(many(st.one_of(small, texts)))),
         "decimal": lambda: [
-            None if gap else Decimal(value) / 100 for gap, value in zip(gaps, many(small), strict=True)
+            None if gap else Decimal(value) / 100
+            for gap, value in zip(gaps, many(small), strict=True)
         ],
         "date": lambda: pd.date_range("2020", periods=rows),
         "complex": lambda: np.array(many(small), dtype=complex),
@@ -92,7 +104,9 @@ def columns(draw, rows):
 
 @st.composite
 def frames(draw, features):
-    """A frame of one to five rows with any of ``features``, in any data type, and sometimes a strange column more."""
+    """A frame of one to five rows with any of ``features``, in any data type, and sometimes a
+    strange column more.
+    """
     rows = draw(st.integers(1, 5))
     chosen = draw(st.lists(st.sampled_from(features), unique=True, min_size=1))
     extra = draw(st.lists(names, max_size=1, unique=True))
@@ -101,7 +115,9 @@ def frames(draw, features):
 
 @st.composite
 def broken_bytes(draw, whole):
-    """The bytes of a file that was whole: cut, with some changed, doubled or followed by others; or any others."""
+    """The bytes of a file that was whole: cut, with some changed, doubled or followed by others; or
+    any others.
+    """
     content = bytearray(whole)
     for _ in range(draw(st.integers(0, 4))):
         at = draw(st.integers(0, max(len(content) - 1, 0)))
@@ -110,7 +126,10 @@ def broken_bytes(draw, whole):
             content[at] ^= 1 << draw(st.integers(0, 7))
         elif change == "insert":
             content[at:at] = draw(
-                st.one_of(st.binary(max_size=6), st.sampled_from([b'"', b",", b"\n", b"\r", b"\x00", b"{", b"]"]))
+                st.one_of(
+                    st.binary(max_size=6),
+                    st.sampled_from([b'"', b",", b"\n", b"\r", b"\x00", b"{", b"]"]),
+                )
             )
         elif change == "cut":
             del content[at:]

@@ -1,9 +1,10 @@
-"""Run a notebook in the percent format as Jupyter would, in the current folder, and print what each cell shows.
+"""Run a notebook in the percent format as Jupyter would, in the current folder, and print what each
+cell shows.
 
     python tests/notebooks/run_notebook.py notebooks/NAME.py
 
-The cells share one fresh namespace; the last expression of a cell is displayed: the words of its HTML, if it has
-any. Nothing may be fetched: every connection is refused.
+The cells share one fresh namespace; the last expression of a cell is displayed: the words of its
+HTML, if it has any. Nothing may be fetched: every connection is refused.
 """
 
 import ast
@@ -17,7 +18,9 @@ CELL = re.compile(r"^# %%(.*)$", flags=re.M)
 
 
 def cells(text):
-    """The cells of a notebook as (kind, source); what stands before the first ``# %%`` is jupytext's header."""
+    """The cells of a notebook as (kind, source); what stands before the first ``# %%`` is
+    jupytext's header.
+    """
     parts = CELL.split(text)
     return [
         ("markdown" if "[markdown]" in kind else "code", source.strip("\n"))
@@ -30,7 +33,9 @@ def run_cell(source, name, namespace):
     tree = ast.parse(source, name)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, name, "exec"), namespace)  # noqa: S102
-    return None if last is None else eval(compile(ast.Expression(last.value), name, "eval"), namespace)  # noqa: S307
+    return (
+        None if last is None else eval(compile(ast.Expression(last.value), name, "eval"), namespace)  # noqa: S307
+    )
 
 
 def shown(value):

@@ -1,4 +1,6 @@
-"""The notebooks run from first cell to last, without the network, and what their text says of the output is so."""
+"""The notebooks run from first cell to last, without the network, and what their text says of the
+output is so.
+"""
 
 import os
 import re
@@ -16,13 +18,25 @@ NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.py"))
 
 
 def run(name, folder, **environment):
-    """The finished process that ran a notebook in ``folder``; warnings are errors, as in every test."""
+    """The finished process that ran a notebook in ``folder``; warnings are errors, as in every
+    test.
+    """
     runner = Path(__file__).with_name("run_notebook.py")
     variables = {key: value for key, value in os.environ.items() if key != "EDFA_DATA"}
-    variables |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"} | environment
+    variables |= {
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONIOENCODING": "utf-8",
+    } | environment
     command = [sys.executable, "-W", "error", str(runner), str(NOTEBOOKS / f"{name}.py")]
     return subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, encoding="utf-8", check=False, timeout=240
+        command,
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=240,
     )
 
 
@@ -42,24 +56,36 @@ def test_a_lender_with_their_own_model(tmp_path):
     assert "The decisions are those of the operator's own model" in shown
     assert "You may act on the first plan now" in shown
     assert "One fact about you is not known yet" in shown
-    assert "0 plans; may act: False" in shown, "the text: what the model would mostly refuse is no plan"
+    assert "0 plans; may act: False" in shown, (
+        "the text: what the model would mostly refuse is no plan"
+    )
     assert "length of the loan: 36 months" in shown
     assert "True The receipt holds" in shown
-    assert {"people.csv", "card.toml", "letter.html", "advisor"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"people.csv", "card.toml", "letter.html", "advisor"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
 
 
 def test_a_researcher_with_a_policy_a_searcher_and_a_study(tmp_path):
     shown = output("researcher_policy_searcher_study", tmp_path)
     assert "broken: a batch gives what one person at a time gives" in shown
-    pair = r"{} Nearest (?:[\d.]+ ){{3}}([\d.]+) .*? {} OneChange (?:[\d.]+ ){{3}}([\d.]+) ([\d.]+) "
+    pair = (
+        r"{} Nearest (?:[\d.]+ ){{3}}([\d.]+) .*? {} OneChange (?:[\d.]+ ){{3}}([\d.]+) ([\d.]+) "
+    )
     for policy in ("EDFA", "ChangeableFirst"):
-        nearest, one_change, changes = map(float, re.search(pair.format(policy, policy), shown).groups())
+        nearest, one_change, changes = map(
+            float, re.search(pair.format(policy, policy), shown).groups()
+        )
         assert one_change < nearest, "the text: one change helps fewer people"
         assert changes == 1
     assert re.search(r"total=(\d+), done=\1, failed=0", shown)
-    ends = re.findall(r"EAMB (EDFA|random|changeable-first) ([\d.]+) ([\d.]+) ([\d.]+) ([\d.]+) 2\b", shown)
+    ends = re.findall(
+        r"EAMB (EDFA|random|changeable-first) ([\d.]+) ([\d.]+) ([\d.]+) ([\d.]+) 2\b", shown
+    )
     asked = {policy: (float(cost), float(with_plan)) for policy, _, _, cost, with_plan in ends}
-    assert asked["EDFA"][0] == pytest.approx(1 / 3, abs=0.05), "the text: after about a third of the price"
+    assert asked["EDFA"][0] == pytest.approx(1 / 3, abs=0.05), (
+        "the text: after about a third of the price"
+    )
     assert asked["EDFA"][1] > 0.9
     assert asked["random"][0] > 0.8
     assert asked["changeable-first"][0] > 0.8
@@ -71,11 +97,14 @@ def test_a_clinic_with_costs_of_tests(tmp_path, shared_data):
     assert "A1Cresult: not ordered" in shown
     assert "max_glu_serum: not ordered" in shown
     of_model, of_all = map(
-        float, re.search(r"right about ([\d.]+)% .*? \(([\d.]+)% knowing everything", shown).groups()
+        float,
+        re.search(r"right about ([\d.]+)% .*? \(([\d.]+)% knowing everything", shown).groups(),
     )
     assert of_all <= of_model, "the text: a model that is shown everything is not right more often"
     assert "“rehabilitation” (now “skilled nursing facility”)" in shown
-    people, well = map(int, re.search(r"records (\d+) people .*? well for (\d+) of", shown).groups())
+    people, well = map(
+        int, re.search(r"records (\d+) people .*? well for (\d+) of", shown).groups()
+    )
     assert well < people / 2, "the text: fewer than half stayed away"
     assert "We have found no step" in shown
     assert "No certificate" in shown
@@ -86,7 +115,8 @@ def test_without_the_data_set_the_clinic_is_told_where_to_put_it(tmp_path):
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(
-        "edfa.errors.UnavailableError: diabetes130 does not travel with edfa: put diabetes130.parquet"
+        "edfa.errors.UnavailableError: diabetes130 does not travel with edfa: put "
+        "diabetes130.parquet"
     )
 
 
@@ -105,5 +135,7 @@ def test_the_site_shows_every_notebook():
     page = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- notebook (\w+) -->", page)) == NAMES
     tools = runpy.run_path(str(ROOT / "tools" / "site_notebooks.py"))
-    shown = tools["as_markdown"]("# %% [markdown]\n# # Sums\n#\n# [more](../docs/x.md)\n\n# %%\n# why\n1 + 1\n")
+    shown = tools["as_markdown"](
+        "# %% [markdown]\n# # Sums\n#\n# [more](../docs/x.md)\n\n# %%\n# why\n1 + 1\n"
+    )
     assert shown == "## Sums\n\n[more](x.md)\n\n```python\n# why\n1 + 1\n```"

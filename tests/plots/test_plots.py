@@ -37,7 +37,10 @@ SCHEMA = edfa.Schema(
             "categorical",
             levels=("own", "rent"),
             label="housing",
-            translations={"en": FeatureWords(levels={"own": "own home"}), "de": FeatureWords(label="Wohnung")},
+            translations={
+                "en": FeatureWords(levels={"own": "own home"}),
+                "de": FeatureWords(label="Wohnung"),
+            },
         ),
     ),
     "class",
@@ -77,7 +80,8 @@ def test_data_need_no_matplotlib_and_a_drawing_says_what_it_needs():
     code = (
         "import sys, json, edfa; sys.modules['matplotlib'] = None\n"
         "from edfa.blanket.units import Blanket\n"
-        "names = [edfa.plots.__dict__.get(n) or getattr(edfa.plots, n) for n in edfa.plots.__all__]\n"
+        "names = [edfa.plots.__dict__.get(n) or getattr(edfa.plots, n) for n in "
+        "edfa.plots.__all__]\n"
         "diagram = edfa.plots.lay_out_units(Blanket('y', {'a': ()}))\n"
         "try: edfa.plots.draw_units(diagram)\n"
         "except edfa.errors.MissingExtraError as error: print(json.dumps([len(names), str(error)]))"
@@ -108,7 +112,10 @@ def test_both_languages_say_the_same_things():
     english, german_words = (phrases.table(language, "plots") for language in phrases.LANGUAGES)
     assert english.keys() == german_words.keys()
     for key, text in english.items():
-        holes = [{name for _, name, _, _ in Formatter().parse(t) if name} for t in (text, german_words[key])]
+        holes = [
+            {name for _, name, _, _ in Formatter().parse(t) if name}
+            for t in (text, german_words[key])
+        ]
         assert holes[0] == holes[1], key
 
 
@@ -134,7 +141,9 @@ class Additive(Predictor):
 def refused_person(x, weights, rows, relevant=(True, True, True, True), language="en"):
     """An interview with just what the plot reads."""
     row = np.array([x], dtype=np.float32)
-    facts = {name: float(value) for name, value in zip(SCHEMA.names, x, strict=True) if value == value}
+    facts = {
+        name: float(value) for name, value in zip(SCHEMA.names, x, strict=True) if value == value
+    }
     fitted = SimpleNamespace(
         schema=SCHEMA,
         predictor=Additive(weights),
@@ -144,8 +153,12 @@ def refused_person(x, weights, rows, relevant=(True, True, True, True), language
         relevant=np.array(relevant),
     )
     shown = np.where(fitted.relevant, row, np.float32(np.nan))
-    assessment = SimpleNamespace(fitted=fitted, X=shown, given=(), majority=lambda: fitted.predictor)
-    return SimpleNamespace(fitted=fitted, assessment=assessment, log=SimpleNamespace(facts=facts), language=language)
+    assessment = SimpleNamespace(
+        fitted=fitted, X=shown, given=(), majority=lambda: fitted.predictor
+    )
+    return SimpleNamespace(
+        fitted=fitted, assessment=assessment, log=SimpleNamespace(facts=facts), language=language
+    )
 
 
 ROWS = np.array([[0, 0, 1, 1], [1, 1, 1, 1], [0, 2, 0, 0]], dtype=np.float32)
@@ -157,10 +170,14 @@ def test_contributions_are_the_points_below_people_just_granted():
     # the others have the scores 0.5, 1.5 and 4, so that all are granted; their means:
     # dur 1/3, rate 1, age 2/3; the score of the person is -3 + 2 - 2 = -3
     expected = {"dur": -(3 - 1 / 3), "rate": 0.0, "age": 0.5 * (-4 - 2 / 3)}
-    assert {part.feature: part.amount for part in refusal.contributions} == pytest.approx(expected, abs=1e-6)
+    assert {part.feature: part.amount for part in refusal.contributions} == pytest.approx(
+        expected, abs=1e-6
+    )
     assert [part.feature for part in refusal.contributions] == ["dur", "age", "rate"]
     assert refusal.margin == pytest.approx(-3, abs=1e-6)
-    assert sum(part.amount for part in refusal.contributions) == pytest.approx(refusal.margin - refusal.baseline)
+    assert sum(part.amount for part in refusal.contributions) == pytest.approx(
+        refusal.margin - refusal.baseline
+    )
     assert refusal.people == 3
     assert [part.principal for part in refusal.contributions] == [True, True, False]
     assert [part.sensitive for part in refusal.contributions] == [False, True, False]
@@ -169,14 +186,18 @@ def test_contributions_are_the_points_below_people_just_granted():
 
 
 def test_what_the_model_is_not_shown_is_no_fact_of_the_refusal():
-    person = refused_person([3.0, 1.0, -4.0, 0.0], (-1.0, 2.0, 0.5, 1.0), ROWS, (True, False, True, False))
+    person = refused_person(
+        [3.0, 1.0, -4.0, 0.0], (-1.0, 2.0, 0.5, 1.0), ROWS, (True, False, True, False)
+    )
     assert {part.feature for part in plots.explain_refusal(person).contributions} == {"dur", "age"}
 
 
 def test_bars_stand_for_facts_and_the_smallest_share_one(ax):
     parts = [("a", -3.0), ("b", -1.0), ("c", -0.2), ("d", 0.1), ("e", 0.5)]
     contributions = tuple(
-        plots.Contribution(name, f"label {name}", f"value {name}", amount, 0.1, principal=name == "a")
+        plots.Contribution(
+            name, f"label {name}", f"value {name}", amount, 0.1, principal=name == "a"
+        )
         for name, amount in parts
     )
     refusal = plots.Refusal(contributions, -3.1, 0.5, 64)
@@ -184,7 +205,12 @@ def test_bars_stand_for_facts_and_the_smallest_share_one(ax):
     widths = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bar in ax.patches}
     assert [widths[i] for i in range(4)] == pytest.approx([-3.0, -1.0, 0.5, -0.1])
     assert sum(widths.values()) == pytest.approx(sum(amount for _, amount in parts))
-    assert names(ax.yaxis) == ["label a: value a", "label b: value b", "label e: value e", "2 other facts"]
+    assert names(ax.yaxis) == [
+        "label a: value a",
+        "label b: value b",
+        "label e: value e",
+        "2 other facts",
+    ]
     assert legend(ax) == ["principal reason", "against", "in favour"]
     assert texts(ax) == [f"{MINUS}3", f"{MINUS}1", "+0.5", f"{MINUS}0.1"]
     assert "64 people" in ax.get_xlabel()
@@ -200,13 +226,17 @@ def test_an_interview_with_a_real_advisor_in_both_languages(ax):
     )
     interview = next(one for one in refused if one.decision.refused)
     refusal = plots.explain_refusal(interview)
-    assert sum(part.amount for part in refusal.contributions) == pytest.approx(refusal.margin - refusal.baseline)
+    assert sum(part.amount for part in refusal.contributions) == pytest.approx(
+        refusal.margin - refusal.baseline
+    )
     plots.draw_refusal(plots.explain_refusal(interview.copy(language="de")), ax)
     assert any(name.startswith("Laufzeit des Kredits: 48 Monate") for name in names(ax.yaxis))
     assert not set(advisor.schema.names) & {part.label for part in refusal.contributions}
     with pytest.raises(DataError, match="granted"):
         plots.explain_refusal(
-            begin(advisor, words(edfa.load("german"))[0]).answer({"duration": 4, "checking_status": "no checking"})
+            begin(advisor, words(edfa.load("german"))[0]).answer(
+                {"duration": 4, "checking_status": "no checking"}
+            )
         )
 
 
@@ -233,11 +263,17 @@ def test_a_comparison_has_each_changed_fact_once_and_what_each_plan_makes_of_it(
     comparison = plots.compare_plans(PLANS, SCHEMA)
     assert comparison.facts == (
         plots.FactChanges("dur", "duration of the loan", "36 months", ("9 months", None)),
-        plots.FactChanges("rate", "rate $of$ interest", "7 %", ("6.12 %", None)),  # down: still enough
+        plots.FactChanges(
+            "rate", "rate $of$ interest", "7 %", ("6.12 %", None)
+        ),  # down: still enough
         plots.FactChanges("home", "housing", "“rent”", (None, "“own home”")),
     )
     assert (comparison.estimate_today, comparison.estimate) == (0.4, (0.75, 0.7))
-    assert (comparison.survival, comparison.months, comparison.effort) == ((0.8, None), (3.0, 0.0), (2.5, 5.0))
+    assert (comparison.survival, comparison.months, comparison.effort) == (
+        (0.8, None),
+        (3.0, 0.0),
+        (2.5, 5.0),
+    )
     assert comparison.wanted == "granted"
 
 
@@ -246,22 +282,36 @@ def test_numbers_are_rounded_so_that_they_are_still_enough():
     assert up.facts[0].after == ("6.13 %",)
     end = plots.compare_plans([plan(0, [Change("rate", 1.0, 8.9999)], 0.7, None, 0, 1)], SCHEMA)
     assert end.facts[0].after == ("9 %",)
-    beyond = edfa.Schema((edfa.Feature("x", "continuous", range=(0, 8.9999)),), "class", "good", ("bad", "good"))
-    assert plots.compare_plans([plan(0, [Change("x", 1.0, 8.9999)], 0.7, None, 0, 1)], beyond).facts[0].after == (
-        "8.9999",
+    beyond = edfa.Schema(
+        (edfa.Feature("x", "continuous", range=(0, 8.9999)),), "class", "good", ("bad", "good")
     )
+    assert plots.compare_plans(
+        [plan(0, [Change("x", 1.0, 8.9999)], 0.7, None, 0, 1)], beyond
+    ).facts[0].after == ("8.9999",)
 
 
 def test_the_drawing_has_a_column_for_each_plan_and_bars_as_long_as_their_measures(ax):
     plots.draw_plans(plots.compare_plans(PLANS, SCHEMA), ax)
     shown = texts(ax)
-    for text in ("today", "plan 1", "plan 2", "→ 9 months", "→ “own home”", "80 ± 10", "not estimated", "none", "40"):
+    for text in (
+        "today",
+        "plan 1",
+        "plan 2",
+        "→ 9 months",
+        "→ “own home”",
+        "80 ± 10",
+        "not estimated",
+        "none",
+        "40",
+    ):
         assert text in shown
     assert shown.count("\N{EN DASH}") == 3
     full = [bar.get_width() for bars in ax.containers[::2] for bar in bars]
     filled = [bar.get_width() for bars in ax.containers[1::2] for bar in bars]
     shares = [part / whole for part, whole in zip(filled, full, strict=True)]
-    assert shares == pytest.approx([0.4, 0.75, 0.7, 0.8, 1.0, 0.0, 0.5, 1.0])  # estimates, survival, time, effort
+    assert shares == pytest.approx(
+        [0.4, 0.75, 0.7, 0.8, 1.0, 0.0, 0.5, 1.0]
+    )  # estimates, survival, time, effort
 
 
 def test_measures_that_no_plan_has_are_left_out(ax):
@@ -274,7 +324,9 @@ def test_only_plans_of_one_person_are_compared():
     with pytest.raises(DataError, match="no plan to compare"):
         plots.compare_plans([], SCHEMA)
     with pytest.raises(DataError, match="several people"):
-        plots.compare_plans([PLANS[0], plan(0, [Change("dur", 1, 2)], 0.7, None, 0, 1, person=1)], SCHEMA)
+        plots.compare_plans(
+            [PLANS[0], plan(0, [Change("dur", 1, 2)], 0.7, None, 0, 1, person=1)], SCHEMA
+        )
 
 
 # Cost against risk
@@ -285,12 +337,18 @@ def certificate(status="certified", **changes):
     curve = tuple(Point(tau, risk, bound, 0.01, 0.5, cost) for tau, risk, bound, cost in points)
     stop = {"tau": 0.2, "risk": 0.1, "bound": 0.18, "cost": 6.0} if status == "certified" else {}
     values = {"curve": curve, "target": "early", "loss": "let_down"} | stop | changes
-    return Certificate(status, 0.2, 0.05, "cp", "fixed", undefined="drop", people=100, n=80, runs=80, **values)
+    return Certificate(
+        status, 0.2, 0.05, "cp", "fixed", undefined="drop", people=100, n=80, runs=80, **values
+    )
 
 
 def test_the_curve_and_its_stop_are_the_certificates(ax):
     curve = plots.trace_risk(certificate())
-    assert (curve.cost, curve.risk, curve.bound) == ((10.0, 6.0, 2.0), (0.0, 0.1, 0.3), (0.3, 0.18, 0.4))
+    assert (curve.cost, curve.risk, curve.bound) == (
+        (10.0, 6.0, 2.0),
+        (0.0, 0.1, 0.3),
+        (0.3, 0.18, 0.4),
+    )
     assert curve.stop == (6.0, 0.1, 0.18)
     plots.draw_risk(curve, ax)
     assert legend(ax) == ["upper bound", "observed", "allowed: alpha = 0.2"]
@@ -359,7 +417,11 @@ def test_bins_hold_what_is_counted_by_hand():
     assert (low.predicted, high.predicted) == pytest.approx((0.2, 4.1 / 5))
     assert (high.low, high.high) == share_interval(0.8, 4)  # people, not plans
     assert reliability.error == pytest.approx((2 * 0.2 + 5 * 0.02) / 7)
-    assert (reliability.plans, reliability.predicted, reliability.held) == (7, pytest.approx(4.5 / 7), 4 / 7)
+    assert (reliability.plans, reliability.predicted, reliability.held) == (
+        7,
+        pytest.approx(4.5 / 7),
+        4 / 7,
+    )
 
 
 def test_a_value_on_an_edge_belongs_to_the_bin_it_begins():
@@ -379,7 +441,9 @@ def test_true_probabilities_are_reliable():
 
 
 def small_rollout(survival=(0.9, 0.5, 0.7, 0.2)):
-    """Two people, two steps each; the first person has no plan at first, the second has one more at the last."""
+    """Two people, two steps each; the first person has no plan at first, the second has one more at
+    the last.
+    """
     plans = SimpleNamespace(
         survival=None if survival is None else np.array([*survival]),
         legal=np.array([False, True, True, True]),
@@ -432,7 +496,15 @@ def evaluation():
         "cost_all": 12.0,
         "early": 0.4,
     }
-    whole = {"people": 100, "cost": 6.2, "n": 20, "risk": 0.1, "risk_error": 0.067, "refused": 0.3, "coverage": 0.9}
+    whole = {
+        "people": 100,
+        "cost": 6.2,
+        "n": 20,
+        "risk": 0.1,
+        "risk_error": 0.067,
+        "refused": 0.3,
+        "coverage": 0.9,
+    }
     return AdvisorEvaluation(**shared, **whole, groups={"own": own, "rent": rent})
 
 

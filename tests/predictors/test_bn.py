@@ -57,7 +57,9 @@ def test_tables_are_smoothed_counts():
             np.testing.assert_allclose(learnt.tables[name], expected)
 
 
-@pytest.mark.parametrize("name", ["german", "adult", "heloc", "taiwan", "acs_income", "gmsc", "diabetes130"])
+@pytest.mark.parametrize(
+    "name", ["german", "adult", "heloc", "taiwan", "acs_income", "gmsc", "diabetes130"]
+)
 def test_over_a_blanket_it_is_feasible_on_every_real_set(load_real, name):
     table = load_real(name, cap=6000)
     blanket = edfa.discover(table.train, "bamb")
@@ -65,7 +67,9 @@ def test_over_a_blanket_it_is_feasible_on_every_real_set(load_real, name):
     facts = np.full_like(table.test.X, np.nan)
     facts[:, columns] = table.test.X[:, columns]
     models = [model.fit(table.train.X, table.train.y) for model in (BayesNet(columns), SubsetXGB())]
-    mine, trees = (roc_auc_score(table.test.y, model.predict_proba(facts)[:, 1]) for model in models)
+    mine, trees = (
+        roc_auc_score(table.test.y, model.predict_proba(facts)[:, 1]) for model in models
+    )
     assert mine > trees - 0.04, "bins cost a little, the structure nothing"
 
 

@@ -1,4 +1,6 @@
-"""A committee: who its members have learnt from, what they see, how they decide, and how far they differ."""
+"""A committee: who its members have learnt from, what they see, how they decide, and how far they
+differ.
+"""
 
 import json
 import pickle
@@ -29,7 +31,9 @@ def votes(committee, rows):
 
 def test_members_differ_and_are_the_same_for_the_same_seed(german):
     table, model = german
-    one, same, other = (Committee.of(table.train.X, table.train.y, model, 4, seed=seed) for seed in (0, 0, 1))
+    one, same, other = (
+        Committee.of(table.train.X, table.train.y, model, 4, seed=seed) for seed in (0, 0, 1)
+    )
     decided = votes(one, table.test.X)
     assert not (decided == decided[0]).all(axis=1)[1:].any(), "every member is another model"
     np.testing.assert_array_equal(decided, votes(same, table.test.X))
@@ -68,27 +72,42 @@ def test_members_obey_the_directions_of_the_model():
     rising = votes(committee, line).reshape(6, 50, 30)
     assert (np.diff(rising, axis=2) >= 0).all()
     free = Committee.of(people, y, edfa.SubsetXGB(n_estimators=20).fit(people, y), 6)
-    assert (np.diff(votes(free, line).reshape(6, 50, 30), axis=2) < 0).any(), "the law is not one of the data"
+    assert (np.diff(votes(free, line).reshape(6, 50, 30), axis=2) < 0).any(), (
+        "the law is not one of the data"
+    )
 
 
 def test_a_judge_has_not_learnt_from_those_of_its_fold(german):
-    """Turn the outcomes of one fold of the others: its members stay as they are, bit for bit, all others change."""
+    """Turn the outcomes of one fold of the others: its members stay as they are, bit for bit, all
+    others change.
+    """
     table, model = german
     people, y = table.calibration.X, table.calibration.y
-    before = Committee.of(table.train.X, table.train.y, model, 2 * FOLDS, others=(people, y), varied=False)
+    before = Committee.of(
+        table.train.X, table.train.y, model, 2 * FOLDS, others=(people, y), varied=False
+    )
     turned = np.where(fold_of(np.arange(len(y))) == 1, 1 - y, y)
-    after = Committee.of(table.train.X, table.train.y, model, 2 * FOLDS, others=(people, turned), varied=False)
-    same = [a.save_raw() == b.save_raw() for a, b in zip(before.boosters, after.boosters, strict=True)]
+    after = Committee.of(
+        table.train.X, table.train.y, model, 2 * FOLDS, others=(people, turned), varied=False
+    )
+    same = [
+        a.save_raw() == b.save_raw() for a, b in zip(before.boosters, after.boosters, strict=True)
+    ]
     assert same == [fold_of(member) == 1 for member in range(2 * FOLDS)]
 
 
 def test_members_differ_from_the_model_as_much_as_models_of_other_people_do():
-    """The claim behind half as many people drawn with replacement, where the truth can be drawn from again."""
+    """The claim behind half as many people drawn with replacement, where the truth can be drawn
+    from again.
+    """
     random = np.random.default_rng(3)
 
     def draw(n):
         people = random.normal(size=(n, 5)).astype(np.float32)
-        chance = 1 / (1 + np.exp(-(people @ np.array([1.5, -1, 0.5, 0, 0])) - 0.5 * people[:, 0] * people[:, 1]))
+        chance = 1 / (
+            1
+            + np.exp(-(people @ np.array([1.5, -1, 0.5, 0, 0])) - 0.5 * people[:, 0] * people[:, 1])
+        )
         return people, (random.random(n) < chance).astype(np.int64)
 
     again, resampled = [], []
@@ -100,7 +119,9 @@ def test_members_differ_from_the_model_as_much_as_models_of_other_people_do():
         fresh = [edfa.SubsetXGB(n_estimators=100, seed=seed).fit(*draw(1_000)) for _ in range(3)]
         again += [(other.predict(new) != mine).mean() for other in fresh]
         resampled += (
-            (votes(Committee.of(people, y, model, 3, seed=seed, varied=False), new) != mine).mean(axis=1).tolist()
+            (votes(Committee.of(people, y, model, 3, seed=seed, varied=False), new) != mine)
+            .mean(axis=1)
+            .tolist()
         )
     assert 0.7 < np.mean(resampled) / np.mean(again) < 1.5, (np.mean(resampled), np.mean(again))
 
@@ -139,7 +160,9 @@ def test_one_model_is_no_committee(german):
 def test_members_together_decide_what_each_decides_alone(german):
     table, model = german
     committee = Committee.of(table.train.X, table.train.y, align(model, range(8)), 5, seed=2)
-    rows = np.ascontiguousarray(np.concatenate([table.test.X, table.calibration.X])[:, committee.columns])
+    rows = np.ascontiguousarray(
+        np.concatenate([table.test.X, table.calibration.X])[:, committee.columns]
+    )
     assert committee.asks_together(len(rows)), "they are merged"
     merged = merge_boosters(committee.boosters)
     apart = np.stack([booster.inplace_predict(rows) for booster in committee.boosters], axis=1)
@@ -160,7 +183,9 @@ def test_members_of_several_classes_are_asked_one_after_the_other():
 
 
 def test_a_merged_booster_that_answers_otherwise_is_not_used(german, monkeypatch):
-    """What XGBoost writes may change: then members are asked one after the other, and decide the same."""
+    """What XGBoost writes may change: then members are asked one after the other, and decide the
+    same.
+    """
     table, model = german
     committee = Committee.of(table.train.X, table.train.y, model, 3)
     load = xgb.Booster.load_model
@@ -172,7 +197,9 @@ def test_a_merged_booster_that_answers_otherwise_is_not_used(german, monkeypatch
 
     monkeypatch.setattr(xgb.Booster, "load_model", wrong)
     assert merge_boosters(committee.boosters) is None
-    np.testing.assert_array_equal(committee.decide_together(table.test.X), votes(committee, table.test.X))
+    np.testing.assert_array_equal(
+        committee.decide_together(table.test.X), votes(committee, table.test.X)
+    )
 
 
 def test_what_is_merged_is_not_sent_to_other_processes(german):

@@ -44,12 +44,20 @@ def test_the_sum_of_the_leaves_is_that_of_the_trees(seed, columns, trees, depth)
     settings_ = {"objective": "binary:logistic", "max_depth": depth, "eta": 0.5, "nthread": 1}
     booster = xgb.train(settings_, xgb.DMatrix(rows, classes), trees)
     forest, (column, value) = Forest.of(booster.save_raw("json")), tries(rows, 30, seed)
-    exact = booster.inplace_predict(changed(rows, column, value), predict_type="margin").reshape(200, 30)
+    exact = booster.inplace_predict(changed(rows, column, value), predict_type="margin").reshape(
+        200, 30
+    )
     assert np.abs(forest.margins(rows, column, value) - exact).max() <= forest.tolerance < 0.01
 
 
 @pytest.mark.parametrize(
-    "settings_", [{}, {"threshold": 0.7}, {"threshold": 0.3, "calibrate": True}, {"n_estimators": 2, "threshold": 0.7}]
+    "settings_",
+    [
+        {},
+        {"threshold": 0.7},
+        {"threshold": 0.3, "calibrate": True},
+        {"n_estimators": 2, "threshold": 0.7},
+    ],
 )
 def test_decisions_are_those_of_the_trees(settings_):
     model = SubsetXGB(**{"n_estimators": 60} | settings_).fit(X, Y)
@@ -115,4 +123,6 @@ def test_leaves_that_tell_something_else_than_the_trees_are_not_relied_on(monkey
 
 
 def doubled(forest):
-    return Forest(forest.value * 2, forest.low, forest.high, forest.tree, forest.base, forest.thresholds)
+    return Forest(
+        forest.value * 2, forest.low, forest.high, forest.tree, forest.base, forest.thresholds
+    )

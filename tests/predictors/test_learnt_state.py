@@ -1,4 +1,6 @@
-"""Settings and learnt state say which model it is: another answer, another state; the same fit, the same state."""
+"""Settings and learnt state say which model it is: another answer, another state; the same fit, the
+same state.
+"""
 
 import pickle
 from collections.abc import Mapping
@@ -25,18 +27,28 @@ MODELS = {
     "aligned": lambda **o: Aligned(SubsetXGB(**{"n_estimators": 10, **o}), (0, 1, 3)),
 }
 each = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
-learning = pytest.mark.parametrize("make", [MODELS[name] for name in ("xgb", "nan", "mlp", "ftt", "bn")])
+learning = pytest.mark.parametrize(
+    "make", [MODELS[name] for name in ("xgb", "nan", "mlp", "ftt", "bn")]
+)
 
 
 def flat(value, name=""):
-    """All leaves of nested mappings, by path; arrays as dtype, shape and bytes, estimators as their settings."""
+    """All leaves of nested mappings, by path; arrays as dtype, shape and bytes, estimators as their
+    settings.
+    """
     if hasattr(value, "get_params"):
         return flat(value.get_params(deep=False), name)
     if isinstance(value, Mapping):
-        return {key: leaf for inner in value for key, leaf in flat(value[inner], f"{name}/{inner}").items()}
+        return {
+            key: leaf
+            for inner in value
+            for key, leaf in flat(value[inner], f"{name}/{inner}").items()
+        }
     if isinstance(value, np.ndarray):
         return {name: (str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes())}
-    assert value is None or isinstance(value, str | bytes | bool | int | float | np.generic | tuple), (name, value)
+    assert value is None or isinstance(
+        value, str | bytes | bool | int | float | np.generic | tuple
+    ), (name, value)
     return {name: value}
 
 
@@ -91,7 +103,12 @@ def test_weights_alone_show(make):
 
 def test_which_columns_are_shown_and_of_which_model_shows():
     inner, other = (SubsetXGB(n_estimators=10, seed=seed).fit(X, Y) for seed in (0, 1))
-    views = [align(inner, [0, 1]), align(inner, [0, 2]), align(other, [0, 1]), align(align(inner, [0, 1, 2]), [0, 1])]
+    views = [
+        align(inner, [0, 1]),
+        align(inner, [0, 2]),
+        align(other, [0, 1]),
+        align(align(inner, [0, 1, 2]), [0, 1]),
+    ]
     states = [flat(view.learnt_state()) for view in views]
     assert all(states[i] != states[j] for i in range(4) for j in range(i))
     assert flat(align(inner, [1, 0]).learnt_state()) == states[0]
@@ -115,7 +132,9 @@ def test_what_was_learnt_ends_with_an_underscore(make):
     settings = set(vars(model))
     model.fit(X, Y).predict_proba(X[:5])
     learnt = {name for name in vars(model) if not name.startswith("_")} - settings
-    assert {name for name in learnt if not name.endswith("_")} <= {"threshold", "favourable"}, "but for the view's"
+    assert {name for name in learnt if not name.endswith("_")} <= {"threshold", "favourable"}, (
+        "but for the view's"
+    )
 
 
 @learning
@@ -142,7 +161,9 @@ def test_weights_of_classes_by_name_are_kept_in_a_folder(make, tmp_path):
 @pytest.mark.parametrize("bad", ["balance", {0: 1.0, 5: 2.0}, 3])
 @learning
 def test_class_weights_that_make_no_sense(make, bad):
-    with pytest.raises(SettingError, match="class_weight: 'balanced', a weight for every class, or None"):
+    with pytest.raises(
+        SettingError, match="class_weight: 'balanced', a weight for every class, or None"
+    ):
         make(class_weight=bad).fit(X, Y)
 
 
@@ -155,7 +176,10 @@ def test_balanced_weights_make_all_classes_count_the_same():
 
 
 def test_positions_stand_for_lists():
-    assert as_mappings({1: [np.int64(3), ("a",)], "b": None}) == {"1": {"0": 3, "1": {"0": "a"}}, "b": None}
+    assert as_mappings({1: [np.int64(3), ("a",)], "b": None}) == {
+        "1": {"0": 3, "1": {"0": "a"}},
+        "b": None,
+    }
 
 
 @learning
@@ -190,7 +214,9 @@ def test_where_models_are_cached_changes_no_answer_and_is_no_setting(tmp_path):
         np.testing.assert_array_equal(model.predict_proba(rows), plain.predict_proba(rows))
         assert len(model._boosters) == 2
         assert identity(model) == identity(plain)
-    assert len(list((tmp_path / "a").rglob("*.ubj"))) == len(list((tmp_path / "b").rglob("*.ubj"))) > 2
+    assert (
+        len(list((tmp_path / "a").rglob("*.ubj"))) == len(list((tmp_path / "b").rglob("*.ubj"))) > 2
+    )
     assert clone(before)._cache_folder is None
     fewer = plain.cache_in(max_models=1)
     assert len(fewer._boosters) == 1
@@ -199,7 +225,9 @@ def test_where_models_are_cached_changes_no_answer_and_is_no_setting(tmp_path):
 
 
 def test_a_setting_changed_after_the_fit_finds_no_models_of_before(tmp_path):
-    """Models on disk are found by the settings that trained them, not by those at the time of the fit."""
+    """Models on disk are found by the settings that trained them, not by those at the time of the
+    fit.
+    """
     model = SubsetXGB(n_estimators=10).cache_in(tmp_path).fit(X, Y)
     model.predict_proba(X[:1])
     model.set_params(max_depth=1)

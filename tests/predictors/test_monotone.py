@@ -45,7 +45,9 @@ def swept(rows, column, values):
 
 
 def steps(model, rows, column, values):
-    """How the probability of the second class changes from each value to the next one up, (rows, values - 1)."""
+    """How the probability of the second class changes from each value to the next one up, (rows,
+    values - 1).
+    """
     people = swept(rows, column, np.sort(values))
     chances = model.predict_proba(people.reshape(-1, rows.shape[1]))[:, 1]
     return np.diff(chances.reshape(people.shape[:2]), axis=1)
@@ -83,7 +85,10 @@ def test_a_free_model_does_go_the_wrong_way(mode):
 @pytest.mark.parametrize("monotone", [None, (0,) * 20])
 def test_without_directions_the_trees_are_those_of_before(monotone):
     mask = np.arange(20) < 9
-    plain, other = SubsetXGB(n_estimators=20).fit(X, Y), small(n_estimators=20, monotone=monotone).fit(X, Y)
+    plain, other = (
+        SubsetXGB(n_estimators=20).fit(X, Y),
+        small(n_estimators=20, monotone=monotone).fit(X, Y),
+    )
     assert plain.booster(mask).save_raw("json") == other.booster(mask).save_raw("json")
 
 
@@ -154,14 +159,18 @@ def story(count=3000, seed=0):
     random = np.random.default_rng(seed)
     frame = pd.DataFrame(random.normal(size=(count, 3)).round(2), columns=["x", "z", "w"])
     luck = frame.x - frame.z + np.sin(3 * frame.w) + random.normal(size=count)
-    frame["outcome"] = np.array(["refused", "granted", "looked at"])[np.where(luck > 0.8, 1, np.where(luck < 0, 0, 2))]
+    frame["outcome"] = np.array(["refused", "granted", "looked at"])[
+        np.where(luck > 0.8, 1, np.where(luck < 0, 0, 2))
+    ]
     features = (
         edfa.Feature("x", "continuous", start=True, monotone="up"),
         edfa.Feature("z", "continuous", monotone="down"),
         edfa.Feature("w", "continuous"),
     )
     classes = ("granted", "looked at", "refused")
-    return edfa.Table(frame, edfa.Schema(features, "outcome", "granted", classes=classes), name="story")
+    return edfa.Table(
+        frame, edfa.Schema(features, "outcome", "granted", classes=classes), name="story"
+    )
 
 
 def test_signs_are_for_the_second_of_two_classes_and_for_the_favourable_one_of_more():
@@ -174,7 +183,9 @@ def test_signs_are_for_the_second_of_two_classes_and_for_the_favourable_one_of_m
 
 
 def test_directions_may_be_told_for_the_first_of_two_classes():
-    turned = SubsetXGB(n_estimators=60, monotone=tuple(-sign for sign in SIGNS), favourable=0).fit(X, Y)
+    turned = SubsetXGB(n_estimators=60, monotone=tuple(-sign for sign in SIGNS), favourable=0).fit(
+        X, Y
+    )
     np.testing.assert_array_equal(
         turned.predict_proba(TABLE.test.X), MODELS["per_subset", False].predict_proba(TABLE.test.X)
     )
@@ -196,7 +207,9 @@ def test_a_sweep_finds_what_goes_the_wrong_way_and_how_far():
     assert DirectionCheck.from_json(found.to_json()) == found
     assert check_directions(free, X, SIGNS, names) == found, "the same people every time"
     shown = check_directions(align(free, [1, 3]), X, SIGNS, names)
-    assert [f.feature for f in shown.features] == [names[1]], "what the model is not shown is not checked"
+    assert [f.feature for f in shown.features] == [names[1]], (
+        "what the model is not shown is not checked"
+    )
 
 
 def test_a_sweep_counts_exactly():
@@ -221,7 +234,10 @@ def test_a_sweep_counts_exactly():
     assert down.wrong == pytest.approx(5 / 6)
 
 
-NETWORKS = [lambda **o: MaskedMLP(**{"epochs": 40, **o}), lambda **o: FTTransformer(**{"epochs": 12, **o})]
+NETWORKS = [
+    lambda **o: MaskedMLP(**{"epochs": 40, **o}),
+    lambda **o: FTTransformer(**{"epochs": 12, **o}),
+]
 each_network = pytest.mark.parametrize("make", NETWORKS, ids=["mlp", "ftt"])
 
 
@@ -230,7 +246,9 @@ def test_networks_take_directions_as_a_penalty(make):
     names = TABLE.schema.names
     free, signed = make().fit(X, Y), make(monotone=SIGNS).fit(X, Y)
     before, after = (check_directions(model, X, SIGNS, names) for model in (free, signed))
-    assert np.mean([f.wrong for f in after.features]) < 0.6 * np.mean([f.wrong for f in before.features])
+    assert np.mean([f.wrong for f in after.features]) < 0.6 * np.mean(
+        [f.wrong for f in before.features]
+    )
     assert after.worst is None or after.worst.largest < 0.6 * before.worst.largest
     assert not signed.obeys_directions
 
@@ -263,22 +281,42 @@ def test_a_penalty_leaves_what_is_not_known_alone():
     unknown[:, 1] = False
     assert penalty.loss(network, positions, unknown).item() == 0
     everything = unknown | True
-    both = [Penalty.of((0, s, 0), positions, 1, 10.0, 0).loss(network, positions, everything).item() for s in (1, -1)]
+    both = [
+        Penalty.of((0, s, 0), positions, 1, 10.0, 0).loss(network, positions, everything).item()
+        for s in (1, -1)
+    ]
     assert max(both) > 0
     assert network.training
     turned = Penalty.of((0, -1, 0), positions, 0, 10.0, 0)
-    assert turned.loss(network, positions, everything).item() == pytest.approx(both[0]), "the other of two classes"
+    assert turned.loss(network, positions, everything).item() == pytest.approx(both[0]), (
+        "the other of two classes"
+    )
 
 
 def test_networks_obey_directions_towards_one_of_three_classes():
     table, directions = story(), signs(story(30).schema)
     options = {"epochs": 20, "favourable": 0}
-    free, signed = (MaskedMLP(**options, monotone=m).fit(table.train.X, table.train.y) for m in (None, directions))
-    before, after = (check_directions(m, table.train.X, directions, table.schema.names) for m in (free, signed))
+    free, signed = (
+        MaskedMLP(**options, monotone=m).fit(table.train.X, table.train.y)
+        for m in (None, directions)
+    )
+    before, after = (
+        check_directions(m, table.train.X, directions, table.schema.names) for m in (free, signed)
+    )
     assert np.mean([f.wrong for f in after.features]) <= np.mean([f.wrong for f in before.features])
     assert after.worst is None or after.worst.largest < 0.02
-    backwards = MaskedMLP(**options, monotone=(-1, 1, 0), monotone_penalty=10.0).fit(table.train.X, table.train.y)
-    assert np.mean([f.wrong for f in check_directions(backwards, table.train.X, directions, "xzw").features]) > 0.3
+    backwards = MaskedMLP(**options, monotone=(-1, 1, 0), monotone_penalty=10.0).fit(
+        table.train.X, table.train.y
+    )
+    assert (
+        np.mean(
+            [
+                f.wrong
+                for f in check_directions(backwards, table.train.X, directions, "xzw").features
+            ]
+        )
+        > 0.3
+    )
     with pytest.raises(SettingError, match="say towards which of 3 classes"):
         MaskedMLP(monotone=directions).fit(table.train.X, table.train.y)
 
@@ -292,7 +330,9 @@ def test_wrong_penalties(make):
 
 
 def test_a_threshold_for_one_of_three_classes():
-    probabilities = np.array([[0.5, 0.3, 0.2], [0.2, 0.35, 0.45], [0.1, 0.3, 0.6], [0.35, 0.4, 0.25]])
+    probabilities = np.array(
+        [[0.5, 0.3, 0.2], [0.2, 0.35, 0.45], [0.1, 0.3, 0.6], [0.35, 0.4, 0.25]]
+    )
     model = SubsetXGB(threshold=0.3, favourable=1)
     assert model.decide(probabilities).tolist() == [1, 1, 1, 1]
     model.threshold = 0.36
@@ -313,14 +353,21 @@ def test_a_threshold_for_the_first_of_two_classes():
     model = small(threshold=0.4, favourable=0, monotone=None).fit(X, Y)
     mask = np.arange(20) < 5
     column, value = np.repeat(np.arange(5), 4), X[:4, :5].T.ravel()
-    assert model.decide_tries(mask, X[:, mask], column, value) is None, "the leaves know of the second class alone"
+    assert model.decide_tries(mask, X[:, mask], column, value) is None, (
+        "the leaves know of the second class alone"
+    )
 
 
 def test_a_view_decides_by_the_class_of_its_model():
     table = story()
-    model = SubsetXGB(n_estimators=20, threshold=0.2, favourable=0).fit(table.train.X, table.train.y)
+    model = SubsetXGB(n_estimators=20, threshold=0.2, favourable=0).fit(
+        table.train.X, table.train.y
+    )
     view = align(model, [0, 1])
     chances = view.predict_proba(table.test.X)
     assert np.array_equal(view.predict(table.test.X) == 0, chances[:, 0] >= 0.2)
-    other = align(SubsetXGB(n_estimators=20, threshold=0.2, favourable=2).fit(table.train.X, table.train.y), [0, 1])
+    other = align(
+        SubsetXGB(n_estimators=20, threshold=0.2, favourable=2).fit(table.train.X, table.train.y),
+        [0, 1],
+    )
     assert digest(other) != digest(view)

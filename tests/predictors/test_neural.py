@@ -10,7 +10,10 @@ from edfa.testing import check_predictor
 
 TABLE = edfa.load("german")
 X, Y = TABLE.train.X, TABLE.train.y
-MODELS = [lambda **o: MaskedMLP(**{"epochs": 12, **o}), lambda **o: FTTransformer(**{"epochs": 3, **o})]
+MODELS = [
+    lambda **o: MaskedMLP(**{"epochs": 12, **o}),
+    lambda **o: FTTransformer(**{"epochs": 3, **o}),
+]
 each_model = pytest.mark.parametrize("make", MODELS, ids=["mlp", "ftt"])
 
 
@@ -42,7 +45,9 @@ def test_it_comes_close_to_the_exact_posterior(make):
 
 @each_model
 def test_packing_gives_what_masking_gives(make):
-    """Only the known columns, against all of them with the others masked out and filled with garbage."""
+    """Only the known columns, against all of them with the others masked out and filled with
+    garbage.
+    """
     model = make().fit(X, Y)
     mask = np.zeros(20, dtype=bool)
     mask[[0, 3, 4, 11]] = True
@@ -50,7 +55,9 @@ def test_packing_gives_what_masking_gives(make):
     coded = model._encode(X[:50], np.arange(20))
     coded[:, ~mask] = np.array([len(knots) - 1 for knots in model.knots_])[~mask]
     with torch.no_grad():
-        logits = model.network_(torch.from_numpy(coded), torch.arange(20), torch.from_numpy(np.tile(mask, (50, 1))))
+        logits = model.network_(
+            torch.from_numpy(coded), torch.arange(20), torch.from_numpy(np.tile(mask, (50, 1)))
+        )
     np.testing.assert_allclose(packed, logits.double().softmax(dim=1).numpy(), atol=1e-6)
 
 
@@ -61,7 +68,10 @@ def test_masks_have_a_uniform_number_of_known_features_and_the_start_set():
     mask = model._draw_masks(known, torch.Generator().manual_seed(0))
     assert mask[:, [2, 7]].all()
     assert not mask[:, 5].any(), "what the training rows do not know cannot be shown"
-    counts = np.bincount(mask[:, [0, 1, 3, 4, 6, *range(8, 20)]].sum(dim=1).numpy(), minlength=18) / 20_000
+    counts = (
+        np.bincount(mask[:, [0, 1, 3, 4, 6, *range(8, 20)]].sum(dim=1).numpy(), minlength=18)
+        / 20_000
+    )
     np.testing.assert_allclose(counts, 1 / 18, atol=0.01)
 
 
@@ -87,7 +97,9 @@ def test_a_value_between_two_knots_lies_on_the_line_between_them():
 def test_knots_lie_where_the_rows_are_and_where_the_values_are():
     random = np.random.default_rng(0)
     gains = np.where(random.random(5000) < 0.95, 0.0, random.lognormal(8, 1, 5000))
-    model = MaskedMLP(epochs=1).fit(np.column_stack([gains, random.integers(0, 60, 5000)]), np.arange(5000) % 2)
+    model = MaskedMLP(epochs=1).fit(
+        np.column_stack([gains, random.integers(0, 60, 5000)]), np.arange(5000) % 2
+    )
     mostly_zero, codes = model.knots_
     assert len(mostly_zero) >= 15
     assert mostly_zero[-1] == pytest.approx(gains.max())

@@ -7,7 +7,9 @@ from edfa import BayesNet, FTTransformer, MaskedMLP, SubsetXGB
 
 # Checks of scikit-learn that contradict a contract of ours.
 OTHERWISE = {
-    "check_dtype_object": "wants a TypeError for a matrix of dicts; ours is a DataError, as for all bad matrices",
+    "check_dtype_object": (
+        "wants a TypeError for a matrix of dicts; ours is a DataError, as for all bad matrices"
+    ),
 }
 MODELS = [
     SubsetXGB(n_estimators=10),

@@ -11,7 +11,14 @@ from sklearn.base import clone
 import edfa
 from edfa import SubsetXGB
 from edfa.data.synthetic import credit_story, random_network
-from edfa.errors import DataError, EmptyTableError, SettingError, TargetError, UnknownNameError, UnreadableError
+from edfa.errors import (
+    DataError,
+    EmptyTableError,
+    SettingError,
+    TargetError,
+    UnknownNameError,
+    UnreadableError,
+)
 from edfa.fingerprint import digest
 from edfa.predictors.base import UnfittedError, by_mask
 from edfa.testing import check_predictor
@@ -61,7 +68,9 @@ def test_values_in_one_cell_are_the_same_to_the_model():
     assert len(thresholds) > 3
     assert (np.diff(thresholds) > 0).all()
     row = np.where(mask, TABLE.test.X[0], np.nan).astype(np.float32)
-    sweep = np.sort(np.concatenate([thresholds, np.nextafter(thresholds, np.float32(-np.inf)), X[:, 4]]))
+    sweep = np.sort(
+        np.concatenate([thresholds, np.nextafter(thresholds, np.float32(-np.inf)), X[:, 4]])
+    )
     people = np.tile(row, (len(sweep), 1))
     people[:, 4] = sweep
     probabilities = model.predict_proba(people)[:, 1]
@@ -74,7 +83,9 @@ def test_values_in_one_cell_are_the_same_to_the_model():
 def test_models_are_cached_in_memory_up_to_a_limit_and_on_disk(tmp_path, monkeypatch):
     fitted = []
     train = SubsetXGB._train
-    monkeypatch.setattr(SubsetXGB, "_train", lambda self, mask: fitted.append(1) or train(self, mask))
+    monkeypatch.setattr(
+        SubsetXGB, "_train", lambda self, mask: fitted.append(1) or train(self, mask)
+    )
     rows = np.full((6, 20), np.nan, dtype=np.float32)
     rows[np.arange(6), np.arange(6)] = 0
     model = small().cache_in(tmp_path, max_models=3).fit(X, Y)
@@ -103,7 +114,9 @@ def test_threads_share_one_model():
 
 
 def test_who_waits_for_a_model_keeps_nobody_else_waiting(monkeypatch):
-    """One is learnt slowly: who needs it waits and it is learnt once; who needs another is answered meanwhile."""
+    """One is learnt slowly: who needs it waits and it is learnt once; who needs another is answered
+    meanwhile.
+    """
     model, go_on, learnt = small().fit(X, Y), threading.Event(), []
     slow, train = np.arange(20) < 3, SubsetXGB._train
 
@@ -129,7 +142,9 @@ def _answer_in_a_process(folder):
 
 
 def test_processes_share_one_folder(tmp_path):
-    """Started at once they fit the same models and write the same files: nobody reads half of one."""
+    """Started at once they fit the same models and write the same files: nobody reads half of
+    one.
+    """
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(3, mp_context=context) as pool:
         answers = list(pool.map(_answer_in_a_process, [str(tmp_path)] * 3))
@@ -165,7 +180,9 @@ def test_balance_moves_towards_the_rare_class():
 
 
 def test_calibration_softens_what_is_too_sure():
-    """Many deep trees on noise are too sure of themselves; a temperature makes held-out outcomes likelier."""
+    """Many deep trees on noise are too sure of themselves; a temperature makes held-out outcomes
+    likelier.
+    """
     random = np.random.default_rng(0)
     rows = random.standard_normal((1500, 6)).astype(np.float32)
     noisy = (rows[:, 0] + 2 * random.standard_normal(1500) > 0).astype(int)
@@ -192,7 +209,13 @@ ENDLESS[2, 1] = np.inf
     [
         (HOLE, Y, {}, DataError, "column 3 of X has no value"),
         (ENDLESS, Y, {}, DataError, r"infinite \(inf\) in row 2, column 1"),
-        (X, np.where(np.arange(len(Y)) == 5, np.nan, Y), {}, TargetError, "y does not name classes"),
+        (
+            X,
+            np.where(np.arange(len(Y)) == 5, np.nan, Y),
+            {},
+            TargetError,
+            "y does not name classes",
+        ),
         (X, np.zeros(len(Y)), {}, TargetError, "one class only"),
         (X, Y[:-1], {}, DataError, "one class a row"),
         (X[0], Y, {}, DataError, r"Reshape your data: one person is \(1, n\)"),
@@ -245,7 +268,9 @@ def test_a_folder_with_a_changed_byte(tmp_path):
 
 
 SETS = np.array([np.arange(20) < 3, np.arange(20) % 2 == 0, np.ones(20, dtype=bool)])
-ASKED = np.where(np.random.default_rng(0).random((60, 20)) < 0.5, TABLE.test.X[:60], np.float32(np.nan))
+ASKED = np.where(
+    np.random.default_rng(0).random((60, 20)) < 0.5, TABLE.test.X[:60], np.float32(np.nan)
+)
 
 
 def mixed(**options):
@@ -259,7 +284,9 @@ def hide(mask, rows=TABLE.test.X[:60]):
 def test_sets_that_are_named_have_their_own_model_and_others_share_one():
     exact, masked, model = small().fit(X, Y), small(mode="nan").fit(X, Y), mixed().keeping(SETS)
     for mask in SETS:
-        np.testing.assert_array_equal(model.predict_proba(hide(mask)), exact.predict_proba(hide(mask)))
+        np.testing.assert_array_equal(
+            model.predict_proba(hide(mask)), exact.predict_proba(hide(mask))
+        )
     np.testing.assert_array_equal(model.predict_proba(ASKED), masked.predict_proba(ASKED))
     unnamed = mixed()
     np.testing.assert_array_equal(unnamed.predict_proba(ASKED[:5]), exact.predict_proba(ASKED[:5]))
@@ -277,11 +304,21 @@ def test_which_model_answers_does_not_depend_on_what_was_asked_before(tmp_path):
     turned = used.predict_proba(np.concatenate([ASKED, *map(hide, SETS)])[::-1])
     np.testing.assert_array_equal(turned[::-1], expected)
     assert digest(fresh) == digest(used)
-    assert len({digest(model) for model in (fresh, mixed(), mixed().keeping(SETS[:2]), mixed().keeping([]))}) == 4
+    assert (
+        len(
+            {
+                digest(model)
+                for model in (fresh, mixed(), mixed().keeping(SETS[:2]), mixed().keeping([]))
+            }
+        )
+        == 4
+    )
     used.to_folder(tmp_path / "model")
     copies = (SubsetXGB.from_folder(tmp_path / "model"), copy.deepcopy(fresh))
     for other in copies:
-        np.testing.assert_array_equal(other.predict_proba(np.concatenate([ASKED, *map(hide, SETS)])), expected)
+        np.testing.assert_array_equal(
+            other.predict_proba(np.concatenate([ASKED, *map(hide, SETS)])), expected
+        )
         assert digest(other) == digest(fresh)
     assert not hasattr(clone(fresh), "kept_")
 
@@ -315,7 +352,10 @@ def test_cells_and_decisions_of_mixed_models(kept):
         sweep = np.sort(np.concatenate([thresholds, np.nextafter(thresholds, np.float32(-np.inf))]))
         people = np.tile(hide(mask, rows[:1]), (len(sweep), 1))
         people[:, feature] = sweep
-        answers, cell = model.predict_proba(people)[:, 1], np.searchsorted(thresholds, sweep, side="right")
+        answers, cell = (
+            model.predict_proba(people)[:, 1],
+            np.searchsorted(thresholds, sweep, side="right"),
+        )
         assert all(len(set(answers[cell == c])) == 1 for c in np.unique(cell))
     column, value = np.array([1, 1, 2]), np.array([-1.0, 1.5, 0.5], dtype=np.float32)
     decided = model.decide_tries(mask, rows[:, mask], column, value)
@@ -323,14 +363,18 @@ def test_cells_and_decisions_of_mixed_models(kept):
     for i in range(3) if kept else ():
         changed = rows[:, mask].copy()
         changed[:, column[i]] = value[i]
-        np.testing.assert_array_equal(decided[:, i], model.decide(model.predict_known(mask, changed)))
+        np.testing.assert_array_equal(
+            decided[:, i], model.decide(model.predict_known(mask, changed))
+        )
 
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_mixed_models_obey_directions(kept):
     signs = tuple(1 if j == 1 else -1 if j == 4 else 0 for j in range(20))
     model = mixed(monotone=signs).keeping(SETS if kept else [])
-    people = np.tile(hide(np.ones(20, dtype=bool) if kept else np.arange(20) < 9)[:, None], (1, 40, 1))
+    people = np.tile(
+        hide(np.ones(20, dtype=bool) if kept else np.arange(20) < 9)[:, None], (1, 40, 1)
+    )
     for feature in (1, 4):
         moved = people.copy()
         moved[:, :, feature] = np.linspace(X[:, feature].min(), X[:, feature].max(), 40)

@@ -10,14 +10,18 @@ from edfa.predictors.base import Predictor
 
 
 class Lookup(Predictor):
-    """Each value says something, each pair of values too; drawn by a seed. It answers from any subset."""
+    """Each value says something, each pair of values too; drawn by a seed. It answers from any
+    subset.
+    """
 
     def __init__(self, seed=0, classes=2):
         self.seed = seed
         self.classes = classes
 
     def _fit(self, matrix, codes, progress):
-        self.random_ = np.random.default_rng(self.seed).normal(size=(matrix.shape[1], 6, matrix.shape[1], 6, 3))
+        self.random_ = np.random.default_rng(self.seed).normal(
+            size=(matrix.shape[1], 6, matrix.shape[1], 6, 3)
+        )
 
     def _answer(self, mask, known):
         features, levels = np.flatnonzero(mask), known.astype(int)
@@ -32,7 +36,12 @@ class Lookup(Predictor):
 def world(kinds, sizes, seed=0, classes=2, changes=None):
     """A table with every combination of levels, and a fitted Lookup."""
     features = tuple(
-        Feature(f"f{j}", kind, levels=tuple(f"{v}" for v in range(size)), change=(changes or ["free"] * len(kinds))[j])
+        Feature(
+            f"f{j}",
+            kind,
+            levels=tuple(f"{v}" for v in range(size)),
+            change=(changes or ["free"] * len(kinds))[j],
+        )
         for j, (kind, size) in enumerate(zip(kinds, sizes, strict=True))
     )
     rows = np.array(list(product(*(range(size) for size in sizes))))
@@ -40,17 +49,31 @@ def world(kinds, sizes, seed=0, classes=2, changes=None):
     names = tuple(f"class {c}" for c in range(classes))
     frame["y"] = [names[i % classes] for i in range(len(frame))]
     whole = pd.concat([frame] * 3, ignore_index=True)
-    table = Table.from_frame(whole, Schema(features, "y", names[-1], classes=names), shares=(1.0, 0.0, 0.0))
+    table = Table.from_frame(
+        whole, Schema(features, "y", names[-1], classes=names), shares=(1.0, 0.0, 0.0)
+    )
     return table.train, Lookup(seed).fit(table.train.X, table.train.y)
 
 
 def all_plans(
-    model, row, free, values, ordered, most=3, desired_class=None, allowed=lambda j, own, value: True, dominated=False
+    model,
+    row,
+    free,
+    values,
+    ordered,
+    most=3,
+    desired_class=None,
+    allowed=lambda j, own, value: True,
+    dominated=False,
 ):
-    """Every minimal change set of one person, by trying everything; without dominated ones, or with them."""
+    """Every minimal change set of one person, by trying everything; without dominated ones, or with
+    them.
+    """
     decide = lambda changed: int(model.predict(np.asarray([changed], np.float32))[0])  # noqa: E731
     now = decide(row)
-    good = lambda decided: (decided != now) if desired_class is None else (decided == desired_class != now)  # noqa: E731
+    good = lambda decided: (  # noqa: E731
+        (decided != now) if desired_class is None else (decided == desired_class != now)
+    )
     valid = set()
     for count in range(1, most + 1):
         for chosen in combinations(free, count):
@@ -67,21 +90,32 @@ def all_plans(
                     valid.add(plan)
     if dominated:
         return valid
-    return {p for p in valid if not any(q != p and nearer(dict(q), dict(p), row, ordered) for q in valid)}
+    return {
+        p
+        for p in valid
+        if not any(q != p and nearer(dict(q), dict(p), row, ordered) for q in valid)
+    }
 
 
 def nearer(q, p, row, ordered):
     """Whether q changes the same features in the same directions, and none of them more."""
     return q.keys() == p.keys() and all(
         q[j] == p[j]
-        or (ordered[j] and (q[j] - row[j]) * (p[j] - row[j]) > 0 and abs(q[j] - row[j]) < abs(p[j] - row[j]))
+        or (
+            ordered[j]
+            and (q[j] - row[j]) * (p[j] - row[j]) > 0
+            and abs(q[j] - row[j]) < abs(p[j] - row[j])
+        )
         for j in p
     )
 
 
 def as_sets(plans, row):
     """The plans of one row as sets of (feature, value)."""
-    return [frozenset((int(j), float(v[j])) for j in np.flatnonzero(~np.isnan(v))) for v in plans.to[plans.of == row]]
+    return [
+        frozenset((int(j), float(v[j])) for j in np.flatnonzero(~np.isnan(v)))
+        for v in plans.to[plans.of == row]
+    ]
 
 
 # A world in which every combination of these is as likely as any other, three training people each.
@@ -96,12 +130,15 @@ def partly(train, mask, count=12, seed=0):
 
 
 def matching(mask):
-    """How many training people agree with anybody on what is known: every combination of the rest, three times."""
+    """How many training people agree with anybody on what is known: every combination of the rest,
+    three times.
+    """
     return 3 * int(np.prod([size for size, known in zip(SIZES, mask, strict=True) if not known]))
 
 
 def by_hand(model, train, row, to, desired_class=None):
-    """The share of all training people with these facts for whom the plan works, asked one at a time.
+    """The share of all training people with these facts for whom the plan works, asked one at a
+    time.
 
     Where any other decision is recourse, today's must be theirs too.
     """

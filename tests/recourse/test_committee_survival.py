@@ -40,7 +40,9 @@ def test_with_everything_known_it_is_the_share_of_models_that_agree(german):
 
 
 def test_of_a_partly_known_person_every_completion_is_asked_of_some_models(german):
-    """By hand: each completion of the searcher, its turn of the members, every model with the same weight."""
+    """By hand: each completion of the searcher, its turn of the members, every model with the same
+    weight.
+    """
     table, _, view, committee, _ = german
     rows = table.test.X[:25].copy()
     rows[:, 3:] = np.nan
@@ -50,7 +52,9 @@ def test_of_a_partly_known_person_every_completion_is_asked_of_some_models(germa
     for plan in range(len(plans)):
         own, pairs = [], []
         for position, completion in enumerate(filled[plans.of[plan]]):
-            followed = np.where(np.isnan(plans.to[plan]), completion, plans.to[plan])[None].astype(np.float32)
+            followed = np.where(np.isnan(plans.to[plan]), completion, plans.to[plan])[None].astype(
+                np.float32
+            )
             own.append(view.decide(view.predict_proba(followed))[0] == 1)
             turn = [member for member in range(MEMBERS) if (position - member) % apart == 0]
             assert len(turn) == ASKED
@@ -65,7 +69,9 @@ def test_plans_of_a_committee_are_accepted_by_models_of_other_people(german):
     table, model, _, _, _ = german
     people = table.test.X
     judges = [
-        align(edfa.SubsetXGB(n_estimators=30, threshold=0.7, seed=seed).fit(part.X, part.y), range(8))
+        align(
+            edfa.SubsetXGB(n_estimators=30, threshold=0.7, seed=seed).fit(part.X, part.y), range(8)
+        )
         for seed, part in enumerate((table.calibration, table.calibration))
     ]
     shares = []
@@ -73,7 +79,9 @@ def test_plans_of_a_committee_are_accepted_by_models_of_other_people(german):
         _, plans = plans_of(some, people)
         first = plans.first[plans.legal]
         followed = plans.make_changes(first, people[plans.legal])
-        shares.append(np.mean([judge.decide(judge.predict_proba(followed)) == 1 for judge in judges]))
+        shares.append(
+            np.mean([judge.decide(judge.predict_proba(followed)) == 1 for judge in judges])
+        )
     assert shares[0] > shares[1] + 0.03, shares
 
 
@@ -82,9 +90,16 @@ def test_plans_that_survive_often_enough_are_ranked_by_effort(german):
     firsts = []
     for enough in (1.0, 0.6):
         _, plans = plans_of(german, table.test.X, enough=enough)
-        firsts.append((plans.effort[plans.first[plans.legal]].mean(), plans.survival[plans.first[plans.legal]]))
+        firsts.append(
+            (
+                plans.effort[plans.first[plans.legal]].mean(),
+                plans.survival[plans.first[plans.legal]],
+            )
+        )
     assert firsts[1][0] < firsts[0][0], "what is good enough takes less"
-    assert (firsts[1][1] >= 0.6 - 1e-9).mean() == (firsts[0][1] >= 0.6 - 1e-9).mean(), "nobody loses a plan that is"
+    assert (firsts[1][1] >= 0.6 - 1e-9).mean() == (firsts[0][1] >= 0.6 - 1e-9).mean(), (
+        "nobody loses a plan that is"
+    )
 
 
 def test_all_features_are_completed_and_asked_about(german):
@@ -97,7 +112,9 @@ def test_all_features_are_completed_and_asked_about(german):
     agree = sum((committee.decide(member, followed) == 1).astype(int) for member in range(3))
     agree += model.decide(model.predict_proba(followed)) == 1
     np.testing.assert_allclose(plans.survival, agree / 4)
-    assert (plans.survival < 1).any(), "the model that sees everything does not accept every plan for the blanket's"
+    assert (plans.survival < 1).any(), (
+        "the model that sees everything does not accept every plan for the blanket's"
+    )
 
 
 def test_one_person_is_told_what_many_are(german):
@@ -114,7 +131,9 @@ def test_one_person_is_told_what_many_are(german):
 
 
 @pytest.mark.parametrize("known", [3, 20])
-def test_survival_is_the_same_whether_members_are_asked_together_or_apart(german, monkeypatch, known):
+def test_survival_is_the_same_whether_members_are_asked_together_or_apart(
+    german, monkeypatch, known
+):
     table = german[0]
     rows = table.test.X[:12].copy()
     rows[:, known:] = np.nan

@@ -1,4 +1,6 @@
-"""What follows from a plan by itself: time that passes, and formulas; against numbers worked out by hand."""
+"""What follows from a plan by itself: time that passes, and formulas; against numbers worked out by
+hand.
+"""
 
 from dataclasses import replace
 
@@ -70,7 +72,9 @@ def test_plans_are_judged_with_all_that_follows(table, people, kind):
     schooling = {level: i for i, level in enumerate(LEVELS)}
     climbed = after["schooling"].map(schooling) - before["schooling"].map(schooling)
     months = np.maximum(months, np.where(changed["schooling"], 24 * climbed, 0))
-    months = np.maximum(months, np.where(changed["tenure"], 12 * (after["tenure"] - before["tenure"]), 0))
+    months = np.maximum(
+        months, np.where(changed["tenure"], 12 * (after["tenure"] - before["tenure"]), 0)
+    )
     assert plans.months == pytest.approx(months, abs=1e-3)
     assert (plans.months > 0).any()
     older = np.minimum(before["age"] + np.floor(months / 12 + 1e-6), table.train.frame["age"].max())
@@ -78,14 +82,18 @@ def test_plans_are_judged_with_all_that_follows(table, people, kind):
     assert not changed["instalment"].any()
     moved = changed["amount"] | changed["months"]
     assert moved.any()
-    due = np.clip(after["amount"] / after["months"], *table.train.frame["instalment"].agg(["min", "max"]))
+    due = np.clip(
+        after["amount"] / after["months"], *table.train.frame["instalment"].agg(["min", "max"])
+    )
     assert after["instalment"][moved].to_numpy() == pytest.approx(due[moved].to_numpy(), rel=1e-3)
     assert (after["instalment"][~moved] == before["instalment"][~moved]).all()
     assert (people.predictor.predict(plans.rows()) == 1).all()
 
 
 def test_without_them_some_plans_would_fail(table, people):
-    """A plan that looks good today is refused once the person is older, or the instalment moves along."""
+    """A plan that looks good today is refused once the person is older, or the instalment moves
+    along.
+    """
     plain = replace(people.background, schema=replace(table.schema, rules=Constraints()))
     loose = find_recourse(People(people.X, plain), Nearest(table.train), desired_class=1)
     consequences = Consequences.of(table.schema, table.encoder, table.schema.rules)
@@ -114,7 +122,9 @@ def test_an_unknown_part_of_a_formula_forbids_the_change(table, people):
 
 
 def test_states_do_not_grow(table):
-    consequences = Consequences.of(table.schema, table.encoder, Constraints(takes={"amount": "5 years"}))
+    consequences = Consequences.of(
+        table.schema, table.encoder, Constraints(takes={"amount": "5 years"})
+    )
     facts, to = table.train.X[:3].copy(), np.full((3, 6), np.nan, dtype=np.float32)
     to[:, 1] = table.train.X[3, 1]
     rows, fine = consequences.apply(np.arange(6), facts, to)
@@ -125,7 +135,9 @@ def test_states_do_not_grow(table):
 
 
 def test_the_paper_reads_nothing_of_it(table, people):
-    plans = find_recourse(people, Nearest(table.train), desired_class=1, constraints=Constraints(reading="paper"))
+    plans = find_recourse(
+        people, Nearest(table.train), desired_class=1, constraints=Constraints(reading="paper")
+    )
     assert plans.consequences is None
     assert (~np.isnan(plans.to[:, table.schema.index("instalment")])).any()
     assert not plans.months.any()
@@ -134,17 +146,25 @@ def test_the_paper_reads_nothing_of_it(table, people):
 @pytest.mark.parametrize(
     ("linked", "message"),
     [
-        ({"instalment": "amont / months"}, "linked.instalment = 'amont / months': no feature named 'amont'"),
+        (
+            {"instalment": "amont / months"},
+            "linked.instalment = 'amont / months': no feature named 'amont'",
+        ),
         ({"instalment": "amount / months", "amount": "instalment * 2"}, "would follow from itself"),
         ({"instalment": "amount / "}, "not a formula"),
         ({"instalment": "__import__('os').system('true')"}, "only numbers, features"),
         ({"instalment": "amount ** 99"}, "only numbers, features"),
-        ({"instalment": "(" * 60 + "amount" + ")" * 60 + " + -" + "-" * 80 + "1"}, "brackets inside brackets"),
+        (
+            {"instalment": "(" * 60 + "amount" + ")" * 60 + " + -" + "-" * 80 + "1"},
+            "brackets inside brackets",
+        ),
         ({"instalment": "2 + 2"}, "names no feature"),
     ],
 )
 def test_a_wrong_formula_names_its_line(table, linked, message):
-    with pytest.raises((SchemaError, SettingError), match=message.replace("(", r"\(").replace("*", r"\*")):
+    with pytest.raises(
+        (SchemaError, SettingError), match=message.replace("(", r"\(").replace("*", r"\*")
+    ):
         replace(table.schema, rules=Constraints(linked=linked))
 
 

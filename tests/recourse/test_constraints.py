@@ -38,7 +38,11 @@ def search(german, **given):
         ({"max_effort": 0}, SettingError, "above 0"),
         ({"min_probability": 1.0}, SettingError, "min_probability"),
         ({"weights": {"duration": -1}}, SettingError, "positive"),
-        ({"weights": {"duration": 2}, "difficulty": {"duration": 2}}, SettingError, "one of the two"),
+        (
+            {"weights": {"duration": 2}, "difficulty": {"duration": 2}},
+            SettingError,
+            "one of the two",
+        ),
         ({"difficulty": {"duration": 6}}, SettingError, "from 1"),
         ({"directions": {"duration": "left"}}, SettingError, "up or down"),
         ({"ranges": {"duration": (9, 3)}}, SettingError, "must not be above"),
@@ -57,7 +61,9 @@ def test_the_card_holds_by_default(german):
     levels = list(schema["employment"].levels)
     moved = changes[changes["feature"] == "employment"]
     assert len(moved) > 5
-    assert all(levels.index(b) > levels.index(a) for a, b in zip(moved["from"], moved["to"], strict=True))
+    assert all(
+        levels.index(b) > levels.index(a) for a, b in zip(moved["from"], moved["to"], strict=True)
+    )
 
 
 def test_the_papers_reading_frees_all_but_what_is_sensitive(german):
@@ -78,7 +84,10 @@ def test_locks_ranges_levels_directions_and_transitions_hold(german):
         "min_probability": 0.6,
     }
     limited = search(german, **given).frame()
-    by = {name: (limited[limited["feature"] == name], free[free["feature"] == name]) for name in set(free["feature"])}
+    by = {
+        name: (limited[limited["feature"] == name], free[free["feature"] == name])
+        for name in set(free["feature"])
+    }
     assert len(by["purpose"][1]) > 0
     assert len(by["purpose"][0]) == 0
     assert not by["credit_amount"][1]["to"].between(1000, 4000).all()
@@ -128,8 +137,12 @@ def test_weights_change_the_order_and_not_the_plans(german):
 def test_a_value_that_is_no_measurement_is_neither_proposed_nor_moved_up(load_real):
     table = load_real("heloc", cap=2000)
     ways = {f.name: "up" if j % 3 else "free" for j, f in enumerate(table.schema)}
-    features = tuple(replace(f, change=ways[f.name], monotone=None, per_year=0, takes="") for f in table.schema)
-    table = edfa.Table.from_frame(table.frame, replace(table.schema, features=features, rules=Constraints()))
+    features = tuple(
+        replace(f, change=ways[f.name], monotone=None, per_year=0, takes="") for f in table.schema
+    )
+    table = edfa.Table.from_frame(
+        table.frame, replace(table.schema, features=features, rules=Constraints())
+    )
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     states = [np.isin(table.test.X[:, j], c.slots) for j, c in enumerate(table.encoder.columns)]
     rows = np.flatnonzero(np.stack(states).any(axis=0))[:40]
@@ -144,20 +157,42 @@ def test_a_value_that_is_no_measurement_is_neither_proposed_nor_moved_up(load_re
 
 
 def test_constraints_come_back_from_json():
-    mine = Constraints(("a",), ("b",), {"b": 2}, {"c": 0.5}, {"b": "up"}, {"b": (0, 1)}, {"d": ("x",)}, 2, 0.6)
+    mine = Constraints(
+        ("a",), ("b",), {"b": 2}, {"c": 0.5}, {"b": "up"}, {"b": (0, 1)}, {"d": ("x",)}, 2, 0.6
+    )
     assert Constraints.from_json(mine.to_json()) == mine
-    more = Constraints(forbidden=(("housing", "own", "rent"),), together=(("a", "b"),), reading="paper")
+    more = Constraints(
+        forbidden=(("housing", "own", "rent"),), together=(("a", "b"),), reading="paper"
+    )
     assert Constraints.from_json(more.to_json()) == more
 
 
 def test_constraints_of_an_older_edfa_or_a_damaged_file_are_unreadable():
     text = Constraints(locked=("purpose",), max_changes=2).to_json()
-    for damaged in ("", "{}", "null", "3", '"text"', "[]", "[[1]]", "[" * 100_000, text[:-1], text[:20], "\x00"):
-        with pytest.raises(UnreadableError, match=r"^this text is not constraints as to_json writes them$"):
+    for damaged in (
+        "",
+        "{}",
+        "null",
+        "3",
+        '"text"',
+        "[]",
+        "[[1]]",
+        "[" * 100_000,
+        text[:-1],
+        text[:20],
+        "\x00",
+    ):
+        with pytest.raises(
+            UnreadableError, match=r"^this text is not constraints as to_json writes them$"
+        ):
             Constraints.from_json(damaged)
-    with pytest.raises(UnreadableError, match=r"^these constraints are of version 0; version 1 can be read$"):
+    with pytest.raises(
+        UnreadableError, match=r"^these constraints are of version 0; version 1 can be read$"
+    ):
         Constraints.from_json(json.dumps(json.loads(text) | {"version": 0}))
-    assert Constraints.from_json('{"version": 1}') == Constraints(), "what is left out has its default"
+    assert Constraints.from_json('{"version": 1}') == Constraints(), (
+        "what is left out has its default"
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,7 +204,10 @@ def test_constraints_of_an_older_edfa_or_a_damaged_file_are_unreadable():
         ({"max_changes": 0}, "max_changes: at least 1, not 0"),
         ({"min_probability": float("nan")}, "min_probability: from 0"),
         ({"ranges": {"duration": [9, 3]}}, "ranges.duration: the first number"),
-        ({"directions": {"duration": "left"}}, "constraints.directions.duration: 'left' is not one of up, down"),
+        (
+            {"directions": {"duration": "left"}},
+            "constraints.directions.duration: 'left' is not one of up, down",
+        ),
     ],
 )
 def test_values_from_json_obey_the_rules_of_the_constructor(given, words):

@@ -68,7 +68,9 @@ class Honest(Searcher):
             feature = int(problem.features[column])
             fine = problem.actions.permits(feature, problem.facts[:, [column]], to[:, :, column])
             to[:, :, column] = np.where(fine, to[:, :, column], np.float32(np.nan))
-        return Candidates.of(np.repeat(np.arange(len(problem)), len(donors)), to.reshape(-1, to.shape[2]))
+        return Candidates.of(
+            np.repeat(np.arange(len(problem)), len(donors)), to.reshape(-1, to.shape[2])
+        )
 
 
 class Unchecked(Honest):
@@ -155,7 +157,9 @@ def test_a_slow_no_is_caught(german):
 
 
 def test_shared_work_shows_progress_and_changes_nothing(german):
-    """Several hundred people of four kinds of knowledge: all columns are equal, and progress ends where it should."""
+    """Several hundred people of four kinds of knowledge: all columns are equal, and progress ends
+    where it should.
+    """
     table, model = german
     rows = np.concatenate([table.test.X, table.calibration.X])
     rows[1::4, 9:], rows[2::4, :5], rows[3::4, 4:12] = np.nan, np.nan, np.nan
@@ -163,14 +167,20 @@ def test_shared_work_shows_progress_and_changes_nothing(german):
     steps = []
     alone = find_recourse(people, SurvivalSearch(table.train), k=3)
     shared = find_recourse(
-        people, SurvivalSearch(table.train), k=3, n_jobs=4, progress=lambda *step: steps.append(step)
+        people,
+        SurvivalSearch(table.train),
+        k=3,
+        n_jobs=4,
+        progress=lambda *step: steps.append(step),
     )
     for name in ("of", "to", "probability_after", "effort", "survival", "low", "high", "donor"):
         assert np.array_equal(getattr(alone, name), getattr(shared, name), equal_nan=True)
     assert [done for done, _ in steps] == sorted(done for done, _ in steps)
     assert len(steps) >= 4
     assert steps[-1][0] == steps[-1][1]
-    with pytest.raises(SettingError, match="n_jobs: a number of jobs, or -1 for one a processor, not 0"):
+    with pytest.raises(
+        SettingError, match="n_jobs: a number of jobs, or -1 for one a processor, not 0"
+    ):
         find_recourse(people, SurvivalSearch(table.train), n_jobs=0)
 
 

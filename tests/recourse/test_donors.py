@@ -1,4 +1,6 @@
-"""Donors against a plain loop: the distance is HEOM, and of equal ones the first is taken, whatever the batch."""
+"""Donors against a plain loop: the distance is HEOM, and of equal ones the first is taken, whatever
+the batch.
+"""
 
 import numpy as np
 import pytest

@@ -20,6 +20,10 @@ def test_the_guide_runs_in_order(capsys):
     rows = moved.rows()[:, linked]
     assert (rows != moved.people.X[moved.of, linked]).any(), "but it moves along"
     menu, most = namespace["menu"], namespace["menu"].number.argmax()
-    ways = [{c.feature for c in menu[i].changes} for i in range(len(menu)) if menu.of[i] == menu.of[most]]
+    ways = [
+        {c.feature for c in menu[i].changes}
+        for i in range(len(menu))
+        if menu.of[i] == menu.of[most]
+    ]
     assert len(ways) > 1
     assert ways[0] != ways[1]

@@ -1,4 +1,6 @@
-"""Rules of card and person: no plan breaks one, whatever they are; who has no plan is told which rule to loosen."""
+"""Rules of card and person: no plan breaks one, whatever they are; who has no plan is told which
+rule to loosen.
+"""
 
 from dataclasses import replace
 
@@ -54,7 +56,9 @@ def rules(draw, table):
         locked=tuple(draw(st.lists(words | numbers, max_size=2, unique=True))),
         directions=directions,
         ranges={name: tuple(bounds[name]) for name in draw(st.lists(numbers, max_size=2))},
-        levels={name: tuple(levels_of(table, name)[:2]) for name in draw(st.lists(words, max_size=1))},
+        levels={
+            name: tuple(levels_of(table, name)[:2]) for name in draw(st.lists(words, max_size=1))
+        },
         max_changes=draw(st.none() | st.integers(1, 3)),
         max_effort=draw(st.none() | st.floats(0.3, 4)),
         min_probability=draw(st.sampled_from([0.0, 0.55, 0.7])),
@@ -83,14 +87,18 @@ def broken_by(change, limits):
         yield f"range of {name}"
     if name in limits.levels and change.after not in limits.levels[name]:
         yield f"levels of {name}"
-    if name in limits.directions and (change.after > change.before) != (limits.directions[name] == "up"):
+    if name in limits.directions and (change.after > change.before) != (
+        limits.directions[name] == "up"
+    ):
         yield f"direction of {name}"
     for feature, old, new in limits.forbidden:
         if feature == name and old in ("*", change.before) and new in ("*", change.after):
             yield f"forbidden {name}"
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_no_plan_breaks_any_rule(german, data):
     table, model, rows, searchers = german
@@ -115,13 +123,19 @@ def test_no_plan_breaks_any_rule(german, data):
         tenths = [np.quantile(pairs[:, k], np.arange(1, 10) / 10) for k in range(2)]
         cell = lambda values, k: np.searchsorted(tenths[k], values, side="right")  # noqa: E731
         seen = set(zip(cell(pairs[:, 0], 0).tolist(), cell(pairs[:, 1], 1).tolist(), strict=True))
-        after = table.encoder.decode(np.where(np.isnan(plans.rows()), table.train.X[0], plans.rows()))
-        touched = ~np.isnan(plans.to[:, [table.schema.index(n) for n in ("duration", "credit_amount")]]).all(axis=1)
+        after = table.encoder.decode(
+            np.where(np.isnan(plans.rows()), table.train.X[0], plans.rows())
+        )
+        touched = ~np.isnan(
+            plans.to[:, [table.schema.index(n) for n in ("duration", "credit_amount")]]
+        ).all(axis=1)
         near = [
             any(
                 (a + i, b + j) in seen for i in (-1, 0, 1) for j in (-1, 0, 1)
             )  # a value at a border is in either tenth
-            for a, b in zip(cell(after["duration"], 0), cell(after["credit_amount"], 1), strict=True)
+            for a, b in zip(
+                cell(after["duration"], 0), cell(after["credit_amount"], 1), strict=True
+            )
         ]
         assert np.array(near)[touched].all()
     for row in list(plans.reasons)[:2]:
@@ -129,14 +143,19 @@ def test_no_plan_breaks_any_rule(german, data):
 
 
 def check_loosening(german, people, searcher, own, reason, row):
-    """A reason is always told; where rules are the reason they are named, and loosening them would give a plan."""
+    """A reason is always told; where rules are the reason they are named, and loosening them would
+    give a plan.
+    """
     assert reason.reason
     if reason.reason != "rules":
         return
     assert reason.rules
     assert reason.loosening
     table = german[0]
-    free = People(people.X[[row]], replace(people.background, schema=replace(table.schema, rules=Constraints())))
+    free = People(
+        people.X[[row]],
+        replace(people.background, schema=replace(table.schema, rules=Constraints())),
+    )
     assert find_recourse(free, searcher, desired_class=1).legal[0]
 
 
@@ -147,7 +166,11 @@ def check_loosening(german, people, searcher, own, reason, row):
         ({"min_probability": 0.97}, "min_probability = 0.97", "min_probability"),
         ({"locked": (*NUMBERS, *WORDS)}, None, None),
         ({"only": ("existing_credits",), "directions": {"existing_credits": "up"}}, None, None),
-        ({"ranges": dict.fromkeys(NUMBERS, (1e6, 2e6)), "levels": dict.fromkeys(WORDS, ())}, None, None),
+        (
+            {"ranges": dict.fromkeys(NUMBERS, (1e6, 2e6)), "levels": dict.fromkeys(WORDS, ())},
+            None,
+            None,
+        ),
     ],
 )
 def test_the_rule_in_the_way_is_named(german, given, rule, loosened):
@@ -176,15 +199,25 @@ def test_wildcards(german):
     people = People(rows, Background.of(table.train, model))
     free = find_recourse(people, searcher, desired_class=1).frame()
     assert ((free["feature"] == "checking_status") & (free["to"] == "no checking")).any()
-    closed = Constraints(forbidden=(("checking_status", "*", "no checking"), ("savings_status", "<100", "*")))
+    closed = Constraints(
+        forbidden=(("checking_status", "*", "no checking"), ("savings_status", "<100", "*"))
+    )
     plans = find_recourse(people, searcher, constraints=closed, desired_class=1).frame()
     assert not ((plans["feature"] == "checking_status") & (plans["to"] == "no checking")).any()
     assert not ((plans["feature"] == "savings_status") & (plans["from"] == "<100")).any()
 
 
 def test_a_person_only_tightens():
-    rules = Constraints(locked=("age",), ranges={"x": (0, 10)}, max_changes=2, directions={"x": "up"}, only=("x", "z"))
-    mine = rules.tighten(Constraints(locked=("z",), ranges={"x": (5, 20)}, max_changes=3, only=("z", "w")))
+    rules = Constraints(
+        locked=("age",),
+        ranges={"x": (0, 10)},
+        max_changes=2,
+        directions={"x": "up"},
+        only=("x", "z"),
+    )
+    mine = rules.tighten(
+        Constraints(locked=("z",), ranges={"x": (5, 20)}, max_changes=3, only=("z", "w"))
+    )
     assert mine.locked == ("age", "z")
     assert mine.ranges == {"x": (5, 10)}
     assert (mine.max_changes, mine.only, mine.directions) == (2, ("z",), {"x": "up"})
@@ -200,7 +233,9 @@ def test_a_person_only_tightens():
 def test_a_person_cannot_make_things_easier_than_the_rules_say():
     rules = Constraints(max_effort=2, weights={"x": 2})
     assert rules.tighten(Constraints(weights={"x": 0.1, "y": 3})).weights == {"x": 2, "y": 3}
-    assert Constraints(weights={"x": 2}).tighten(Constraints(weights={"x": 0.1})).weights == {"x": 0.2}
+    assert Constraints(weights={"x": 2}).tighten(Constraints(weights={"x": 0.1})).weights == {
+        "x": 0.2
+    }
     for own in ({"takes": {"x": "1 day"}}, {"per_year": {"x": 9}}, {"linked": {"x": "y"}}):
         with pytest.raises(SettingError, match="the operator's to say"):
             rules.for_person(Constraints(**own))
@@ -214,7 +249,11 @@ def test_tightening_is_what_both_allow(data):
     try:
         both = one.tighten(other)
     except SettingError:
-        assert any(one.directions[n] != other.directions[n] for n in one.directions if n in other.directions)
+        assert any(
+            one.directions[n] != other.directions[n]
+            for n in one.directions
+            if n in other.directions
+        )
         return
     for feature in table.schema:
         assert both.may_change(feature) == (one.may_change(feature) and other.may_change(feature))
@@ -222,7 +261,11 @@ def test_tightening_is_what_both_allow(data):
     for limits in (one, other):
         again = both.tighten(limits)
         assert set(again.forbidden) == set(both.forbidden) == {*one.forbidden, *other.forbidden}
-        assert (again.ranges, again.max_changes, again.max_effort) == (both.ranges, both.max_changes, both.max_effort)
+        assert (again.ranges, again.max_changes, again.max_effort) == (
+            both.ranges,
+            both.max_changes,
+            both.max_effort,
+        )
 
 
 @pytest.mark.parametrize(
@@ -252,7 +295,9 @@ def test_a_rule_that_forbids_everything_is_an_error_that_names_it(rules, line):
 
 
 def test_contradictory_directions_name_the_line():
-    with pytest.raises(SchemaError, match=r"features\.x\.monotone: 'down' is good, but it may only change 'up'"):
+    with pytest.raises(
+        SchemaError, match=r"features\.x\.monotone: 'down' is good, but it may only change 'up'"
+    ):
         edfa.Feature("x", "continuous", change="up", monotone="down")
     feature = edfa.Feature("x", "continuous", monotone="down")
     with pytest.raises(SchemaError, match=r"rules\.directions\.x: only 'up' is allowed"):

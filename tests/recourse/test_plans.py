@@ -29,7 +29,9 @@ def plans(german):
     rows[::2, 8:] = np.nan
     blanket = edfa.Blanket("class", dict.fromkeys(table.schema.names[:12], ()))
     numbers = {"person": np.arange(50) + 100, "seed": 3, "step": np.arange(50) % 2}
-    return find_recourse(People(rows, Background.of(table.train, model, blanket), **numbers), searcher)
+    return find_recourse(
+        People(rows, Background.of(table.train, model, blanket), **numbers), searcher
+    )
 
 
 def test_a_frame_has_a_row_a_change_in_peoples_words(plans, german):
@@ -125,8 +127,20 @@ def test_json_round_trip(plans):
 
 def test_plans_that_are_damaged_are_unreadable(plans):
     text = plans.to_json()
-    for damaged in ("", "{}", "null", "3", "[]", "[" * 100_000, text[:-1], text[: len(text) // 2], text[:30]):
-        with pytest.raises(UnreadableError, match=r"^this text is not plans as to_json writes them$"):
+    for damaged in (
+        "",
+        "{}",
+        "null",
+        "3",
+        "[]",
+        "[" * 100_000,
+        text[:-1],
+        text[: len(text) // 2],
+        text[:30],
+    ):
+        with pytest.raises(
+            UnreadableError, match=r"^this text is not plans as to_json writes them$"
+        ):
             Plans.from_json(damaged)
     with pytest.raises(UnreadableError, match=r"^these plans are damaged: 'people' is missing$"):
         Plans.from_json(json.dumps({k: v for k, v in json.loads(text).items() if k != "people"}))
@@ -170,7 +184,9 @@ def test_a_part_of_plans_that_is_wrong_is_said_in_one_line(plans, path, value):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("column", "value"), [("of", 50), ("of", -1), ("reached", 2), ("reached", -1)])
+@pytest.mark.parametrize(
+    ("column", "value"), [("of", 50), ("of", -1), ("reached", 2), ("reached", -1)]
+)
 def test_plans_for_nobody_or_no_class_are_damaged(plans, column, value):
     content = json.loads(plans.to_json())
     content["plans"][column][-1] = value
@@ -189,7 +205,9 @@ def test_html_escapes(plans):
 
 @pytest.mark.parametrize("kind", [edfa.Nearest, edfa.SurvivalSearch])
 def test_k_plans_are_the_best_and_then_other_ways(german, kind):
-    """No plan does what an earlier one does and more; only one is offered only where all others would."""
+    """No plan does what an earlier one does and more; only one is offered only where all others
+    would.
+    """
     table, model, _ = german
     searcher, rows = kind(table.train), table.test.X[:50].copy()
     rows[::2, 12:] = np.nan
@@ -198,7 +216,9 @@ def test_k_plans_are_the_best_and_then_other_ways(german, kind):
     assert few.count.max() == 3
     assert (few.count == 3).mean() > 0.4
     assert np.array_equal(
-        few.to[few.first[few.legal]], everything.to[everything.first[everything.legal]], equal_nan=True
+        few.to[few.first[few.legal]],
+        everything.to[everything.first[everything.legal]],
+        equal_nan=True,
     )
     ordered = np.array([feature.kind != "categorical" for feature in table.schema])
     for i in np.flatnonzero(few.legal):
@@ -217,7 +237,9 @@ def _way(to, own, ordered):
 
 def test_reasons(german):
     table, model, searcher = german
-    blanket = edfa.Blanket("class", {"checking_status": ("housing",), "duration": (), "credit_history": ()})
+    blanket = edfa.Blanket(
+        "class", {"checking_status": ("housing",), "duration": (), "credit_history": ()}
+    )
     people = lambda some: People(some, Background.of(table.train, model, blanket))  # noqa: E731
     rows = table.test.X
     favourable = model.predict(rows) == 1
@@ -239,13 +261,19 @@ def test_reasons(german):
     assert "only_locked_features_flip" in seen
     assert "nothing_flips" in seen
     narrow = Constraints(only=("credit_amount",), ranges={"credit_amount": (15_000, 15_001)})
-    assert "range_too_narrow" in {r.reason for r in find_recourse(whole, searcher, constraints=narrow).reasons.values()}
+    assert "range_too_narrow" in {
+        r.reason for r in find_recourse(whole, searcher, constraints=narrow).reasons.values()
+    }
 
 
 def test_reasons_are_true_in_a_world_that_can_be_listed():
-    train, model = world(["categorical"] * 3, [3, 3, 2], seed=11, changes=["free", "frozen", "free"])
+    train, model = world(
+        ["categorical"] * 3, [3, 3, 2], seed=11, changes=["free", "frozen", "free"]
+    )
     people = People(train.X[:18], Background.of(train, model))
-    plans = find_recourse(people, Nearest(train, neighbours=1000), constraints=Constraints(levels={"f0": ("0",)}))
+    plans = find_recourse(
+        people, Nearest(train, neighbours=1000), constraints=Constraints(levels={"f0": ("0",)})
+    )
     now = model.predict(people.X)
 
     def turns(row, j, values):
@@ -257,7 +285,11 @@ def test_reasons_are_true_in_a_world_that_can_be_listed():
     for row, no_plan in plans.reasons.items():
         free = turns(row, 0, range(3)) or turns(row, 2, range(2))
         expected = (
-            "range_too_narrow" if free else "only_locked_features_flip" if turns(row, 1, range(3)) else "nothing_flips"
+            "range_too_narrow"
+            if free
+            else "only_locked_features_flip"
+            if turns(row, 1, range(3))
+            else "nothing_flips"
         )
         assert no_plan.reason == expected
 
@@ -269,7 +301,9 @@ def test_mistakes_are_told_before_any_work(german):
         find_recourse(people, searcher, desired_class=7)
     other = table.split(seed=1)
     with pytest.raises(DataError, match="encoded differently"):
-        find_recourse(People(other.test.X[:3], Background(table.schema, other.encoder, model)), searcher)
+        find_recourse(
+            People(other.test.X[:3], Background(table.schema, other.encoder, model)), searcher
+        )
     with pytest.raises(SettingError, match="k: at least one"):
         find_recourse(people, searcher, k=0)
     with pytest.raises(DataError, match=r"Nearest\(\)\.fit\(train\)"):
@@ -279,7 +313,10 @@ def test_mistakes_are_told_before_any_work(german):
     with pytest.raises(DataError, match="2 numbers for 3 people"):
         People(table.test.X[:3], Background.of(table.train, model), person=np.arange(2))
     with pytest.raises(UnknownNameError, match="did you mean 'duration'"):
-        People(table.test.X[:3], Background.of(table.train, model, edfa.Blanket("class", {"durations": ()})))
+        People(
+            table.test.X[:3],
+            Background.of(table.train, model, edfa.Blanket("class", {"durations": ()})),
+        )
     with pytest.raises(UnknownNameError, match="did you mean"):
         SEARCHERS["neares"]
 
@@ -308,13 +345,17 @@ class Silent(Searcher):
 
 def test_a_searcher_may_find_nothing(german):
     table, model, _ = german
-    plans = find_recourse(People(table.test.X[:3], Background.of(table.train, model)), Silent().fit(table.train))
+    plans = find_recourse(
+        People(table.test.X[:3], Background.of(table.train, model)), Silent().fit(table.train)
+    )
     assert len(plans) == 0
     assert len(plans.reasons) == 3
 
 
 class Useless(Searcher):
-    """Says that its candidates are confirmed, and proposes the next level of the checking account whatever it does."""
+    """Says that its candidates are confirmed, and proposes the next level of the checking account
+    whatever it does.
+    """
 
     finished = True
 
@@ -325,14 +366,18 @@ class Useless(Searcher):
         case = np.arange(len(problem))
         to = np.full((len(problem), len(problem.features)), np.nan, dtype=np.float32)
         to[:, 0] = (problem.facts[:, 0] + 1) % 4
-        return Candidates.of(case, to, problem.predict(problem.apply(case, to)) if self.asks else None)
+        return Candidates.of(
+            case, to, problem.predict(problem.apply(case, to)) if self.asks else None
+        )
 
 
 @pytest.mark.parametrize("asks", [True, False])
 def test_valid_is_what_the_model_says_and_not_what_a_searcher_claims(german, asks):
     table, model, _ = german
     people = People(table.test.X, Background.of(table.train, model))
-    plans = find_recourse(people, Useless(asks).fit(table.train), constraints=Constraints(reading="paper"))
+    plans = find_recourse(
+        people, Useless(asks).fit(table.train), constraints=Constraints(reading="paper")
+    )
     turned = model.predict(plans.rows()) != model.predict(people.X)[plans.of]
     assert len(plans) == len(people)
     assert 0 < turned.mean() < 1

@@ -29,7 +29,9 @@ def refused(table, model, count=60):
 
 
 def further(plans, part):
-    """Rows with every changed number moved on by a part of its way, up to the end of what training people have."""
+    """Rows with every changed number moved on by a part of its way, up to the end of what training
+    people have.
+    """
     schema, rows = plans.people.schema, plans.rows()
     own, train = plans.people.X[plans.of], plans.people.background.rows
     for j, feature in enumerate(schema):
@@ -61,18 +63,25 @@ def test_without_it_some_do_not(german):
     """The fixture has islands: a test of holding that nothing could fail would be none."""
     table, model = german
     plans = find_recourse(
-        refused(table, model), Nearest(table.train, holds_further=False, min_support=0), desired_class=1
+        refused(table, model),
+        Nearest(table.train, holds_further=False, min_support=0),
+        desired_class=1,
     )
     assert (model.predict(further(plans, 0.5)) != 1).any()
     paper = find_recourse(
-        refused(table, model), Nearest(table.train), desired_class=1, constraints=Constraints(reading="paper")
+        refused(table, model),
+        Nearest(table.train),
+        desired_class=1,
+        constraints=Constraints(reading="paper"),
     )
     assert (model.predict(further(paper, 0.5)) != 1).any()
     assert paper.support is None
 
 
 def by_hand(plans, i, searcher):
-    """The training people from each value of plan i to the farthest that is told to hold, all changes together."""
+    """The training people from each value of plan i to the farthest that is told to hold, all
+    changes together.
+    """
     train, row = searcher.rows_, plans.people.X[plans.of[i]]
     inside = np.ones(len(train), dtype=bool)
     for j in np.flatnonzero(~np.isnan(plans.to[i])):
@@ -82,7 +91,9 @@ def by_hand(plans, i, searcher):
             continue
         again = 2 * to - own
         inside &= (
-            (train[:, j] >= to) & (train[:, j] <= again) if to > own else (train[:, j] <= to) & (train[:, j] >= again)
+            (train[:, j] >= to) & (train[:, j] <= again)
+            if to > own
+            else (train[:, j] <= to) & (train[:, j] >= again)
         )
     return inside
 
@@ -127,13 +138,21 @@ def test_a_crowd_counts_as_brute_force_does(seed):
 
 
 def test_people_where_no_plan_may_lead_do_not_support_one():
-    """The best risks of German credit have no checking account; nobody who fills theirs is told to be among them."""
+    """The best risks of German credit have no checking account; nobody who fills theirs is told to
+    be among them.
+    """
     table = edfa.load("german")
     model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
     blanket = edfa.Blanket("class", {"checking_status": (), "duration": ()})
-    people = People(table.test.X, Background.of(table.train, edfa.predictors.align(model, [0, 1]), blanket))
+    people = People(
+        table.test.X, Background.of(table.train, edfa.predictors.align(model, [0, 1]), blanket)
+    )
     plans = find_recourse(people, Nearest(table.train), desired_class="good")
-    to_top = [plan for plan in plans if [c.after for c in plan.changes if c.feature == "checking_status"] == [">=200"]]
+    to_top = [
+        plan
+        for plan in plans
+        if [c.after for c in plan.changes if c.feature == "checking_status"] == [">=200"]
+    ]
     alone = [plan for plan in to_top if plan.l0 == 1]
     there = table.train.frame[table.train.frame["checking_status"] == ">=200"]
     assert alone
@@ -159,21 +178,31 @@ def test_too_few_people_is_a_reason_and_the_loosening_says_how_few(german):
 
 
 def test_an_island_is_a_reason():
-    """The outcome is good from 10 to 12 alone: no plan leads there, and the reason says that it would not hold."""
+    """The outcome is good from 10 to 12 alone: no plan leads there, and the reason says that it
+    would not hold.
+    """
     x = np.repeat(np.arange(0, 40), 30)
-    frame = pd.DataFrame({"x": x.astype(float), "y": np.where((x >= 10) & (x <= 12), "good", "bad")})
+    frame = pd.DataFrame(
+        {"x": x.astype(float), "y": np.where((x >= 10) & (x <= 12), "good", "bad")}
+    )
     schema = edfa.Schema((edfa.Feature("x", "continuous"),), "y", "good", classes=("bad", "good"))
     table = edfa.Table.from_frame(frame, schema)
     model = edfa.SubsetXGB().fit(table.train.X, table.train.y)
-    people = People(table.encoder.encode(pd.DataFrame({"x": [2.0]})), Background.of(table.train, model))
+    people = People(
+        table.encoder.encode(pd.DataFrame({"x": [2.0]})), Background.of(table.train, model)
+    )
     plans = find_recourse(people, Nearest(table.train), desired_class=1)
     assert plans.reasons[0].reason == "does_not_hold"
-    assert find_recourse(people, Nearest(table.train, holds_further=False), desired_class=1).legal[0]
+    assert find_recourse(people, Nearest(table.train, holds_further=False), desired_class=1).legal[
+        0
+    ]
 
 
 @pytest.mark.parametrize("searcher", [Nearest, SurvivalSearch])
 def test_an_open_end_is_told_as_it_is(german, searcher):
-    """36 months or fewer: every training value beyond works; and where one does not, the end is not open."""
+    """36 months or fewer: every training value beyond works; and where one does not, the end is not
+    open.
+    """
     table, model = german
     plans = find_recourse(refused(table, model), searcher(table.train), desired_class=1)
     opened = closed = 0
@@ -183,7 +212,9 @@ def test_an_open_end_is_told_as_it_is(german, searcher):
         upwards = plans.to[i, j] > row[j]
         rows = np.repeat(row[None], len(values), axis=0)
         rows[:, j] = values
-        works = (model.predict(rows) == 1)[values >= plans.to[i, j] if upwards else values <= plans.to[i, j]]
+        works = (model.predict(rows) == 1)[
+            values >= plans.to[i, j] if upwards else values <= plans.to[i, j]
+        ]
         change = plans[int(i)].changes[0]
         end = change.high if upwards else change.low
         assert (change.low if upwards else change.high) is not None
@@ -193,36 +224,55 @@ def test_an_open_end_is_told_as_it_is(german, searcher):
 
 
 def test_an_end_is_open_too_where_a_change_takes_its_time(german):
-    """While the loan gets shorter the person ages, so that the sweep is silent; the model's direction is not."""
+    """While the loan gets shorter the person ages, so that the sweep is silent; the model's
+    direction is not.
+    """
     table, _ = german
     signs = tuple(-1 if name == "duration" else 0 for name in table.schema.names)
     model = edfa.SubsetXGB(n_estimators=60, monotone=signs).fit(table.train.X, table.train.y)
     slow = Constraints(takes={"duration": "24 months"}, per_year={"age": 1})
-    plans = find_recourse(refused(table, model), Nearest(table.train), desired_class=1, constraints=slow)
-    shorter = [plan for plan in plans if [change.feature for change in plan.changes] == ["duration"]]
+    plans = find_recourse(
+        refused(table, model), Nearest(table.train), desired_class=1, constraints=slow
+    )
+    shorter = [
+        plan for plan in plans if [change.feature for change in plan.changes] == ["duration"]
+    ]
     assert shorter
-    assert all(p.months == 24 and p.changes[0].low is None and p.changes[0].high == p.changes[0].after for p in shorter)
+    assert all(
+        p.months == 24 and p.changes[0].low is None and p.changes[0].high == p.changes[0].after
+        for p in shorter
+    )
     free = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
-    unknown = find_recourse(refused(table, free), Nearest(table.train), desired_class=1, constraints=slow)
-    assert {(c.low, c.high) for p in unknown if p.l0 == 1 for c in p.changes if c.feature == "duration"} == {
-        (None, None)
-    }
+    unknown = find_recourse(
+        refused(table, free), Nearest(table.train), desired_class=1, constraints=slow
+    )
+    assert {
+        (c.low, c.high) for p in unknown if p.l0 == 1 for c in p.changes if c.feature == "duration"
+    } == {(None, None)}
 
 
 def test_directions_of_the_card_are_obeyed_towards_the_favourable_class(german):
     table, model = german
-    features = tuple(replace(f, monotone="down") if f.name == "duration" else f for f in table.schema)
-    features = tuple(replace(f, monotone="up") if f.name == "credit_amount" else f for f in features)
+    features = tuple(
+        replace(f, monotone="down") if f.name == "duration" else f for f in table.schema
+    )
+    features = tuple(
+        replace(f, monotone="up") if f.name == "credit_amount" else f for f in features
+    )
     schema = replace(table.schema, features=features)
     people = refused(table, model)
     signed = People(people.X, replace(people.background, schema=schema))
-    plans = find_recourse(signed, Nearest(table.train, holds_further=False, min_support=0), desired_class=1)
+    plans = find_recourse(
+        signed, Nearest(table.train, holds_further=False, min_support=0), desired_class=1
+    )
     for name, sign in (("duration", -1), ("credit_amount", 1)):
         j = table.schema.index(name)
         moved = (plans.to - people.X[plans.of])[:, j]
         assert ((moved * sign)[~np.isnan(moved)] > 0).all()
         assert (~np.isnan(moved)).any()
-    free = find_recourse(people, Nearest(table.train, holds_further=False, min_support=0), desired_class=1)
+    free = find_recourse(
+        people, Nearest(table.train, holds_further=False, min_support=0), desired_class=1
+    )
     wrong = (free.to - people.X[free.of])[:, table.schema.index("duration")]
     assert (wrong[~np.isnan(wrong)] > 0).any()  # without the card's word some go the wrong way
 

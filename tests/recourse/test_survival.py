@@ -1,4 +1,6 @@
-"""Survival against enumeration, its standard error against repetition, and what it must never read."""
+"""Survival against enumeration, its standard error against repetition, and what it must never
+read.
+"""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -21,21 +23,32 @@ from edfa.recourse.survival import Completions, PlannedChanges, Survival
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 500), st.lists(st.booleans(), min_size=4, max_size=4), st.sampled_from([None, 0, 1, 2]))
+@given(
+    st.integers(0, 500),
+    st.lists(st.booleans(), min_size=4, max_size=4),
+    st.sampled_from([None, 0, 1, 2]),
+)
 def test_survival_is_the_share_of_all_that_may_be(seed, known, desired_class):
-    """Where every combination is as likely, and all training people who agree are asked, it is exact."""
+    """Where every combination is as likely, and all training people who agree are asked, it is
+    exact.
+    """
     classes = 2 if desired_class is None else 3
     mask = np.array(known)
     train, model = world(KINDS, SIZES, seed, classes)
     people = People(partly(train, mask), Background.of(train, model))
     plans = find_recourse(people, Nearest(train), desired_class=desired_class)
     estimated = add_survival(plans, train, desired_class=desired_class, k=matching(mask))
-    expected = [by_hand(model, train, people.X[i], to, desired_class) for i, to in zip(plans.of, plans.to, strict=True)]
+    expected = [
+        by_hand(model, train, people.X[i], to, desired_class)
+        for i, to in zip(plans.of, plans.to, strict=True)
+    ]
     np.testing.assert_allclose(estimated.survival, expected, atol=1e-12)
 
 
 def test_the_standard_error_is_that_of_repeating_it():
-    """200 times other completions: the spread of the estimates is the error that one of them reports."""
+    """200 times other completions: the spread of the estimates is the error that one of them
+    reports.
+    """
     train, model = world(KINDS, SIZES, seed=3)
     nobody = np.full((1, 4), np.nan, dtype=np.float32)
     nobody[0, 0] = 1
@@ -45,14 +58,18 @@ def test_the_standard_error_is_that_of_repeating_it():
     changes = PlannedChanges(people, np.zeros(len(plans), dtype=np.intp), plans.to)
     estimates = []
     for seed in range(200):
-        # Among all rows that agree on the first fact, others are nearest each time: ties go by a random order.
+        # Among all rows that agree on the first fact, others are nearest each time: ties go by a
+        # random order.
         near = Neighbours.of(np.repeat(train.X, 8, axis=0), (0, 2), k=24, seed=seed)
         estimates.append(Completions(near).survival(changes))
-    probability, error = (np.array([getattr(e, part) for e in estimates]) for part in Survival._fields)
+    probability, error = (
+        np.array([getattr(e, part) for e in estimates]) for part in Survival._fields
+    )
     unsure = np.flatnonzero(np.abs(probability.mean(axis=0) - 0.5) < 0.4)
     assert len(unsure)
     for i in unsure:
-        # The standard deviation of 200 draws is itself off by 5 %; completions are drawn without replacement.
+        # The standard deviation of 200 draws is itself off by 5 %; completions are drawn without
+        # replacement.
         assert probability[:, i].std() == pytest.approx(error[:, i].mean(), rel=0.2)
 
 
@@ -65,7 +82,8 @@ def test_with_everything_known_a_plan_stands_for_sure(german):
     rows = table.test.X[:10].copy()
     rows[:, 9:] = np.nan
     unsure = add_survival(
-        find_recourse(People(rows, Background.of(table.train, model)), Nearest(table.train)), table.train
+        find_recourse(People(rows, Background.of(table.train, model)), Nearest(table.train)),
+        table.train,
     )
     assert (unsure.survival_error > 0).all()
 
@@ -130,8 +148,14 @@ def test_both_ways_to_ask_agree(german):
     rows = table.test.X[:30].copy()
     rows[::2, 9:] = np.nan
     rows[1::2, :6] = np.nan
-    plans = find_recourse(People(rows, Background.of(table.train, model)), SurvivalSearch(table.train), desired_class=1)
-    again = add_survival(replace(plans, survival=None, survival_error=None), table.train)  # it knows what was wanted
+    plans = find_recourse(
+        People(rows, Background.of(table.train, model)),
+        SurvivalSearch(table.train),
+        desired_class=1,
+    )
+    again = add_survival(
+        replace(plans, survival=None, survival_error=None), table.train
+    )  # it knows what was wanted
     assert np.array_equal(plans.survival, again.survival)
     assert np.array_equal(plans.survival_error, again.survival_error)
 
@@ -140,7 +164,9 @@ def test_survival_travels(german):
     table, model = german
     rows = table.test.X[:10].copy()
     rows[:, 9:] = np.nan
-    plans = find_recourse(People(rows, Background.of(table.train, model)), SurvivalSearch(table.train))
+    plans = find_recourse(
+        People(rows, Background.of(table.train, model)), SurvivalSearch(table.train)
+    )
     again = Plans.from_json(plans.to_json())
     assert np.array_equal(again.survival, plans.survival)
     assert plans[0].survival == plans.survival[0]
@@ -159,7 +185,9 @@ def test_the_signal_is_what_is_lost(german):
     assert (signal[~plans.legal] == 1).all()
     with pytest.raises(DataError, match="SurvivalSearch"):
         replay(find_recourse(trajectory, Nearest(table.train)), signal="survival")
-    nothing = find_recourse(trajectory, SurvivalSearch(table.train), constraints=Constraints(only=()))
+    nothing = find_recourse(
+        trajectory, SurvivalSearch(table.train), constraints=Constraints(only=())
+    )
     assert len(nothing) == 0
     assert (replay(nothing, signal="survival").signal == 1).all()
 
@@ -183,9 +211,13 @@ def test_another_survival_is_another_advisor(german):
 
 
 def test_bad_settings(table):
-    with pytest.raises(SettingError, match="n_completions and n_candidates: at least 2 each, not 1 and 32"):
+    with pytest.raises(
+        SettingError, match="n_completions and n_candidates: at least 2 each, not 1 and 32"
+    ):
         SurvivalSearch(table.train, n_completions=1)
-    with pytest.raises(SettingError, match="n_completions and n_candidates: at least 2 each, not 32 and 1"):
+    with pytest.raises(
+        SettingError, match="n_completions and n_candidates: at least 2 each, not 32 and 1"
+    ):
         SurvivalSearch(table.train, n_candidates=1)
     with pytest.raises(SettingError, match="max_effort: above 0, not 0"):
         Constraints(max_effort=0)
@@ -212,7 +244,9 @@ def test_a_menu_is_the_border_of_survival_and_effort(entries):
 
 
 def test_what_is_not_asked_about_is_not_on_the_menu(german):
-    """Plans after one that always survives are left out of the race, and would not have been handed out anyway."""
+    """Plans after one that always survives are left out of the race, and would not have been handed
+    out anyway.
+    """
     table, model = german
     rows = table.test.X[:60].copy()
     rows[::2, 14:] = np.nan
@@ -224,7 +258,10 @@ def test_what_is_not_asked_about_is_not_on_the_menu(german):
     class Full(SurvivalSearch):
         def survival(self, problem, candidates, keys):
             width = len(problem.mask)
-            facts, to = (np.full((len(part), width), np.nan, dtype=np.float32) for part in (problem, candidates))
+            facts, to = (
+                np.full((len(part), width), np.nan, dtype=np.float32)
+                for part in (problem, candidates)
+            )
             facts[:, problem.features], to[:, problem.features] = problem.facts, candidates.to
             lefts.append(np.isnan(super().survival(problem, candidates, keys).probability).mean())
             cases = People(facts, Background.of(table.train, model), decided=problem.group.decision)
@@ -237,7 +274,9 @@ def test_what_is_not_asked_about_is_not_on_the_menu(german):
 
 
 def test_many_people_are_asked_about_as_few_are(german):
-    """Of many, completions that are the same to the model are asked about once, and plans in other heats."""
+    """Of many, completions that are the same to the model are asked about once, and plans in other
+    heats.
+    """
     table, model = german
     rows = table.test.X.copy()
     rows[::2, 14:], rows[1::2, 2:5] = np.nan, np.nan
@@ -252,24 +291,32 @@ def test_many_people_are_asked_about_as_few_are(german):
     decided = People(rows, people.background, decided=now)
     filled = lasting.completions_._fill(decided)
     assert 0.2 < filled.first.mean() < 0.9
-    seen = model.decide(model.predict_known(model.varies_, filled.rows.reshape(-1, filled.rows.shape[2])))
+    seen = model.decide(
+        model.predict_known(model.varies_, filled.rows.reshape(-1, filled.rows.shape[2]))
+    )
     same = seen.reshape(filled.first.shape) == now[:, None]
     assert np.array_equal(lasting.completions_.decision_stability(decided), same.mean(axis=1))
 
 
 def test_enough_is_enough(german):
-    """A search until a plan survives so often says rightly whether there is one, with fewer questions."""
+    """A search until a plan survives so often says rightly whether there is one, with fewer
+    questions.
+    """
     table, model = german
     rows = table.test.X[:80].copy()
     rows[:, 10:] = np.nan
     people, lasting = People(rows, Background.of(table.train, model)), SurvivalSearch(table.train)
-    best = [find_recourse(people, lasting, enough_survival=enough) for enough in (1.0, 0.1, 0.5, 0.9)]
+    best = [
+        find_recourse(people, lasting, enough_survival=enough) for enough in (1.0, 0.1, 0.5, 0.9)
+    ]
     survival = [np.where(p.legal, p.survival[p.first], -1.0) for p in best]
     for enough, hasty in zip((0.1, 0.5, 0.9), survival[1:], strict=True):
         assert np.array_equal(hasty >= enough, survival[0] >= enough)
         assert (hasty >= enough).mean() > 0
         assert (hasty <= survival[0]).all()
     assert (survival[1] < survival[0]).any()
-    again = find_recourse(people, lasting)  # which looks for the best as before, and is the same searcher
+    again = find_recourse(
+        people, lasting
+    )  # which looks for the best as before, and is the same searcher
     assert np.array_equal(again.survival, best[0].survival)
     assert digest(lasting) == digest(SurvivalSearch(table.train))

@@ -1,4 +1,6 @@
-"""A real Dask scheduler with workers on this machine: the same results, also when a worker or the scheduler dies."""
+"""A real Dask scheduler with workers on this machine: the same results, also when a worker or the
+scheduler dies.
+"""
 
 import os
 import subprocess
@@ -10,8 +12,8 @@ from test_engine import ROOT, run, stored, wait_until
 from toy_work import toy_cells, toy_tasks
 
 from edfa.errors import UnavailableError
-from edfa.studies import engine
-from edfa.studies.store import Store
+from edfa_studies import engine
+from edfa_studies.store import Store
 
 pytest.importorskip("distributed")
 LOCAL = ["--host", "127.0.0.1", "--port", "0"]
@@ -31,7 +33,9 @@ def dask(program, *arguments, **variables):
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "studies")]),
         **variables,
     }
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         yield process
     finally:
@@ -41,12 +45,24 @@ def dask(program, *arguments, **variables):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """A scheduler and two workers with one thread each: its address, the processes. Tests end them in turn."""
+    """A scheduler and two workers with one thread each: its address, the processes. Tests end them
+    in turn.
+    """
     folder = tmp_path_factory.mktemp("dask")
     note = folder / "scheduler.json"
     with ExitStack() as processes:
-        scheduler = processes.enter_context(dask("scheduler", *LOCAL, "--scheduler-file", str(note)))
-        options = ["--scheduler-file", str(note), "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1"]
+        scheduler = processes.enter_context(
+            dask("scheduler", *LOCAL, "--scheduler-file", str(note))
+        )
+        options = [
+            "--scheduler-file",
+            str(note),
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--host",
+            "127.0.0.1",
+        ]
         options += ["--local-directory", str(folder)]
         workers = [processes.enter_context(dask("worker", *options)) for _ in range(2)]
         yield wait_for_workers(note), scheduler, workers
@@ -65,11 +81,16 @@ def test_a_cluster_gives_the_same_bytes(tmp_path, cluster):
     address, _, workers = cluster
     last, _ = run(tmp_path / "cluster", toy_cells(12), scheduler=address)
     assert (last.done, last.failed) == (12, 0)
-    with Store.open(tmp_path / "cluster" / "study.sqlite") as store, store._engine.connect() as connection:
+    with (
+        Store.open(tmp_path / "cluster" / "study.sqlite") as store,
+        store._engine.connect() as connection,
+    ):
         used = connection.exec_driver_sql("SELECT DISTINCT worker FROM study_cell").scalars().all()
     assert {int(worker.rpartition(":")[2]) for worker in used} == {worker.pid for worker in workers}
     run(tmp_path / "local", toy_cells(12), jobs=1)
-    assert stored(tmp_path / "cluster" / "study.sqlite") == stored(tmp_path / "local" / "study.sqlite")
+    assert stored(tmp_path / "cluster" / "study.sqlite") == stored(
+        tmp_path / "local" / "study.sqlite"
+    )
 
 
 def test_a_worker_is_killed_in_the_middle_and_every_result_arrives(tmp_path, cluster):
@@ -85,7 +106,9 @@ def test_a_worker_is_killed_in_the_middle_and_every_result_arrives(tmp_path, clu
     assert (last.done, last.failed) == (10, 0)
     assert (status["status"] == "done").all()
     run(tmp_path / "local", cells, jobs=1)
-    assert stored(tmp_path / "cluster" / "study.sqlite") == stored(tmp_path / "local" / "study.sqlite")
+    assert stored(tmp_path / "cluster" / "study.sqlite") == stored(
+        tmp_path / "local" / "study.sqlite"
+    )
 
 
 def test_a_scheduler_that_dies_ends_the_run_with_one_line(tmp_path, cluster, monkeypatch):

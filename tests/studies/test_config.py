@@ -1,4 +1,6 @@
-"""Study files: what is wrong with one is said before anything runs; what is right becomes the same cells every time."""
+"""Study files: what is wrong with one is said before anything runs; what is right becomes the same
+cells every time.
+"""
 
 import json
 import subprocess
@@ -10,11 +12,11 @@ import pytest
 
 import edfa
 from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError
-from edfa.studies.cells import Cell
-from edfa.studies.config import MEASURES, SHIPPED, parse_study, read_study
-from edfa.studies.estimate import cell_seconds, estimate, measured_seconds, product_seconds
-from edfa.studies.expand import cells_of, describe, expand, select
-from edfa.studies.products import products
+from edfa_studies.cells import Cell
+from edfa_studies.config import MEASURES, SHIPPED, parse_study, read_study
+from edfa_studies.estimate import cell_seconds, estimate, measured_seconds, product_seconds
+from edfa_studies.expand import cells_of, describe, expand, select
+from edfa_studies.products import products
 
 GROWTH = '[[grid]]\nmeasure = "growth"\ndata = ["german"]\n'
 PROMISE = '[[grid]]\nmeasure = "promise"\ndata = ["german"]\n'
@@ -38,7 +40,9 @@ def test_the_shipped_studies_are_right(name):
     assert all(grid.title for grid in study.grids)
     assert len({cell.key for cell in cells}) == len(cells)
     assert {"sets", "growth", "promise"} <= {cell.measure for cell in cells}
-    assert [Cell.from_json(cell.to_json()).key for cell in cells[:20]] == [cell.key for cell in cells[:20]]
+    assert [Cell.from_json(cell.to_json()).key for cell in cells[:20]] == [
+        cell.key for cell in cells[:20]
+    ]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -58,11 +62,17 @@ def test_the_paper_has_every_cross_of_its_tables():
 
     policies = {"edfa", "edfa-random", "dime", "eddi", "gsmrl", "greedy", "random", "survival"}
     for data in edfa.data.catalog.NAMES:
-        assert kinds("blanket", measure="growth", data=data, policy="edfa") == {"eamb", "hiton-mb", "bamb"}
+        assert kinds("blanket", measure="growth", data=data, policy="edfa") == {
+            "eamb",
+            "hiton-mb",
+            "bamb",
+        }
         assert kinds("policy", measure="growth", data=data, predictor="xgb-masked") == policies
         assert kinds("policy", measure="growth", data=data, predictor="ftt") >= policies
         five = {"nearest", "generative", "dice", "nice", "probe"}
-        assert kinds("searcher", measure="promise", data=data, predictor="xgb", promise="paper") == five | {"survival"}
+        assert kinds(
+            "searcher", measure="promise", data=data, predictor="xgb", promise="paper"
+        ) == five | {"survival"}
         assert kinds("searcher", measure="promise", data=data, predictor="ftt") == five
     assert kinds("data", predictor="bn") == set(edfa.data.catalog.NAMES)
     assert kinds("predictor", data="adult", policy="edfa-structural") == {"xgb", "ftt"}
@@ -73,7 +83,7 @@ def test_smoke_measures_everything_that_can_be_measured():
 
 
 def test_every_measure_is_one():
-    measures = pytest.importorskip("edfa.studies.measures")
+    measures = pytest.importorskip("edfa_studies.measures")
     assert set(MEASURES) == set(measures.MEASURES)
 
 
@@ -86,7 +96,11 @@ def test_every_measure_is_one():
         ("seed = 3\n" + GROWTH, SchemaError, "mine.toml: seed: no such key; did you mean 'seeds'?"),
         ("title = 3\n" + GROWTH, SchemaError, "mine.toml: title: a text, not 3"),
         ('[[grid]]\ndata = ["german"]', SchemaError, "mine.toml: grid 1.measure: is missing"),
-        ('[[grid]]\nmeasure = "grwth"', UnknownNameError, "grid 1.measure: no measure named 'grwth'.*'growth'"),
+        (
+            '[[grid]]\nmeasure = "grwth"',
+            UnknownNameError,
+            "grid 1.measure: no measure named 'grwth'.*'growth'",
+        ),
         ('[[grid]]\nmeasure = "growth"', SchemaError, "mine.toml: grid 1.data: is missing"),
         (GROWTH + "pepole = 3", SchemaError, "grid 1.pepole: no such key; did you mean 'people'?"),
         (GROWTH + 'people = "few"', SchemaError, "grid 1.people: .*integer.*not 'few'"),
@@ -96,48 +110,160 @@ def test_every_measure_is_one():
         (GROWTH + "delta = 1.5", SchemaError, "grid 1.delta: a probability"),
         (GROWTH + 'reading = "crad"', SchemaError, "grid 1.reading: 'crad' is not one of.*'card'"),
         (GROWTH + "policy = []", SchemaError, "grid 1.policy: an empty list"),
-        (GROWTH + 'policy = ["edaf"]', UnknownNameError, "grid 1.policy: no policy named 'edaf'.*'edfa'"),
-        (GROWTH + 'searcher = ["dise"]', UnknownNameError, "grid 1.searcher: no searcher named 'dise'.*'dice'"),
+        (
+            GROWTH + 'policy = ["edaf"]',
+            UnknownNameError,
+            "grid 1.policy: no policy named 'edaf'.*'edfa'",
+        ),
+        (
+            GROWTH + 'searcher = ["dise"]',
+            UnknownNameError,
+            "grid 1.searcher: no searcher named 'dise'.*'dice'",
+        ),
         (GROWTH + 'predictor = ["xbg"]', UnknownNameError, "no predictor named 'xbg'.*'xgb'"),
-        (GROWTH + 'blanket = ["hitonmb"]', UnknownNameError, "no blanket named 'hitonmb'.*'hiton-mb'"),
-        (GROWTH + GROWTH.replace("german", "germn"), UnknownNameError, "grid 2.data: no data set named 'germn'"),
+        (
+            GROWTH + 'blanket = ["hitonmb"]',
+            UnknownNameError,
+            "no blanket named 'hitonmb'.*'hiton-mb'",
+        ),
+        (
+            GROWTH + GROWTH.replace("german", "germn"),
+            UnknownNameError,
+            "grid 2.data: no data set named 'germn'",
+        ),
         (GROWTH + 'policy = ["fixed"]', UnknownNameError, "no policy named 'fixed'"),
-        (GROWTH + 'promise = ["paper"]', SchemaError, "grid 1.promise: the measure 'growth' does not use it"),
-        (GROWTH.replace("growth", "sets") + 'policy = ["edfa"]', SchemaError, "it uses data, blanket"),
+        (
+            GROWTH + 'promise = ["paper"]',
+            SchemaError,
+            "grid 1.promise: the measure 'growth' does not use it",
+        ),
+        (
+            GROWTH.replace("growth", "sets") + 'policy = ["edfa"]',
+            SchemaError,
+            "it uses data, blanket",
+        ),
         (PROMISE + 'promise = ["papr"]', UnknownNameError, "no promise named 'papr'.*'paper'"),
-        (PROMISE + 'promise = ["advisor"]', SchemaError, "grid 1.reading: the promise 'advisor' is about .* refused"),
+        (
+            PROMISE + 'promise = ["advisor"]',
+            SchemaError,
+            "grid 1.reading: the promise 'advisor' is about .* refused",
+        ),
         (
             "[predictors]\nxgb = 3\n" + GROWTH,
             SchemaError,
             r"predictors: one section for each name, \[predictors.NAME\]",
         ),
-        ('[predictors.a]\nof = "xgg"\n' + GROWTH, UnknownNameError, "predictors.a: no predictor named 'xgg'.*'xgb'"),
-        ('[predictors.a]\nof = "xgb"\nmod = "nan"\n' + GROWTH, SchemaError, "predictors.a.mod: no such key.*'mode'"),
-        ('[predictors.a]\nof = "xgb"\nmode = "nam"\n' + GROWTH, SchemaError, "predictors.a.mode: 'nam' is not one of"),
-        ('[predictors.xgb]\nn_estimators = "x"\n' + GROWTH, SchemaError, "predictors.xgb.n_estimators: .*integer"),
-        ('[predictors.xgb]\nthreshold = "half"\n' + GROWTH, SchemaError, "threshold: a probability .* not 'half'"),
-        ("[predictors.xgb]\nthreshold = 2\n" + GROWTH, SchemaError, "threshold: a probability .* not 2"),
-        ("[predictors.xgb]\nfavourable = 1\n" + GROWTH, SchemaError, "predictors.xgb.favourable: no such key"),
-        ('[policies.edfa]\nblanket = "x"\n' + GROWTH, SchemaError, "policies.edfa.blanket: no such key"),
-        ('[policies.mine]\nrank = "cost"\n' + GROWTH, UnknownNameError, "policies.mine: no policy named 'mine'"),
-        ('[blankets.b]\nof = "eamb"\nalfa = 0.1\n' + GROWTH, SchemaError, "blankets.b.alfa: no such key.*'alpha'"),
+        (
+            '[predictors.a]\nof = "xgg"\n' + GROWTH,
+            UnknownNameError,
+            "predictors.a: no predictor named 'xgg'.*'xgb'",
+        ),
+        (
+            '[predictors.a]\nof = "xgb"\nmod = "nan"\n' + GROWTH,
+            SchemaError,
+            "predictors.a.mod: no such key.*'mode'",
+        ),
+        (
+            '[predictors.a]\nof = "xgb"\nmode = "nam"\n' + GROWTH,
+            SchemaError,
+            "predictors.a.mode: 'nam' is not one of",
+        ),
+        (
+            '[predictors.xgb]\nn_estimators = "x"\n' + GROWTH,
+            SchemaError,
+            "predictors.xgb.n_estimators: .*integer",
+        ),
+        (
+            '[predictors.xgb]\nthreshold = "half"\n' + GROWTH,
+            SchemaError,
+            "threshold: a probability .* not 'half'",
+        ),
+        (
+            "[predictors.xgb]\nthreshold = 2\n" + GROWTH,
+            SchemaError,
+            "threshold: a probability .* not 2",
+        ),
+        (
+            "[predictors.xgb]\nfavourable = 1\n" + GROWTH,
+            SchemaError,
+            "predictors.xgb.favourable: no such key",
+        ),
+        (
+            '[policies.edfa]\nblanket = "x"\n' + GROWTH,
+            SchemaError,
+            "policies.edfa.blanket: no such key",
+        ),
+        (
+            '[policies.mine]\nrank = "cost"\n' + GROWTH,
+            UnknownNameError,
+            "policies.mine: no policy named 'mine'",
+        ),
+        (
+            '[blankets.b]\nof = "eamb"\nalfa = 0.1\n' + GROWTH,
+            SchemaError,
+            "blankets.b.alfa: no such key.*'alpha'",
+        ),
         (
             "[searchers.nearest]\nmax_change = 2\n" + GROWTH,
             SchemaError,
             "searchers.nearest.max_change: .*'max_changes'",
         ),
-        ("[promises.paper]\nalpha = 0.2\n" + PROMISE, SchemaError, "promises.paper.alpha: no such key.*'alphas'"),
-        ("[promises.paper]\nalphas = [1.2]\n" + PROMISE, SettingError, "promise paper: alpha lies between 0 and 1"),
-        ("[promises.paper]\nalphas = []\n" + PROMISE, SchemaError, "promise paper: at least one of alphas"),
-        ('[promises.paper]\nmethods = ["pc"]\n' + PROMISE, SettingError, "promise paper: bound is not 'pc'"),
-        ('[promises.paper]\nsignal = "surval"\n' + PROMISE, UnknownNameError, "no signal named 'surval'.*'survival'"),
-        ('[promises.paper]\nreference = "end"\n' + PROMISE, SchemaError, "promises.paper.reference: 'end' is not one"),
-        ('[promises.paper]\ntarget = "early"\n' + PROMISE, SettingError, "target='early' needs anchor="),
-        ('[promises.paper]\ntarget = "refused"\n' + PROMISE, SettingError, "not with bound='paper'"),
-        ('[data.mine]\nof = "t.csv"\n' + GROWTH, SchemaError, r"data: a list of names; .*\[tables.NAME\]"),
+        (
+            "[promises.paper]\nalpha = 0.2\n" + PROMISE,
+            SchemaError,
+            "promises.paper.alpha: no such key.*'alphas'",
+        ),
+        (
+            "[promises.paper]\nalphas = [1.2]\n" + PROMISE,
+            SettingError,
+            "promise paper: alpha lies between 0 and 1",
+        ),
+        (
+            "[promises.paper]\nalphas = []\n" + PROMISE,
+            SchemaError,
+            "promise paper: at least one of alphas",
+        ),
+        (
+            '[promises.paper]\nmethods = ["pc"]\n' + PROMISE,
+            SettingError,
+            "promise paper: bound is not 'pc'",
+        ),
+        (
+            '[promises.paper]\nsignal = "surval"\n' + PROMISE,
+            UnknownNameError,
+            "no signal named 'surval'.*'survival'",
+        ),
+        (
+            '[promises.paper]\nreference = "end"\n' + PROMISE,
+            SchemaError,
+            "promises.paper.reference: 'end' is not one",
+        ),
+        (
+            '[promises.paper]\ntarget = "early"\n' + PROMISE,
+            SettingError,
+            "target='early' needs anchor=",
+        ),
+        (
+            '[promises.paper]\ntarget = "refused"\n' + PROMISE,
+            SettingError,
+            "not with bound='paper'",
+        ),
+        (
+            '[data.mine]\nof = "t.csv"\n' + GROWTH,
+            SchemaError,
+            r"data: a list of names; .*\[tables.NAME\]",
+        ),
         ('[tables.mine]\nof = "t.csv"\n' + GROWTH, SchemaError, "tables.mine.card: is missing"),
-        ('[tables.a]\nof = "t.csv"\ncard = "t.toml"\nx = 1\n' + GROWTH, SchemaError, "tables.a.x: no such key"),
-        ('[tables.a]\nof = "t.csv"\ncard = "t.toml"\n' + GROWTH, UnreadableError, "tables.a: there is no file .*t.csv"),
+        (
+            '[tables.a]\nof = "t.csv"\ncard = "t.toml"\nx = 1\n' + GROWTH,
+            SchemaError,
+            "tables.a.x: no such key",
+        ),
+        (
+            '[tables.a]\nof = "t.csv"\ncard = "t.toml"\n' + GROWTH,
+            UnreadableError,
+            "tables.a: there is no file .*t.csv",
+        ),
         (
             GROWTH + 'predictor = ["bn"]\nreading = "card"',
             SchemaError,
@@ -163,16 +289,24 @@ def test_an_unknown_study_is_answered_with_the_nearest(tmp_path):
 
 
 def test_keys_at_the_top_hold_for_all_grids_unless_they_say_otherwise():
-    study = parse('data = ["german"]\npeople = 7\nseeds = 2\n[[grid]]\nmeasure = "growth"\n' + GROWTH + "people = 8")
+    study = parse(
+        'data = ["german"]\npeople = 7\nseeds = 2\n[[grid]]\nmeasure = "growth"\n'
+        + GROWTH
+        + "people = 8"
+    )
     assert [grid.people for grid in study.grids] == [7, 8]
     assert [grid.seeds for grid in study.grids] == [2, 2]
     assert [grid.data for grid in study.grids] == [("german",)] * 2
-    top = parse('policy = "dime"\n[[grid]]\nmeasure = "sets"\ndata = "german"')  # not for a measure that has none
+    top = parse(
+        'policy = "dime"\n[[grid]]\nmeasure = "sets"\ndata = "german"'
+    )  # not for a measure that has none
     assert expand(top)[0].policy.name == "-"
 
 
 def test_a_grid_is_the_cross_of_its_lists():
-    study = parse(GROWTH + 'predictor = ["xgb", "ftt"]\nblanket = ["eamb", "bamb", "iamb"]\nseeds = 2')
+    study = parse(
+        GROWTH + 'predictor = ["xgb", "ftt"]\nblanket = ["eamb", "bamb", "iamb"]\nseeds = 2'
+    )
     cells = expand(study)
     assert len(cells) == 12
     assert [(c.seed, c.predictor.name, c.blanket.name) for c in cells[:4]] == [
@@ -198,7 +332,10 @@ def test_the_first_seed_of_every_grid_comes_first():
 
 def test_cells_say_all_that_their_result_depends_on():
     shared = {"budget": 0.5, "cap": 0, "split": 3, "reading": "card"}
-    top = 'budget = 0.5\ncap = 0\nsplit = 3\nreading = "card"\npeople = 9\ncalibration = 8\npromise_test = 7\n'
+    top = (
+        'budget = 0.5\ncap = 0\nsplit = 3\nreading = "card"\npeople = '
+        "9\ncalibration = 8\npromise_test = 7\n"
+    )
     growth = one(top + GROWTH)
     assert growth.settings == shared | {"people": 9}
     assert one(top + GROWTH.replace("growth", "examples")).settings == growth.settings
@@ -244,13 +381,21 @@ def test_names_stand_for_what_the_spec_says():
         {"of": "edfa", "settings": {"rank": "cost"}},
     ]
     assert cells[0].searcher.of == "cvae"
-    variant = one('[policies.a]\nof = "edfa-structural"\npc_first = false\n' + GROWTH + 'policy = "a"')
+    variant = one(
+        '[policies.a]\nof = "edfa-structural"\npc_first = false\n' + GROWTH + 'policy = "a"'
+    )
     assert variant.policy.content == {"of": "edfa", "settings": {"rank": "cost", "pc_first": False}}
 
 
 def test_cells_of_two_grids_are_one_whatever_they_are_called():
     section = '[policies.cheapest]\nof = "edfa"\nrank = "cost"\n'
-    study = parse(section + GROWTH + 'policy = ["edfa", "edfa-structural"]\n' + GROWTH + 'policy = ["cheapest"]')
+    study = parse(
+        section
+        + GROWTH
+        + 'policy = ["edfa", "edfa-structural"]\n'
+        + GROWTH
+        + 'policy = ["cheapest"]'
+    )
     cells = expand(study)
     assert [cell.policy.name for cell in cells] == ["edfa", "edfa-structural"]
     assert [len(list(cells_of(study, grid))) for grid in study.grids] == [2, 1]
@@ -260,8 +405,14 @@ def test_keys_depend_on_no_name_and_no_way_of_writing():
     plain = one(GROWTH + "budget = 1").key
     assert one(GROWTH + "budget = 1.0").key == plain
     assert one("budget = 1.0\n" + GROWTH.replace('["german"]', '"german"')).key == plain
-    a = one('[predictors.a]\nof = "xgb"\nn_estimators = 20\nmode = "nan"\n' + GROWTH + 'predictor = "a"')
-    b = one('[predictors.b]\nmode = "nan"\nn_estimators = 20.0\nof = "xgb"\n' + GROWTH + 'predictor = "b"')
+    a = one(
+        '[predictors.a]\nof = "xgb"\nn_estimators = 20\nmode = "nan"\n' + GROWTH + 'predictor = "a"'
+    )
+    b = one(
+        '[predictors.b]\nmode = "nan"\nn_estimators = 20.0\nof = "xgb"\n'
+        + GROWTH
+        + 'predictor = "b"'
+    )
     assert a.key == b.key
     assert a.key != one(GROWTH).key
     assert one('title = "Mine"\n' + GROWTH + 'title = "Its grid"').key == one(GROWTH).key
@@ -269,8 +420,8 @@ def test_keys_depend_on_no_name_and_no_way_of_writing():
 
 def test_keys_are_the_same_in_another_process():
     code = (
-        "from pathlib import Path; from edfa.studies.config import parse_study; "
-        "from edfa.studies.expand import expand; "
+        "from pathlib import Path; from edfa_studies.config import parse_study; "
+        "from edfa_studies.expand import expand; "
         f"print(expand(parse_study({GROWTH!r}, Path('mine.toml')))[0].key)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -281,7 +432,10 @@ def test_a_table_of_ones_own(tmp_path):
     table = edfa.load("german", cap=100)
     table.frame.to_csv(tmp_path / "rows.csv", index=False)
     table.schema.write(tmp_path / "card.toml")
-    text = '[tables.mine]\nof = "rows.csv"\ncard = "card.toml"\n[[grid]]\nmeasure = "growth"\ndata = "mine"\n'
+    text = (
+        '[tables.mine]\nof = "rows.csv"\ncard = '
+        '"card.toml"\n[[grid]]\nmeasure = "growth"\ndata = "mine"\n'
+    )
     (before,) = expand(parse(text, tmp_path))
     assert before.data.name == "mine"
     assert Path(before.data.of) == tmp_path / "rows.csv"
@@ -301,9 +455,13 @@ def test_some_cells_alone():
     assert [c.seed for c in select(cells, "seed=1,policy=edfa")] == [1]
     assert [c.measure for c in select(cells, "promise=paper")] == ["promise"]
     assert select(cells, "") == cells
-    with pytest.raises(UnknownNameError, match="no policy in this study named 'dme'; did you mean 'dime'"):
+    with pytest.raises(
+        UnknownNameError, match="no policy in this study named 'dme'; did you mean 'dime'"
+    ):
         select(cells, "policy=dme")
-    with pytest.raises(UnknownNameError, match="no key for --only named 'polcy'; did you mean 'policy'"):
+    with pytest.raises(
+        UnknownNameError, match="no key for --only named 'polcy'; did you mean 'policy'"
+    ):
         select(cells, "polcy=dime")
     with pytest.raises(SettingError, match="pairs such as"):
         select(cells, "dime")
@@ -313,7 +471,9 @@ def test_some_cells_alone():
 
 def test_shared_work_is_counted_once():
     single = estimate(parse(GROWTH + 'predictor = "ftt"'))
-    both = estimate(parse(GROWTH + 'predictor = "ftt"\n' + GROWTH + 'predictor = "ftt"\nsearcher = "nice"'))
+    both = estimate(
+        parse(GROWTH + 'predictor = "ftt"\n' + GROWTH + 'predictor = "ftt"\nsearcher = "nice"')
+    )
     counts = {shared.kind: shared.count for shared in both.shared}
     assert counts == {"blanket": 1, "predictor": 1, "policy": 1, "trajectory": 1} or counts == {
         "blanket": 1,
@@ -341,7 +501,9 @@ def test_more_people_rows_and_questions_take_longer():
     assert seconds(GROWTH + "people = 1000") > base
     assert seconds(GROWTH + "seeds = 3") > 2 * base
     assert seconds(GROWTH.replace("german", "adult")) > base
-    assert seconds(GROWTH.replace("german", "adult") + "cap = 2000") < seconds(GROWTH.replace("german", "adult"))
+    assert seconds(GROWTH.replace("german", "adult") + "cap = 2000") < seconds(
+        GROWTH.replace("german", "adult")
+    )
     assert seconds(GROWTH + 'predictor = "ftt"') > base
     assert seconds(GROWTH + 'policy = "dime"') > base
     dime = GROWTH.replace("german", "adult") + 'policy = "dime"'
@@ -353,7 +515,11 @@ def test_times_of_cells_that_are_done_are_better_than_any_table():
     cells = expand(study)
     row = {"measure": "growth", **cells[0].labels, "status": "done", "key": cells[0].key}
     status = pd.DataFrame(
-        [row | {"seconds": 100.0}, row | {"seconds": 300.0}, row | {"seconds": 9.0, "status": "open"}]
+        [
+            row | {"seconds": 100.0},
+            row | {"seconds": 300.0},
+            row | {"seconds": 9.0, "status": "open"},
+        ]
     )
     measured = measured_seconds(status)
     assert cell_seconds(cells[1], measured) == 200

@@ -1,4 +1,6 @@
-"""The engine: the same results whoever does the work, and whatever ends, dies or fails on the way."""
+"""The engine: the same results whoever does the work, and whatever ends, dies or fails on the
+way.
+"""
 
 import os
 import signal
@@ -16,11 +18,11 @@ import toy_work
 from toy_work import note, toy_cell, toy_cells, toy_tasks, unsendable
 
 from edfa.errors import UnavailableError
-from edfa.studies import engine
-from edfa.studies.engine import Progress, run_study
-from edfa.studies.store import Store
-from edfa.studies.tasks import Task, run_tasks
 from edfa.workers import SerialExecutor, Workers, open_workers
+from edfa_studies import engine
+from edfa_studies.engine import Progress, run_study
+from edfa_studies.store import Store
+from edfa_studies.tasks import Task, run_tasks
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,7 +50,12 @@ def run(path, cells, jobs=2, **options):
 
 def collect(tasks, jobs=1, **options):
     outcomes = {}
-    run_tasks(tasks, lambda: open_workers(jobs), lambda outcome: outcomes.update({outcome.key: outcome}), **options)
+    run_tasks(
+        tasks,
+        lambda: open_workers(jobs),
+        lambda outcome: outcomes.update({outcome.key: outcome}),
+        **options,
+    )
     return outcomes
 
 
@@ -111,7 +118,9 @@ def test_leaving_and_results_that_are_no_json_are_failures_too(tmp_path):
 
 
 def test_a_killed_process_is_replaced_and_its_cells_tried_again(tmp_path):
-    cells = [toy_cell(seed, "die", always=False) if seed == 3 else toy_cell(seed) for seed in range(8)]
+    cells = [
+        toy_cell(seed, "die", always=False) if seed == 3 else toy_cell(seed) for seed in range(8)
+    ]
     last, status = run(tmp_path / "two", cells)
     assert (last.done, last.failed) == (8, 0)
     assert status.loc[cells[3].key, "attempts"] == 2
@@ -138,7 +147,13 @@ def test_needs_come_first_and_cells_as_early_as_they_can(tmp_path, jobs):
     for unit in "abc":
         tasks.append(Task(f"model {unit}", note, (place, f"model {unit}"), (), shared=True))
         tasks.append(
-            Task(f"path {unit}", note, (place, f"path {unit}", [f"model {unit}"]), (f"model {unit}",), shared=True)
+            Task(
+                f"path {unit}",
+                note,
+                (place, f"path {unit}", [f"model {unit}"]),
+                (f"model {unit}",),
+                shared=True,
+            )
         )
         needs = (f"path {unit}", f"model {unit}", "in the cache already")
         tasks.append(Task(f"cell {unit}", note, (place, f"cell {unit}", needs[:2]), needs))
@@ -151,7 +166,10 @@ def test_needs_come_first_and_cells_as_early_as_they_can(tmp_path, jobs):
 
 
 def test_what_needs_a_failed_task_is_done_all_the_same(tmp_path):
-    tasks = [Task("bad", int, ("x",), shared=True), Task("cell", note, (str(tmp_path), "cell"), ("bad",))]
+    tasks = [
+        Task("bad", int, ("x",), shared=True),
+        Task("cell", note, (str(tmp_path), "cell"), ("bad",)),
+    ]
     outcomes = collect(tasks)
     assert "ValueError" in outcomes["bad"].error
     assert outcomes["cell"].error is None
@@ -211,11 +229,25 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_written(tmp_path, monkeypat
 
 
 def begin(folder, count=6, seconds=0.4):
-    """A study in a process of its own, with two workers, when some of its cells are done and others under way."""
-    command = [sys.executable, str(Path(toy_work.__file__)), str(folder), str(count), str(seconds), "2"]
+    """A study in a process of its own, with two workers, when some of its cells are done and others
+    under way.
+    """
+    command = [
+        sys.executable,
+        str(Path(toy_work.__file__)),
+        str(folder),
+        str(count),
+        str(seconds),
+        "2",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     program = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     wait_until(lambda: (folder / "begun-2").exists() and len(stored(folder / "study.sqlite")) >= 2)
     return program

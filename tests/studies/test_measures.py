@@ -11,18 +11,28 @@ from edfa.certification.replay import replay
 from edfa.errors import UnknownNameError
 from edfa.explanation.necessity import sweep
 from edfa.recourse import Constraints
-from edfa.studies.cells import Cell, Part
-from edfa.studies.measures import MEASURES, measure
-from edfa.studies.products import Materials
+from edfa_studies.cells import Cell, Part
+from edfa_studies.measures import MEASURES, measure
+from edfa_studies.products import Materials
 
 SETTINGS = {"people": 24, "budget": 0.9, "cap": 0, "split": 0, "reading": "paper"}
-PROMISE = {"name": "paper", "alphas": [0.2, 0.3], "methods": ["paper", "cp"], "signal": "uncertainty", "target": "all"}
+PROMISE = {
+    "name": "paper",
+    "alphas": [0.2, 0.3],
+    "methods": ["paper", "cp"],
+    "signal": "uncertainty",
+    "target": "all",
+}
 
 
 def cell(measure: str, policy: str = "edfa", searcher: str = "nearest", **settings) -> Cell:
-    model = Part("xgb", "xgb", {"n_estimators": 20} | ({"mode": "nan"} if policy == "random" else {}))
+    model = Part(
+        "xgb", "xgb", {"n_estimators": 20} | ({"mode": "nan"} if policy == "random" else {})
+    )
     parts = [Part(name, name) for name in ("eamb", policy, searcher)]
-    return Cell(measure, Part("german", "german"), model, *parts, seed=0, settings=SETTINGS | settings)
+    return Cell(
+        measure, Part("german", "german"), model, *parts, seed=0, settings=SETTINGS | settings
+    )
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +48,11 @@ def growth(request, cache):
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_results_are_json(name, cache):
-    promise = {"calibration": 30, "test": 30, "delta": 0.05, "promise": PROMISE} if name == "promise" else {}
+    promise = (
+        {"calibration": 30, "test": 30, "delta": 0.05, "promise": PROMISE}
+        if name == "promise"
+        else {}
+    )
     result = measure(cell(name, people=10, **promise), cache)
     assert json.loads(json.dumps(result, allow_nan=False)) == result
 
@@ -74,9 +88,16 @@ def test_counts_are_those_of_the_library(growth):
     materials, result = growth
     table, who = materials.table, materials.people("test")
     trajectory = edfa.acquire(
-        table.test.X[who], materials.policy, materials.predictor, 0.9, reference=table.train, person=who
+        table.test.X[who],
+        materials.policy,
+        materials.predictor,
+        0.9,
+        reference=table.train,
+        person=who,
     )
-    plans = edfa.find_recourse(trajectory, edfa.Nearest(table.train), constraints=Constraints(reading="paper"))
+    plans = edfa.find_recourse(
+        trajectory, edfa.Nearest(table.train), constraints=Constraints(reading="paper")
+    )
     end = result["end"][0]
     assert end["recourse"] == pytest.approx(plans.count[trajectory.last].mean())
     assert end["accuracy"] == (trajectory.decision[trajectory.last] == table.test.y[who]).mean()
@@ -96,22 +117,40 @@ def test_promises_are_those_of_the_library(cache):
     )
     made = edfa.certify(replay(plans), alpha=0.3, bound="cp")
     row = next(row for row in result["certificate"] if (row["alpha"], row["method"]) == (0.3, "cp"))
-    assert (row["status"], row["n"], row["risk"], row["upper"]) == (made.status, made.n, made.risk, made.bound)
+    assert (row["status"], row["n"], row["risk"], row["upper"]) == (
+        made.status,
+        made.n,
+        made.risk,
+        made.bound,
+    )
     rules = {r["rule"]: r for r in result["rule"] if (r["alpha"], r["method"]) == (0.3, "cp")}
     assert rules["first"]["cost"] <= rules["last"]["cost"] == row["full_cost"]
-    groups = [row for row in result["group"] if (row["alpha"], row["feature"]) == (0.2, "personal_status")]
+    groups = [
+        row for row in result["group"] if (row["alpha"], row["feature"]) == (0.2, "personal_status")
+    ]
     assert sum(row["n"] for row in groups) == made.n
 
 
 def test_a_promise_about_refused_people_counts_who_is_granted_in_the_end(cache):
     promise = PROMISE | {"target": "refused", "methods": ["cp"], "signal": "survival"}
-    this = cell("promise", "survival", "survival", reading="card", calibration=60, test=60, delta=0.05, promise=promise)
+    this = cell(
+        "promise",
+        "survival",
+        "survival",
+        reading="card",
+        calibration=60,
+        test=60,
+        delta=0.05,
+        promise=promise,
+    )
     row = measure(this, cache)["certificate"][0]
     assert 0 < row["n"] < row["people"]
 
 
 def test_a_transition_is_true_of_the_model(cache):
-    """The feature could not turn the decision before the fact was asked, and the change does now."""
+    """The feature could not turn the decision before the fact was asked, and the change does
+    now.
+    """
     this = cell("examples", people=80)
     materials = Materials(this, Path(cache))
     transitions = measure(this, cache)["transition"]
@@ -123,7 +162,9 @@ def test_a_transition_is_true_of_the_model(cache):
         i = int(np.flatnonzero(trajectory.person == example["person"])[0])
         row = int(trajectory.at(example["step"])[i])
         feature = titles.index(example["feature"])
-        necessity = sweep(trajectory.X[[row - 1, row]], trajectory.predictor, support).necessity[:, feature]
+        necessity = sweep(trajectory.X[[row - 1, row]], trajectory.predictor, support).necessity[
+            :, feature
+        ]
         assert necessity[0] == 0 < necessity[1]
         assert titles[trajectory.feature[row]] == example["asked"]
         assert example["decision"] != example["reached"]

@@ -1,4 +1,6 @@
-"""What cells share: keys that say what it was made from, and entries that are whole, the same for all and made once."""
+"""What cells share: keys that say what it was made from, and entries that are whole, the same for
+all and made once.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,17 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edfa.studies import products
-from edfa.studies.cache import Cache
-from edfa.studies.cells import Cell, Part
-from edfa.studies.measures import measure
-from edfa.studies.products import Materials, make
+from edfa_studies import products
+from edfa_studies.cache import Cache
+from edfa_studies.cells import Cell, Part
+from edfa_studies.measures import measure
+from edfa_studies.products import Materials, make
 
 SETTINGS = {"people": 12, "budget": 0.9, "cap": 0, "split": 0, "reading": "paper"}
 SMALL_XGB = Part("xgb", "xgb", {"n_estimators": 20})
 
 
-def cell(policy="edfa", blanket="hiton-mb", searcher="nearest", seed=0, measure="growth", **settings) -> Cell:
+def cell(
+    policy="edfa", blanket="hiton-mb", searcher="nearest", seed=0, measure="growth", **settings
+) -> Cell:
     parts = [Part(name, name) for name in (blanket, policy, searcher)]
     return Cell(measure, Part("german", "german"), SMALL_XGB, *parts, seed, SETTINGS | settings)
 
@@ -45,7 +49,9 @@ def test_what_a_network_learns_depends_on_neither_model_nor_blanket():
     assert keys(cell("survival"))["policy"] != keys(cell("survival", blanket="eamb"))["policy"]
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"budget": 0.5}, {"people": 13}, {"split": 1}, {"reading": "card"}])
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"budget": 0.5}, {"people": 13}, {"split": 1}, {"reading": "card"}]
+)
 def test_whatever_a_trajectory_depends_on_is_in_its_key(change):
     assert keys(cell())["trajectory"] != keys(cell(**change))["trajectory"]
 

@@ -11,17 +11,17 @@ from matplotlib.figure import Figure
 from synthetic_results import Synthetic, labels, synthetic_results
 from webpage import checked
 
-from edfa.studies.cells import Cell, Part
-from edfa.studies.config import read_study
-from edfa.studies.exhibits import FigureExhibit, TableExhibit
-from edfa.studies.expand import expand
-from edfa.studies.figures import growth as curves
-from edfa.studies.figures import promises as early
-from edfa.studies.figures.labelling import place_labels
-from edfa.studies.figures.render import compact, render
-from edfa.studies.report import distinct, sections, summary, write_report, write_sections
-from edfa.studies.tables.results import View
 from edfa.writing import list_files
+from edfa_studies.cells import Cell, Part
+from edfa_studies.config import read_study
+from edfa_studies.exhibits import FigureExhibit, TableExhibit
+from edfa_studies.expand import expand
+from edfa_studies.figures import growth as curves
+from edfa_studies.figures import promises as early
+from edfa_studies.figures.labelling import place_labels
+from edfa_studies.figures.render import compact, render
+from edfa_studies.report import distinct, sections, summary, write_report, write_sections
+from edfa_studies.tables.results import View
 
 SCRIPT = "<script>alert('owned')</script>"
 
@@ -36,13 +36,45 @@ def small_results(label="adult"):
     rows = {}
     for policy in ("edfa", "dime"):
         for k in range(2):
-            values = {"step": k, "cost": k / 2, "recourse": k, "accuracy": 0.7, "active": 0.1, "outside": 0}
-            rows.setdefault(("growth", "step"), []).append(labels("growth", label, policy=policy) | values)
-    words = {"known": [SCRIPT], "asked": SCRIPT, "asked_value": "x", "role": "spouse", "decision": "no"}
-    words |= {"feature": SCRIPT, "from": "$a_1$", "to": "b & c", "reached": "yes", "person": 1, "step": 1, "cost": 0.1}
+            values = {
+                "step": k,
+                "cost": k / 2,
+                "recourse": k,
+                "accuracy": 0.7,
+                "active": 0.1,
+                "outside": 0,
+            }
+            rows.setdefault(("growth", "step"), []).append(
+                labels("growth", label, policy=policy) | values
+            )
+    words = {
+        "known": [SCRIPT],
+        "asked": SCRIPT,
+        "asked_value": "x",
+        "role": "spouse",
+        "decision": "no",
+    }
+    words |= {
+        "feature": SCRIPT,
+        "from": "$a_1$",
+        "to": "b & c",
+        "reached": "yes",
+        "person": 1,
+        "step": 1,
+        "cost": 0.1,
+    }
     rows["examples", "transition"] = [labels("examples", label) | words]
-    values = {"alpha": 0.2, "method": "paper", "status": "certified", "n": 300, "cost": 0.3, "strictest_risk": 0.1}
-    rows["promise", "certificate"] = [labels("promise", label, promise="paper") | values | {"full_cost": 0.8}]
+    values = {
+        "alpha": 0.2,
+        "method": "paper",
+        "status": "certified",
+        "n": 300,
+        "cost": 0.3,
+        "strictest_risk": 0.1,
+    }
+    rows["promise", "certificate"] = [
+        labels("promise", label, promise="paper") | values | {"full_cost": 0.8}
+    ]
     return Synthetic(rows)
 
 
@@ -60,7 +92,10 @@ def test_the_page_is_whole_harmless_and_has_every_section(written):
     assert SCRIPT in text
     for section in sections(Synthetic({})):
         assert section.title in text
-        assert f'<h2 id="{"-".join("".join(c if c.isalnum() else " " for c in section.title.lower()).split())}"' in page
+        assert (
+            f'<h2 id="{"-".join("".join(c if c.isalnum() else " " for c in section.title.lower()).split())}"'
+            in page
+        )
     assert text.count("There are no results for this section.") >= 3
 
 
@@ -76,11 +111,15 @@ def test_every_exhibit_is_there_as_files(written):
     folder, paths = written
     assert paths[0] == folder / "report.html"
     assert sorted(path.relative_to(folder).as_posix() for path in paths) == list_files(folder)
-    present = [exhibit for section in sections(small_results(SCRIPT)) for exhibit in section.present]
+    present = [
+        exhibit for section in sections(small_results(SCRIPT)) for exhibit in section.present
+    ]
     for exhibit in present:
         kinds = ("csv", "svg", "png") if isinstance(exhibit, FigureExhibit) else ("csv", "latex")
         for kind in kinds:
-            assert (folder / kind / f"{exhibit.name}.{'tex' if kind == 'latex' else kind}").stat().st_size > 0
+            assert (
+                folder / kind / f"{exhibit.name}.{'tex' if kind == 'latex' else kind}"
+            ).stat().st_size > 0
     assert any(isinstance(exhibit, TableExhibit) for exhibit in present)
     for path in (folder / "svg").iterdir():
         ElementTree.parse(path)  # well formed  # noqa: S314
@@ -97,20 +136,33 @@ def test_the_same_results_give_the_same_bytes(written, tmp_path):
 
 def test_cells_that_are_not_done_are_named_and_others_do_not_count(tmp_path):
     done, missing = cell(seed=0), cell(seed=1)
-    other = labels("growth", "adult") | {"cell": "of another study", "step": 0, "cost": 0.0, "recourse": 99.0}
+    other = labels("growth", "adult") | {
+        "cell": "of another study",
+        "step": 0,
+        "cost": 0.0,
+        "recourse": 99.0,
+    }
     row = other | {"cell": done.key, "recourse": 1.0}
     store = Synthetic({("growth", "step"): [row, other]})
     paths = write_sections(store, "Study", [done, missing], tmp_path)
     text = checked(paths[0].read_text(encoding="utf-8").partition(">")[2])
     assert "1 of 2 cells are done." in text
     assert "growth, adult, xgb: eamb edfa nearest (1)" in text
-    data = pd.read_csv(tmp_path / "csv" / "figure_3_frontier_xgb.csv").query("measure == 'recourse'")
+    data = pd.read_csv(tmp_path / "csv" / "figure_3_frontier_xgb.csv").query(
+        "measure == 'recourse'"
+    )
     assert data["mean"].tolist() == [1.0]
 
 
 def test_of_cells_with_the_same_names_the_first_counts():
-    first, second, third = cell(people=100), cell(people=50), cell("promise", promise={"name": "paper"})
-    counted, doubled = distinct([first, second, third, cell("promise", promise={"name": "advisor"})])
+    first, second, third = (
+        cell(people=100),
+        cell(people=50),
+        cell("promise", promise={"name": "paper"}),
+    )
+    counted, doubled = distinct(
+        [first, second, third, cell("promise", promise={"name": "advisor"})]
+    )
     assert [one.key for one in doubled] == [second.key]
     assert len(counted) == 3
     assert summary([first, second]) == ["growth, adult, xgb: eamb edfa nearest (2)"]
@@ -128,9 +180,16 @@ def test_every_figure_of_a_study_can_be_drawn_and_is_named_once():
     names = [exhibit.name for exhibit in exhibits]
     assert len(names) == len(set(names))
     figures = [exhibit for exhibit in exhibits if isinstance(exhibit, FigureExhibit)]
-    wanted = "figure_3_frontier_xgb figure_5_policies_adult figure_11_valid_xgb figure_13_data_limits "
-    wanted += "figure_14_ablations_adult figure_18_transitions figure_19_side_by_side figure_bn_adult "
-    wanted += "figure_equal_cost_xgb figure_first_recourse figure_outcome_lift figure_certified_cost_paper_xgb_20"
+    wanted = (
+        "figure_3_frontier_xgb figure_5_policies_adult figure_11_valid_xgb figure_13_data_limits "
+    )
+    wanted += (
+        "figure_14_ablations_adult figure_18_transitions figure_19_side_by_side figure_bn_adult "
+    )
+    wanted += (
+        "figure_equal_cost_xgb figure_first_recourse figure_outcome_lift "
+        "figure_certified_cost_paper_xgb_20"
+    )
     assert set(wanted.split()) <= set(names)
     for exhibit in figures:
         figure = Figure(figsize=exhibit.size)
@@ -145,7 +204,15 @@ def test_a_line_is_drawn_for_each_series_and_edfa_is_widest():
     widths = {line.get_color(): line.get_linewidth() for line in ax.lines}
     assert len(ax.lines) == frame["series"].nunique()
     assert max(widths, key=widths.get) == ax.lines[0].get_color()
-    assert len({(line.get_color(), line.get_linestyle(), line._dash_pattern[1] and 1) for line in ax.lines}) > 6
+    assert (
+        len(
+            {
+                (line.get_color(), line.get_linestyle(), line._dash_pattern[1] and 1)
+                for line in ax.lines
+            }
+        )
+        > 6
+    )
 
 
 def test_names_of_points_do_not_overlap():
@@ -172,13 +239,13 @@ def test_svg_is_compact_and_keeps_its_text():
     assert "<dc:date>" not in svg
     assert png.startswith(b"\x89PNG")
     assert svg.count("<g") == svg.count("</g>")
-    assert compact('<svg a="1.23456"><g id="x"><g><path d="M 0.12345 12.3456"/></g></g></svg>').endswith(
-        'a="1.2"><path d="M 0.12 12.3"/></svg>'
-    )
+    assert compact(
+        '<svg a="1.23456"><g id="x"><g><path d="M 0.12345 12.3456"/></g></g></svg>'
+    ).endswith('a="1.2"><path d="M 0.12 12.3"/></svg>')
 
 
 def test_matplotlib_is_imported_only_to_draw():
-    code = "import sys, edfa.studies.report; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, edfa_studies.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from toy_work import toy_cell, toy_cells
 
 from edfa.errors import DataError, SettingError, UnavailableError, UnreadableError
-from edfa.studies.cells import Cell, Part
-from edfa.studies.store import Store
+from edfa_studies.cells import Cell, Part
+from edfa_studies.store import Store
 
 ROWS = {"step": [{"step": 0, "cost": 0.1}, {"step": 1, "cost": 0.2}]}
 
@@ -45,7 +45,11 @@ def test_cells_are_open_then_done_or_failed(store):
     store.fail(second, "Traceback: no", 0.5)
     store.fail(second, "Traceback: no again", 0.5, attempts=2)
     status = store.status().set_index("key")
-    assert status.loc[[c.key for c in (first, second, third)], "status"].tolist() == ["done", "failed", "open"]
+    assert status.loc[[c.key for c in (first, second, third)], "status"].tolist() == [
+        "done",
+        "failed",
+        "open",
+    ]
     assert status.loc[second.key, "error"] == "Traceback: no again"
     assert status.loc[second.key, "attempts"] == 3
     assert status.loc[first.key, "seconds"] == 1.5
@@ -77,7 +81,19 @@ def test_frame_puts_names_first_and_is_in_one_order(store):
         store.save(cell, {"step": [{"step": 0, "own": cell.seed}, {"step": 1}], "empty": []}, 1.0)
     store.add([toy_cell(77)])
     frame = store.frame("toy", "step")
-    names = ["data", "predictor", "blanket", "policy", "searcher", "seed", "reading", "promise", "cell", "step", "own"]
+    names = [
+        "data",
+        "predictor",
+        "blanket",
+        "policy",
+        "searcher",
+        "seed",
+        "reading",
+        "promise",
+        "cell",
+        "step",
+        "own",
+    ]
     assert frame.columns.tolist() == names
     assert frame["data"].unique().tolist() == ["Zoo", "adult", "german"]
     assert frame.query("data == 'german'")["seed"].tolist() == [1, 1, 2, 2, 3, 3]
@@ -92,7 +108,13 @@ def test_frame_puts_names_first_and_is_in_one_order(store):
 
 def test_numbers_that_json_does_not_have(store, place):
     rows = [
-        {"tau": -np.inf, "risk": np.float32("nan"), "never": np.nan, "text": "inf", "known": ["é", np.int64(1)]},
+        {
+            "tau": -np.inf,
+            "risk": np.float32("nan"),
+            "never": np.nan,
+            "text": "inf",
+            "known": ["é", np.int64(1)],
+        },
         {"tau": np.float64(0.5), "risk": 0.25, "never": None, "text": "said", "known": [np.nan]},
         {"tau": np.inf, "risk": 1, "never": np.nan, "text": None, "known": []},
     ]
@@ -144,7 +166,9 @@ def write_some(place, first, barrier):
 def test_two_processes_write_at_once_and_no_row_is_lost(place):
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)  # the store is begun by both at once, too
-    writers = [context.Process(target=write_some, args=(place, first, barrier)) for first in (0, 20)]
+    writers = [
+        context.Process(target=write_some, args=(place, first, barrier)) for first in (0, 20)
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -174,7 +198,9 @@ def test_a_full_disk_is_one_line_and_what_was_written_stays(tmp_path):
             fill()
         assert "\n" not in str(raised.value)
         assert 2 < len(store.done()) < 100
-        assert set(store.frame("toy", "step")["cell"]) == store.done()  # no cell is done without its rows
+        assert (
+            set(store.frame("toy", "step")["cell"]) == store.done()
+        )  # no cell is done without its rows
 
 
 def test_a_store_that_may_not_be_written(tmp_path):
@@ -186,7 +212,9 @@ def test_a_store_that_may_not_be_written(tmp_path):
         def forbid(connection, *_):
             connection.execute("PRAGMA query_only = ON")
 
-        with pytest.raises(UnavailableError, match="cannot be written: attempt to write a readonly database"):
+        with pytest.raises(
+            UnavailableError, match="cannot be written: attempt to write a readonly database"
+        ):
             store.save(toy_cell(1), ROWS, 1.0)
         assert store.done() == {toy_cell(0).key}
 
@@ -194,7 +222,8 @@ def test_a_store_that_may_not_be_written(tmp_path):
 def test_what_is_no_store(tmp_path):
     (tmp_path / "notes.txt").write_text("These are notes, and quite long ones. " * 50)
     with pytest.raises(
-        UnreadableError, match=r"notes\.txt is not a database of edfa, or damaged \(written\): file is not a database"
+        UnreadableError,
+        match=r"notes\.txt is not a database of edfa, or damaged \(written\): file is not a database",
     ):
         Store.open(tmp_path / "notes.txt")
     assert (tmp_path / "notes.txt").read_text().startswith("These are notes")
@@ -208,7 +237,9 @@ def test_what_is_no_store(tmp_path):
         Store.open("://")
     with Store.open(tmp_path / "old.sqlite") as store, store._engine.begin() as connection:
         connection.execute(sa.text("UPDATE study_note SET value = '99'"))
-    with pytest.raises(UnreadableError, match="a store of version 99; this version of edfa reads 1"):
+    with pytest.raises(
+        UnreadableError, match="a store of version 99; this version of edfa reads 1"
+    ):
         Store.open(tmp_path / "old.sqlite")
 
 
@@ -229,11 +260,15 @@ def test_a_large_frame_is_quick(tmp_path):
         values = {name: random.random(40).tolist() for name in names}
         text = json.dumps({"step": list(range(40)), **values})
         with sqlite3.connect(path) as direct:
-            direct.executemany("INSERT INTO study_result VALUES (?, 'step', ?)", [(c.key, text) for c in cells])
+            direct.executemany(
+                "INSERT INTO study_result VALUES (?, 'step', ?)", [(c.key, text) for c in cells]
+            )
             direct.execute("UPDATE study_cell SET status = 'done'")
         direct.close()
         parsing, framing = [], []
-        for _ in range(5):  # the quickest of each, in turns: on a machine of any speed, whatever else runs there
+        for _ in range(
+            5
+        ):  # the quickest of each, in turns: on a machine of any speed, whatever else runs there
             begun = time.process_time()
             assert len([json.loads(text) for _ in cells]) == len(cells)
             parsing.append(time.process_time() - begun)

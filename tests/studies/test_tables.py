@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 from synthetic_results import SETS, Synthetic, labels, synthetic_results
 
-from edfa.studies import paper_numbers
-from edfa.studies.figures import dots
-from edfa.studies.figures import growth as curves
-from edfa.studies.figures import promises as early
-from edfa.studies.tables import acquired, checks, examples, growth, promises
-from edfa.studies.tables.labels import ordered, title
-from edfa.studies.tables.render import latex_escaped, shown, to_csv, to_latex
-from edfa.studies.tables.results import View, one_blanket
+from edfa_studies import paper_numbers
+from edfa_studies.figures import dots
+from edfa_studies.figures import growth as curves
+from edfa_studies.figures import promises as early
+from edfa_studies.tables import acquired, checks, examples, growth, promises
+from edfa_studies.tables.labels import ordered, title
+from edfa_studies.tables.render import latex_escaped, shown, to_csv, to_latex
+from edfa_studies.tables.results import View, one_blanket
 
 PAPER = ("edfa", "dime", "eddi", "gsmrl")
 EVERYTHING = [
@@ -51,7 +51,9 @@ def results():
 
 def growth_results(table, rows):
     """Results with one table of the measure growth: pairs of labels and values."""
-    return Synthetic({("growth", table): [labels("growth", **label) | values for label, values in rows]})
+    return Synthetic(
+        {("growth", table): [labels("growth", **label) | values for label, values in rows]}
+    )
 
 
 def acquired_results(data, counts, seeds=1):
@@ -65,7 +67,9 @@ def acquired_results(data, counts, seeds=1):
 
 
 def quality_results(data, values):
-    rows = [({"data": data, "policy": policy}, {"plans": 10} | row) for policy, row in values.items()]
+    rows = [
+        ({"data": data, "policy": policy}, {"plans": 10} | row) for policy, row in values.items()
+    ]
     return growth_results("quality", rows)
 
 
@@ -111,7 +115,9 @@ def test_the_paper_s_numbers_are_those_that_it_prints():
     ],
 )
 def test_table_2_has_a_sign_exactly_where_the_order_differs(counts, sign):
-    table = acquired.features_acquired(acquired_results("adult", dict(zip(PAPER, counts, strict=True))))
+    table = acquired.features_acquired(
+        acquired_results("adult", dict(zip(PAPER, counts, strict=True)))
+    )
     assert table["differs"].tolist() == [sign]
     assert table["EDFA (paper)"].tolist() == [3]
     assert table["GSMRL"].tolist() == [counts[3]]
@@ -128,17 +134,30 @@ def test_table_2_means_over_seeds_and_says_how_many():
 
 
 def test_table_3_has_a_sign_exactly_where_another_policy_is_best():
-    paper = paper_numbers.quality().query("data == 'adult'").set_index("policy")[["l0", "l2", "plausible"]]
+    paper = (
+        paper_numbers.quality()
+        .query("data == 'adult'")
+        .set_index("policy")[["l0", "l2", "plausible"]]
+    )
     same = paper.to_dict("index")
     assert set(acquired.quality(quality_results("adult", same))["differs"]) == {""}
-    other = same | {"dime": same["dime"] | {"l2": 0.1}, "survival": {"l0": 0.5, "l2": 0.01, "plausible": 1.0}}
+    other = same | {
+        "dime": same["dime"] | {"l2": 0.1},
+        "survival": {"l0": 0.5, "l2": 0.01, "plausible": 1.0},
+    }
     table = acquired.quality(quality_results("adult", other))
-    assert table["differs"].tolist() == ["≠ L2", "", "", "", ""], "a policy that the paper lacks does not count"
+    assert table["differs"].tolist() == ["≠ L2", "", "", "", ""], (
+        "a policy that the paper lacks does not count"
+    )
     assert table.loc[table["policy"] == "survival", "L0 (paper)"].isna().all()
 
 
 def test_table_3_without_the_paper_s_edfa_compares_the_others():
-    paper = paper_numbers.quality().query("data == 'gmsc'").set_index("policy")[["l0", "l2", "plausible"]]
+    paper = (
+        paper_numbers.quality()
+        .query("data == 'gmsc'")
+        .set_index("policy")[["l0", "l2", "plausible"]]
+    )
     ours = paper.to_dict("index") | {"edfa": {"l0": 1.0, "l2": 0.01, "plausible": 1.0}}
     assert set(acquired.quality(quality_results("gmsc", ours))["differs"]) == {""}
 
@@ -147,7 +166,10 @@ def test_bands_are_numpy_s_standard_deviation_over_seeds():
     random = np.random.default_rng(0)
     values, costs = random.random((4, 3)), random.random((4, 3)).cumsum(axis=1)
     rows = [
-        ({"data": "adult", "seed": seed}, {"step": k, "cost": costs[seed, k], "recourse": values[seed, k]})
+        (
+            {"data": "adult", "seed": seed},
+            {"step": k, "cost": costs[seed, k], "recourse": values[seed, k]},
+        )
         for seed in range(4)
         for k in range(3)
     ]
@@ -179,8 +201,14 @@ def test_policies_are_compared_under_one_blanket_and_one_searcher(results):
 
 
 def test_a_model_with_ablations_alone_is_in_no_comparison():
-    rows = [({"data": "adult", "policy": p, "predictor": "xgb"}, {"features": 3}) for p in ("edfa", "edfa-random")]
-    rows += [({"data": "adult", "policy": p, "predictor": "xgb-masked"}, {"features": 3}) for p in ("edfa", "dime")]
+    rows = [
+        ({"data": "adult", "policy": p, "predictor": "xgb"}, {"features": 3})
+        for p in ("edfa", "edfa-random")
+    ]
+    rows += [
+        ({"data": "adult", "policy": p, "predictor": "xgb-masked"}, {"features": 3})
+        for p in ("edfa", "dime")
+    ]
     table = acquired.features_acquired(growth_results("end", rows))
     assert table["predictor"].tolist() == ["XGB masked"]
 
@@ -212,7 +240,9 @@ def test_what_must_hold_is_worked_out_from_the_results():
     assert table["holds"].tolist() == [False]
     assert table["not on"].tolist() == ["Adult Income"]
     assert "6 of the paper's sets not measured" in table["measured"].iloc[0]
-    assert checks.must_hold(acquired_results("adult", counts | {"survival": 2}))["holds"].all(), "no baseline"
+    assert checks.must_hold(acquired_results("adult", counts | {"survival": 2}))["holds"].all(), (
+        "no baseline"
+    )
     worse = checks.must_hold(quality_results("adult", {"edfa": {"l0": 2.0}, "dime": {"l0": 1.0}}))
     assert worse["holds"].tolist() == [False], "one of seven may fail, but not one of one"
 
@@ -221,7 +251,8 @@ def test_accuracy_may_lie_two_points_below_the_best_baseline_and_fail_twice():
     def result(edfa):
         rows = [({"data": name, "policy": "dime"}, {"accuracy": 0.80}) for name in SETS]
         rows += [
-            ({"data": name, "policy": "edfa"}, {"accuracy": value}) for name, value in zip(SETS, edfa, strict=True)
+            ({"data": name, "policy": "edfa"}, {"accuracy": value})
+            for name, value in zip(SETS, edfa, strict=True)
         ]
         return checks.must_hold(growth_results("end", rows)).iloc[0]
 
@@ -234,10 +265,14 @@ def test_accuracy_may_lie_two_points_below_the_best_baseline_and_fail_twice():
 def test_certificates_must_be_kept_in_95_of_100(kept, holds):
     row = {"alpha": 0.2, "method": "cp", "status": "certified", "upper": 0.2, "test_n": 100}
     rows = [
-        labels("promise", "adult", seed=i, promise="paper") | row | {"test_risk": 0.1 if i < kept else 0.3}
+        labels("promise", "adult", seed=i, promise="paper")
+        | row
+        | {"test_risk": 0.1 if i < kept else 0.3}
         for i in range(20)
     ]
-    rows.append(labels("promise", "adult", seed=99) | row | {"status": "data_limited", "test_risk": 0.9})
+    rows.append(
+        labels("promise", "adult", seed=99) | row | {"status": "data_limited", "test_risk": 0.9}
+    )
     table = checks.must_hold(Synthetic({("promise", "certificate"): rows}))
     assert table["holds"].tolist() == [holds, holds]
     assert table["measured"].iloc[0].startswith(f"{kept} of 20")
@@ -285,7 +320,10 @@ def test_side_by_side_is_the_same_person_under_both(results):
 def test_zones_of_the_data_limits_are_those_of_the_certificates(results):
     frame = early.limits(results)
     assert set(frame["zone"]) <= {"certified", "data_limited", "risk_limited"}
-    assert (frame.loc[frame["zone"] == "certified", "risk"] < frame.loc[frame["zone"] == "certified", "alpha"]).all()
+    assert (
+        frame.loc[frame["zone"] == "certified", "risk"]
+        < frame.loc[frame["zone"] == "certified", "alpha"]
+    ).all()
     assert len(frame) == 2 * 2 * 5, "sets, alphas, searchers"
 
 
@@ -313,7 +351,12 @@ def test_rows_that_are_missing_are_left_out(results):
 
 
 def test_names_are_shown_in_the_paper_s_order():
-    assert ordered("data", ["zebra", "gmsc", "german", "apple"]) == ["german", "gmsc", "apple", "zebra"]
+    assert ordered("data", ["zebra", "gmsc", "german", "apple"]) == [
+        "german",
+        "gmsc",
+        "apple",
+        "zebra",
+    ]
     assert title("predictor", "xgb-masked-balanced") == "XGB masked balanced"
     assert title("predictor", "mine-own") == "mine-own"
 
@@ -325,7 +368,9 @@ def test_latex_escapes_and_uses_booktabs():
     assert r"5 \% \& more & 1 \\" in text
     assert r"x\_1 $\neq$ y & - \\" in text
     assert r"\caption{100 \% of \#1}" in text
-    assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{lr}"))
+    assert all(
+        rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{lr}")
+    )
     assert latex_escaped("\\{~^}") == r"\textbackslash{}\{\textasciitilde{}\textasciicircum{}\}"
 
 

@@ -1,4 +1,6 @@
-"""Toy cells for the engine: quick work, work that fails, kills its worker or takes a while. Workers import it."""
+"""Toy cells for the engine: quick work, work that fails, kills its worker or takes a while. Workers
+import it.
+"""
 
 import os
 import signal
@@ -8,15 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from edfa.studies.cells import Cell, Part
-from edfa.studies.payload import check_tables, plain
-from edfa.studies.tasks import Task
+from edfa_studies.cells import Cell, Part
+from edfa_studies.payload import check_tables, plain
+from edfa_studies.tasks import Task
 
 NAMES = ("german", "xgb", "hiton-mb", "edfa", "nearest")
 
 
 def toy_cell(seed=0, do="count", **settings):
-    return Cell("toy", *(Part(name, name) for name in NAMES), seed=seed, settings={"do": do, **settings})
+    return Cell(
+        "toy", *(Part(name, name) for name in NAMES), seed=seed, settings={"do": do, **settings}
+    )
 
 
 def toy_cells(count, do="count", **settings):
@@ -28,7 +32,10 @@ def count(cell, folder):
     random = np.random.default_rng(cell.seed)
     matrix = random.random((200, 200), dtype=np.float32)
     product = matrix @ matrix.T
-    rows = [{"step": step, "sum": float(product[step].sum()), "tau": -np.inf, "gap": np.nan} for step in range(3)]
+    rows = [
+        {"step": step, "sum": float(product[step].sum()), "tau": -np.inf, "gap": np.nan}
+        for step in range(3)
+    ]
     return {"step": rows, "end": [{"own": cell.seed, "all": product.sum(), "names": ("a", "é")}]}
 
 
@@ -66,7 +73,15 @@ def label(cell, folder):
     return {"end": [{"policy": "mine"}]}
 
 
-WORK = {"label": label, "count": count, "sleep": sleep, "fail": fail, "die": die, "leave": leave, "alien": alien}
+WORK = {
+    "label": label,
+    "count": count,
+    "sleep": sleep,
+    "fail": fail,
+    "die": die,
+    "leave": leave,
+    "alien": alien,
+}
 
 
 def toy_measure(cell, cache):
@@ -98,12 +113,21 @@ def unsendable():
     return lambda: None
 
 
-if __name__ == "__main__":  # a study of cells that sleep, to be killed: toy_work.py FOLDER COUNT SECONDS JOBS
-    place, number, seconds, jobs = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
-    from edfa.studies import engine
-    from edfa.studies.store import Store
+if (
+    __name__ == "__main__"
+):  # a study of cells that sleep, to be killed: toy_work.py FOLDER COUNT SECONDS JOBS
+    place, number, seconds, jobs = (
+        Path(sys.argv[1]),
+        int(sys.argv[2]),
+        float(sys.argv[3]),
+        int(sys.argv[4]),
+    )
+    from edfa_studies import engine
+    from edfa_studies.store import Store
 
     engine._tasks = toy_tasks
     with Store.open(place / "study.sqlite") as opened:
-        last = engine.run_study(toy_cells(number, "sleep", seconds=seconds), opened, place, jobs=jobs)
+        last = engine.run_study(
+            toy_cells(number, "sleep", seconds=seconds), opened, place, jobs=jobs
+        )
     sys.stdout.write(f"{last.done} done, {last.skipped} skipped, {last.failed} failed\n")

@@ -1,14 +1,17 @@
-"""Every noun that shows itself as HTML, of one table, with small models: for tests of what notebooks show."""
+"""Every noun that shows itself as HTML, of one table, with small models: for tests of what
+notebooks show.
+"""
 
 from dataclasses import replace
 from datetime import date
 
 import edfa
-from edfa.advice.letter_settings import Creditor, Operator, Taken, UnitedStates
 from edfa.blanket.robustness import compare, stability
 from edfa.certification import GroupCertificates, certify_expected_risk, certify_jointly, zones
 from edfa.data.clean import CleaningReport, Dropped
 from edfa.recourse.metrics import evaluate_plans
+from edfa_serve.letters.letter import write_letter
+from edfa_serve.letters.settings import Creditor, Operator, Taken, UnitedStates
 
 KEY = b"a key of thirty-two bytes or so.."
 
@@ -39,7 +42,9 @@ def every_noun(table, blanket, start, answers):
         "partition": asked.partition,
         "person": asked.partition.person(0),
         "trajectory": asked,
-        "one_trajectory": edfa.acquire(table.test.frame.iloc[:1], policy, model, budget="inf", reference=table.train),
+        "one_trajectory": edfa.acquire(
+            table.test.frame.iloc[:1], policy, model, budget="inf", reference=table.train
+        ),
         "plans": plans,
         "plan": next(iter(plans)),
         "quality": evaluate_plans(plans, table.train),
@@ -54,17 +59,23 @@ def every_noun(table, blanket, start, answers):
         "advisor": advisor,
         "interview": interview,
         "receipt": interview.receipt(key=KEY),
-        "letter": interview.letter(operator, "us"),
+        "letter": write_letter(interview, operator, "us"),
     } | _of_an_own_model(table)
 
 
 def _of_an_own_model(table):
-    """What an advisor says about a model of the user's own; the model looks at the first number of the card."""
-    (number, *_) = (feature.name for feature in table.schema.features if feature.kind == "continuous")
+    """What an advisor says about a model of the user's own; the model looks at the first number of
+    the card.
+    """
+    (number, *_) = (
+        feature.name for feature in table.schema.features if feature.kind == "continuous"
+    )
     middle = float(table.train.frame[number].median())
 
     def score(frame):
         return 1 / (1 + 2.0 ** (frame[number] - middle).clip(-5, 5))
 
-    advisor = edfa.Advisor(predictor=edfa.wrap(score, columns=[number]), searcher="nearest").fit(table)
+    advisor = edfa.Advisor(predictor=edfa.wrap(score, columns=[number]), searcher="nearest").fit(
+        table
+    )
     return {"usage": advisor.usage_, "fidelity": advisor.fidelity_}

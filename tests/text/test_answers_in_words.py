@@ -1,4 +1,6 @@
-"""Answers as people type them: what is printed is read back, and no number is wrong by a factor of a thousand."""
+"""Answers as people type them: what is printed is read back, and no number is wrong by a factor of
+a thousand.
+"""
 
 import contextlib
 import re
@@ -17,7 +19,9 @@ PLAIN = Feature("x", "continuous")
 MONEY = Feature("amount", "continuous", unit="EUR")
 MONTHS = Feature("duration", "continuous", unit="months")
 GERMAN = load_schema("german")
-NUMBERS = st.floats(-1e14, 1e14).filter(lambda x: x == 0 or abs(x) > 1e-13) | st.integers(-(10**14), 10**14)
+NUMBERS = st.floats(-1e14, 1e14).filter(lambda x: x == 0 or abs(x) > 1e-13) | st.integers(
+    -(10**14), 10**14
+)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +96,16 @@ def test_units_that_are_printed_are_read_back(number, language):
     assert parse_answer(phrases.value(MONTHS, number, language), MONTHS, language) == number
 
 
-@given(st.integers(1, 999), st.integers(0, 999), st.sampled_from(",."), st.sampled_from(phrases.LANGUAGES))
+@given(
+    st.integers(1, 999),
+    st.integers(0, 999),
+    st.sampled_from(",."),
+    st.sampled_from(phrases.LANGUAGES),
+)
 def test_no_amount_is_wrong_by_a_factor_of_a_thousand_in_silence(thousands, rest, mark, language):
-    """``12.345`` is twelve thousand in the one language; in the other, where it would be twelve, it is refused."""
+    """``12.345`` is twelve thousand in the one language; in the other, where it would be twelve, it
+    is refused.
+    """
     text = f"{thousands}{mark}{rest:03d}"
     if mark == phrases.table(language)["thousands"]:
         assert parse_answer(text, MONEY, language) == 1000 * thousands + rest
@@ -109,7 +120,9 @@ def test_a_percentage_only_where_one_is_asked_for():
         parse_answer("45 %", PLAIN, "en")
 
 
-@pytest.mark.parametrize("name", ["german", "adult", "taiwan", "heloc", "acs_income", "diabetes130"])
+@pytest.mark.parametrize(
+    "name", ["german", "adult", "taiwan", "heloc", "acs_income", "diabetes130"]
+)
 @pytest.mark.parametrize("language", phrases.LANGUAGES)
 def test_every_level_is_understood_by_name_words_and_key(name, language):
     for feature in load_schema(name):
@@ -123,7 +136,10 @@ def test_every_level_is_understood_by_name_words_and_key(name, language):
 
 
 def test_the_beginning_of_a_level():
-    purpose, levels = GERMAN["purpose"], ("new car", "used car", "radio/tv", "repairs", "retraining")
+    purpose, levels = (
+        GERMAN["purpose"],
+        ("new car", "used car", "radio/tv", "repairs", "retraining"),
+    )
     assert parse_answer("Neu", purpose, "de", levels) == "new car"
     assert parse_answer("RADIO", purpose, "en", levels) == "radio/tv"
     assert parse_answer("2", purpose, "en", levels) == "used car"
@@ -148,7 +164,11 @@ def test_codes_by_their_meaning():
     assert parse_answer("-9", months, "de") == -9
 
 
-@given(st.text(max_size=20), st.sampled_from(["duration", "purpose", "employment"]), st.sampled_from(phrases.LANGUAGES))
+@given(
+    st.text(max_size=20),
+    st.sampled_from(["duration", "purpose", "employment"]),
+    st.sampled_from(phrases.LANGUAGES),
+)
 def test_any_text_is_an_answer_or_a_fact_error(text, name, language):
     with contextlib.suppress(FactError):
         parse_answer(text, GERMAN[name], language)

@@ -1,4 +1,6 @@
-"""What must never be said to a person: see every sentence of both languages, and every word of the cards."""
+"""What must never be said to a person: see every sentence of both languages, and every word of the
+cards.
+"""
 
 import ast
 import re
@@ -55,7 +57,11 @@ def test_the_patterns_find_what_they_are_for(language):
             "Your score is too low.",
             "It is incomplete.",
         ],
-        "de": ["Diese spielen für die Entscheidung nie eine Rolle.", "Das ist eine Kreditzusage.", "garantiert"],
+        "de": [
+            "Diese spielen für die Entscheidung nie eine Rolle.",
+            "Das ist eine Kreditzusage.",
+            "garantiert",
+        ],
     }
     for text in bad[language]:
         assert forbidden(text, language), text
@@ -64,14 +70,20 @@ def test_the_patterns_find_what_they_are_for(language):
 
 
 def test_no_text_of_the_code_says_that_something_never_matters():
-    """Neither what is shown of an object nor its documentation; only the list of what letters may not say."""
+    """Neither what is shown of an object nor its documentation; only the list of what letters may
+    not say.
+    """
     root, never = Path(edfa.__file__).parent, re.compile(r"never[\s_]+matter", re.I)
     for path in root.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         texts = [
-            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
         ]
-        assert path.name == "letter_words.py" or not [text for text in texts if never.search(text)], path
+        assert path.name == "letter_words.py" or not [
+            text for text in texts if never.search(text)
+        ], path
     for path in (path for kind in ("toml", "html", "jinja") for path in root.rglob(f"*.{kind}")):
         assert not never.search(path.read_text(encoding="utf-8")), path
 
@@ -82,7 +94,9 @@ def test_only_the_standing_of_who_may_act_says_that_they_may():
         "de": re.compile(r"Sie können jetzt .*handeln", re.I),
     }
     for language, pattern in says.items():
-        assert [key for key, entry in phrases.table(language).items() if pattern.search(str(entry))] == ["standing.act"]
+        assert [
+            key for key, entry in phrases.table(language).items() if pattern.search(str(entry))
+        ] == ["standing.act"]
 
 
 @pytest.mark.parametrize("name", CARDS)
@@ -90,5 +104,12 @@ def test_no_card_says_so_either(name):
     for feature in load_schema(name):
         for language in phrases.LANGUAGES:
             said = feature.said(language)
-            words = [said.label, said.reason, said.ask, said.hint, *said.levels.values(), *said.codes.values()]
+            words = [
+                said.label,
+                said.reason,
+                said.ask,
+                said.hint,
+                *said.levels.values(),
+                *said.codes.values(),
+            ]
             assert not [text for text in words if forbidden(text, language)], feature.name

@@ -23,20 +23,28 @@ def hostile():
     random = np.random.default_rng(0)
     x, z = random.normal(size=(2, 300)).round(3)
     outcome = np.where(x + z + random.normal(size=300) > 0, EVIL, SCRIPT)
-    frame = pd.DataFrame({EVIL: x, SCRIPT: z, "level": random.choice([EVIL, SCRIPT], 300), "y": outcome})
+    frame = pd.DataFrame(
+        {EVIL: x, SCRIPT: z, "level": random.choice([EVIL, SCRIPT], 300), "y": outcome}
+    )
     features = (edfa.Feature(EVIL, "continuous"), edfa.Feature(SCRIPT, "continuous"))
     schema = edfa.Schema((*features, edfa.Feature("level", "categorical")), "y", EVIL)
     table = edfa.Table.from_frame(frame, schema)
     blanket = edfa.Blanket(SCRIPT, {EVIL: (SCRIPT,)}, ("level",))
     model = edfa.SubsetXGB(n_estimators=10).fit(table.train.X, table.train.y)
     several = edfa.acquire(table.calibration, edfa.EDFA(blanket), model, budget="inf")
-    one = edfa.acquire(table.test.frame.iloc[:1], edfa.EDFA(blanket), model, budget="inf", reference=table.train)
+    one = edfa.acquire(
+        table.test.frame.iloc[:1], edfa.EDFA(blanket), model, budget="inf", reference=table.train
+    )
     plans = edfa.find_recourse(several, edfa.Nearest(table.train))
     certificate = replace(edfa.certify(plans, alpha=0.5), group=EVIL, warnings=(SCRIPT,))
     interview = (
-        edfa.Advisor(blanket=blanket, predictor=edfa.SubsetXGB(n_estimators=10)).fit(table).interview({EVIL: 0.0})
+        edfa.Advisor(blanket=blanket, predictor=edfa.SubsetXGB(n_estimators=10))
+        .fit(table)
+        .interview({EVIL: 0.0})
     )
-    broken = Partition((EVIL, SCRIPT), edfa.Blanket("y", {EVIL: ()}), np.ones((2, 2), bool), np.full((2, 2), 0.5))
+    broken = Partition(
+        (EVIL, SCRIPT), edfa.Blanket("y", {EVIL: ()}), np.ones((2, 2), bool), np.full((2, 2), 0.5)
+    )
     return {
         "table": table,
         "schema": schema,
@@ -55,7 +63,11 @@ def hostile():
 
 
 @pytest.mark.parametrize(
-    "name", "table schema blanket named several one partition broken person plans certificate interview none".split()
+    "name",
+    (
+        "table schema blanket named several one partition broken person "
+        "plans certificate interview none"
+    ).split(),
 )
 def test_names_are_text_and_the_html_is_whole(hostile, name):
     text = hostile[name]._repr_html_()
@@ -64,7 +76,9 @@ def test_names_are_text_and_the_html_is_whole(hostile, name):
 
 
 def test_a_page_is_a_whole_document_that_may_not_run_anything():
-    page = html.page(SCRIPT, html.paragraph(EVIL, Markup("<b>bold</b>")), html.bullet_list([EVIL]), language="de")
+    page = html.page(
+        SCRIPT, html.paragraph(EVIL, Markup("<b>bold</b>")), html.bullet_list([EVIL]), language="de"
+    )
     assert page.startswith('<!doctype html><html lang="de">')
     assert "default-src 'none'" in page
     text = checked(page.partition(">")[2])
@@ -112,7 +126,11 @@ def test_the_curve_of_a_certificate_is_drawn_from_its_frame(hostile):
     for name in ("risk", "bound"):
         assert np.array_equal(drawn[name], frame[["cost", name]].to_numpy())
     assert drawn["certified rule"].tolist() == [[certificate.cost, certificate.bound]]
-    assert {style for line in ax.get_lines() if (style := line.get_linestyle()) != "None"} == {"-", "--", ":"}
+    assert {style for line in ax.get_lines() if (style := line.get_linestyle()) != "None"} == {
+        "-",
+        "--",
+        ":",
+    }
     bare = hostile["none"].draw(Figure().add_subplot())
     assert "certified rule" not in [line.get_label() for line in bare.get_lines()]
 
@@ -124,7 +142,8 @@ def test_the_timeline_of_a_person_is_their_steps(hostile):
     ax = one.draw(Figure().add_subplot())
     favourable = one.schema.classes.index(one.schema.favourable)
     assert np.array_equal(
-        ax.get_lines()[0].get_xydata(), np.column_stack([one.spent, one.probabilities[:, favourable]])
+        ax.get_lines()[0].get_xydata(),
+        np.column_stack([one.spent, one.probabilities[:, favourable]]),
     )
     assert [text.get_text() for text in ax.texts] == ["start", *one.order(0)]
 
@@ -136,7 +155,9 @@ def test_a_partition_counts_everybody_in_every_part(hostile):
     assert (rows.sum(axis=1) == len(partition)).all()
     inside = [n for n in partition.names if n in partition.blanket]
     assert rows[:, 0].tolist() == [sum(n in p.counterfactual for p in partition) for n in inside]
-    assert rows[:, 2].tolist() == [sum(p.semifactual.get(n) == "blocked" for p in partition) for n in inside]
+    assert rows[:, 2].tolist() == [
+        sum(p.semifactual.get(n) == "blocked" for p in partition) for n in inside
+    ]
 
 
 @pytest.mark.browser

@@ -1,4 +1,6 @@
-"""Sentences: every key in both languages, every place filled, nothing promised or suggested that must not be."""
+"""Sentences: every key in both languages, every place filled, nothing promised or suggested that
+must not be.
+"""
 
 import re
 from dataclasses import fields, replace
@@ -39,14 +41,21 @@ SCHEMA = edfa.load("german").schema
 CERTIFICATE = Certificate(
     "certified", 0.2, 0.05, "cp", "all", "all", "drop", 210, 200, 200, tau=0.1, risk=0.1, bound=0.2
 )
-BARE = dict.fromkeys(f.name for f in fields(Plan)) | {"changes": (), "unknown": (), "valid": True, "months": 0.0}
+BARE = dict.fromkeys(f.name for f in fields(Plan)) | {
+    "changes": (),
+    "unknown": (),
+    "valid": True,
+    "months": 0.0,
+}
 PLAN = Plan(**BARE | {"reached": "good", "probability_before": 0.43, "probability_after": 0.61})
 
 
 @cache
 def small_advisor():
     model = edfa.SubsetXGB(n_estimators=20)
-    return edfa.Advisor(blanket="eamb", predictor=model, threshold="balanced").fit(edfa.load("german"))
+    return edfa.Advisor(blanket="eamb", predictor=model, threshold="balanced").fit(
+        edfa.load("german")
+    )
 
 
 def interviews(advisor, language):
@@ -54,7 +63,12 @@ def interviews(advisor, language):
     facts = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400, "duration": 36}
     yield advisor.interview({}, language=language)
     yield advisor.interview(facts, language=language).decline("employment").answer(housing="own")
-    rest = {"checking_status": "<0", "employment": "<1", "credit_history": "existing paid", "foreign_worker": "yes"}
+    rest = {
+        "checking_status": "<0",
+        "employment": "<1",
+        "credit_history": "existing paid",
+        "foreign_worker": "yes",
+    }
     complete = advisor.interview(facts, language=language)
     while complete.question:
         complete.answer({complete.question.feature: rest[complete.question.feature]})
@@ -100,51 +114,92 @@ def everything(language):
     yield narrate.decision(Decision(0.25, "bad", False, cases=32), SCHEMA, language)
     for why, left in product(get_args(QuestionReason), (1, 4)):
         question = Question(
-            "duration", 2.0, 4.0, why, "checking_status", ("savings_status",), 0.31, 0.58, left, low=4, high=72
+            "duration",
+            2.0,
+            4.0,
+            why,
+            "checking_status",
+            ("savings_status",),
+            0.31,
+            0.58,
+            left,
+            low=4,
+            high=72,
         )
         yield narrate.question(question, SCHEMA, language)
         yield narrate.answers(question, SCHEMA, language)
     yield narrate.question(Question("age", 0.0, 0.0, "survival"), SCHEMA, language)
-    yield narrate.answers(Question("employment", 1, 0, "head", choices=SCHEMA["employment"].levels), SCHEMA, language)
+    yield narrate.answers(
+        Question("employment", 1, 0, "head", choices=SCHEMA["employment"].levels), SCHEMA, language
+    )
     one = Change("duration", 24, 12, 8, 14)
     two = Change("savings_status", "<100", ">=1000")
     yield narrate.plan(plan_of(one), SCHEMA, language)
     yield narrate.plan(LASTING, SCHEMA, language)
-    yield narrate.plan(plan_of(one, two, unknown=("age",), survival=0.9, survival_error=0.05), SCHEMA, language)
     yield narrate.plan(
-        plan_of(one, two, unknown=("age",), inlier=False, invalidation=0.3, valid=False), SCHEMA, language
+        plan_of(one, two, unknown=("age",), survival=0.9, survival_error=0.05), SCHEMA, language
+    )
+    yield narrate.plan(
+        plan_of(one, two, unknown=("age",), inlier=False, invalidation=0.3, valid=False),
+        SCHEMA,
+        language,
     )
     yield narrate.plan(plan_of(two, unknown=("age", "housing")), SCHEMA, language)
     yield narrate.plan(plan_of(two, Change("age", 30, None)), SCHEMA, language)
     yield from every_plan(language)
-    parts = {"housing": "not_known", "job": "blocked", "employment": "not_decisive", "existing_credits": "not_decisive"}
-    person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
+    parts = {
+        "housing": "not_known",
+        "job": "blocked",
+        "employment": "not_decisive",
+        "existing_credits": "not_decisive",
+    }
+    person = Person(
+        {"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1}
+    )
     yield from narrate.partition(person, SCHEMA, language)
     yield from narrate.partition(person, SCHEMA, language, planned=("duration",))
     two = replace(person, alterfactual=("own_telephone", "residence_since"))
-    yield from narrate.partition(two, SCHEMA, language, blanket=Blanket("class", {"duration": ("job",)}))
+    yield from narrate.partition(
+        two, SCHEMA, language, blanket=Blanket("class", {"duration": ("job",)})
+    )
     for certificate in (*certificates(), *promises()):
         yield narrate.certificate(certificate, language)
         yield certificate.words(language)
-    for early in (replace(CERTIFICATE, asked=False), replace(CERTIFICATE, risk=0.0, bound=1.0, loss="let_down")):
+    for early in (
+        replace(CERTIFICATE, asked=False),
+        replace(CERTIFICATE, risk=0.0, bound=1.0, loss="let_down"),
+    ):
         yield replace(early, target="early", status="data_limited", tau=None).words(language)
-    yield from (narrate.certificate(CERTIFICATE, language, made_for=whom) for whom in ("known", "wishes"))
+    yield from (
+        narrate.certificate(CERTIFICATE, language, made_for=whom) for whom in ("known", "wishes")
+    )
     ruled = replace(CERTIFICATE, rules=("max_changes = 1", "locked: purpose"))
     yield from (narrate.certificate(ruled, language), ruled.words(language))
     yield replace(CERTIFICATE, model="HistGradientBoostingClassifier, distilled").words(language)
     flags = [Flag("age", kind, 80, 75) for kind in get_args(FlagKind)]
     yield from (flag_sentence(flag, SCHEMA, language) + "." for flag in flags)
     yield from (flag_sentence(flag, SCHEMA, language, as_given=True) + "." for flag in flags)
-    for status, more in (("undefined", None), ("risk_limited", None), ("data_limited", None), ("data_limited", 7)):
+    for status, more in (
+        ("undefined", None),
+        ("risk_limited", None),
+        ("data_limited", None),
+        ("data_limited", 7),
+    ):
         yield replace(CERTIFICATE, status=status, n_more=more, tau=None).words(language)
     yield from (
-        narrate.standing(Standing(status, since=2, deviations=DEVIATIONS), language) for status in get_args(Status)
+        narrate.standing(Standing(status, since=2, deviations=DEVIATIONS), language)
+        for status in get_args(Status)
     )
     yield narrate.standing(Standing("off_path", deviations=("order",)), language)
     yield from narrate.partition(
-        Person({"duration": 0.3}, {"job": "not_decisive"}, (), {}), SCHEMA, language, favourable=True
+        Person({"duration": 0.3}, {"job": "not_decisive"}, (), {}),
+        SCHEMA,
+        language,
+        favourable=True,
     )
-    for unit, amount in product(("years", "months", "weeks", "days", "hours", "hours a week", "people"), (1, 2)):
+    for unit, amount in product(
+        ("years", "months", "weeks", "days", "hours", "hours a week", "people"), (1, 2)
+    ):
         yield phrases.value(Feature("x", "continuous", unit=unit), amount, language) + "."
     for level in ("<1", "<=1", ">1", ">=1", "1<=X<2"):
         yield phrases.value(Feature("x", "categorical"), level, language) + "."
@@ -157,16 +212,30 @@ def everything(language):
     for shares in ((0.2,), (0.002,)):
         yield phrases.cases(language, *shares)[0] + "."
     yield from (phrases.percent(p, language) + "." for p in (1e-9, 1 - 1e-9))
-    yield phrases.listed(list("abcdef"), language) + "." + phrases.listed(list("abcdefg"), language, "or", 7) + "."
+    yield (
+        phrases.listed(list("abcdef"), language)
+        + "."
+        + phrases.listed(list("abcdefg"), language, "or", 7)
+        + "."
+    )
     yield phrases.listed(list("abcdef"), language, max_listed=6) + "."
     yield from german_statements(language)
 
 
 def typed_in_vain(language):
     """Whatever an answer that is not understood is told."""
-    amount, home = Feature("x", "continuous", unit="EUR"), Feature("y", "categorical", levels=("aa", "ab"))
+    amount, home = (
+        Feature("x", "continuous", unit="EUR"),
+        Feature("y", "categorical", levels=("aa", "ab")),
+    )
     grouped = {"en": "12.000", "de": "12,000"}[language]
-    for feature, text in ((amount, "many"), (amount, grouped), (amount, "1e99"), (home, "a"), (home, "c")):
+    for feature, text in (
+        (amount, "many"),
+        (amount, grouped),
+        (amount, "1e99"),
+        (home, "a"),
+        (home, "c"),
+    ):
         with pytest.raises(FactError) as caught:
             parse_answer(text, feature, language)
         yield str(caught.value)
@@ -176,7 +245,9 @@ def typed_in_vain(language):
 
 
 def a_dialogue(language):
-    """The dialogue's sentences: asked for help, taken back, answered wrongly, gone on although one may act."""
+    """The dialogue's sentences: asked for help, taken back, answered wrongly, gone on although one
+    may act.
+    """
     typed = [":undo", "?", "7", ":undo", "7", "-5", "2400", "35", ":plans", "36", "y", "", ":stop"]
     lines, replies = [], iter(typed)
     held = small_advisor().interview({}, language=language)
@@ -211,16 +282,30 @@ def every_plan(language):
 def german_statements(language):
     table = edfa.load("german")
     model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
-    names = ("checking_status", "duration", "credit_amount", "age", "employment", "purpose", "residence_since")
+    names = (
+        "checking_status",
+        "duration",
+        "credit_amount",
+        "age",
+        "employment",
+        "purpose",
+        "residence_since",
+    )
     blanket = Blanket("class", dict.fromkeys(names, ()) | {"housing": ("job",)})
-    rows = np.where([n not in ("housing", "savings_status") for n in table.schema.names], table.test.X[:60], np.nan)
+    rows = np.where(
+        [n not in ("housing", "savings_status") for n in table.schema.names],
+        table.test.X[:60],
+        np.nan,
+    )
     rows = rows.astype(np.float32)
     aligned, support = (
         edfa.predictors.align(model, [table.schema.index(n) for n in blanket.features]),
         Support.of(table.train.X),
     )
     partition = explain(rows, aligned, support, table.schema.names, blanket)
-    for person in statements(sweep(rows, aligned, support), partition, table.schema, table.encoder, language):
+    for person in statements(
+        sweep(rows, aligned, support), partition, table.schema, table.encoder, language
+    ):
         yield from (statement.text for statement in person)
 
 
@@ -228,7 +313,9 @@ def certificates():
     for target, undefined, reference, group in product(
         get_args(Target), get_args(Undefined), get_args(Reference), (None, "small")
     ):
-        yield replace(CERTIFICATE, target=target, undefined=undefined, reference=reference, group=group)
+        yield replace(
+            CERTIFICATE, target=target, undefined=undefined, reference=reference, group=group
+        )
 
 
 def promises():
@@ -307,12 +394,16 @@ class Recording(dict):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_everything_that_can_be_said_is_whole_and_nothing_in_the_table_is_never_said(language, monkeypatch):
+def test_everything_that_can_be_said_is_whole_and_nothing_in_the_table_is_never_said(
+    language, monkeypatch
+):
     recording = {name: Recording(phrases.table(name)) for name in LANGUAGES}
     monkeypatch.setattr(phrases, "table", recording.__getitem__)
     sentences = [text for text in everything(language) if text]
     for interview in interviews(small_advisor(), language):
-        sentences += [text for section in interview_sentences(interview).values() for text in section]
+        sentences += [
+            text for section in interview_sentences(interview).values() for text in section
+        ]
         interview_html(interview)
     for text in sentences:
         assert text.endswith("."), text
@@ -323,7 +414,9 @@ def test_everything_that_can_be_said_is_whole_and_nothing_in_the_table_is_never_
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_same_objects_give_the_same_sentences(language):
-    first = [narrate.plan(plan_of(Change("duration", 24, 12, 8, 14)), SCHEMA, language) for _ in range(2)]
+    first = [
+        narrate.plan(plan_of(Change("duration", 24, 12, 8, 14)), SCHEMA, language) for _ in range(2)
+    ]
     assert first[0] == first[1]
 
 
@@ -332,9 +425,13 @@ def test_the_same_objects_give_the_same_sentences(language):
 
 def test_a_decision():
     text = narrate.decision(Decision(0.4996, "bad", False, 0.5), SCHEMA)
-    assert "the decision is “refused”. Our estimate for “granted” is" in text, "the card's words, not its classes"
+    assert "the decision is “refused”. Our estimate for “granted” is" in text, (
+        "the card's words, not its classes"
+    )
     assert "bad" not in text
-    assert text.endswith("49.96 of 100; 50 are needed."), "rounded it would be the 50 that are needed"
+    assert text.endswith("49.96 of 100; 50 are needed."), (
+        "rounded it would be the 50 that are needed"
+    )
     shared = narrate.decision(Decision(0.25, "bad", False, cases=32), SCHEMA)
     assert shared.endswith("from 32 people like you: for 8 of them the decision is “granted”.")
     tie = narrate.decision(Decision(0.7, "bad", False, 0.7), SCHEMA)
@@ -346,20 +443,28 @@ def test_a_decision():
 
 
 def test_a_question_with_its_reason_and_price():
-    text = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.31, survival_then=0.58), SCHEMA)
+    text = narrate.question(
+        Question("duration", 2.0, 4.0, "survival", survival_now=0.31, survival_then=0.58), SCHEMA
+    )
     assert text.startswith("How many months should the loan run? ")
     assert "holds in 58 of 100 cases, not in 31." in text
     assert "This question costs 2; 4 has been spent so far." in text
     assert "last question" in text
-    worse = narrate.question(Question("duration", 2.0, 4.0, "survival", survival_now=0.6, survival_then=0.5), SCHEMA)
+    worse = narrate.question(
+        Question("duration", 2.0, 4.0, "survival", survival_now=0.6, survival_then=0.5), SCHEMA
+    )
     assert "not in" not in worse
     nameless = Schema((Feature("duration", "continuous", label="length"),), "class", "good")
     assert narrate.ask("duration", nameless) == "Please tell us next: “length”."
-    spouse = Question("savings_status", 2.0, 0.0, "spouse", "checking_status", ("employment",), left=3)
+    spouse = Question(
+        "savings_status", 2.0, 0.0, "spouse", "checking_status", ("employment",), left=3
+    )
     assert "Together with “balance of the checking account”" in narrate.question(spouse, SCHEMA)
     assert "“years in the present job” may begin to count" in narrate.question(spouse, SCHEMA)
     assert "Es bleiben höchstens 3 Fragen" in narrate.question(spouse, SCHEMA, "de")
-    assert "need not tell" in narrate.question(Question("personal_status", 5.0, 0.0, "head"), SCHEMA)
+    assert "need not tell" in narrate.question(
+        Question("personal_status", 5.0, 0.0, "head"), SCHEMA
+    )
     assert "need not tell" not in narrate.question(spouse, SCHEMA)
 
 
@@ -369,11 +474,18 @@ def test_the_range_of_an_answer_has_no_needless_digits():
 
 
 def test_a_plan_with_intervals_and_units():
-    plan = plan_of(Change("duration", 24, 12.5, 8, 14), Change("employment", "<1", "1<=X<4"), unknown=("age", "job"))
+    plan = plan_of(
+        Change("duration", 24, 12.5, 8, 14),
+        Change("employment", "<1", "1<=X<4"),
+        unknown=("age", "job"),
+    )
     assert narrate.plan(plan, SCHEMA) == (
-        "These 2 steps together would be enough, and each of them is needed: “duration of the loan” at 12.5 months "
-        "(now 24 months; any value from 8 to 14 months will do) and “years in the present job” at 1 to below 4 years "
-        "(now below 1 year). The decision would then be “granted”; our estimate for it would be 61 of 100, not 43. 2 "
+        "These 2 steps together would be enough, and each of them is needed: “duration of "
+        "the loan” at 12.5 months "
+        "(now 24 months; any value from 8 to 14 months will do) and “years in the present "
+        "job” at 1 to below 4 years "
+        "(now below 1 year). The decision would then be “granted”; our estimate for it "
+        "would be 61 of 100, not 43. 2 "
         "facts about you are not known yet; they could still overturn this."
     )
     german = narrate.plan(plan, SCHEMA, "de")
@@ -389,13 +501,41 @@ def test_a_plan_without_an_interval_names_none():
 @pytest.mark.parametrize(
     ("change", "english", "german"),
     [
-        (OPEN_CHANGES[0], "at 36 months or fewer (now 48 months).", "neu: höchstens 36 Monate (bisher 48"),
-        (OPEN_CHANGES[1], "at 2300 DM or less, such as 2100 DM (now 5000", "neu: höchstens 2300 DM, etwa 2100 DM"),
-        (OPEN_CHANGES[2], "at 2 years or more, such as 3 years (now 1 year)", "neu: mindestens 2 Jahre, etwa 3 Jahre"),
-        (OPEN_CHANGES[3], "at 1 to below 4 years or higher (now", "neu: 1 bis unter 4 Jahre oder darüber (bisher"),
-        (OPEN_CHANGES[4], "at 4 to below 7 years or lower, such as", "neu: 4 bis unter 7 Jahre oder darunter, etwa"),
-        (Change("employment", "<1", ">=7", ">=7", None), "at 7 years or more (now", "neu: 7 Jahre oder mehr (bisher"),
-        (Change("existing_credits", 3, 1, None, 1), "at 1 or fewer (now 3).", "neu: höchstens 1 (bisher 3)"),
+        (
+            OPEN_CHANGES[0],
+            "at 36 months or fewer (now 48 months).",
+            "neu: höchstens 36 Monate (bisher 48",
+        ),
+        (
+            OPEN_CHANGES[1],
+            "at 2300 DM or less, such as 2100 DM (now 5000",
+            "neu: höchstens 2300 DM, etwa 2100 DM",
+        ),
+        (
+            OPEN_CHANGES[2],
+            "at 2 years or more, such as 3 years (now 1 year)",
+            "neu: mindestens 2 Jahre, etwa 3 Jahre",
+        ),
+        (
+            OPEN_CHANGES[3],
+            "at 1 to below 4 years or higher (now",
+            "neu: 1 bis unter 4 Jahre oder darüber (bisher",
+        ),
+        (
+            OPEN_CHANGES[4],
+            "at 4 to below 7 years or lower, such as",
+            "neu: 4 bis unter 7 Jahre oder darunter, etwa",
+        ),
+        (
+            Change("employment", "<1", ">=7", ">=7", None),
+            "at 7 years or more (now",
+            "neu: 7 Jahre oder mehr (bisher",
+        ),
+        (
+            Change("existing_credits", 3, 1, None, 1),
+            "at 1 or fewer (now 3).",
+            "neu: höchstens 1 (bisher 3)",
+        ),
     ],
 )
 def test_an_open_end_is_told_as_it_is(change, english, german):
@@ -423,42 +563,70 @@ def test_a_plan_says_how_long_it_takes(months, english, german):
 def test_what_grows_by_itself_is_waited_for():
     for change in WAITING:
         text = narrate.plan(plan_of(change, months=24), SCHEMA)
-        assert "wait until “years at the present address” is 3 years (now 1 year; about 2 years)." in text
+        assert (
+            "wait until “years at the present address” is 3 years (now 1 year; about 2 years)."
+            in text
+        )
         assert "takes" not in text, "the time is told once"
         german = narrate.plan(plan_of(change, months=24), SCHEMA, "de")
-        assert "warten, bis für „Jahre an der jetzigen Adresse“ gilt: 3 Jahre (bisher 1 Jahr; etwa 2 Jahre)" in german
+        assert (
+            "warten, bis für „Jahre an der jetzigen Adresse“ gilt: 3 Jahre (bisher 1 "
+            "Jahr; etwa 2 Jahre)"
+        ) in german
     both = narrate.plan(plan_of(WAITING[0], Change("duration", 24, 12), months=24), SCHEMA)
     assert "wait until" in both
     assert "This takes about 2 years." in both, "of the whole plan"
-    assert "wait" not in narrate.plan(plan_of(Change("residence_since", 3, 1), months=1), SCHEMA), "time runs one way"
+    assert "wait" not in narrate.plan(plan_of(Change("residence_since", 3, 1), months=1), SCHEMA), (
+        "time runs one way"
+    )
     assert "wait" not in narrate.plan(plan_of(Change("duration", 24, 36), months=1), SCHEMA)
     grows = Constraints(per_year={"duration": 12})
-    assert "wait until" in narrate.plan(plan_of(Change("duration", 24, 36), months=12), SCHEMA, operator=grows)
+    assert "wait until" in narrate.plan(
+        plan_of(Change("duration", 24, 36), months=12), SCHEMA, operator=grows
+    )
 
 
 def test_the_reserve_of_a_plan_is_not_told_as_too_much():
     """30 months would do today; but only the 11 of the plan are what was found to last."""
-    plan = plan_of(Change("duration", 48, 11, None, 30), survival=0.7, unknown=("employment", "housing"))
+    plan = plan_of(
+        Change("duration", 48, 11, None, 30), survival=0.7, unknown=("employment", "housing")
+    )
     assert "at 11 months or fewer (now 48 months)" in narrate.plan(plan, SCHEMA)
     known = narrate.plan(plan, SCHEMA, blanket=Blanket("class", {"duration": ()}))
-    assert "at 30 months or fewer, such as 11 months (now 48 months)" in known, "nothing is left that could overturn it"
+    assert "at 30 months or fewer, such as 11 months (now 48 months)" in known, (
+        "nothing is left that could overturn it"
+    )
 
 
-BURDEN = Schema((Feature("burden", "continuous", range=(0, 0.9)),), "class", "good", ("bad", "good"))
+BURDEN = Schema(
+    (Feature("burden", "continuous", range=(0, 0.9)),), "class", "good", ("bad", "good")
+)
 
 
 @pytest.mark.parametrize(
     ("change", "support", "told"),
     [
-        (Change("burden", 0.923145, 0.5457365, None, 0.5457365), None, "at 0.545 or less (now 0.923)"),
-        (Change("burden", 0.123456, 0.5457365, 0.5457365, None), None, "at 0.546 or more (now 0.123)"),
+        (
+            Change("burden", 0.923145, 0.5457365, None, 0.5457365),
+            None,
+            "at 0.545 or less (now 0.923)",
+        ),
+        (
+            Change("burden", 0.123456, 0.5457365, 0.5457365, None),
+            None,
+            "at 0.546 or more (now 0.123)",
+        ),
         (Change("burden", 0.123456, 0.8999, 0.8999, None), None, "at 0.9 or more"),
         (
             Change("burden", 0.923145, 0.5457365, 0.3210987, 0.6000001),
             None,
             "at 0.545 (now 0.923; any value from 0.322 to 0.6 w",
         ),
-        (Change("burden", 0.923145, 0.5457365, 0.5457362, 0.5457365), None, "any value from 0.5457362 to 0.5457365 wi"),
+        (
+            Change("burden", 0.923145, 0.5457365, 0.5457362, 0.5457365),
+            None,
+            "any value from 0.5457362 to 0.5457365 wi",
+        ),
         (Change("burden", 0.923145, 0.5457365), None, "at 0.5457365 (now 0.923)"),
         (Change("burden", 0.923145, 0.5457365), 40, "at 0.545 (now 0.923)"),
     ],
@@ -479,10 +647,17 @@ def test_a_short_number_is_near_and_on_the_right_side(number, way):
 def test_a_plan_says_who_is_where_it_leads():
     plan = plan_of(Change("duration", 24, 12), support=1234, support_share=0.853)
     text = narrate.plan(plan, SCHEMA)
-    assert "In our records 1234 people are where this leads; it turned out well for 1053 of them." in text
+    assert (
+        "In our records 1234 people are where this leads; it turned out well for 1053 of them."
+        in text
+    )
     assert "bei 1053 von ihnen ging es gut aus" in narrate.plan(plan, SCHEMA, "de")
-    assert "Nobody in our records" in narrate.plan(replace(plan, support=0, support_share=None), SCHEMA)
-    assert "records" not in narrate.plan(replace(plan, support=None, support_share=None), SCHEMA), "nobody counted"
+    assert "Nobody in our records" in narrate.plan(
+        replace(plan, support=0, support_share=None), SCHEMA
+    )
+    assert "records" not in narrate.plan(replace(plan, support=None, support_share=None), SCHEMA), (
+        "nobody counted"
+    )
 
 
 def test_a_single_plan_is_said_to_be_the_only_one():
@@ -490,26 +665,53 @@ def test_a_single_plan_is_said_to_be_the_only_one():
     assert len(alone) == 1
     assert alone[0].endswith("We know of no other way that we could stand behind.")
     assert "no other way" not in " ".join(interview_sentences(Menu("en", 2))["plans"])
-    assert "no other way" not in " ".join(interview_sentences(Menu("en", 2), 1)["plans"]), "only one was asked for"
+    assert "no other way" not in " ".join(interview_sentences(Menu("en", 2), 1)["plans"]), (
+        "only one was asked for"
+    )
 
 
 def test_the_person_s_own_limits_are_named_and_the_operator_s_are_not():
-    own = NoPlan(0, 0, 0, "rules", rules=("locked: purpose", "max_changes = 1"), loosening="max_changes = 2: more")
+    own = NoPlan(
+        0,
+        0,
+        0,
+        "rules",
+        rules=("locked: purpose", "max_changes = 1"),
+        loosening="max_changes = 2: more",
+    )
     assert narrate.no_plan(own, SCHEMA).endswith(
-        "These limits stand in the way: “purpose of the loan” stays as it is and no more than 1 change. "
+        "These limits stand in the way: “purpose of the loan” stays as it is and no more "
+        "than 1 change. "
         "Without these limits there would be a plan."
     )
-    number = NoPlan(0, 0, 0, "rules", rules=("max_months = 6",), loosening="max_months = 36: employment: <1 → 1<=X<4")
+    number = NoPlan(
+        0,
+        0,
+        0,
+        "rules",
+        rules=("max_months = 6",),
+        loosening="max_months = 36: employment: <1 → 1<=X<4",
+    )
     assert narrate.no_plan(number, SCHEMA).endswith(
-        "These limits stand in the way: no more than 6 months. There would be a plan with no more than 3 years."
+        "These limits stand in the way: no more than 6 months. There would be a plan with "
+        "no more than 3 years."
     )
     assert "höchstens 3 Jahre" in narrate.no_plan(number, SCHEMA, "de")
     operator = Constraints(locked=("purpose",), max_changes=1)
-    assert narrate.no_plan(own, SCHEMA, operator=operator) == narrate.no_plan(NoPlan(0, 0, 0, "rules"), SCHEMA)
+    assert narrate.no_plan(own, SCHEMA, operator=operator) == narrate.no_plan(
+        NoPlan(0, 0, 0, "rules"), SCHEMA
+    )
     mixed = narrate.no_plan(own, SCHEMA, operator=Constraints(locked=("purpose",)))
-    assert mixed.endswith("These limits stand in the way: no more than 1 change."), "the rest is not theirs to loosen"
+    assert mixed.endswith("These limits stand in the way: no more than 1 change."), (
+        "the rest is not theirs to loosen"
+    )
     cards = NoPlan(
-        0, 0, 0, "rules", rules=('forbidden: ["checking_status", "*", "no checking"]',), loosening="close it"
+        0,
+        0,
+        0,
+        "rules",
+        rules=('forbidden: ["checking_status", "*", "no checking"]',),
+        loosening="close it",
     )
     assert "checking" not in narrate.no_plan(cards, SCHEMA)
     assert "close it" not in narrate.no_plan(cards, SCHEMA)
@@ -535,12 +737,16 @@ def test_a_rule_is_found_among_those_it_is_one_of(rule):
     assert in_words(rule, SCHEMA, "en") != phrases.quoted(rule, "en")
 
 
-LASTING = plan_of(Change("duration", 24, 12), survival=0.58, survival_error=0.02, unknown=("housing",))
+LASTING = plan_of(
+    Change("duration", 24, 12), survival=0.58, survival_error=0.02, unknown=("housing",)
+)
 
 
 def test_what_a_plan_says_of_its_survival():
     assert "will hold in 58 of 100 cases" in narrate.plan(LASTING, SCHEMA)
-    shares = replace(LASTING, probability_after=LASTING.survival)  # as a model of the user's own decides completions
+    shares = replace(
+        LASTING, probability_after=LASTING.survival
+    )  # as a model of the user's own decides completions
     assert "would be 58 of 100" in narrate.plan(shares, SCHEMA)
     assert "will hold" not in narrate.plan(shares, SCHEMA), "which says the same again"
     assert "hält der Plan in 58 von 100 Fällen" in narrate.plan(LASTING, SCHEMA, "de")
@@ -556,9 +762,12 @@ def test_nothing_is_promised_where_nothing_is_certified(status, language):
 
 def test_a_certificate_promises_alpha_and_delta_and_says_to_whom():
     assert narrate.certificate(CERTIFICATE) == (
-        "This rule has been tested: of 100 people it guides who have a plan at all, at most 20 will find that "
-        "the decision or their plan does not hold once the rest that we may ask is known. It counts everybody, "
-        "also those who are asked to the end; of those who act before, a larger share may find so. The test rests on "
+        "This rule has been tested: of 100 people it guides who have a plan at all, at "
+        "most 20 will find that "
+        "the decision or their plan does not hold once the rest that we may ask is known. "
+        "It counts everybody, "
+        "also those who are asked to the end; of those who act before, a larger share may "
+        "find so. The test rests on "
         "200 people; the chance that it misled us is at most 5 of 100."
     )
     assert "It counts everybody" not in narrate.certificate(replace(CERTIFICATE, target="early"))
@@ -566,25 +775,37 @@ def test_a_certificate_promises_alpha_and_delta_and_says_to_whom():
     assert "Von 1000 Menschen" in german
     assert "höchstens 125, dass" in german
     assert "höchstens 1 von 1000 Fällen" in german
-    assert len({narrate.certificate(c) for c in certificates()}) == 4 * 3 * 3 * 2, "drop and alpha say the same"
+    assert len({narrate.certificate(c) for c in certificates()}) == 4 * 3 * 3 * 2, (
+        "drop and alpha say the same"
+    )
 
 
 def test_the_promise_to_those_who_act_says_whom_by_whom_and_what_was_for_nothing():
     promise = replace(
-        CERTIFICATE, target="early", loss="let_down", reference="retrained", group="men", wasted=0.31, rules=("x",)
+        CERTIFICATE,
+        target="early",
+        loss="let_down",
+        reference="retrained",
+        group="men",
+        wasted=0.31,
+        rules=("x",),
     )
     assert narrate.certificate(promise) == (
-        "This has been tested: of 100 people in the group “men” who are told to act at this point, at most 20 will do "
-        "what the plan says and still be refused by a model that was learnt again from other people. About 31 of 100 "
-        "of them would be granted without doing anything. It is about plans that keep to the operator's rules. It says "
-        "nothing about you alone, and it does not promise the decision that you wish for. The test rests on 200 "
+        "This has been tested: of 100 people in the group “men” who are told to act at "
+        "this point, at most 20 will do "
+        "what the plan says and still be refused by a model that was learnt again from "
+        "other people. About 31 of 100 "
+        "of them would be granted without doing anything. It is about plans that keep to "
+        "the operator's rules. It says "
+        "nothing about you alone, and it does not promise the decision that you wish for. "
+        "The test rests on 200 "
         "people; the chance that it misled us is at most 5 of 100."
     )
     assert "at most 15 will do" in narrate.certificate(replace(promise, alpha=0.15))
     assert (
-        "Von 100 Menschen in der Gruppe „men“, denen an dieser Stelle geraten wird zu handeln, tun höchstens 10,"
-        in narrate.certificate(replace(promise, alpha=0.1), "de")
-    )
+        "Von 100 Menschen in der Gruppe „men“, denen an dieser Stelle geraten wird zu "
+        "handeln, tun höchstens 10,"
+    ) in narrate.certificate(replace(promise, alpha=0.1), "de")
     assert "without doing" not in narrate.certificate(replace(promise, wasted=None))
     said = {
         narrate.certificate(replace(promise, target=target, reference=reference), language)
@@ -596,7 +817,10 @@ def test_the_promise_to_those_who_act_says_whom_by_whom_and_what_was_for_nothing
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("reason", get_args(NoPlanReason))
 def test_each_reason_for_no_plan_has_a_sentence_of_its_own(reason, language):
-    texts = {r: narrate.no_plan(NoPlan(0, 0, 0, r, ("housing",)), SCHEMA, language) for r in get_args(NoPlanReason)}
+    texts = {
+        r: narrate.no_plan(NoPlan(0, 0, 0, r, ("housing",)), SCHEMA, language)
+        for r in get_args(NoPlanReason)
+    }
     assert len(set(texts.values())) == len(texts)
     label = SCHEMA["housing"].said(language).label
     assert (label in texts[reason]) == (reason == "more_information_needed")
@@ -604,30 +828,51 @@ def test_each_reason_for_no_plan_has_a_sentence_of_its_own(reason, language):
 
 def test_a_partition_by_what_a_person_can_do():
     parts = {"housing": "not_known", "job": "blocked", "employment": "not_decisive"}
-    person = Person({"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1})
+    person = Person(
+        {"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1}
+    )
     blanket = Blanket("class", {"duration": (), "housing": ("job",)})
     sentences = narrate.partition(person, SCHEMA, blanket=blanket, planned=("duration",))
     assert sentences == [
-        "“duration of the loan” can turn the decision by itself, and it is in your hands, as the plans say: 30 of 100 "
+        "“duration of the loan” can turn the decision by itself, and it is in your hands, "
+        "as the plans say: 30 of 100 "
         "people we learnt from have a value that would.",
-        "“purpose of the loan” turns the decision although it should not matter; the model leans on it.",
+        (
+            "“purpose of the loan” turns the decision although it should not matter; the "
+            "model leans on it."
+        ),
         "“age” bears on the decision by itself, but it is never part of a plan.",
         "“qualification of the job” makes no difference as long as “housing” is not known.",
-        "This does not turn the decision by itself, whatever its value: “years in the present job”.",
+        (
+            "This does not turn the decision by itself, whatever its value: “years in the "
+            "present job”."
+        ),
         "Not known yet, and it may matter: “housing”.",
         "This made no difference here: “telephone in the own name”.",
     ]
 
 
 def test_what_no_plan_changes_by_itself_is_not_said_to_be_in_anybody_s_hands():
-    """Only a closed account would turn the decision by itself, and the card forbids to advise that."""
-    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced").fit(edfa.load("german"))
-    facts = {"age": 25, "purpose": "business", "credit_amount": 8072, "checking_status": "<0", "duration": 48}
+    """Only a closed account would turn the decision by itself, and the card forbids to advise
+    that.
+    """
+    advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced").fit(
+        edfa.load("german")
+    )
+    facts = {
+        "age": 25,
+        "purpose": "business",
+        "credit_amount": 8072,
+        "checking_status": "<0",
+        "duration": 48,
+    }
     interview = advisor.interview(facts)
     assert interview.partition.counterfactual["checking_status"] > 0
     alone = {plan.changes[0].feature for plan in interview.plans() if plan.l0 == 1}
     assert "checking_status" not in alone
-    told = [text for text in interview_sentences(interview)["partition"] if "checking account" in text]
+    told = [
+        text for text in interview_sentences(interview)["partition"] if "checking account" in text
+    ]
     assert "can turn the decision by itself" in told[0]
     assert not ACTION["en"].search(told[0])
 
@@ -647,13 +892,19 @@ CLOSED = [f.name for f in SCHEMA if not f.actionable]
 def test_what_cannot_be_changed_is_never_told_as_a_step(name, language):
     locked = ("other_parties",)
     change = Change(name, 1, 2) if SCHEMA[name].kind == "continuous" else Change(name, "a", "b")
-    texts = [narrate.plan(plan_of(change, Change("duration", 24, 12, 8, 14)), SCHEMA, language, locked=locked)]
+    texts = [
+        narrate.plan(
+            plan_of(change, Change("duration", 24, 12, 8, 14)), SCHEMA, language, locked=locked
+        )
+    ]
     texts += narrate.partition(Person({name: 0.5}, {}, (), {}), SCHEMA, language, locked=locked)
     for text in texts:
         assert SCHEMA[name].said(language).label in text
         assert not ACTION[language].search(text), text
     if name == "other_parties":
-        assert ACTION[language].search(narrate.plan(plan_of(change), SCHEMA, language)), "not locked, it is a step"
+        assert ACTION[language].search(narrate.plan(plan_of(change), SCHEMA, language)), (
+            "not locked, it is a step"
+        )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -662,7 +913,9 @@ def test_statements_call_for_nothing_that_the_card_forbids(language):
     model = edfa.SubsetXGB(n_estimators=40).fit(table.train.X, table.train.y)
     rows, support = table.test.X[:60], Support.of(table.train.X)
     partition = explain(rows, model, support, table.schema.names)
-    people = statements(sweep(rows, model, support), partition, table.schema, table.encoder, language)
+    people = statements(
+        sweep(rows, model, support), partition, table.schema, table.encoder, language
+    )
     calls = {True: 0, False: 0}
     for i, person in enumerate(people):
         own = table.encoder.decode(rows[i : i + 1]).iloc[0]
@@ -671,7 +924,9 @@ def test_statements_call_for_nothing_that_the_card_forbids(language):
             forbidden = not feature.actionable
             if feature.kind != "categorical":
                 rank = feature.levels.index if feature.levels else float
-                forbidden |= feature.change == ("down" if rank(to) > rank(own[statement.feature]) else "up")
+                forbidden |= feature.change == (
+                    "down" if rank(to) > rank(own[statement.feature]) else "up"
+                )
             calls[bool(ACTION[language].search(statement.text))] += 1
             assert bool(ACTION[language].search(statement.text)) != forbidden, statement.text
     assert min(calls.values()) > 10
@@ -679,7 +934,10 @@ def test_statements_call_for_nothing_that_the_card_forbids(language):
 
 def test_a_page_says_what_the_interview_says():
     first, declined, complete = interviews(small_advisor(), "en")
-    assert "Nothing is promised" in " ".join(interview_sentences(declined)["standing"]) or not declined.plans()
+    assert (
+        "Nothing is promised" in " ".join(interview_sentences(declined)["standing"])
+        or not declined.plans()
+    )
     assert complete.standing.may_act
     assert interview_sentences(complete)["question"] == []
     wishing = interview_sentences(small_advisor().interview(complete.log.facts, locks=["housing"]))
@@ -688,18 +946,27 @@ def test_a_page_says_what_the_interview_says():
         "The test takes people with your wishes to be like everybody else otherwise."
     )
     assert len(interview_sentences(complete)["plans"]) == len(complete.plans()) > 0
-    assert not [text for text in interview_sentences(complete)["plans"] if "not known yet" in text], (
-        "all that the model sees is known"
-    )
-    assert [text for plan in complete.plans() for text in [narrate.plan(plan, SCHEMA)] if "not known yet" in text]
+    assert not [
+        text for text in interview_sentences(complete)["plans"] if "not known yet" in text
+    ], "all that the model sees is known"
+    assert [
+        text
+        for plan in complete.plans()
+        for text in [narrate.plan(plan, SCHEMA)]
+        if "not known yet" in text
+    ]
     page = interview_html(declined)
     assert "years in the present job: kept to yourself" in page
     assert "housing: “own home”" in page
     assert "<svg" in page
     assert "<svg" not in interview_html(first), "one moment is no line"
-    locked = small_advisor().interview(complete.log.facts, locks=[f.name for f in SCHEMA if f.actionable])
+    locked = small_advisor().interview(
+        complete.log.facts, locks=[f.name for f in SCHEMA if f.actionable]
+    )
     assert interview_sentences(locked)["question"] == ["There are no more questions."]
-    assert not ACTION["en"].search(" ".join(text for part in interview_sentences(locked).values() for text in part))
+    assert not ACTION["en"].search(
+        " ".join(text for part in interview_sentences(locked).values() for text in part)
+    )
 
 
 def test_nobody_is_told_to_turn_a_good_decision():
@@ -754,15 +1021,24 @@ def visible(text):
 @given(schemas(), st.sampled_from(LANGUAGES), st.data())
 def test_odd_names_stay_whole_in_one_printable_line(schema, language, data):
     first, second = schema.names[:2]
-    values = {f.name: data.draw(st.floats(-1e6, 1e6) if f.kind == "continuous" else NAMES) for f in schema}
-    changes = tuple(Change(f.name, values[f.name], values[f.name], *(1.0, 2.0)[: 2 * (not f.words)]) for f in schema)
+    values = {
+        f.name: data.draw(st.floats(-1e6, 1e6) if f.kind == "continuous" else NAMES) for f in schema
+    }
+    changes = tuple(
+        Change(f.name, values[f.name], values[f.name], *(1.0, 2.0)[: 2 * (not f.words)])
+        for f in schema
+    )
     person = Person({first: 0.3}, {second: "blocked"}, schema.names[2:], {})
     texts = [
         narrate.decision(Decision(0.3, schema.favourable, True), schema, language),
         narrate.question(Question(first, 1.0, 0.5, "spouse", second, (second,)), schema, language),
         narrate.plan(plan_of(*changes), schema, language),
-        narrate.no_plan(NoPlan(0, 0, 0, "more_information_needed", (first, second)), schema, language),
-        *narrate.partition(person, schema, language, blanket=Blanket("the target", {first: (second,)})),
+        narrate.no_plan(
+            NoPlan(0, 0, 0, "more_information_needed", (first, second)), schema, language
+        ),
+        *narrate.partition(
+            person, schema, language, blanket=Blanket("the target", {first: (second,)})
+        ),
     ]
     for text in texts:
         assert all(c.isprintable() or c in phrases.JOINERS or c == "\u00a0" for c in text)
@@ -770,9 +1046,9 @@ def test_odd_names_stay_whole_in_one_printable_line(schema, language, data):
         assert visible(phrases.plain(schema[first].title)) in visible(text)
     for feature, change in zip(schema, changes, strict=True):
         if feature.words:
-            assert visible(phrases.plain(change.after)) in visible(texts[2]) or phrases.BOUNDS.keys() & set(
-                change.after
-            )
+            assert visible(phrases.plain(change.after)) in visible(
+                texts[2]
+            ) or phrases.BOUNDS.keys() & set(change.after)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(), st.sampled_from(LANGUAGES))

@@ -1,4 +1,6 @@
-"""What every noun shows in a notebook: whole, harmless, and readable on a light and on a dark page."""
+"""What every noun shows in a notebook: whole, harmless, and readable on a light and on a dark
+page.
+"""
 
 import ast
 import re
@@ -19,7 +21,10 @@ EVIL = "<img src=x onerror=document.title='owned'>"
 SCRIPT = "</style><script>document.title='owned'</script>"
 WITHOUT_NAMES = {"unfitted", "fidelity", "quality", "stops", "expected_risk"}
 INHERITED = {"inherit", "currentcolor", "none", "transparent"}
-PAGES = {"light": ("#fff", "#111"), "dark": ("#111", "#eee")}  # background and text, as Jupyter has them
+PAGES = {
+    "light": ("#fff", "#111"),
+    "dark": ("#111", "#eee"),
+}  # background and text, as Jupyter has them
 CONTRAST = """
 () => {
   const parse = text => (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
@@ -54,11 +59,15 @@ def hostile():
     random = np.random.default_rng(0)
     x, z = random.normal(size=(2, 300)).round(3)
     outcome = np.where(x + z + random.normal(size=300) < 0, EVIL, SCRIPT)
-    frame = pd.DataFrame({EVIL: x, SCRIPT: z, "level": random.choice([EVIL, SCRIPT], 300), "y": outcome})
+    frame = pd.DataFrame(
+        {EVIL: x, SCRIPT: z, "level": random.choice([EVIL, SCRIPT], 300), "y": outcome}
+    )
     features = (edfa.Feature(EVIL, "continuous"), edfa.Feature(SCRIPT, "continuous"))
     schema = edfa.Schema((*features, edfa.Feature("level", "categorical")), "y", EVIL)
     table = edfa.Table.from_frame(frame, schema)
-    return every_noun(table, edfa.Blanket("y", {EVIL: (SCRIPT,)}, ("level",)), {EVIL: 1.0}, {"level": EVIL})
+    return every_noun(
+        table, edfa.Blanket("y", {EVIL: (SCRIPT,)}, ("level",)), {EVIL: 1.0}, {"level": EVIL}
+    )
 
 
 def test_every_class_that_shows_itself_is_among_the_nouns(hostile):
@@ -69,7 +78,11 @@ def test_every_class_that_shows_itself_is_among_the_nouns(hostile):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     ]
-    showing = {c.name for c in classes if any(getattr(part, "name", "") == "_repr_html_" for part in c.body)}
+    showing = {
+        c.name
+        for c in classes
+        if any(getattr(part, "name", "") == "_repr_html_" for part in c.body)
+    }
     assert len(showing) > 20
     assert showing <= kinds
 
@@ -106,10 +119,18 @@ def test_a_letter_is_shown_in_a_frame_that_may_do_nothing(hostile):
 
 
 def blocks_of(text):
-    """The CSS declarations of a piece of HTML as mappings: one for each rule and each style attribute."""
-    rules = [body for style in re.findall(r"<style>(.*?)</style>", text, flags=re.S) for body in rule_bodies(style)]
+    """The CSS declarations of a piece of HTML as mappings: one for each rule and each style
+    attribute.
+    """
+    rules = [
+        body
+        for style in re.findall(r"<style>(.*?)</style>", text, flags=re.S)
+        for body in rule_bodies(style)
+    ]
     rules += [attributes["style"] for _, attributes in Tags(text).tags if attributes.get("style")]
-    pairs = [[part.partition(":")[::2] for part in body.split(";") if ":" in part] for body in rules]
+    pairs = [
+        [part.partition(":")[::2] for part in body.split(";") if ":" in part] for body in rules
+    ]
     return [{name.strip(): value.strip().lower() for name, value in block} for block in pairs]
 
 
@@ -118,10 +139,22 @@ def rule_bodies(style):
 
 
 def fixed_colours(text):
-    """The declarations that fix the colour of text without that of what is behind it, and fills of SVG text."""
-    css = [b for b in blocks_of(text) if b.get("color", "inherit") not in INHERITED and not {"background"} & b.keys()]
-    tags = [(a.get("fill", "inherit") + ";" + (a.get("style") or "")) for t, a in Tags(text).tags if t == "text"]
-    fills = [tag for tag in tags if re.search(r"#[0-9a-f]{3}|rgb|\b(black|white)\b", tag, flags=re.I)]
+    """The declarations that fix the colour of text without that of what is behind it, and fills of
+    SVG text.
+    """
+    css = [
+        b
+        for b in blocks_of(text)
+        if b.get("color", "inherit") not in INHERITED and not {"background"} & b.keys()
+    ]
+    tags = [
+        (a.get("fill", "inherit") + ";" + (a.get("style") or ""))
+        for t, a in Tags(text).tags
+        if t == "text"
+    ]
+    fills = [
+        tag for tag in tags if re.search(r"#[0-9a-f]{3}|rgb|\b(black|white)\b", tag, flags=re.I)
+    ]
     return css + fills
 
 
@@ -141,20 +174,26 @@ def test_no_noun_fixes_the_colour_of_its_text_or_fetches_anything(hostile):
 @pytest.mark.parametrize("scheme", PAGES)
 def test_all_text_can_be_read_on_a_light_and_on_a_dark_page(scheme, chromium, tmp_path):
     table = edfa.load("german")
-    blanket = edfa.Blanket("class", {"checking_status": ("savings_status", "employment"), "duration": ()})
+    blanket = edfa.Blanket(
+        "class", {"checking_status": ("savings_status", "employment"), "duration": ()}
+    )
     start, answers = (
         {"purpose": "radio/tv", "credit_amount": 7400, "age": 23},
         {"duration": 48, "checking_status": "<0"},
     )
     nouns = every_noun(table, blanket, start, answers)
     background, colour = PAGES[scheme]
-    page = chromium.new_context(color_scheme=scheme, viewport={"width": 900, "height": 900}).new_page()
+    page = chromium.new_context(
+        color_scheme=scheme, viewport={"width": 900, "height": 900}
+    ).new_page()
     body = "".join(noun._repr_html_() for noun in nouns.values())
     around = f"<!doctype html><style>body{{background:{background};color:{colour}}}</style>"
     page.set_content(around + body)
     assert page.evaluate(CONTRAST) == []
     page.screenshot(path=tmp_path / f"{scheme}.png", full_page=True)
-    page.set_content(around + "<p style='color:#555'>low on black</p><p style='color:#bbb'>low on white</p>")
+    page.set_content(
+        around + "<p style='color:#555'>low on black</p><p style='color:#bbb'>low on white</p>"
+    )
     assert page.evaluate(CONTRAST) == [f"low on {'black' if scheme == 'dark' else 'white'}"]
     page.context.close()
 

@@ -1,4 +1,6 @@
-"""What plans, receipts and advisors show of themselves: escaped, whole, and with every fact in it."""
+"""What plans, receipts and advisors show of themselves: escaped, whole, and with every fact in
+it.
+"""
 
 import json
 import re
@@ -44,7 +46,13 @@ PLAN = Plan(
 def receipt():
     """A receipt with everything in it that a receipt may have."""
     change = {"feature": EVIL, "before": "<1", "after": EVIL, "low": None, "high": None}
-    plan = {"id": EVIL, "changes": [change], "reached": EVIL, "probability_before": 0.2, "probability_after": 0.7}
+    plan = {
+        "id": EVIL,
+        "changes": [change],
+        "reached": EVIL,
+        "probability_before": 0.2,
+        "probability_after": 0.7,
+    }
     return Receipt(
         time="2026-01-01T00:00:00+00:00",
         advisor=EVIL,
@@ -79,7 +87,13 @@ def test_a_plan_shows_its_changes_and_what_is_known_about_it():
     assert "1.25" in text
     assert "everything is known" not in text, "its survival is not known"
     measured = replace(
-        PLAN, survival=0.9, survival_error=0.05, invalidation=0.2, inlier=False, valid=False, unknown=("age", "job")
+        PLAN,
+        survival=0.9,
+        survival_error=0.05,
+        invalidation=0.2,
+        inlier=False,
+        valid=False,
+        unknown=("age", "job"),
     )
     more = checked(plan_html(measured))
     for part in ("90% ± 5.0%", "20%", "hardly any", "no", "age, job"):
@@ -122,7 +136,12 @@ def test_a_receipt_with_its_schema_has_the_card_s_words(receipt):
     assert "refused" in text
     assert "granted" in text
     assert "bad" not in text
-    for part in ("duration of the loan", "48 months", "housing: “rented” → “own home”", "telephone in the own name"):
+    for part in (
+        "duration of the loan",
+        "48 months",
+        "housing: “rented” → “own home”",
+        "telephone in the own name",
+    ):
         assert part in text
 
 
@@ -131,14 +150,16 @@ def test_both_languages_have_the_same_keys_and_places():
     assert english.keys() == german.keys()
     for key, entry in english.items():
         assert sorted(re.findall(r"{\w+}", entry)) == sorted(re.findall(r"{\w+}", german[key])), key
-    assert {f"reason.{name}" for name in get_args(Reason)} | {f"status.{name}" for name in get_args(Status)} <= {
-        *english
-    }
+    assert {f"reason.{name}" for name in get_args(Reason)} | {
+        f"status.{name}" for name in get_args(Status)
+    } <= {*english}
 
 
 def test_a_plan_and_a_receipt_in_german(receipt):
     schema = edfa.load("german").schema
-    plan = replace(PLAN, months=30.0, support=1234, support_share=0.853, survival=0.9, survival_error=0.051)
+    plan = replace(
+        PLAN, months=30.0, support=1234, support_share=0.853, survival=0.9, survival_error=0.051
+    )
     text = checked(plan_html(plan, schema, "de"))
     for part in (
         "Laufzeit",
@@ -152,16 +173,29 @@ def test_a_plan_and_a_receipt_in_german(receipt):
         assert part in text
     told = replace(receipt, facts={"duration": 48}, declined=("own_telephone",), spent=2.5)
     text = checked(receipt_html(told, schema, "de"))
-    for part in ("nicht unterschrieben", "Was bekannt war", "48 Monate", "kein Zertifikat", "nichts ändert", "2,5"):
+    for part in (
+        "nicht unterschrieben",
+        "Was bekannt war",
+        "48 Monate",
+        "kein Zertifikat",
+        "nichts ändert",
+        "2,5",
+    ):
         assert part in text
-    english = [entry for entry in phrases.table("en", "summary").values() if len(entry) > 12 and "{" not in entry]
+    english = [
+        entry
+        for entry in phrases.table("en", "summary").values()
+        if len(entry) > 12 and "{" not in entry
+    ]
     assert [entry for entry in english if entry in text] == []
     assert replace(told, language="de")._repr_html_() == receipt_html(told, language="de")
     assert replace(told, language="xx")._repr_html_() == receipt_html(told)
 
 
 def test_a_plan_is_escaped():
-    hostile = replace(PLAN, id=EVIL, reached=EVIL, changes=(Change(EVIL, EVIL, EVIL, EVIL, "b"),), unknown=(EVIL,))
+    hostile = replace(
+        PLAN, id=EVIL, reached=EVIL, changes=(Change(EVIL, EVIL, EVIL, EVIL, "b"),), unknown=(EVIL,)
+    )
     shown = plan_html(hostile)
     assert EVIL not in shown
     assert checked(shown).count(EVIL) == 7
@@ -178,7 +212,12 @@ def test_a_receipt_shows_all_of_it_escaped(receipt):
 
 
 def test_a_receipt_from_a_file_shows_itself_whatever_its_parts_lack(receipt):
-    parts = json.loads(receipt.to_json()) | {"decision": {}, "standing": {}, "plans": [{}], "no_plan": None}
+    parts = json.loads(receipt.to_json()) | {
+        "decision": {},
+        "standing": {},
+        "plans": [{}],
+        "no_plan": None,
+    }
     assert "What was known" in checked(receipt_html(Receipt.from_json(json.dumps(parts))))
     empty = replace(receipt, plans=(), facts={}, chosen=None)
     assert "<caption>" not in receipt_html(empty)
@@ -187,7 +226,9 @@ def test_a_receipt_from_a_file_shows_itself_whatever_its_parts_lack(receipt):
 def test_an_advisor_before_and_after_it_is_fitted():
     settings = {"blanket": EVIL, "alpha": 0.2}
     assert "Not fitted yet" in checked(advisor_html(settings))
-    shown = advisor_html(settings, fingerprint=EVIL, certificate=EVIL, evaluation=EVIL, blanket=f"y\n└── {EVIL}")
+    shown = advisor_html(
+        settings, fingerprint=EVIL, certificate=EVIL, evaluation=EVIL, blanket=f"y\n└── {EVIL}"
+    )
     assert EVIL not in shown
     text = checked(shown)
     assert text.count(EVIL) == 5
@@ -197,7 +238,9 @@ def test_an_advisor_before_and_after_it_is_fitted():
 
 def test_a_real_interview_s_receipt_and_plans_show_themselves():
     model = edfa.SubsetXGB(n_estimators=10)
-    advisor = edfa.Advisor(predictor=model, threshold="balanced", searcher="nearest").fit(edfa.load("german"))
+    advisor = edfa.Advisor(predictor=model, threshold="balanced", searcher="nearest").fit(
+        edfa.load("german")
+    )
     interview = advisor.interview({"age": 35, "checking_status": "<0", "duration": 48})
     text = checked(receipt_html(interview.receipt()))
     assert interview.decision.outcome in text

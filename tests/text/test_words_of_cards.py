@@ -1,4 +1,6 @@
-"""The seven cards in both languages: each fact has a question, each level words, a German page nothing English."""
+"""The seven cards in both languages: each fact has a question, each level words, a German page
+nothing English.
+"""
 
 import re
 from functools import cache
@@ -14,7 +16,10 @@ from edfa.text.interview_page import interview_html, interview_sentences
 CARDS = ("german", "adult", "taiwan", "gmsc", "heloc", "acs_income", "diabetes130")
 FEW = 20  # longer lists of levels, such as the codes of occupations, need no words
 SAME = {  # what is written alike in both languages
-    *"China Ecuador England Guatemala Haiti Honduras Iran Japan Korea Laos Nicaragua Peru Portugal Taiwan".split(),
+    *(
+        "China Ecuador England Guatemala Haiti Honduras Iran Japan Korea "
+        "Laos Nicaragua Peru Portugal Taiwan"
+    ).split(),
     *"Thailand Vietnam normal".split(),
     "El Salvador",
     "Puerto Rico",
@@ -22,7 +27,10 @@ SAME = {  # what is written alike in both languages
 
 
 def levels_of(feature, encoder=None):
-    return [str(level) for level in (feature.levels or (encoder[feature.name].levels if encoder else ()))]
+    return [
+        str(level)
+        for level in (feature.levels or (encoder[feature.name].levels if encoder else ()))
+    ]
 
 
 def is_interval(level):
@@ -33,7 +41,9 @@ def is_interval(level):
 def test_every_feature_has_words_in_both_languages(name):
     schema = load_schema(name)
     assert schema.title_in("de") != schema.title
-    assert {schema.outcome(c, "de") for c in schema.classes}.isdisjoint(schema.outcome(c) for c in schema.classes)
+    assert {schema.outcome(c, "de") for c in schema.classes}.isdisjoint(
+        schema.outcome(c) for c in schema.classes
+    )
     for feature in schema:
         german, english = feature.translations["de"], feature.said("en")
         assert german.label
@@ -48,7 +58,10 @@ def test_every_feature_has_words_in_both_languages(name):
             (english.ask, german.ask),
             *((english.levels.get(level, level), words) for level, words in german.levels.items()),
         ):
-            assert english_words != german_words or english_words in SAME, (feature.name, english_words)
+            assert english_words != german_words or english_words in SAME, (
+                feature.name,
+                english_words,
+            )
 
 
 @pytest.mark.parametrize("name", CARDS)
@@ -59,15 +72,22 @@ def test_every_level_of_a_short_list_has_german_words(name):
             assert set(levels) <= feature.said("de").levels.keys(), feature.name
 
 
-@pytest.mark.parametrize("name", ["german", "adult", "taiwan", "heloc", "acs_income", "diabetes130"])
+@pytest.mark.parametrize(
+    "name", ["german", "adult", "taiwan", "heloc", "acs_income", "diabetes130"]
+)
 def test_the_levels_that_data_have_are_those_with_words(name, load_real):
     table = load_real(name)
     for feature in table.schema:
         if feature.kind == "continuous":
             continue
-        levels = {f"{level:g}" if isinstance(level, float) else level for level in table.encoder[feature.name].levels}
+        levels = {
+            f"{level:g}" if isinstance(level, float) else level
+            for level in table.encoder[feature.name].levels
+        }
         if feature.words and len(levels) <= FEW:
-            missing = {level for level in levels if not is_interval(level)} - feature.said("de").levels.keys()
+            missing = {level for level in levels if not is_interval(level)} - feature.said(
+                "de"
+            ).levels.keys()
             assert not missing, feature.name
 
 
@@ -79,15 +99,23 @@ def test_reasons_are_noun_phrases_and_bureau_facts_are_marked(name):
             reason = feature.said(language).reason
             assert reason, feature.name
             assert not reason.endswith((".", "?")), feature.name
-            assert not re.search(r"\b(too|zu (hoch|niedrig|kurz|lang))\b", reason), "a direction is the letter's to say"
+            assert not re.search(r"\b(too|zu (hoch|niedrig|kurz|lang))\b", reason), (
+                "a direction is the letter's to say"
+            )
     bureau = [feature.name for feature in schema if feature.source in ("bureau", "bureau score")]
     assert len(bureau) == {"heloc": len(schema), "gmsc": 6}.get(name, 0)
 
 
 @cache
 def advisor(name):
-    table = edfa.load("german") if name == "german" else edfa.Table.from_frame(adult_rows(), load_schema("adult"))
-    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced", searcher="nearest").fit(table)
+    table = (
+        edfa.load("german")
+        if name == "german"
+        else edfa.Table.from_frame(adult_rows(), load_schema("adult"))
+    )
+    return edfa.Advisor(
+        predictor=edfa.SubsetXGB(n_estimators=20), threshold="balanced", searcher="nearest"
+    ).fit(table)
 
 
 def adult_rows():
@@ -115,7 +143,9 @@ def test_a_german_page_has_nothing_english(name, load_real):
     looked_at = 0
     for person in people[:: 400 // 20]:
         facts = {k: v for k, v in person.items() if v is not None and v == v}
-        held = fitted.interview({n: facts[n] for n in fitted.schema.start if n in facts}, language="de")
+        held = fitted.interview(
+            {n: facts[n] for n in fitted.schema.start if n in facts}, language="de"
+        )
         while (question := held.question) is not None and question.feature in facts:
             assert not ENGLISH.search(german_text(held)), ENGLISH.search(german_text(held))
             held.answer({question.feature: facts[question.feature]})
@@ -137,7 +167,10 @@ def test_levels_that_are_numbers_are_said_in_words():
     assert phrases.at_most(pay, -2, "en") == "“card not used”", "nothing is below it"
     schooling = load_schema("adult")["education-num"]
     assert phrases.at_least(schooling, 13, "en") == "“bachelor's degree” or higher"
-    assert phrases.value(load_schema("heloc")["MSinceMostRecentDelq"], -7, "de") == "„keine verspätete Zahlung erfasst“"
+    assert (
+        phrases.value(load_schema("heloc")["MSinceMostRecentDelq"], -7, "de")
+        == "„keine verspätete Zahlung erfasst“"
+    )
     assert phrases.value(load_schema("adult")["hours-per-week"], 1, "de") == "1 Stunde pro Woche"
     told = narrate.decision(Decision(0.3, "1", favourable=False), schema, "de")
     assert "„Zahlungsausfall zu erwarten“" in told

@@ -1,4 +1,6 @@
-"""What tests ask of a table, wherever its rows are; and the part that sources with remote rows share."""
+"""What tests ask of a table, wherever its rows are; and the part that sources with remote rows
+share.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -23,12 +25,16 @@ ENOUGH = 3  # rows of a class that are enough for every check
 
 @runtime_checkable
 class TableSource(Protocol):
-    """A table of ``n`` rows that can be counted and correlated. Columns are numbered as in ``columns``."""
+    """A table of ``n`` rows that can be counted and correlated. Columns are numbered as in
+    ``columns``.
+    """
 
     n: int
     columns: tuple[Column, ...]
 
-    def contingency_table(self, x: int, y: int, conditions: tuple[int, ...], bins: int) -> ContingencyTable:
+    def contingency_table(
+        self, x: int, y: int, conditions: tuple[int, ...], bins: int
+    ) -> ContingencyTable:
         """Counts of x and y in each stratum of the conditions.
 
         Continuous columns are cut: x and y into five bins, conditions into ``bins``.
@@ -39,10 +45,12 @@ class TableSource(Protocol):
 
 
 class RemoteSource(ABC):
-    """A source whose rows stay elsewhere: it asks for group counts and for sums of products, and holds only summaries.
+    """A source whose rows stay elsewhere: it asks for group counts and for sums of products, and
+    holds only summaries.
 
-    ``ParquetRows`` asks DuckDB about files larger than memory, ``DaskRows`` the workers of a Dask cluster. Both answer
-    what ``MemoryRows`` would answer on the same rows. ``left_out``: names of the columns that are constant.
+    ``ParquetRows`` asks DuckDB about files larger than memory, ``DaskRows`` the workers of a Dask
+    cluster. Both answer what ``MemoryRows`` would answer on the same rows. ``left_out``: names of
+    the columns that are constant.
     """
 
     n: int
@@ -57,17 +65,23 @@ class RemoteSource(ABC):
 
     @abstractmethod
     def _count_groups(self, coded: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
-        """Count the rows of each combination of codes of some (column, number of bins), without missing values.
+        """Count the rows of each combination of codes of some (column, number of bins), without
+        missing values.
 
-        Returns the codes of each column, ``(groups,)`` each, and the number of rows of each group, ``(groups,)``.
+        Returns the codes of each column, ``(groups,)`` each, and the number of rows of each group,
+        ``(groups,)``.
         """
 
     @abstractmethod
     def correlation(self) -> Correlation:
         """Correlations of the terms of all columns."""
 
-    def contingency_table(self, x: int, y: int, conditions: tuple[int, ...], bins: int) -> ContingencyTable:
-        """Counts of x and y in each stratum that occurs; strata are numbered in the order of their codes."""
+    def contingency_table(
+        self, x: int, y: int, conditions: tuple[int, ...], bins: int
+    ) -> ContingencyTable:
+        """Counts of x and y in each stratum that occurs; strata are numbered in the order of their
+        codes.
+        """
         coded = [*((c, bins) for c in conditions), (x, TEST_BINS), (y, TEST_BINS)]
         codes, counts = self._count_groups(coded)
         sizes = [self.columns[i].n_codes(k) for i, k in coded]
@@ -79,15 +93,20 @@ class RemoteSource(ABC):
         positions = (z.astype(np.int64) * rx + codes[-2]) * ry + codes[-1]
         order = np.argsort(positions)
         shape = (max(len(distinct), 1), rx, ry)
-        return ContingencyTable(counts[order], shape, float(np.prod(np.array(sizes, float))), positions[order])
+        return ContingencyTable(
+            counts[order], shape, float(np.prod(np.array(sizes, float))), positions[order]
+        )
 
 
 def validate_distinct(values: pd.Series, feature: Feature, schema: Schema) -> pd.Series:
-    """The different values of a feature, (values,), as ``validate_frame`` would leave them in a table in memory.
+    """The different values of a feature, (values,), as ``validate_frame`` would leave them in a
+    table in memory.
 
     ColumnError if they do not fit the card.
     """
-    alone = Schema((feature,), f"{feature.name}'s outcome", schema.favourable, missing=schema.missing)
+    alone = Schema(
+        (feature,), f"{feature.name}'s outcome", schema.favourable, missing=schema.missing
+    )
     try:
         return validate_features(pd.DataFrame({feature.name: values}), alone)[feature.name]
     except ColumnError as error:
@@ -95,16 +114,20 @@ def validate_distinct(values: pd.Series, feature: Feature, schema: Schema) -> pd
 
 
 def check_outcome(labels: Mapping[str | None, int], schema: Schema) -> None:
-    """TargetError if the outcome's labels, with the number of rows of each, do not fit the card; None: a gap."""
+    """TargetError if the outcome's labels, with the number of rows of each, do not fit the card;
+    None: a gap.
+    """
     rows = sum(labels.values())
     if gaps := labels.get(None, 0):
         raise TargetError(
-            f"target {schema.target!r} is missing in {gaps} of {rows} rows; drop them or find their outcome"
+            f"target {schema.target!r} is missing in {gaps} of {rows} rows; drop them or "
+            "find their outcome"
         )
     words = [label for label in labels if label is not None]
     if schema.merge and (stray := [word for word in words if word not in schema.merge]):
         raise TargetError(
-            f"target {schema.target!r}: the card merges no label {stray[0]!r}{hint(stray[0], schema.merge)}"
+            f"target {schema.target!r}: the card merges no label "
+            f"{stray[0]!r}{hint(stray[0], schema.merge)}"
         )
     merged = [schema.merge[word] if schema.merge else word for word in words]
     few = [min(labels[word], ENOUGH) for word in words]

@@ -1,7 +1,7 @@
 """Correlations of the terms of a table's columns, from sums that are added up chunk by chunk.
 
-The terms of thousands of columns correlate in too many ways to hold: 40,000 terms would take 13 GB. Of a wide table in
-memory, ``PairwiseCorrelation`` works out those that are asked for.
+The terms of thousands of columns correlate in too many ways to hold: 40,000 terms would take 13 GB.
+Of a wide table in memory, ``PairwiseCorrelation`` works out those that are asked for.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,9 @@ STRIP = 256  # rows of a matrix that are worked on at a time
 
 
 class TermCorrelations(Protocol):
-    """Correlations of the terms of all columns over ``n`` rows; ``blocks``: the terms of each column, as slices."""
+    """Correlations of the terms of all columns over ``n`` rows; ``blocks``: the terms of each
+    column, as slices.
+    """
 
     @property
     def blocks(self) -> tuple[slice, ...]:
@@ -44,12 +46,16 @@ class TermCorrelations(Protocol):
         """Number of rows behind the correlations."""
 
     def between(self, left: IntArray, right: IntArray) -> Float64Array:
-        """Correlations of some terms, ``(a,)``, with others, ``(b,)``: shape ``(a, b)``; 0 for a constant term."""
+        """Correlations of some terms, ``(a,)``, with others, ``(b,)``: shape ``(a, b)``; 0 for a
+        constant term.
+        """
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Correlations of all terms, ``(terms, terms)``, over n rows; ``blocks``: the terms of each column, as slices."""
+    """Correlations of all terms, ``(terms, terms)``, over n rows; ``blocks``: the terms of each
+    column, as slices.
+    """
 
     matrix: Float64Array
     blocks: tuple[slice, ...]
@@ -61,18 +67,23 @@ class Correlation:
 
 
 class PairwiseCorrelation:
-    """Correlations of the terms of a wide table in memory, worked out for the terms that are asked for.
+    """Correlations of the terms of a wide table in memory, worked out for the terms that are asked
+    for.
 
-    ``values``: for each column an array ``(rows,)``, as ``Column.read`` returns it. The standardised terms of columns
-    that were asked for last are kept.
+    ``values``: for each column an array ``(rows,)``, as ``Column.read`` returns it. The
+    standardised terms of columns that were asked for last are kept.
     """
 
     def __init__(self, columns: Sequence[Column], values: Sequence[AnyArray]) -> None:
         self.blocks = slice_terms(columns)
         self.n = len(values[0])
         self._columns, self._values = columns, values
-        self._column_of = np.repeat(np.arange(len(columns)), [b.stop - b.start for b in self.blocks])
-        typical = 8 * self.n * max(1, len(self._column_of) // len(columns))  # bytes of one column's terms
+        self._column_of = np.repeat(
+            np.arange(len(columns)), [b.stop - b.start for b in self.blocks]
+        )
+        typical = (
+            8 * self.n * max(1, len(self._column_of) // len(columns))
+        )  # bytes of one column's terms
         self._terms: BoundedCache[int, Float64Array] = BoundedCache(max(64, CACHE_BYTES // typical))
 
     def between(self, left: IntArray, right: IntArray) -> Float64Array:
@@ -97,7 +108,9 @@ class PairwiseCorrelation:
             terms = _embed(self._columns[index], self._values[index])
             deviation = terms.std(axis=0)
             constant = deviation < 1e-9
-            terms = (terms - terms.mean(axis=0)) / (np.where(constant, 1.0, deviation) * np.sqrt(self.n))
+            terms = (terms - terms.mean(axis=0)) / (
+                np.where(constant, 1.0, deviation) * np.sqrt(self.n)
+            )
             terms[:, constant] = 0.0
             self._terms[index] = terms
         return terms
@@ -128,11 +141,16 @@ class CrossProducts:
         if terms > MOST_TERMS:
             fits = len(columns) * MOST_TERMS // terms
             raise DataError(
-                f"{len(columns):,} columns have {terms:,} terms to correlate, and {MOST_TERMS:,} fit: about {fits:,} "
+                f"{len(columns):,} columns have {terms:,} terms to correlate, and "
+                f"{MOST_TERMS:,} fit: about {fits:,} "
                 "columns like these; leave some out, or read the table into memory"
             )
-        self._categorical = [(i, c) for i, c in enumerate(columns) if isinstance(c, CategoricalColumn)]
-        self._continuous = [(i, c) for i, c in enumerate(columns) if isinstance(c, ContinuousColumn)]
+        self._categorical = [
+            (i, c) for i, c in enumerate(columns) if isinstance(c, CategoricalColumn)
+        ]
+        self._continuous = [
+            (i, c) for i, c in enumerate(columns) if isinstance(c, ContinuousColumn)
+        ]
         self.sums, self.products, self.n = np.zeros(terms), np.zeros((terms, terms)), 0
 
     def add(self, values: Sequence[AnyArray]) -> "CrossProducts":
@@ -144,7 +162,10 @@ class CrossProducts:
         indicators = self._indicators(values, n)
         terms = [column.embed(values[i]) for i, column in self._continuous]
         dense = np.concatenate(terms, axis=1) if terms else np.zeros((n, 0))
-        w, d = (self._term_indices([i for i, _ in part]) for part in (self._categorical, self._continuous))
+        w, d = (
+            self._term_indices([i for i, _ in part])
+            for part in (self._categorical, self._continuous)
+        )
         self.sums[w] += np.asarray(indicators.sum(axis=0)).ravel()
         self.sums[d] += dense.sum(axis=0)
         self._add_products(w, (indicators.T @ indicators).toarray())
@@ -156,7 +177,9 @@ class CrossProducts:
         return self
 
     def _add_products(self, terms: IntArray, products: Float64Array) -> None:
-        """Add products of some terms, ``(k, k)``, a strip at a time: no second copy of either matrix is made."""
+        """Add products of some terms, ``(k, k)``, a strip at a time: no second copy of either
+        matrix is made.
+        """
         for start in range(0, len(terms), STRIP):
             strip = slice(start, start + STRIP)
             self.products[np.ix_(terms[strip], terms)] += products[strip]
@@ -189,7 +212,9 @@ class CrossProducts:
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.intp)
 
     def _indicators(self, values: Sequence[AnyArray], n: int) -> Any:
-        """Indicators of all categorical columns, sparse ``(n, indicators)``: in each row at most one 1 a column."""
+        """Indicators of all categorical columns, sparse ``(n, indicators)``: in each row at most
+        one 1 a column.
+        """
         widths = [column.n_terms for _, column in self._categorical]
         active = np.empty((n, len(self._categorical)), dtype=np.int64)
         for k, (i, column) in enumerate(self._categorical):

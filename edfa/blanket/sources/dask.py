@@ -26,7 +26,8 @@ Translation = Mapping[Any, Any] | None
 
 
 class DaskRows(RemoteSource):
-    """A Dask frame, on this machine or on a cluster (``edfa[cluster]``); partitions send back counts and sums only.
+    """A Dask frame, on this machine or on a cluster (``edfa[cluster]``); partitions send back
+    counts and sums only.
 
     The distinct values of each column are gathered once, so that quantiles are exact.
     """
@@ -38,7 +39,8 @@ class DaskRows(RemoteSource):
             raise MissingExtraError("counting on a cluster", "cluster") from None
         if not hasattr(frame, "to_delayed"):
             raise SettingError(
-                f"a Dask frame is needed, not a {type(frame).__name__}; discover takes others as they are"
+                f"a Dask frame is needed, not a {type(frame).__name__}; discover takes "
+                "others as they are"
             )
         self.target = schema.target
         self._partitions = frame.to_delayed()
@@ -57,18 +59,26 @@ class DaskRows(RemoteSource):
         self._set_columns([column for column, _ in read.values()])
 
     def _sum_series(self, function: Any, *arguments: Any) -> dict[str, pd.Series]:
-        """Apply a function that returns named series to each partition, and add the series up by label."""
+        """Apply a function that returns named series to each partition, and add the series up by
+        label.
+        """
         results = self._map(function, *arguments)
-        return {k: pd.concat([r[k] for r in results]).groupby(level=0, dropna=False).sum() for k in results[0]}
+        return {
+            k: pd.concat([r[k] for r in results]).groupby(level=0, dropna=False).sum()
+            for k in results[0]
+        }
 
     def _map(self, function: Any, *arguments: Any) -> Any:
         """The results of ``function(partition, *arguments)``, one for each partition."""
-        # bound beforehand: as arguments of their own, Dask would search schema and quantiles for Dask objects each time
+        # bound beforehand: as arguments of their own, Dask would search schema and quantiles for
+        # Dask objects each time
         work = self._dask.delayed(partial(_apply, function, arguments), pure=False, traverse=False)
         return self._dask.compute(*(work(partition) for partition in self._partitions))
 
     def _count_groups(self, coded: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
-        columns = [(self.columns[i], bins, self._translations[self.columns[i].name]) for i, bins in coded]
+        columns = [
+            (self.columns[i], bins, self._translations[self.columns[i].name]) for i, bins in coded
+        ]
         frames = self._map(_count_partition, columns)
         names = [f"c{k}" for k in range(len(coded))]
         groups = pd.concat(frames).groupby(names, as_index=False)["n"].sum()
@@ -99,11 +109,17 @@ def _value_counts(partition: pd.DataFrame, names: Sequence[str]) -> dict[str, pd
     try:
         return {n: partition[n].value_counts(dropna=False) for n in names}
     except TypeError:
-        raise ColumnError("a column holds lists or other collections; one value a cell is needed") from None
+        raise ColumnError(
+            "a column holds lists or other collections; one value a cell is needed"
+        ) from None
 
 
-def _count_partition(partition: pd.DataFrame, columns: Sequence[tuple[Column, int, Translation]]) -> pd.DataFrame:
-    """Number of rows ``n`` of each combination of the columns' codes ``c0``, ``c1``, …; without missing values."""
+def _count_partition(
+    partition: pd.DataFrame, columns: Sequence[tuple[Column, int, Translation]]
+) -> pd.DataFrame:
+    """Number of rows ``n`` of each combination of the columns' codes ``c0``, ``c1``, …; without
+    missing values.
+    """
     codes = {
         f"c{k}": column.code(_read_column(partition, column, translation), bins)
         for k, (column, bins, translation) in enumerate(columns)
@@ -113,21 +129,28 @@ def _count_partition(partition: pd.DataFrame, columns: Sequence[tuple[Column, in
     return known.groupby(list(codes), as_index=False).size().rename(columns={"size": "n"})
 
 
-def _partition_products(partition: pd.DataFrame, columns: Sequence[tuple[Column, Translation]]) -> CrossProducts:
+def _partition_products(
+    partition: pd.DataFrame, columns: Sequence[tuple[Column, Translation]]
+) -> CrossProducts:
     """Sums and products of the terms of one partition."""
-    return CrossProducts([c for c, _ in columns]).add([_read_column(partition, c, t) for c, t in columns])
+    return CrossProducts([c for c, _ in columns]).add(
+        [_read_column(partition, c, t) for c, t in columns]
+    )
 
 
 def _fit_column(name: str, counts: pd.Series, schema: Schema) -> tuple[Column, Translation]:
     """A column, and the translation of its raw values, from how often each of these occurs.
 
-    What a value means is decided once for the whole column: partitions differ in what they happen to hold.
+    What a value means is decided once for the whole column: partitions differ in what they happen
+    to hold.
     """
     raw, rows = pd.Series(counts.index), counts.to_numpy()
     if name == schema.target:
         words = to_words(raw if raw.dtype.kind in "iuf" else raw.mask(raw.isin(schema.missing)))
         labels = _rows_of(words, rows)
-        check_outcome({None if pd.isna(label) else label: count for label, count in labels.items()}, schema)
+        check_outcome(
+            {None if pd.isna(label) else label: count for label, count in labels.items()}, schema
+        )
         merged = words.map(dict(schema.merge)) if schema.merge else words
         return _fit_levels(name, raw, merged, rows)
     feature = schema[name]
@@ -139,15 +162,26 @@ def _fit_column(name: str, counts: pd.Series, schema: Schema) -> tuple[Column, T
         return _fit_levels(name, raw, words, rows)
     if feature.words:
         values = values.map({level: float(i) for i, level in enumerate(feature.levels)})
-    numbers, codes = values.to_numpy(float), [] if feature.words else [float(c) for c in feature.codes]
+    numbers, codes = (
+        values.to_numpy(float),
+        [] if feature.words else [float(c) for c in feature.codes],
+    )
     column = ContinuousColumn.fit(name, np.repeat(numbers, rows), codes)
-    return column, None if raw.dtype.kind in "iuf" else dict(zip(raw.tolist(), numbers.tolist(), strict=True))
+    return column, None if raw.dtype.kind in "iuf" else dict(
+        zip(raw.tolist(), numbers.tolist(), strict=True)
+    )
 
 
-def _fit_levels(name: str, raw: pd.Series, words: pd.Series, rows: AnyArray) -> tuple[Column, Translation]:
-    levels = {str(word): count for word, count in _rows_of(words, rows).items() if not pd.isna(word)}
+def _fit_levels(
+    name: str, raw: pd.Series, words: pd.Series, rows: AnyArray
+) -> tuple[Column, Translation]:
+    levels = {
+        str(word): count for word, count in _rows_of(words, rows).items() if not pd.isna(word)
+    }
     missing = bool((rows[words.isna().to_numpy()] > 0).any())
-    return CategoricalColumn.fit(name, levels, missing), dict(zip(raw.tolist(), words.tolist(), strict=True))
+    return CategoricalColumn.fit(name, levels, missing), dict(
+        zip(raw.tolist(), words.tolist(), strict=True)
+    )
 
 
 def _rows_of(words: pd.Series, rows: AnyArray) -> dict[Any, int]:

@@ -23,7 +23,8 @@ FEW_STRATA = 32  # up to this many, counting empty strata costs less than renumb
 
 
 class MemoryRows:
-    """A table in memory. ``values``: for each column an array ``(rows,)`` of codes or floats, as ``Column.read`` gives.
+    """A table in memory. ``values``: for each column an array ``(rows,)`` of codes or floats, as
+    ``Column.read`` gives.
 
     Codes, strata and margins are cached, because a search asks for the same ones in many tests.
     """
@@ -37,7 +38,9 @@ class MemoryRows:
         self._n_codes = [c.n_codes(TEST_BINS) for c in columns]
         self._codes: dict[tuple[int, int], AnyArray] = {}
         limit = max(64, CACHE_BYTES // (16 * self.n))
-        self._strata: BoundedCache[tuple[tuple[int, ...], int], tuple[AnyArray, int]] = BoundedCache(limit)
+        self._strata: BoundedCache[tuple[tuple[int, ...], int], tuple[AnyArray, int]] = (
+            BoundedCache(limit)
+        )
         self._margins: BoundedCache[tuple[int, tuple[int, ...]], Margin] = BoundedCache(limit)
         self._totals: BoundedCache[tuple[int, ...], StratumTotals] = BoundedCache(limit)
         self._pairs: BoundedCache[tuple[int, int], AnyArray] = BoundedCache(limit)
@@ -46,27 +49,43 @@ class MemoryRows:
         """The table of some rows, with the levels and quantiles of all rows."""
         return MemoryRows(self.columns, [v[rows] for v in self._values])
 
-    def contingency_table(self, x: int, y: int, conditions: tuple[int, ...], bins: int) -> ContingencyTable:
-        """Counts of x and y in each stratum: stratum, x and y are folded into one number, and that is counted."""
+    def contingency_table(
+        self, x: int, y: int, conditions: tuple[int, ...], bins: int
+    ) -> ContingencyTable:
+        """Counts of x and y in each stratum: stratum, x and y are folded into one number, and that
+        is counted.
+        """
         strata, n_strata = self._stratify(conditions, bins)
         rx, ry = self._n_codes[x], self._n_codes[y]
         pair = self._pair(x, y)
         key = _fold(strata, pair, rx * ry, n_strata) if conditions else pair
         if not (complete := self._complete or not self._any_missing(x, y, *conditions)):
-            key = key[(self._code(x, TEST_BINS) >= 0) & (self._code(y, TEST_BINS) >= 0) & (strata >= 0)]
+            key = key[
+                (self._code(x, TEST_BINS) >= 0) & (self._code(y, TEST_BINS) >= 0) & (strata >= 0)
+            ]
         shape = (n_strata, rx, ry)
-        possible_cells = math.prod([float(self.columns[c].n_codes(bins)) for c in conditions]) * rx * ry
+        possible_cells = (
+            math.prod([float(self.columns[c].n_codes(bins)) for c in conditions]) * rx * ry
+        )
         if (cells := math.prod(shape)) <= max(16 * self.n, 100_000):
             counts = np.bincount(key, minlength=cells)
             full = counts.reshape(shape)
-            recurs = complete and bins == TEST_BINS  # the finer strata that confirm a test are asked for only once
-            margins = (self._margin(x, conditions, full, 2), self._margin(y, conditions, full, 1)) if recurs else None
+            recurs = (
+                complete and bins == TEST_BINS
+            )  # the finer strata that confirm a test are asked for only once
+            margins = (
+                (self._margin(x, conditions, full, 2), self._margin(y, conditions, full, 1))
+                if recurs
+                else None
+            )
             return ContingencyTable(counts, shape, possible_cells, None, margins)
         positions, counts = np.unique(key, return_counts=True)
         return ContingencyTable(counts, shape, possible_cells, positions)
 
     def correlation(self) -> TermCorrelations:
-        """Correlations of the terms of all columns, from sums over chunks of rows; of a wide table, when asked for."""
+        """Correlations of the terms of all columns, from sums over chunks of rows; of a wide table,
+        when asked for.
+        """
         if sum(c.n_terms for c in self.columns) > MOST_TERMS:
             return PairwiseCorrelation(self.columns, self._values)
         products = CrossProducts(self.columns)
@@ -80,25 +99,34 @@ class MemoryRows:
     def _code(self, column: int, bins: int) -> AnyArray:
         """Codes of a column, ``(rows,)``; -1 if the value is missing."""
         if (column, bins) not in self._codes:
-            self._codes[column, bins] = self.columns[column].code(self._values[column], bins).astype(np.int32)
+            self._codes[column, bins] = (
+                self.columns[column].code(self._values[column], bins).astype(np.int32)
+            )
         return self._codes[column, bins]
 
-    def _margin(self, column: int, conditions: tuple[int, ...], full: AnyArray, axis: int) -> Margin:
-        """The margin of one column: ``full``, ``(strata, x, y)``, summed over the axis of the other."""
+    def _margin(
+        self, column: int, conditions: tuple[int, ...], full: AnyArray, axis: int
+    ) -> Margin:
+        """The margin of one column: ``full``, ``(strata, x, y)``, summed over the axis of the
+        other.
+        """
         if (margin := self._margins.get((column, conditions))) is None:
             margin = Margin(np.add.reduce(full, axis=axis), self._totals.get(conditions))
             self._margins[column, conditions], self._totals[conditions] = margin, margin.totals
         return margin
 
     def _pair(self, x: int, y: int) -> AnyArray:
-        """The codes of x and y folded into one number, ``(rows,)``: the same pair is tested in many strata."""
+        """The codes of x and y folded into one number, ``(rows,)``: the same pair is tested in many
+        strata.
+        """
         if (pair := self._pairs.get((x, y))) is None:
             x_codes, y_codes = self._code(x, TEST_BINS), self._code(y, TEST_BINS)
             self._pairs[x, y] = pair = _fold(x_codes, y_codes, self._n_codes[y], self._n_codes[x])
         return pair
 
     def _stratify(self, conditions: tuple[int, ...], bins: int) -> tuple[AnyArray, int]:
-        """The stratum of each row, ``(rows,)``, -1 if a condition is missing, and the number of strata.
+        """The stratum of each row, ``(rows,)``, -1 if a condition is missing, and the number of
+        strata.
 
         Strata that do not occur are numbered too if there are few.
         """
@@ -119,11 +147,17 @@ class MemoryRows:
 
 def _fold(left: AnyArray, right: AnyArray, n_right: int, n_left: int) -> AnyArray:
     """Two codes in one number; 32 bits wide where they suffice, which is twice as fast to read."""
-    return left * n_right + right if n_right * n_left < 1 << 31 else left.astype(np.int64) * n_right + right
+    return (
+        left * n_right + right
+        if n_right * n_left < 1 << 31
+        else left.astype(np.int64) * n_right + right
+    )
 
 
 def _renumber(codes: AnyArray, possible: int) -> tuple[AnyArray, int]:
-    """Replace the codes that occur, out of ``possible`` ones, by 0, 1, 2, …; -1 stays. Also the number of codes."""
+    """Replace the codes that occur, out of ``possible`` ones, by 0, 1, 2, …; -1 stays. Also the
+    number of codes.
+    """
     if possible <= 16 * len(codes):
         seen = np.zeros(possible + 1, dtype=np.int32)
         seen[codes] = 1

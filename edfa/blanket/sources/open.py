@@ -1,4 +1,6 @@
-"""``open_source``: what is passed to ``discover`` (a Table, any data frame, or a source) becomes a source."""
+"""``open_source``: what is passed to ``discover`` (a Table, any data frame, or a source) becomes a
+source.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,16 +21,19 @@ from edfa.typing import AnyArray
 __all__ = ["open_source"]
 
 MIN_ROWS = 30
-MAX_WHOLE_LEVELS = 20  # whole numbers with at most this many values in a bare frame are read as levels
+MAX_WHOLE_LEVELS = (
+    20  # whole numbers with at most this many values in a bare frame are read as levels
+)
 
 
 def open_source(
     table: Any, target: str | None, bins: int | None, keep_order: bool
 ) -> tuple[TableSource, str, tuple[str, ...]]:
-    """Open a table: the source, the name of its target, and the names of the columns left out as constant.
+    """Open a table: the source, the name of its target, and the names of the columns left out as
+    constant.
 
-    ``bins``: number of quantile bins into which a continuous target is cut. Columns are sorted by name, so that results
-    do not depend on their order, unless ``keep_order``.
+    ``bins``: number of quantile bins into which a continuous target is cut. Columns are sorted by
+    name, so that results do not depend on their order, unless ``keep_order``.
     """
     if isinstance(table, TableSource):
         return _check_source(table, target)
@@ -40,7 +45,9 @@ def open_source(
     else:
         frame = to_pandas(table)
         if target is None:
-            raise TargetError("a bare data frame needs to be told its target: discover(frame, target='name')")
+            raise TargetError(
+                "a bare data frame needs to be told its target: discover(frame, target='name')"
+            )
     check_columns(frame, [])
     if target not in frame.columns:
         raise UnknownNameError("column", target, frame.columns)
@@ -52,30 +59,46 @@ def open_source(
     if target in constant:
         raise TargetError(f"target {target!r} is constant: it depends on nothing")
     varying = [pair for n, pair in columns.items() if n not in constant]
-    return MemoryRows([column for column, _ in varying], [values for _, values in varying]), target, constant
+    return (
+        MemoryRows([column for column, _ in varying], [values for _, values in varying]),
+        target,
+        constant,
+    )
 
 
 def _check_rows(n: int) -> None:
     if n < MIN_ROWS:
-        raise EmptyTableError(f"{n} rows are too few to tell who depends on whom; {MIN_ROWS} are needed")
+        raise EmptyTableError(
+            f"{n} rows are too few to tell who depends on whom; {MIN_ROWS} are needed"
+        )
 
 
 def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column, AnyArray]:
-    """A column and its values, ``(rows,)``: codes of levels, or floats. Without a feature the kind is inferred."""
+    """A column and its values, ``(rows,)``: codes of levels, or floats. Without a feature the kind
+    is inferred.
+    """
     if feature is None:
-        if values.dtype.kind in "mMc" or (values.dtype == object and not values.map(pd.api.types.is_scalar).all()):
+        if values.dtype.kind in "mMc" or (
+            values.dtype == object and not values.map(pd.api.types.is_scalar).all()
+        ):
             raise DataError(f"column {name!r} holds neither numbers nor words")
-        if values.dtype.kind == "f" or (values.dtype.kind in "iu" and values.nunique() > MAX_WHOLE_LEVELS):
+        if values.dtype.kind == "f" or (
+            values.dtype.kind in "iu" and values.nunique() > MAX_WHOLE_LEVELS
+        ):
             return _read_continuous(values, name)
         return _read_categorical(values, name)
     if is_categorical(feature, int(values.nunique())):
         return _read_categorical(values, name)
     if feature.words:
-        return _read_continuous(values.map({level: i for i, level in enumerate(feature.levels)}), name)
+        return _read_continuous(
+            values.map({level: i for i, level in enumerate(feature.levels)}), name
+        )
     return _read_continuous(values, name, [float(code) for code in feature.codes])
 
 
-def _read_continuous(values: pd.Series, name: str, codes: Sequence[float] = ()) -> tuple[ContinuousColumn, AnyArray]:
+def _read_continuous(
+    values: pd.Series, name: str, codes: Sequence[float] = ()
+) -> tuple[ContinuousColumn, AnyArray]:
     numbers = values.to_numpy(float)
     return ContinuousColumn.fit(name, numbers, codes), numbers
 
@@ -92,12 +115,16 @@ def _read_categorical(values: pd.Series, name: str) -> tuple[CategoricalColumn, 
     return column, level_codes[codes]
 
 
-def _read_target(column: Column, values: AnyArray, name: str, bins: int | None) -> tuple[Column, AnyArray]:
+def _read_target(
+    column: Column, values: AnyArray, name: str, bins: int | None
+) -> tuple[Column, AnyArray]:
     """The target as a categorical column; a continuous one is cut into ``bins`` quantile bins."""
     if isinstance(column, CategoricalColumn):
         return column, values
     if bins is None:
-        raise TargetError(f"target {name!r} is continuous; say into how many bins it is to be cut, bins=5")
+        raise TargetError(
+            f"target {name!r} is continuous; say into how many bins it is to be cut, bins=5"
+        )
     if bins < 2:
         raise SettingError(f"a target needs two bins at least, not {bins}")
     known = ~np.isnan(values)
@@ -106,8 +133,12 @@ def _read_target(column: Column, values: AnyArray, name: str, bins: int | None) 
     return _read_categorical(codes, name)
 
 
-def _check_source(source: TableSource, target: str | None) -> tuple[TableSource, str, tuple[str, ...]]:
-    """A source with its target and the names of its constant columns, if a blanket of that target can be found."""
+def _check_source(
+    source: TableSource, target: str | None
+) -> tuple[TableSource, str, tuple[str, ...]]:
+    """A source with its target and the names of its constant columns, if a blanket of that target
+    can be found.
+    """
     names = [c.name for c in source.columns]
     target = target or getattr(source, "target", None)
     if target is None:
@@ -119,5 +150,7 @@ def _check_source(source: TableSource, target: str | None) -> tuple[TableSource,
         raise UnknownNameError("column", target, names)
     _check_rows(source.n)
     if isinstance(source.columns[names.index(target)], ContinuousColumn):
-        raise TargetError(f"target {target!r} is continuous; a source can only have a categorical one")
+        raise TargetError(
+            f"target {target!r} is continuous; a source can only have a categorical one"
+        )
     return source, target, left_out

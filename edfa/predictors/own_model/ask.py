@@ -1,7 +1,9 @@
-"""A fitted model of the user's own, asked about complete people: whatever its library, one way to ask it.
+"""A fitted model of the user's own, asked about complete people: whatever its library, one way to
+ask it.
 
-A model is never fitted, changed or copied here. It gets a frame with the columns it wants, in their order and dtypes,
-and answers the probability of each of its classes. What it answers is checked before anything relies on it.
+A model is never fitted, changed or copied here. It gets a frame with the columns it wants, in their
+order and dtypes, and answers the probability of each of its classes. What it answers is checked
+before anything relies on it.
 """
 
 import inspect
@@ -25,7 +27,9 @@ __all__ = ["ENCODED", "OwnModel"]
 ENCODED = "encoded"  # columns of a model that was fitted on a table's X
 SUM = 1e-4  # how far from 1 a row of probabilities may add up: float32 models round
 Kind = str
-"""``"estimator"`` (has predict_proba), ``"booster"`` (XGBoost's or LightGBM's own), ``"torch"`` or ``"callable"``."""
+"""``"estimator"`` (has predict_proba), ``"booster"`` (XGBoost's or LightGBM's own), ``"torch"`` or
+``"callable"``.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +43,13 @@ class OwnModel:
     kind
         How it is asked: see ``Kind``.
     columns
-        The names of the columns it wants, in order; ``"encoded"``: the matrix of a table, all features in order.
+        The names of the columns it wants, in order; ``"encoded"``: the matrix of a table, all
+        features in order.
     dtypes
         The dtype of each column where it is another than the table's: categories, for example.
     classes
-        The classes in the order of its probabilities, as the card calls them; None: the card's order.
+        The classes in the order of its probabilities, as the card calls them; None: the card's
+        order.
 
     Examples
     --------
@@ -73,7 +79,8 @@ class OwnModel:
     ) -> Self:
         """Recognise a fitted model; ModelError if it is not fitted or has no probabilities.
 
-        ``columns``, ``classes`` and ``like`` are those of ``wrap``; SettingError for what they cannot be.
+        ``columns``, ``classes`` and ``like`` are those of ``wrap``; SettingError for what they
+        cannot be.
         """
         _check_settings(columns, classes, like)
         if isinstance(model, str | Path | bytes):
@@ -87,7 +94,9 @@ class OwnModel:
         names = _columns(model, columns, like)
         known = getattr(model, "classes_", None) if classes is None else classes
         dtypes = {} if like is None or isinstance(names, str) else _dtypes(like, names)
-        return cls(model, kind, names, dtypes, None if known is None else tuple(np.asarray(known).tolist()))
+        return cls(
+            model, kind, names, dtypes, None if known is None else tuple(np.asarray(known).tolist())
+        )
 
     @property
     def name(self) -> str:
@@ -98,14 +107,22 @@ class OwnModel:
         return self
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """What is known of it for fingerprints; what it answers is added by the predictor that asks it."""
+        """What is known of it for fingerprints; what it answers is added by the predictor that asks
+        it.
+        """
         dtypes = {name: str(dtype) for name, dtype in self.dtypes.items()}
-        return {"name": self.name, "columns": self.columns, "dtypes": dtypes, "classes": self.classes}
+        return {
+            "name": self.name,
+            "columns": self.columns,
+            "dtypes": dtypes,
+            "classes": self.classes,
+        }
 
     def order(self, classes: Sequence[str]) -> IntArray:
         """Which of the model's probabilities belongs to each of the card's ``classes``, (classes,).
 
-        ModelError if the model knows other classes; they are told apart by their text: 1, 1.0 and "1" are one class.
+        ModelError if the model knows other classes; they are told apart by their text: 1, 1.0 and
+        "1" are one class.
         """
         if self.classes is None:
             return np.arange(len(classes))
@@ -115,10 +132,15 @@ class OwnModel:
         both = f"the model's classes are {_list(self.classes)}, the card's {_list(classes)}"
         if len(theirs) != len(ours):
             lacks = [c for c, name in zip(classes, ours, strict=True) if name not in theirs]
-            why = f"the model lacks class {_list(lacks)}" if set(theirs) < set(ours) else "as many are needed"
+            why = (
+                f"the model lacks class {_list(lacks)}"
+                if set(theirs) < set(ours)
+                else "as many are needed"
+            )
             raise ModelError(f"{both}; {why}")
         raise ModelError(
-            f"{both}; say which is which, in the order of its probabilities: wrap(model, classes={tuple(classes)!r})"
+            f"{both}; say which is which, in the order of its probabilities: wrap(model, "
+            f"classes={tuple(classes)!r})"
         )
 
     def check_columns(self, names: Sequence[str]) -> None:
@@ -126,29 +148,41 @@ class OwnModel:
         if isinstance(self.columns, str):
             return
         if absent := [name for name in self.columns if name not in names]:
-            raise ColumnError(f"the model wants a column {absent[0]!r}, which the card has not{hint(absent[0], names)}")
+            raise ColumnError(
+                f"the model wants a column {absent[0]!r}, which the card has "
+                f"not{hint(absent[0], names)}"
+            )
 
     def ask(self, people: Any) -> Float64Array:
-        """Probabilities (people, classes) in the model's own order, from a frame, or a matrix if they are encoded."""
+        """Probabilities (people, classes) in the model's own order, from a frame, or a matrix if
+        they are encoded.
+        """
         return self.check(self._call(people), len(people))
 
     def _call(self, people: Any) -> Any:
         """What the model answers; it gets a copy, into which it may write."""
         is_frame = isinstance(people, pd.DataFrame)
-        own = people.copy(deep=False) if is_frame else np.array(people)  # pandas copies what is written to
+        own = (
+            people.copy(deep=False) if is_frame else np.array(people)
+        )  # pandas copies what is written to
         try:
             return _ASK[self.kind](self.model, own)
         except (KeyboardInterrupt, MemoryError):
             raise
         except Exception as error:
             raise ModelError(
-                f"the model {self.name} failed on {len(people)} rows: {type(error).__name__}: {_line(error)}"
+                f"the model {self.name} failed on {len(people)} rows: "
+                f"{type(error).__name__}: {_line(error)}"
                 f"{self._hint(error, people)}"
             ) from error
 
     def _hint(self, error: Exception, people: Any) -> str:
         """What may help a model that failed on words: its own data types."""
-        if self.dtypes or not isinstance(people, pd.DataFrame) or not isinstance(error, TypeError | ValueError):
+        if (
+            self.dtypes
+            or not isinstance(people, pd.DataFrame)
+            or not isinstance(error, TypeError | ValueError)
+        ):
             return ""
         words = any(pd.api.types.is_string_dtype(dtype) for dtype in people.dtypes)
         return "; show the frame it was fitted on: wrap(model, like=frame.head())" if words else ""
@@ -158,7 +192,10 @@ class OwnModel:
 
         Of one person, the answer may be without the dimension of people.
         """
-        asked = f"the model {self.name} was asked about {people} {'person' if people == 1 else 'people'} and answered"
+        asked = (
+            f"the model {self.name} was asked about {people} "
+            f"{'person' if people == 1 else 'people'} and answered"
+        )
         if answer is None:
             raise ModelError(f"{asked} None")
         try:
@@ -177,15 +214,22 @@ class OwnModel:
             table = np.concatenate([1 - table, table], axis=1)  # of two classes, the second one's
         classes = len(self.classes) if self.classes is not None else table.shape[-1]
         if table.shape != (people, classes):
-            raise ModelError(f"{asked} an array of {table.shape}; one probability for each of {classes} is needed")
+            raise ModelError(
+                f"{asked} an array of {table.shape}; one probability for each of "
+                f"{classes} is needed"
+            )
         _check_probabilities(table, self.name)
         return table
 
 
 def _check_probabilities(table: Float64Array, name: str) -> None:
-    """Raise ModelError, showing the worst row, if a table (people, classes) does not have probabilities in each row."""
+    """Raise ModelError, showing the worst row, if a table (people, classes) does not have
+    probabilities in each row.
+    """
     if not np.isfinite(table).all():
-        raise ModelError(f"the model {name} answers NaN or an infinite number in row {_first_bad(table)}")
+        raise ModelError(
+            f"the model {name} answers NaN or an infinite number in row {_first_bad(table)}"
+        )
     if not table.size:
         return
     outside, apart = np.maximum(-table, table - 1).max(axis=1), np.abs(table.sum(axis=1) - 1)
@@ -193,8 +237,14 @@ def _check_probabilities(table: Float64Array, name: str) -> None:
     worst = int(wrong.argmax())
     if wrong[worst] > SUM:
         row = ", ".join(f"{value:.4g}" for value in table[worst])
-        why = f"which adds up to {table[worst].sum():.4g}" if apart[worst] > SUM else "which are not all from 0 to 1"
-        raise ModelError(f"the model {name} answers what are no probabilities: row {worst} is [{row}], {why}")
+        why = (
+            f"which adds up to {table[worst].sum():.4g}"
+            if apart[worst] > SUM
+            else "which are not all from 0 to 1"
+        )
+        raise ModelError(
+            f"the model {name} answers what are no probabilities: row {worst} is [{row}], {why}"
+        )
 
 
 def _ask_estimator(model: Any, people: Any) -> Any:
@@ -210,7 +260,9 @@ def _ask_booster(model: Any, people: Any) -> Any:
 
 
 def _ask_torch(model: Any, people: Any) -> Any:
-    """A module's outputs are log odds: one a row, of the second of two classes, or one for each class."""
+    """A module's outputs are log odds: one a row, of the second of two classes, or one for each
+    class.
+    """
     import torch
 
     matrix = torch.as_tensor(np.asarray(people, dtype=np.float32))
@@ -244,21 +296,33 @@ def _kind(model: Any) -> Kind:
         return "booster"
     if _is_module(model):
         if model.training:
-            raise ModelError(f"the model {type(model).__name__} is in training mode; call eval() on it first")
+            raise ModelError(
+                f"the model {type(model).__name__} is in training mode; call eval() on it first"
+            )
         return "torch"
     if hasattr(model, "predict"):
-        more = "; calibrate it with CalibratedClassifierCV" if hasattr(model, "decision_function") else ""
-        raise ModelError(f"a {type(model).__name__} has no predict_proba, so that nothing can be said of chances{more}")
+        more = (
+            "; calibrate it with CalibratedClassifierCV"
+            if hasattr(model, "decision_function")
+            else ""
+        )
+        raise ModelError(
+            f"a {type(model).__name__} has no predict_proba, so that nothing can be said "
+            f"of chances{more}"
+        )
     if callable(model):
         return "callable"
     raise ModelError(
-        f"a {type(model).__name__} is no model: one with predict_proba, an ONNX file or a function is needed"
+        f"a {type(model).__name__} is no model: one with predict_proba, an ONNX file or a "
+        "function is needed"
     )
 
 
 def _is_module(model: Any) -> bool:
     """Whether a model is a torch module; torch is not loaded to find out."""
-    return any(c.__module__.startswith("torch.nn") and c.__name__ == "Module" for c in type(model).__mro__)
+    return any(
+        c.__module__.startswith("torch.nn") and c.__name__ == "Module" for c in type(model).__mro__
+    )
 
 
 def _check_fitted(model: Any) -> None:
@@ -266,7 +330,9 @@ def _check_fitted(model: Any) -> None:
         if hasattr(model, "fit"):
             check_is_fitted(model)
     except NotFittedError:
-        raise ModelError(f"this {type(model).__name__} is not fitted; edfa never fits a model of yours") from None
+        raise ModelError(
+            f"this {type(model).__name__} is not fitted; edfa never fits a model of yours"
+        ) from None
     except TypeError:  # no estimator in scikit-learn's sense: asking it will tell
         return
 
@@ -274,22 +340,31 @@ def _check_fitted(model: Any) -> None:
 def _check_settings(columns: Any, classes: Any, like: Any) -> None:
     """Raise SettingError for what can be no columns, classes or frame of a model."""
     if isinstance(columns, str) and columns != ENCODED:
-        raise SettingError(f"columns: names, or {ENCODED!r} for a model of a table's X, not {columns!r}")
+        raise SettingError(
+            f"columns: names, or {ENCODED!r} for a model of a table's X, not {columns!r}"
+        )
     if columns is not None and not isinstance(columns, str):
         check_items("columns", columns, f"names in the model's order, or {ENCODED!r}", text=True)
     if classes is not None:
-        labels = check_items("classes", classes, "the outcomes in the order of the model's probabilities")
+        labels = check_items(
+            "classes", classes, "the outcomes in the order of the model's probabilities"
+        )
         if len({_text(label) for label in labels}) < len(labels):
             raise SettingError(f"classes: each outcome once, not {_list(labels)}")
     if like is not None and not isinstance(like, pd.DataFrame):
-        raise SettingError(f"like: a data frame, a few rows that the model was fitted on, not {type(like).__name__}")
+        raise SettingError(
+            "like: a data frame, a few rows that the model was fitted on, not "
+            f"{type(like).__name__}"
+        )
 
 
 def _dtypes(like: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
     """The data types of a model's columns in a frame like its own."""
     known = {str(name): dtype for name, dtype in like.dtypes.items()}
     if absent := [name for name in names if name not in known]:
-        raise ColumnError(f"like: there is no column {absent[0]!r}, which the model wants{hint(absent[0], known)}")
+        raise ColumnError(
+            f"like: there is no column {absent[0]!r}, which the model wants{hint(absent[0], known)}"
+        )
     return {name: known[name] for name in names}
 
 
@@ -308,7 +383,8 @@ def _columns(model: Any, columns: Sequence[str] | str | None, like: Any) -> tupl
         if names is not None and len(names):
             return tuple(str(name) for name in names)
     raise ModelError(
-        f"this {type(model).__name__} does not say which columns it wants; say it: wrap(model, columns=[...]), "
+        f"this {type(model).__name__} does not say which columns it wants; say it: "
+        "wrap(model, columns=[...]), "
         f"or columns={ENCODED!r} if it was fitted on a table's X"
     )
 

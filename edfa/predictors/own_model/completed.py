@@ -28,8 +28,12 @@ class Completed:
         """What completions are taken from, for fingerprints."""
         return {"near": self.near.learnt_state()}
 
-    def mean(self, mask: BoolArray, known: Float32Array, ask: Callable[[Float32Array], Float64Array]) -> Float64Array:
-        """The mean answer (people, classes) of ``ask`` for people of whom the features in ``mask`` are ``known``."""
+    def mean(
+        self, mask: BoolArray, known: Float32Array, ask: Callable[[Float32Array], Float64Array]
+    ) -> Float64Array:
+        """The mean answer (people, classes) of ``ask`` for people of whom the features in ``mask``
+        are ``known``.
+        """
         parts = []
         for part in np.array_split(known, max(1, -(-len(known) // PEOPLE))):
             facts = np.full((len(part), len(mask)), np.nan, dtype=np.float32)

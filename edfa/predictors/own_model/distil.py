@@ -1,8 +1,10 @@
-"""What a model of the user's own says before everything is known, learnt by a ``SubsetXGB`` from its probabilities.
+"""What a model of the user's own says before everything is known, learnt by a ``SubsetXGB`` from
+its probabilities.
 
-A model that has memorised its training people says little about others. Its answers are free, so that it is also asked
-about *hybrids*: training people with some facts of a near one. Those who stop the training early have no part in any
-hybrid: hybrids of theirs among what is learnt would let it go on far too long.
+A model that has memorised its training people says little about others. Its answers are free, so
+that it is also asked about *hybrids*: training people with some facts of a near one. Those who stop
+the training early have no part in any hybrid: hybrids of theirs among what is learnt would let it
+go on far too long.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,6 @@
-"""How far what is said before everything is known lies from what the model says in the end, on people it never saw."""
+"""How far what is said before everything is known lies from what the model says in the end, on
+people it never saw.
+"""
 
 import json
 from dataclasses import asdict, dataclass
@@ -20,16 +22,17 @@ STATES = 2_000  # partly known people at most
 class Fidelity:
     """The distance of a view of a model from the model, on held-out people.
 
-    ``view`` is the way in which it answers (``partial``). ``rmse`` is the root mean square difference of the favourable
-    or second class' probability before and after everything is known, ``same`` the share of decisions that are the
-    same: over ``states`` partly known people, with features known at random. ``path_rmse`` and ``path_same`` are
-    those on the way that the advisor's questions take; None without questions.
+    ``view`` is the way in which it answers (``partial``). ``rmse`` is the root mean square
+    difference of the favourable or second class' probability before and after everything is known,
+    ``same`` the share of decisions that are the same: over ``states`` partly known people, with
+    features known at random. ``path_rmse`` and ``path_same`` are those on the way that the
+    advisor's questions take; None without questions.
 
     Examples
     --------
     >>> print(Fidelity("distilled", 200, 0.11, 0.9, 0.05, 0.97))
     distilled: the model's own decision in 97.0% of people on the way of questions (RMSE 0.050), 90.0% at random (0.110)
-    """
+    """  # noqa: E501
 
     view: str
     states: int
@@ -40,9 +43,13 @@ class Fidelity:
 
     def __str__(self) -> str:
         if self.path_same is None:
-            return f"{self.view}: the model's own decision in {self.same:.1%} of people (RMSE {self.rmse:.3f})"
+            return (
+                f"{self.view}: the model's own decision in {self.same:.1%} "
+                f"of people (RMSE {self.rmse:.3f})"
+            )
         return (
-            f"{self.view}: the model's own decision in {self.path_same:.1%} of people on the way of questions "
+            f"{self.view}: the model's own decision in {self.path_same:.1%} of people on "
+            "the way of questions "
             f"(RMSE {self.path_rmse:.3f}), {self.same:.1%} at random ({self.rmse:.3f})"
         )
 
@@ -67,8 +74,9 @@ def measure_fidelity(
 ) -> Fidelity:
     """Compare what ``model`` says of partly known people with what it says of them in the end.
 
-    ``X`` (people, features) are complete people whom neither the model nor its view has seen; ``path`` are partly known
-    ones (states, features) with everything that is known of them in the end (states, features).
+    ``X`` (people, features) are complete people whom neither the model nor its view has seen;
+    ``path`` are partly known ones (states, features) with everything that is known of them in the
+    end (states, features).
     """
     random = np.random.default_rng(seed)
     people = X[random.permutation(len(X))[:STATES]]

@@ -1,7 +1,9 @@
-"""Models of the user's own in files: kept in an advisor's folder, tried before they are read, opened by name.
+"""Models of the user's own in files: kept in an advisor's folder, tried before they are read,
+opened by name.
 
-``write_model`` and ``read_model`` turn a model into the content of a file and back, ``try_in_child`` tries such a file
-in a process of its own, ``open_model`` does all that is needed for a file that somebody names.
+``write_model`` and ``read_model`` turn a model into the content of a file and back,
+``try_in_child`` tries such a file in a process of its own, ``open_model`` does all that is needed
+for a file that somebody names.
 """
 
 from pathlib import Path
@@ -31,19 +33,26 @@ __all__ = [
     "write_model",
 ]
 
-ENDINGS = {".ubj": "XGBoost", ".json": "XGBoost", ".txt": "LightGBM", ".onnx": "ONNX", ".skops": "skops"}
+ENDINGS = {
+    ".ubj": "XGBoost",
+    ".json": "XGBoost",
+    ".txt": "LightGBM",
+    ".onnx": "ONNX",
+    ".skops": "skops",
+}
 PICKLED = (".pkl", ".pickle", ".joblib", ".dill", ".pt", ".pth", ".sav")
 PROTOCOLS = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))  # how pickles begin
 
 
 def open_model(path: str | Path) -> Any:
-    """The model in a file that somebody names, for ``OwnModel.of``; read in a process of its own first.
+    """The model in a file that somebody names, for ``OwnModel.of``; read in a process of its own
+    first.
 
     Raises
     ------
     UnreadableError
-        If there is no such file, its ending is none of .ubj, .json, .txt, .onnx and .skops, or it cannot be read
-        safely. A pickle never can.
+        If there is no such file, its ending is none of .ubj, .json, .txt, .onnx and .skops, or it
+        cannot be read safely. A pickle never can.
     ModelError
         If the model answers no probabilities.
     MissingExtraError
@@ -70,25 +79,33 @@ def open_model(path: str | Path) -> Any:
 
 
 def read_like(path: str | Path) -> pd.DataFrame:
-    """Some rows of the frame that a model was fitted on, from a Parquet file, which keeps their data types.
+    """Some rows of the frame that a model was fitted on, from a Parquet file, which keeps their
+    data types.
 
     Raises
     ------
     UnreadableError
-        If it is no Parquet file, or the frame had categories that are no words: Parquet does not keep those.
+        If it is no Parquet file, or the frame had categories that are no words: Parquet does not
+        keep those.
     """
     path = existing(path)
     if path.suffix.lower() not in (".parquet", ".pq"):
         raise UnreadableError(
-            f"{path.name} has no data types; write the rows to a Parquet file: frame.head().to_parquet('like.parquet')"
+            f"{path.name} has no data types; write the rows to a Parquet file: "
+            "frame.head().to_parquet('like.parquet')"
         )
     frame = read_parquet(path)
     try:
         with open_parquet(path) as file:
             described = file.schema_arrow.pandas_metadata or {}
-        if lost := [name for name, count in _categories(described) if not _has_categories(frame, name, count)]:
+        if lost := [
+            name
+            for name, count in _categories(described)
+            if not _has_categories(frame, name, count)
+        ]:
             raise UnreadableError(
-                f"{path.name}: the categories of column {lost[0]!r} are no words, and a Parquet file does not keep "
+                f"{path.name}: the categories of column {lost[0]!r} are no words, and a "
+                "Parquet file does not keep "
                 "such; wrap the model in Python: edfa.wrap(model, like=frame)"
             )
         index = [name for name in described.get("index_columns", []) if isinstance(name, str)]
@@ -98,8 +115,12 @@ def read_like(path: str | Path) -> pd.DataFrame:
 
 
 def _categories(described: dict[str, Any]) -> list[tuple[str, int]]:
-    """The columns that were categories when pandas wrote them, by what it says of them, and how many they had."""
-    columns = [column for column in described.get("columns", []) if column["pandas_type"] == "categorical"]
+    """The columns that were categories when pandas wrote them, by what it says of them, and how
+    many they had.
+    """
+    columns = [
+        column for column in described.get("columns", []) if column["pandas_type"] == "categorical"
+    ]
     return [(column["field_name"], column["metadata"]["num_categories"]) for column in columns]
 
 
@@ -109,7 +130,8 @@ def _has_categories(frame: pd.DataFrame, name: str, count: int) -> bool:
 
 
 def compare_answers(one: OwnModel, other: OwnModel, people: Any) -> float:
-    """The share of people about whom two models decide otherwise: what a conversion changed, for example.
+    """The share of people about whom two models decide otherwise: what a conversion changed, for
+    example.
 
     ``people``: a frame that holds the columns of both, or a matrix if both are of a table's X.
 
@@ -136,6 +158,7 @@ def _asked(own: OwnModel, people: Any) -> Any:
 
 def _pickle(name: str) -> UnreadableError:
     return UnreadableError(
-        f"{name} is a pickle: reading one runs whatever code is in it; where the model is, save it with "
+        f"{name} is a pickle: reading one runs whatever code is in it; where the model "
+        "is, save it with "
         "skops.io.dump(model, 'model.skops'), or as an XGBoost, LightGBM or ONNX file"
     )

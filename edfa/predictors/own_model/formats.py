@@ -1,7 +1,8 @@
-"""A model of the user's own as the content of a file, and back: XGBoost's, LightGBM's and ONNX files, and skops.
+"""A model of the user's own as the content of a file, and back: XGBoost's, LightGBM's and ONNX
+files, and skops.
 
-No format here holds code. What a file of this kind may still do is hang, take all memory or end the process; whoever
-does not trust it asks ``try_in_child`` first.
+No format here holds code. What a file of this kind may still do is hang, take all memory or end the
+process; whoever does not trust it asks ``try_in_child`` first.
 """
 
 from typing import Any
@@ -46,11 +47,12 @@ class KeptLightGBM:
 
 
 def write_model(own: OwnModel) -> tuple[str, bytes] | None:
-    """The name and the content of a file that keeps a model; None if it has to be passed again when it is read.
+    """The name and the content of a file that keeps a model; None if it has to be passed again when
+    it is read.
 
-    Kept are XGBoost's and LightGBM's classifiers and boosters, ONNX files as they were given, and whatever of
-    scikit-learn is made of types in ``TRUSTED``. Not kept are functions, torch modules, and models with functions or
-    classes of the user's own in them.
+    Kept are XGBoost's and LightGBM's classifiers and boosters, ONNX files as they were given, and
+    whatever of scikit-learn is made of types in ``TRUSTED``. Not kept are functions, torch modules,
+    and models with functions or classes of the user's own in them.
 
     Raises
     ------
@@ -74,9 +76,11 @@ def write_model(own: OwnModel) -> tuple[str, bytes] | None:
 
 
 def read_model(name: str, content: bytes, kind: Kind = "estimator") -> Any:
-    """The model in a file that ``write_model`` made, or that its library did; ``name`` tells the format by its end.
+    """The model in a file that ``write_model`` made, or that its library did; ``name`` tells the
+    format by its end.
 
-    ``kind`` is that of the ``OwnModel`` that was written: "booster" for XGBoost's and LightGBM's own class.
+    ``kind`` is that of the ``OwnModel`` that was written: "booster" for XGBoost's and LightGBM's
+    own class.
 
     Raises
     ------
@@ -86,7 +90,9 @@ def read_model(name: str, content: bytes, kind: Kind = "estimator") -> Any:
         If the library that reads it is not installed.
     """
     if len(content) > MODEL_LIMIT:
-        raise UnreadableError(f"{name} has {len(content):,} bytes; at most {MODEL_LIMIT:,} are read")
+        raise UnreadableError(
+            f"{name} has {len(content):,} bytes; at most {MODEL_LIMIT:,} are read"
+        )
     try:
         if name.endswith((".ubj", ".json")):
             return _read_xgboost(name, content, kind)
@@ -101,7 +107,9 @@ def read_model(name: str, content: bytes, kind: Kind = "estimator") -> Any:
     except Exception as error:  # what a library stumbles over in a damaged file
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
         raise UnreadableError(f"{name} is damaged: {reason}") from None
-    raise UnreadableError(f"{name} is in no format of a model; known: .ubj, .json, .txt, .onnx, .skops")
+    raise UnreadableError(
+        f"{name} is in no format of a model; known: .ubj, .json, .txt, .onnx, .skops"
+    )
 
 
 def _read_xgboost(name: str, content: bytes, kind: Kind) -> Any:

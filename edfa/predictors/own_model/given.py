@@ -1,4 +1,6 @@
-"""What one person said where their encoded facts cannot express it: a number beyond all that training people showed."""
+"""What one person said where their encoded facts cannot express it: a number beyond all that
+training people showed.
+"""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,7 +21,9 @@ _GIVEN: "ContextVar[tuple[Given, ...] | None]" = ContextVar("given", default=Non
 
 
 class Given(NamedTuple):
-    """The number ``value`` that a person gave for the feature at ``position``, which is encoded as ``code``."""
+    """The number ``value`` that a person gave for the feature at ``position``, which is encoded as
+    ``code``.
+    """
 
     position: int
     code: float
@@ -45,7 +49,8 @@ def numbers_given(flags: Iterable[Flag], encoder: Encoder) -> tuple[Given, ...]:
 
 @contextmanager
 def as_given(numbers: tuple[Given, ...] | None) -> Iterator[None]:
-    """Within, models of the user's own are asked about one person, or several who gave the same ``numbers``.
+    """Within, models of the user's own are asked about one person, or several who gave the same
+    ``numbers``.
 
     None: about the people of a table, whose answers are remembered (``Wrapped.remember``).
     """
@@ -62,7 +67,8 @@ def given_now() -> tuple[Given, ...] | None:
 
 
 def put_given(frame: pd.DataFrame, rows: Float32Array, names: tuple[str, ...]) -> pd.DataFrame:
-    """The ``frame`` of encoded ``rows`` (n, features) with numbers as they were given, where the person's own stand.
+    """The ``frame`` of encoded ``rows`` (n, features) with numbers as they were given, where the
+    person's own stand.
 
     ``names`` are those of the features. A column that holds no numbers stays as it is.
     """

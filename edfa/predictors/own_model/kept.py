@@ -1,7 +1,9 @@
-"""A wrapped model in a folder: the model's own file where there is a safe one, and what was learnt beside it.
+"""A wrapped model in a folder: the model's own file where there is a safe one, and what was learnt
+beside it.
 
-A model without such a file (a function, a torch module) is passed again when the folder is read. Either way some people
-and what the model said of them are kept: a model that answers otherwise is another one.
+A model without such a file (a function, a torch module) is passed again when the folder is read.
+Either way some people and what the model said of them are kept: a model that answers otherwise is
+another one.
 """
 
 import json
@@ -19,7 +21,13 @@ from edfa.errors import ModelError, UnreadableError
 from edfa.predictors.conditional import Neighbours
 from edfa.predictors.own_model.ask import ENCODED, OwnModel
 from edfa.predictors.own_model.completed import Completed
-from edfa.predictors.own_model.files import read_model, rows_from_json, rows_to_json, try_in_child, write_model
+from edfa.predictors.own_model.files import (
+    read_model,
+    rows_from_json,
+    rows_to_json,
+    try_in_child,
+    write_model,
+)
 from edfa.predictors.own_model.frames import FrameMaker
 from edfa.predictors.own_model.source import Source
 from edfa.predictors.own_model.usage import Usage
@@ -35,10 +43,12 @@ SAME = 1e-6  # how far apart two answers of one model may be
 
 @dataclass(frozen=True, eq=False)
 class KeptModel:
-    """What is kept of a wrapped model: how it is asked, what was tried, what it uses, and what completes people.
+    """What is kept of a wrapped model: how it is asked, what was tried, what it uses, and what
+    completes people.
 
-    ``tried`` (people, features), ``answers`` (people, classes), ``needed`` and ``fill`` (features,), ``prior`` and
-    ``classes`` (classes,) and ``cover`` (n, features) are as in ``Wrapped``; ``view`` is there for completions alone.
+    ``tried`` (people, features), ``answers`` (people, classes), ``needed`` and ``fill``
+    (features,), ``prior`` and ``classes`` (classes,) and ``cover`` (n, features) are as in
+    ``Wrapped``; ``view`` is there for completions alone.
     """
 
     source: Source
@@ -54,7 +64,9 @@ class KeptModel:
 
 
 def write_kept(kept: KeptModel) -> dict[str, bytes]:
-    """The parts of a folder: file name to content; ModelError if the model has changed since people were tried."""
+    """The parts of a folder: file name to content; ModelError if the model has changed since people
+    were tried.
+    """
     source, own = kept.source, kept.source.own
     _check_same(source, kept.tried, kept.answers, "has changed since the advisor was fitted")
     arrays: dict[str, AnyArray] = {
@@ -71,7 +83,12 @@ def write_kept(kept: KeptModel) -> dict[str, bytes]:
     }
     if kept.view is not None:
         arrays["near"] = kept.view.near.rows
-    facts = {"kind": own.kind, "columns": own.columns, "classes": own.classes, "dtypes": bool(own.dtypes)}
+    facts = {
+        "kind": own.kind,
+        "columns": own.columns,
+        "classes": own.classes,
+        "dtypes": bool(own.dtypes),
+    }
     file = write_model(own)
     facts["file"] = None if file is None else file[0]
     parts = {ARRAYS: save({name: np.ascontiguousarray(array) for name, array in arrays.items()})}
@@ -90,14 +107,19 @@ def holds_model(parts: Mapping[str, bytes]) -> bool:
 def read_kept(parts: Mapping[str, bytes], model: Any, k: int) -> KeptModel:
     """What ``write_kept`` wrote.
 
-    ``model`` is passed again where it is in no file, else None; there are ``k`` completions a person. ModelError if a
-    model that is passed is another one, or none is and there is no file; UnreadableError if the one in the file is
-    another one.
+    ``model`` is passed again where it is in no file, else None; there are ``k`` completions a
+    person. ModelError if a model that is passed is another one, or none is and there is no file;
+    UnreadableError if the one in the file is another one.
     """
     facts = parse_json(parts[OWN].decode("utf-8"), OWN)
     arrays = load_arrays(parts[ARRAYS], ARRAYS)
     people, width = arrays["tried"].shape
-    shapes = {"answers": ("f", people, None), "needed": ("u", width), "fill": ("f", width), "reads": ("u", width)}
+    shapes = {
+        "answers": ("f", people, None),
+        "needed": ("u", width),
+        "fill": ("f", width),
+        "reads": ("u", width),
+    }
     shapes |= {"order": ("i", None), "categorical": ("i", None), "cover": ("f", None, width)}
     classes = arrays["answers"].shape[-1]
     check_arrays(arrays, shapes | {"prior": ("f", classes), "classes": ("iufb", classes)}, ARRAYS)
@@ -107,7 +129,9 @@ def read_kept(parts: Mapping[str, bytes], model: Any, k: int) -> KeptModel:
     own = _open(facts, parts, rows, _in_own_order(arrays), model)
     frames = None
     if own.columns != ENCODED:
-        frames = FrameMaker(Encoder.from_json(parts[ENCODER].decode("utf-8")), own.columns, own.dtypes, lenient=True)
+        frames = FrameMaker(
+            Encoder.from_json(parts[ENCODER].decode("utf-8")), own.columns, own.dtypes, lenient=True
+        )
     categorical = tuple(arrays["categorical"].tolist())
     source = Source(own, arrays["order"], arrays["reads"].astype(bool), categorical, frames)
     if model is not None:
@@ -123,17 +147,28 @@ def read_kept(parts: Mapping[str, bytes], model: Any, k: int) -> KeptModel:
 
 
 def _open(
-    facts: Mapping[str, Any], parts: Mapping[str, bytes], rows: pd.DataFrame, answers: Float64Array, model: Any
+    facts: Mapping[str, Any],
+    parts: Mapping[str, bytes],
+    rows: pd.DataFrame,
+    answers: Float64Array,
+    model: Any,
 ) -> OwnModel:
-    """The model that was passed, or the one in the file, which is tried in a process of its own first."""
+    """The model that was passed, or the one in the file, which is tried in a process of its own
+    first.
+    """
     columns = facts["columns"] if isinstance(facts["columns"], str) else tuple(facts["columns"])
-    dtypes = {name: rows.dtypes[name] for name in columns} if facts["dtypes"] and not isinstance(columns, str) else {}
+    dtypes = (
+        {name: rows.dtypes[name] for name in columns}
+        if facts["dtypes"] and not isinstance(columns, str)
+        else {}
+    )
     classes = None if facts["classes"] is None else tuple(facts["classes"])
     if model is not None:
         return OwnModel.of(model, columns=columns, classes=classes, like=rows if dtypes else None)
     if facts["file"] is None:
         raise ModelError(
-            "the model of this advisor is in no file; pass the same one again: Advisor.load(folder, model=...)"
+            "the model of this advisor is in no file; pass the same one again: "
+            "Advisor.load(folder, model=...)"
         )
     content, kind = parts[facts["file"]], str(facts["kind"])
     try_in_child(facts["file"], content, rows, answers, kind=kind, columns=columns)
@@ -145,7 +180,8 @@ def _check_same(source: Source, tried: Float32Array, answers: Float64Array, othe
     apart = float(np.abs(source.ask(tried) - answers).max(initial=0.0))
     if not apart <= SAME:
         raise ModelError(
-            f"the model {source.own.name} {otherwise}: its answers about {len(tried)} people are up to {apart:.2g} "
+            f"the model {source.own.name} {otherwise}: its answers about {len(tried)} "
+            f"people are up to {apart:.2g} "
             "away from those that were kept"
         )
 

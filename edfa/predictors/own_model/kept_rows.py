@@ -1,7 +1,8 @@
-"""A few rows of a frame as JSON and back, with every data type as it was: numbers, words, categories and their order.
+"""A few rows of a frame as JSON and back, with every data type as it was: numbers, words,
+categories and their order.
 
-JSON, because it is read without unpacking anything: rows that a model is tried on come from a folder that may have been
-changed.
+JSON, because it is read without unpacking anything: rows that a model is tried on come from a
+folder that may have been changed.
 """
 
 import json
@@ -19,8 +20,32 @@ __all__ = ["rows_from_json", "rows_to_json"]
 
 ROWS_LIMIT = 64 * MEGABYTE
 MOST_ROWS = 10_000
-NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
-NULLABLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64", "boolean")
+NUMBERS = (
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
+NULLABLE = (
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "UInt8",
+    "UInt16",
+    "UInt32",
+    "UInt64",
+    "Float32",
+    "Float64",
+    "boolean",
+)
 KNOWN = frozenset((*NUMBERS, *NULLABLE, "bool", "str", "object", "string"))
 SPECIAL: dict[str, Any] = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NA": pd.NA}
 
@@ -28,7 +53,8 @@ SPECIAL: dict[str, Any] = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, 
 def rows_to_json(frame: pd.DataFrame) -> bytes:
     """Rows as JSON; ColumnError for a column of a data type that cannot be kept.
 
-    >>> rows = pd.DataFrame({"job": pd.Categorical(["b", "b"], categories=["c", "b"], ordered=True)})
+    >>> rows = pd.DataFrame({"job": pd.Categorical(["b", "b"], categories=["c", "b"],
+    ...     ordered=True)})
     >>> rows_from_json(rows_to_json(rows), "rows").dtypes["job"] == rows.dtypes["job"]
     True
     """
@@ -42,7 +68,9 @@ def rows_to_json(frame: pd.DataFrame) -> bytes:
 
 
 def rows_from_json(content: bytes, name: str) -> pd.DataFrame:
-    """The rows that ``rows_to_json`` wrote; UnreadableError that begins with ``name`` if they are damaged."""
+    """The rows that ``rows_to_json`` wrote; UnreadableError that begins with ``name`` if they are
+    damaged.
+    """
     if len(content) > ROWS_LIMIT:
         raise UnreadableError(f"{name} has {len(content):,} bytes; at most {ROWS_LIMIT:,} are read")
     with readable(name):
@@ -63,7 +91,12 @@ def _write(values: Any, name: Any) -> dict[str, Any]:
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         codes = values.cat.codes.tolist()
-        return {"dtype": "category", "ordered": dtype.ordered, "of": _write(dtype.categories, name), "values": codes}
+        return {
+            "dtype": "category",
+            "ordered": dtype.ordered,
+            "of": _write(dtype.categories, name),
+            "values": codes,
+        }
     if dtype.kind in "Mm" and isinstance(dtype, np.dtype):
         return {"dtype": str(dtype), "values": values.astype("int64").tolist()}
     kind = "string" if isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA else str(dtype)

@@ -1,4 +1,6 @@
-"""What boosted trees were fitted for: most objectives of XGBoost and LightGBM answer no probabilities."""
+"""What boosted trees were fitted for: most objectives of XGBoost and LightGBM answer no
+probabilities.
+"""
 
 import json
 from typing import Any
@@ -11,11 +13,13 @@ BOOSTED = {  # the objectives that answer probabilities which add up to 1
     "XGBoost": ("binary:logistic", "multi:softprob"),
     "LightGBM": ("binary", "multiclass", "cross_entropy"),
 }
-SOFTMAX = "multi:softmax"  # a Booster answers labels; an XGBClassifier works out the probabilities all the same
+# a Booster answers labels; an XGBClassifier works out the probabilities all the same
+SOFTMAX = "multi:softmax"
 
 
 def check_objective(model: Any) -> None:
-    """Raise ModelError for XGBoost's or LightGBM's trees, or a Pipeline that ends with them, that answer otherwise.
+    """Raise ModelError for XGBoost's or LightGBM's trees, or a Pipeline that ends with them, that
+    answer otherwise.
 
     Labels are the danger: 0 and 1 look like probabilities. Any other model passes.
     """
@@ -27,7 +31,9 @@ def check_objective(model: Any) -> None:
         if not (classifier and _xgboost(booster) == SOFTMAX):
             check_booster_objective(booster, "XGBoost", f"this {type(last).__name__}")
     elif "lightgbm" in libraries:
-        check_booster_objective(getattr(last, "booster_", last), "LightGBM", f"this {type(last).__name__}")
+        check_booster_objective(
+            getattr(last, "booster_", last), "LightGBM", f"this {type(last).__name__}"
+        )
 
 
 def check_booster_objective(booster: Any, library: str, name: str) -> None:
@@ -38,7 +44,9 @@ def check_booster_objective(booster: Any, library: str, name: str) -> None:
     objective = _xgboost(booster) if library == "XGBoost" else _lightgbm(booster)
     if objective not in BOOSTED[library]:
         known = " or ".join(BOOSTED[library])
-        raise ModelError(f"{name} was fitted for {objective}, which answers no probabilities; {known} does")
+        raise ModelError(
+            f"{name} was fitted for {objective}, which answers no probabilities; {known} does"
+        )
 
 
 def _xgboost(booster: Any) -> str:
@@ -48,4 +56,6 @@ def _xgboost(booster: Any) -> str:
 def _lightgbm(booster: Any) -> str:
     text = booster.model_to_string(num_iteration=1)
     lines = [line for line in text.splitlines() if line.startswith("objective=")]
-    return lines[0].removeprefix("objective=").partition(" ")[0] if lines else "nothing that it names"
+    return (
+        lines[0].removeprefix("objective=").partition(" ")[0] if lines else "nothing that it names"
+    )

@@ -1,8 +1,8 @@
 """A model in an ONNX file, run by onnxruntime.
 
-Nothing is converted here: what a converter made of a model is another model. It computes in float32, and a
-HistGradientBoostingClassifier with categories is converted silently wrong by skl2onnx (20 to 40 % of decisions); ask
-``compare_answers`` about rows that neither was fitted on.
+Nothing is converted here: what a converter made of a model is another model. It computes in
+float32, and a HistGradientBoostingClassifier with categories is converted silently wrong by
+skl2onnx (20 to 40 % of decisions); ask ``compare_answers`` about rows that neither was fitted on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,15 +34,17 @@ NAMES = ("probabilities", "probability", "output_probability")  # what converter
 class OnnxModel:
     """A classifier in an ONNX file; asked like one of scikit-learn.
 
-    The graph has one input of numbers, (people, columns), or one input for each column, (people, 1), of numbers or
-    words. Its answer is a tensor of probabilities, or a list of dictionaries by class (a ZipMap).
+    The graph has one input of numbers, (people, columns), or one input for each column, (people,
+    1), of numbers or words. Its answer is a tensor of probabilities, or a list of dictionaries by
+    class (a ZipMap).
 
     Attributes
     ----------
     content : bytes
         The file.
     classes_ : ndarray
-        The classes in the order of the probabilities, where the graph says them; else there is no such attribute.
+        The classes in the order of the probabilities, where the graph says them; else there is no
+        such attribute.
     feature_names_in_ : ndarray
         The names of the inputs, where each column has its own; else there is no such attribute.
     """
@@ -61,7 +63,9 @@ class OnnxModel:
             self.feature_names_in_ = np.array([given.name for given in self._inputs], dtype=object)
         classes = find_classes(nodes, self._output.name if self._by_class else _label(outputs))
         if classes is not None:
-            self.classes_ = np.array(classes, dtype=object if isinstance(classes[0], str) else np.int64)
+            self.classes_ = np.array(
+                classes, dtype=object if isinstance(classes[0], str) else np.int64
+            )
 
     @classmethod
     def open(cls, source: str | Path | bytes) -> Self:
@@ -92,7 +96,9 @@ class OnnxModel:
         answer = self._session.run([self._output.name], self._feed(frame))[0]
         if not self._by_class:
             return np.asarray(answer, dtype=float)
-        return np.array([[row[label] for label in self._labels(answer)] for row in answer], dtype=float)
+        return np.array(
+            [[row[label] for label in self._labels(answer)] for row in answer], dtype=float
+        )
 
     @property
     def _by_class(self) -> bool:
@@ -108,9 +114,14 @@ class OnnxModel:
         """Raise ModelError for an input that is neither a column nor a matrix of numbers."""
         width = given.shape[1] if len(given.shape) == 2 else None
         known = given.type in NUMBERS or (given.type == "tensor(string)" and not self._matrix)
-        if not known or len(given.shape) != 2 or (not self._matrix and isinstance(width, int) and width != 1):
+        if (
+            not known
+            or len(given.shape) != 2
+            or (not self._matrix and isinstance(width, int) and width != 1)
+        ):
             raise ModelError(
-                f"the graph's input {given.name!r} is {given.type} of {given.shape}; one input of numbers (people, "
+                f"the graph's input {given.name!r} is {given.type} of {given.shape}; one "
+                "input of numbers (people, "
                 "columns) is needed, or one of (people, 1) for each column"
             )
 
@@ -145,7 +156,9 @@ def _open_session(content: bytes, name: str) -> Any:
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's own exceptions have no common base
-        raise UnreadableError(f"{name} cannot be run: {' '.join(str(error).split())[:300]}") from None
+        raise UnreadableError(
+            f"{name} cannot be run: {' '.join(str(error).split())[:300]}"
+        ) from None
 
 
 def _probabilities(outputs: Sequence[Any]) -> Any:
@@ -157,7 +170,8 @@ def _probabilities(outputs: Sequence[Any]) -> Any:
         has = ", ".join(f"{out.name} ({out.type})" for out in outputs)
         many = "several that may be them" if able else "none"
         raise ModelError(
-            f"a graph's output must be probabilities; of {has} there is {many}; from scikit-learn, convert with "
+            f"a graph's output must be probabilities; of {has} there is {many}; from "
+            "scikit-learn, convert with "
             "options={'zipmap': False}"
         )
     return chosen[0]
@@ -170,16 +184,22 @@ def _label(outputs: Sequence[Any]) -> str:
 
 
 def _column(column: "pd.Series[Any]", kind: str) -> AnyArray:
-    """A column as the graph's input wants it, (people, 1); ModelError if it holds something that is lost thereby."""
+    """A column as the graph's input wants it, (people, 1); ModelError if it holds something that is
+    lost thereby.
+    """
     if kind == "tensor(string)":
         if column.isna().any():
-            raise ModelError(f"{column.name!r} has a gap, and the graph's input of words has no word for it")
+            raise ModelError(
+                f"{column.name!r} has a gap, and the graph's input of words has no word for it"
+            )
         return column.astype(str).to_numpy(dtype=object).reshape(-1, 1)
     dtype = NUMBERS[kind]
     try:
         values = column.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
-        raise ModelError(f"{column.name!r} has values that are no numbers, which the graph wants") from None
+        raise ModelError(
+            f"{column.name!r} has values that are no numbers, which the graph wants"
+        ) from None
     if dtype in (np.float32, np.float64):
         with np.errstate(over="ignore"):
             return values.astype(dtype).reshape(-1, 1)

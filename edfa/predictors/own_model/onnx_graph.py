@@ -1,6 +1,8 @@
-"""What an ONNX file says before it is run: whether it names other files, and the classes of its label.
+"""What an ONNX file says before it is run: whether it names other files, and the classes of its
+label.
 
-An ONNX file is a protocol buffer. Only the few fields that are needed are looked at; the others are passed over.
+An ONNX file is a protocol buffer. Only the few fields that are needed are looked at; the others are
+passed over.
 """
 
 from collections.abc import Iterator
@@ -11,7 +13,8 @@ from edfa.errors import UnreadableError
 __all__ = ["Node", "find_classes", "read_nodes"]
 
 MAX_DEPTH = 32  # of graphs within nodes within graphs
-# The messages within each kind of message, by field number, as far as they lead to tensors and nodes.
+# The messages within each kind of message, by field number, as far as they lead to tensors and
+# nodes.
 WITHIN = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "training": {1: "graph", 2: "graph"},
@@ -29,7 +32,9 @@ Value = int | memoryview
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the main graph: its operator, what goes in and comes out, and the classes that it is said to know."""
+    """A node of the main graph: its operator, what goes in and comes out, and the classes that it
+    is said to know.
+    """
 
     operator: str
     inputs: tuple[str, ...]
@@ -49,8 +54,8 @@ class _Message:
 def read_nodes(content: bytes, name: str) -> list[Node]:
     """The nodes of an ONNX file's main graph.
 
-    UnreadableError that begins with ``name`` if the file is none, or keeps numbers in other files: reading those would
-    be reading whatever file somebody names.
+    UnreadableError that begins with ``name`` if the file is none, or keeps numbers in other files:
+    reading those would be reading whatever file somebody names.
     """
     try:
         return _visit(_Message("model", memoryview(content), 0))
@@ -63,8 +68,8 @@ def read_nodes(content: bytes, name: str) -> list[Node]:
 def find_classes(nodes: list[Node], output: str) -> Labels | None:
     """The classes that the node behind ``output`` is said to know; None if it does not say.
 
-    ``output``: the label of the graph, or its probabilities by class (a ZipMap). Nodes further inside may number the
-    classes from 0, so that only the node that writes the output counts.
+    ``output``: the label of the graph, or its probabilities by class (a ZipMap). Nodes further
+    inside may number the classes from 0, so that only the node that writes the output counts.
     """
     by_output = {out: node for node in nodes for out in node.outputs}
     for _ in range(len(nodes)):
@@ -116,7 +121,9 @@ def _node(content: memoryview) -> Node:
 
 
 def _labels(content: memoryview) -> Labels | None:
-    """The classes in an attribute ``classlabels_...``; None if it is another attribute, or has none."""
+    """The classes in an attribute ``classlabels_...``; None if it is another attribute, or has
+    none.
+    """
     numbers: list[int] = []
     words: list[str] = []
     name = ""
@@ -133,7 +140,9 @@ def _labels(content: memoryview) -> Labels | None:
 
 
 def _fields(content: memoryview) -> Iterator[tuple[int, Value]]:
-    """The fields of a message: number and value; those of fixed width have the value 0, nothing here needs them."""
+    """The fields of a message: number and value; those of fixed width have the value 0, nothing
+    here needs them.
+    """
     place, end = 0, len(content)
     while place < end:
         tag, place = _varint(content, place)

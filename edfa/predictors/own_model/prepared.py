@@ -1,9 +1,10 @@
 """A scikit-learn Pipeline asked with each distinct value of a column transformed once.
 
-The steps before the last often treat columns one by one: encoders, scalers, imputers. Then each column of their output
-moves with one column of their input alone, and the matrix that the last step wants can be put together from values
-transformed before. Which moves with which is found by watching ``transform``; nothing private is read. The matrix has
-the bits, the order in memory and, if sparse, the stored entries that ``transform`` gives, so the answers are the same.
+The steps before the last often treat columns one by one: encoders, scalers, imputers. Then each
+column of their output moves with one column of their input alone, and the matrix that the last step
+wants can be put together from values transformed before. Which moves with which is found by
+watching ``transform``; nothing private is read. The matrix has the bits, the order in memory and,
+if sparse, the stored entries that ``transform`` gives, so the answers are the same.
 """
 
 import threading
@@ -21,7 +22,10 @@ from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArra
 
 __all__ = ["PreparedPipeline", "prepare"]
 
-ANSWERS, MIXED = 512, 64  # rows on which answers are compared: training people, and people with columns of others
+ANSWERS, MIXED = (
+    512,
+    64,
+)  # rows on which answers are compared: training people, and people with columns of others
 MATRICES = 2048  # mixed rows on which the matrices alone are compared
 WATCHED = 1000  # values of a column that are tried to see what moves with it
 CHUNK = 1000  # rows transformed at once
@@ -29,7 +33,9 @@ CHUNK = 1000  # rows transformed at once
 
 @dataclass(frozen=True)
 class _Output:
-    """What ``transform`` gives: its width and type, and how to write it as whole numbers, one a cell."""
+    """What ``transform`` gives: its width and type, and how to write it as whole numbers, one a
+    cell.
+    """
 
     width: int
     dtype: np.dtype[Any]
@@ -40,7 +46,9 @@ class _Output:
 
     @classmethod
     def of(cls, matrix: Any) -> "_Output":
-        """The kind of a matrix of several rows; TypeError for one that cannot be put together again."""
+        """The kind of a matrix of several rows; TypeError for one that cannot be put together
+        again.
+        """
         if sparse.issparse(matrix):
             if matrix.format != "csr" or matrix.dtype.kind not in "fiu":
                 raise TypeError("only sparse matrices in CSR format can be put together")
@@ -62,10 +70,15 @@ class _Output:
         return np.dtype(f"u{self.dtype.itemsize}")
 
     def cells(self, matrix: Any) -> tuple[AnyArray, BoolArray]:
-        """The bits of a matrix, (rows, width), and which of its cells are stored: all of a dense one."""
+        """The bits of a matrix, (rows, width), and which of its cells are stored: all of a dense
+        one.
+        """
         if sparse.issparse(matrix):
             rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-            bits, stored = np.zeros(matrix.shape, dtype=self.bits), np.zeros(matrix.shape, dtype=bool)
+            bits, stored = (
+                np.zeros(matrix.shape, dtype=self.bits),
+                np.zeros(matrix.shape, dtype=bool),
+            )
             bits[rows, matrix.indices] = matrix.data.view(self.bits)
             stored[rows, matrix.indices] = True
             return bits, stored
@@ -77,8 +90,9 @@ class _Output:
 class _Layout:
     """Which columns of the output move with which column of the model's frame.
 
-    ``moved``: for each column of the frame, those of the output; ``base``: the encoded row, (features,), around which
-    values were changed one by one; ``bits``, ``stored``: its output, (width,).
+    ``moved``: for each column of the frame, those of the output; ``base``: the encoded row,
+    (features,), around which values were changed one by one; ``bits``, ``stored``: its output,
+    (width,).
     """
 
     output: _Output
@@ -92,8 +106,8 @@ class _Layout:
 class _Runs:
     """What every known code became: a run of ``cells`` and of their ``places`` in the output.
 
-    ``codes``: of each column of the frame, sorted. ``starts``, ``lengths``: of each code's run, columns end to end.
-    The first run, at 0, is what no column moves.
+    ``codes``: of each column of the frame, sorted. ``starts``, ``lengths``: of each code's run,
+    columns end to end. The first run, at 0, is what no column moves.
     """
 
     codes: tuple[Float32Array, ...]
@@ -104,10 +118,11 @@ class _Runs:
 
 
 class PreparedPipeline:
-    """A fitted Pipeline that answers from encoded people; ``prepare`` makes one. Threads may share it.
+    """A fitted Pipeline that answers from encoded people; ``prepare`` makes one. Threads may share
+    it.
 
-    A value that was not seen before is transformed when it comes, and remembered. Should it move what it did not move
-    in training, or fail, the whole Pipeline is asked instead.
+    A value that was not seen before is transformed when it comes, and remembered. Should it move
+    what it did not move in training, or fail, the whole Pipeline is asked instead.
     """
 
     def __init__(self, pipeline: Any, frames: FrameMaker, layout: _Layout) -> None:
@@ -116,8 +131,12 @@ class PreparedPipeline:
         self.layout = layout
         self._steps, self._last = pipeline[:-1], pipeline[-1]
         self._lock = threading.Lock()
-        self._order = np.argsort([min(m, default=layout.output.width) for m in layout.moved], kind="stable")
-        self._fixed = np.setdiff1d(np.arange(layout.output.width), np.concatenate([*layout.moved, []]))
+        self._order = np.argsort(
+            [min(m, default=layout.output.width) for m in layout.moved], kind="stable"
+        )
+        self._fixed = np.setdiff1d(
+            np.arange(layout.output.width), np.concatenate([*layout.moved, []])
+        )
         self._owner, self._within = self._owners()
         self._empty = self._nothing()
         self._runs = self._empty
@@ -141,22 +160,34 @@ class PreparedPipeline:
             runs = self._learn(cells)
             positions = locate(runs.codes, cells)
             assert positions is not None  # noqa: S101 - what was just learnt is there
-        return self._sparse(runs, positions) if self.layout.output.sparse_type else self._dense(runs, positions)
+        return (
+            self._sparse(runs, positions)
+            if self.layout.output.sparse_type
+            else self._dense(runs, positions)
+        )
 
     def _dense(self, runs: _Runs, positions: IntArray) -> Any:
         """The matrix, or frame, of the codes at ``positions``, (columns, rows)."""
         output = self.layout.output
-        starts = np.zeros((len(positions) + 1, positions.shape[1]), dtype=np.intp)  # the last: what nothing moves
+        starts = np.zeros(
+            (len(positions) + 1, positions.shape[1]), dtype=np.intp
+        )  # the last: what nothing moves
         runs.starts.take(positions, out=starts[:-1])
         if output.fortran:
             values = runs.cells.take(starts[self._owner] + self._within[:, None]).T
         else:
             values = runs.cells.take(starts.T[:, self._owner] + self._within)
         matrix = values.view(output.dtype)
-        return matrix if output.names is None else pd.DataFrame(matrix, columns=output.names, copy=False)
+        return (
+            matrix
+            if output.names is None
+            else pd.DataFrame(matrix, columns=output.names, copy=False)
+        )
 
     def _sparse(self, runs: _Runs, positions: IntArray) -> Any:
-        """The CSR matrix of the codes at ``positions``, (columns, rows), with the entries that ``transform`` stores."""
+        """The CSR matrix of the codes at ``positions``, (columns, rows), with the entries that
+        ``transform`` stores.
+        """
         output = self.layout.output
         rows = positions.shape[1]
         starts = np.zeros((rows, len(positions) + 1), dtype=np.intp)
@@ -169,7 +200,9 @@ class PreparedPipeline:
         )
         indptr = np.concatenate([[0], ends.reshape(lengths.shape)[:, -1]]).astype(output.index_type)
         data = runs.cells[entries].view(output.dtype)
-        matrix = output.sparse_type((data, runs.places[entries], indptr), shape=(rows, output.width))
+        matrix = output.sparse_type(
+            (data, runs.places[entries], indptr), shape=(rows, output.width)
+        )
         matrix.sort_indices()
         return matrix
 
@@ -178,7 +211,9 @@ class PreparedPipeline:
         return len(self._empty.cells)
 
     def _owners(self) -> tuple[IntArray, IntArray]:
-        """For each column of the output: the column of the frame that moves it, and its place in that one's run."""
+        """For each column of the output: the column of the frame that moves it, and its place in
+        that one's run.
+        """
         owner, within = (
             np.full(self.layout.output.width, len(self.layout.moved)),
             np.zeros(self.layout.output.width, int),
@@ -194,7 +229,9 @@ class PreparedPipeline:
         kept = self._fixed[layout.stored[self._fixed]]
         none = np.zeros(0, dtype=np.intp)
         codes = (np.zeros(0, dtype=np.float32),) * len(layout.moved)
-        return _Runs(codes, none, none, layout.bits[kept], kept.astype(layout.output.index_type or np.intp))
+        return _Runs(
+            codes, none, none, layout.bits[kept], kept.astype(layout.output.index_type or np.intp)
+        )
 
     def _learn(self, cells: Float32Array) -> _Runs:
         """The runs with every code of ``cells`` among them, kept unless they are too many."""
@@ -207,34 +244,49 @@ class PreparedPipeline:
         return grown
 
     def _grow(self, runs: _Runs, new: Sequence[Float32Array]) -> _Runs:
-        """``runs`` with new codes of each column transformed; ValueError if one moves what is not its column's."""
+        """``runs`` with new codes of each column transformed; ValueError if one moves what is not
+        its column's.
+        """
         layout = self.layout
         cells, places = [runs.cells], [runs.places]
         made: list[list[IntArray]] = [[np.zeros(0, dtype=np.intp)] for _ in new]
-        for which, bits, stored in _change(self._steps, self.frames, layout.base, new, layout.output):
+        for which, bits, stored in _change(
+            self._steps, self.frames, layout.base, new, layout.output
+        ):
             differs = (bits != layout.bits) | (stored != layout.stored)
             if (differs & (self._owner != which[:, None])).any():
                 raise ValueError("a value moves what its column did not move in training")
             for i in np.unique(which).tolist():
                 kept = stored[which == i][:, layout.moved[i]]
                 cells.append(bits[which == i][:, layout.moved[i]][kept])
-                places.append(np.broadcast_to(layout.moved[i], kept.shape)[kept].astype(runs.places.dtype))
+                places.append(
+                    np.broadcast_to(layout.moved[i], kept.shape)[kept].astype(runs.places.dtype)
+                )
                 made[i].append(kept.sum(axis=1))
         length = np.concatenate([length for column in made for length in column])
         start = len(runs.cells) + np.cumsum(length) - length
         codes, order = _merge(runs.codes, new)
-        starts, lengths = np.concatenate([runs.starts, start])[order], np.concatenate([runs.lengths, length])[order]
+        starts, lengths = (
+            np.concatenate([runs.starts, start])[order],
+            np.concatenate([runs.lengths, length])[order],
+        )
         return _Runs(codes, starts, lengths, np.concatenate(cells), np.concatenate(places))
 
 
-def _merge(known: Sequence[Float32Array], new: Sequence[Float32Array]) -> tuple[tuple[Float32Array, ...], IntArray]:
-    """The codes of each column with new ones, and the order that brings all known ones, then all new ones, there."""
+def _merge(
+    known: Sequence[Float32Array], new: Sequence[Float32Array]
+) -> tuple[tuple[Float32Array, ...], IntArray]:
+    """The codes of each column with new ones, and the order that brings all known ones, then all
+    new ones, there.
+    """
     merged, orders = [], []
     old, fresh = 0, sum(map(len, known))
     for known_codes, new_codes in zip(known, new, strict=True):
         codes, order = merge_codes(known_codes, new_codes)
         merged.append(codes)
-        orders.append(np.where(order < len(known_codes), order + old, order - len(known_codes) + fresh))
+        orders.append(
+            np.where(order < len(known_codes), order + old, order - len(known_codes) + fresh)
+        )
         old, fresh = old + len(known_codes), fresh + len(new_codes)
     return tuple(merged), np.concatenate(orders)
 
@@ -246,7 +298,8 @@ def _full(runs: _Runs) -> bool:
 def _change(
     steps: Any, frames: FrameMaker, base: Float32Array, new: Sequence[Float32Array], output: _Output
 ) -> Iterator[tuple[IntArray, AnyArray, BoolArray]]:
-    """The base row with one column of the frame set to each of its new codes, column after column, transformed.
+    """The base row with one column of the frame set to each of its new codes, column after column,
+    transformed.
 
     Gives, some rows at a time: which column was set, (rows,), and the output as ``_Output.cells``.
     """
@@ -260,7 +313,8 @@ def _change(
 
 
 def prepare(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> PreparedPipeline | None:  # noqa: N803
-    """A Pipeline made ready to be asked quickly; None if its columns are not treated one by one, or anything fails.
+    """A Pipeline made ready to be asked quickly; None if its columns are not treated one by one, or
+    anything fails.
 
     Parameters
     ----------
@@ -274,8 +328,9 @@ def prepare(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> Prepare
     Returns
     -------
     PreparedPipeline or None
-        None unless, on up to 512 training people and 64 people with columns of different ones, its answers are those
-        of ``pipeline.predict_proba`` to the bit, and so are the matrices of 2,048 more such mixed people.
+        None unless, on up to 512 training people and 64 people with columns of different ones, its
+        answers are those of ``pipeline.predict_proba`` to the bit, and so are the matrices of 2,048
+        more such mixed people.
     """
     try:
         if len(pipeline.steps) < 2:
@@ -290,7 +345,9 @@ def prepare(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> Prepare
 
 
 def _watch(steps: Any, frames: FrameMaker, X_train: Float32Array) -> _Layout | None:  # noqa: N803
-    """Change each column of the first person in turn and see what moves; None if something moves with two columns."""
+    """Change each column of the first person in turn and see what moves; None if something moves
+    with two columns.
+    """
     output = _Output.of(steps.transform(frames.frame(X_train[:ANSWERS])))
     base = X_train[0]
     bits, stored = (part[0] for part in output.cells(steps.transform(frames.frame(X_train[:1]))))
@@ -334,14 +391,28 @@ def _same_matrix(ours: Any, theirs: Any) -> bool:
     if type(ours) is not type(theirs):
         return False
     if sparse.issparse(ours):
-        parts = [(ours.data, theirs.data), (ours.indices, theirs.indices), (ours.indptr, theirs.indptr)]
+        parts = [
+            (ours.data, theirs.data),
+            (ours.indices, theirs.indices),
+            (ours.indptr, theirs.indptr),
+        ]
         return ours.shape == theirs.shape and all(_same_bits(a, b) for a, b in parts)
     if isinstance(ours, pd.DataFrame):
         same = ours.columns.equals(theirs.columns) and ours.index.equals(theirs.index)
-        return same and (ours.dtypes == theirs.dtypes).all() and _same_bits(ours.to_numpy(), theirs.to_numpy())
+        return (
+            same
+            and (ours.dtypes == theirs.dtypes).all()
+            and _same_bits(ours.to_numpy(), theirs.to_numpy())
+        )
     layout = ("C_CONTIGUOUS", "F_CONTIGUOUS")
-    return _same_bits(ours, theirs) and all(ours.flags[flag] == theirs.flags[flag] for flag in layout)
+    return _same_bits(ours, theirs) and all(
+        ours.flags[flag] == theirs.flags[flag] for flag in layout
+    )
 
 
 def _same_bits(ours: AnyArray, theirs: AnyArray) -> bool:
-    return ours.dtype == theirs.dtype and ours.shape == theirs.shape and ours.tobytes() == theirs.tobytes()
+    return (
+        ours.dtype == theirs.dtype
+        and ours.shape == theirs.shape
+        and ours.tobytes() == theirs.tobytes()
+    )

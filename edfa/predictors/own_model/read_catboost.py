@@ -1,4 +1,6 @@
-"""CatBoost's trees, from the JSON that it saves: what is greater than a border goes right, as 32-bit numbers."""
+"""CatBoost's trees, from the JSON that it saves: what is greater than a border goes right, as
+32-bit numbers.
+"""
 
 import json
 from pathlib import Path
@@ -17,19 +19,34 @@ NUMBER = "FloatFeature"
 
 
 def read(model: Any) -> TreeEnsemble | None:
-    """The trees of a ``CatBoostClassifier``; None for other losses, for models without the weights of their leaves, and
-    where a tree looks at anything but numbers (CatBoost replaces categories by statistics of the training rows)."""
+    """The trees of a ``CatBoostClassifier``; None for other losses, for models without the weights
+    of their leaves, and where a tree looks at anything but numbers (CatBoost replaces categories by
+    statistics of the training rows).
+    """
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.json")
         model.save_model(str(path), format="json")
         dump = json.loads(path.read_text(encoding="utf-8"))
     link = LINKS.get(dump["model_info"]["params"]["loss_function"]["type"])
-    roots = [_nest(tree) for tree in dump["oblivious_trees"]] if "oblivious_trees" in dump else dump["trees"]
+    roots = (
+        [_nest(tree) for tree in dump["oblivious_trees"]]
+        if "oblivious_trees" in dump
+        else dump["trees"]
+    )
     listed = [list_nodes(root, _children) for root in roots]
-    if link is None or not listed or any(_is_unreadable(node) for nodes, _, _ in listed for node in nodes):
+    if (
+        link is None
+        or not listed
+        or any(_is_unreadable(node) for nodes, _, _ in listed for node in nodes)
+    ):
         return None
     features = dump["features_info"]
-    of_all_kinds = [feature for kind, several in features.items() if kind.endswith("_features") for feature in several]
+    of_all_kinds = [
+        feature
+        for kind, several in features.items()
+        if kind.endswith("_features")
+        for feature in several
+    ]
     numbers = {feature["feature_index"]: feature for feature in features["float_features"]}
     scale, base = dump["scale_and_bias"]
     columns = 1 + max(feature["flat_feature_index"] for feature in of_all_kinds)
@@ -39,8 +56,9 @@ def read(model: Any) -> TreeEnsemble | None:
 def _nest(tree: dict[str, Any], depth: int = 0, leaf: int = 0) -> dict[str, Any]:
     """A tree with one split for each level, as objects within objects.
 
-    A split is one bit of the leaf's place, the first the lowest. The last split is the root, as in CatBoost's own
-    TreeSHAP: which one it is makes no difference to predictions, but to what is averaged where a column is not known.
+    A split is one bit of the leaf's place, the first the lowest. The last split is the root, as in
+    CatBoost's own TreeSHAP: which one it is makes no difference to predictions, but to what is
+    averaged where a column is not known.
     """
     splits, weights = tree.get("splits") or [], tree.get("leaf_weights")
     if depth == len(splits):
@@ -59,7 +77,9 @@ def _is_unreadable(node: dict[str, Any]) -> bool:
     return node["split"]["split_type"] != NUMBER if "split" in node else node.get("weight") is None
 
 
-def _tree(nodes: list[dict[str, Any]], left: list[int], right: list[int], numbers: dict[int, Any]) -> Tree:
+def _tree(
+    nodes: list[dict[str, Any]], left: list[int], right: list[int], numbers: dict[int, Any]
+) -> Tree:
     splits = [node.get("split", {"border": 0.0, "float_feature_index": 0}) for node in nodes]
     inputs = [numbers[split["float_feature_index"]] for split in splits]
     cover = np.array([node.get("weight", 0.0) for node in nodes], dtype=np.float64)
@@ -72,7 +92,9 @@ def _tree(nodes: list[dict[str, Any]], left: list[int], right: list[int], number
         right=np.array(right),
         column=np.array([number["flat_feature_index"] for number in inputs]),
         threshold=right_from(
-            np.array([split["border"] for split in splits], dtype=np.float32), equal_goes_right=False, single=True
+            np.array([split["border"] for split in splits], dtype=np.float32),
+            equal_goes_right=False,
+            single=True,
         ),
         missing_right=np.array([number["nan_value_treatment"] == "AsTrue" for number in inputs]),
         cover=cover,

@@ -7,9 +7,11 @@ __all__ = ["list_nodes"]
 
 
 def list_nodes(
-    root: dict[str, Any], children: Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, Any]] | None]
+    root: dict[str, Any],
+    children: Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, Any]] | None],
 ) -> tuple[list[dict[str, Any]], list[int], list[int]]:
-    """All nodes of a tree, the root first, and the places of each one's left and right child; -1 at a leaf.
+    """All nodes of a tree, the root first, and the places of each one's left and right child; -1 at
+    a leaf.
 
     >>> tree = {"at": "root", "below": ({"at": "left"}, {"at": "right"})}
     >>> nodes, left, right = list_nodes(tree, lambda node: node.get("below"))

@@ -1,4 +1,6 @@
-"""Scikit-learn's trees, from ``tree_``: what is at most a threshold goes left, as 32-bit numbers."""
+"""Scikit-learn's trees, from ``tree_``: what is at most a threshold goes left, as 32-bit
+numbers.
+"""
 
 from typing import Any
 
@@ -10,13 +12,16 @@ __all__ = ["read"]
 
 
 def read(model: Any) -> TreeEnsemble | None:
-    """The trees of a ``DecisionTreeClassifier``, ``RandomForestClassifier`` or ``ExtraTreesClassifier``; None where
-    several outcomes are predicted at once."""
+    """The trees of a ``DecisionTreeClassifier``, ``RandomForestClassifier`` or
+    ``ExtraTreesClassifier``; None where several outcomes are predicted at once.
+    """
     if model.n_outputs_ > 1:
         return None
     members = getattr(model, "estimators_", [model])
     trees = [_tree(member.tree_) for member in members]
-    return TreeEnsemble.of(trees, model.n_features_in_, "shares", np.zeros(len(model.classes_)), 1 / len(trees))
+    return TreeEnsemble.of(
+        trees, model.n_features_in_, "shares", np.zeros(len(model.classes_)), 1 / len(trees)
+    )
 
 
 def _tree(tree: Any) -> Tree:

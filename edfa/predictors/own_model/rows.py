@@ -1,4 +1,6 @@
-"""Answers kept by row, calls counted, and a limit on how much one step may ask of a model that is not ours."""
+"""Answers kept by row, calls counted, and a limit on how much one step may ask of a model that is
+not ours.
+"""
 
 import threading
 from collections import OrderedDict
@@ -44,7 +46,8 @@ class RowLimit:
         """Count rows that are about to be asked about; ModelError if they are too many."""
         if self.asked + rows > self.most:
             raise ModelError(
-                f"this step would ask the model about more than {self.most:,} rows; raise max_rows, or lower "
+                f"this step would ask the model about more than {self.most:,} rows; raise "
+                "max_rows, or lower "
                 "n_completions or n_candidates"
             )
         self.asked += rows
@@ -52,10 +55,11 @@ class RowLimit:
 
 @contextmanager
 def limit_rows(most: int | RowLimit | None) -> Iterator[None]:
-    """Within, models of the user's own are asked about at most this number of rows; ModelError before one call more.
+    """Within, models of the user's own are asked about at most this number of rows; ModelError
+    before one call more.
 
-    With a ``RowLimit`` several such blocks share one limit. A limit within another one changes nothing: a step is what
-    the outermost says it is. None: no limit.
+    With a ``RowLimit`` several such blocks share one limit. A limit within another one changes
+    nothing: a step is what the outermost says it is. None: no limit.
     """
     if most is None or _LIMIT.get() is not None:
         yield
@@ -69,7 +73,8 @@ def limit_rows(most: int | RowLimit | None) -> Iterator[None]:
 
 @dataclass
 class KeptAnswers:
-    """Asks a model in batches, and keeps its answers by row: the same row has the same answer, to the bit.
+    """Asks a model in batches, and keeps its answers by row: the same row has the same answer, to
+    the bit.
 
     Parameters
     ----------
@@ -101,7 +106,9 @@ class KeptAnswers:
             answers = self._ask(rows)
             _put_pinned(pinned, rows, answers)
             return answers
-        start = repr(given).encode() if given else b""  # the same row, of somebody who said something else
+        start = (
+            repr(given).encode() if given else b""
+        )  # the same row, of somebody who said something else
         keys = [start + row.tobytes() for row in rows]
         with self._lock:
             kept = {key: pinned.get(key, self._answers.get(key)) for key in keys}
@@ -115,9 +122,11 @@ class KeptAnswers:
         return np.array([kept[key] for key in keys])
 
     def pin(self, rows: Float32Array, answers: Float64Array) -> None:
-        """Keep answers about the people of a table themselves, whatever of them encoding cannot express.
+        """Keep answers about the people of a table themselves, whatever of them encoding cannot
+        express.
 
-        Others with the same encoded row, who are asked about in an interview or a file, do not get these answers.
+        Others with the same encoded row, who are asked about in an interview or a file, do not get
+        these answers.
         """
         for row, answer in zip(np.ascontiguousarray(rows), answers, strict=True):
             self._pinned[row.tobytes()] = answer
@@ -143,8 +152,12 @@ class KeptAnswers:
                 self._answers.popitem(last=False)
 
 
-def _put_pinned(pinned: dict[bytes, Float64Array], rows: Float32Array, answers: Float64Array) -> None:
-    """Put the pinned answers where their rows are; found by a sum of bits first, then by all bits."""
+def _put_pinned(
+    pinned: dict[bytes, Float64Array], rows: Float32Array, answers: Float64Array
+) -> None:
+    """Put the pinned answers where their rows are; found by a sum of bits first, then by all
+    bits.
+    """
     if not pinned:
         return
     keys = np.stack([np.frombuffer(key, dtype=np.float32) for key in pinned])
@@ -154,6 +167,10 @@ def _put_pinned(pinned: dict[bytes, Float64Array], rows: Float32Array, answers: 
 
 
 def _sums(rows: Float32Array) -> IntArray:
-    """One whole number for each row (n, features), (n,): equal for equal rows, and seldom for others."""
+    """One whole number for each row (n, features), (n,): equal for equal rows, and seldom for
+    others.
+    """
     odd = np.random.default_rng(0).integers(2**62, size=rows.shape[1], dtype=np.uint64) * 2 + 1
-    return np.asarray((np.ascontiguousarray(rows).view(np.uint32).astype(np.uint64) * odd).sum(axis=1))
+    return np.asarray(
+        (np.ascontiguousarray(rows).view(np.uint32).astype(np.uint64) * odd).sum(axis=1)
+    )

@@ -1,8 +1,9 @@
 """A scikit-learn model as a skops file: types by name and arrays, no code.
 
-skops builds an object only of types that are trusted. It trusts scikit-learn's public estimators and numpy's functions
-of numbers; ``TRUSTED`` adds what fitted models hold besides. It is a list in code: what a file asks for is never
-trusted because it asks. A trusted type may still hold damaged content, which is what ``try_in_child`` is for.
+skops builds an object only of types that are trusted. It trusts scikit-learn's public estimators
+and numpy's functions of numbers; ``TRUSTED`` adds what fitted models hold besides. It is a list in
+code: what a file asks for is never trusted because it asks. A trusted type may still hold damaged
+content, which is what ``try_in_child`` is for.
 """
 
 import io
@@ -23,15 +24,17 @@ UNPACKED_LIMIT = 2048 * MEGABYTE
 MOST_ENTRIES = 200_000  # a forest has five for each tree
 MOST_RATIO = 200  # of the unpacked to the packed size; models have 4 to 20
 SCHEMA = "schema.json"
-NOT_NEEDED = tuple(f"sklearn.externals.array_api_compat.{name}" for name in ("cupy", "dask", "torch"))
+NOT_NEEDED = tuple(
+    f"sklearn.externals.array_api_compat.{name}" for name in ("cupy", "dask", "torch")
+)
 TRUSTED = (
     "numpy.dtype",  # encoders
     "numpy.number",  # make_column_selector(dtype_include=np.number)
     "sklearn.compose._column_transformer.make_column_selector",
     "sklearn.tree._tree.Tree",  # forests and trees
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    # HistGradientBoosting with categories: a FunctionTransformer of partial(check_array, ...). Whatever function a
-    # partial holds has to be trusted too.
+    # HistGradientBoosting with categories: a FunctionTransformer of partial(check_array, ...).
+    # Whatever function a partial holds has to be trusted too.
     "functools.partial",
     "sklearn.utils.validation.check_array",
     "sklearn.calibration._CalibratedClassifier",
@@ -50,23 +53,29 @@ TRUSTED = (
 )
 # How skops builds the parts of the models above. Bound methods and operators are none of them.
 LOADERS = frozenset(
-    "BytearrayNode BytesNode CachedNode ConstructorFromReduceNode DTypeNode DefaultDictNode DictNode FunctionNode "
-    "JsonNode ListNode LossNode NdArrayNode ObjectNode PartialNode RandomGeneratorNode RandomStateNode SetNode "
+    "BytearrayNode BytesNode CachedNode ConstructorFromReduceNode DTypeNode "
+    "DefaultDictNode DictNode FunctionNode "
+    "JsonNode ListNode LossNode NdArrayNode ObjectNode PartialNode RandomGeneratorNode "
+    "RandomStateNode SetNode "
     "SliceNode TreeNode TupleNode TypeNode".split()
 )
 
 
 def pack(model: Any) -> bytes | None:
-    """A model as a skops file that ``unpack`` reads; None if it holds what skops cannot write or edfa does not trust.
+    """A model as a skops file that ``unpack`` reads; None if it holds what skops cannot write or
+    edfa does not trust.
 
-    The same model gives the same bytes: skops names its parts by where they lie in memory, here they are numbered.
+    The same model gives the same bytes: skops names its parts by where they lie in memory, here
+    they are numbered.
     """
     sio = _skops()
     try:
         content = sio.dumps(model)
         if set(sio.get_untrusted_types(data=content)) - set(TRUSTED):
             return None
-    except Exception:  # skops raises whatever the parts of a model raise when they are asked for their state
+    except (
+        Exception
+    ):  # skops raises whatever the parts of a model raise when they are asked for their state
         return None
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         parts = {name: file.read(name) for name in file.namelist()}
@@ -81,31 +90,37 @@ def pack(model: Any) -> bytes | None:
 def unpack(content: bytes, name: str) -> Any:
     """The model in a skops file.
 
-    UnreadableError that begins with ``name`` if the file is damaged, unpacks to more than a model has, or asks for a
-    type that is not trusted; nothing of it is built then.
+    UnreadableError that begins with ``name`` if the file is damaged, unpacks to more than a model
+    has, or asks for a type that is not trusted; nothing of it is built then.
     """
     sio = _skops()
     parts = _unzip(content, name)
     with readable(name):
         schema = parse_json(parts[SCHEMA].decode("utf-8"), f"{name}: {SCHEMA}")
         if other := sorted(_loaders(schema) - LOADERS):
-            raise UnreadableError(f"{name} asks for {other[0][:80]!r}, which no classifier needs; it is not read")
+            raise UnreadableError(
+                f"{name} asks for {other[0][:80]!r}, which no classifier needs; it is not read"
+            )
     stored = _zip(parts, zipfile.ZIP_STORED)
     try:
         if other := sorted(set(sio.get_untrusted_types(data=stored)) - set(TRUSTED)):
-            raise UnreadableError(f"{name} asks for {other[0][:120]}, which is not trusted; it is not read")
+            raise UnreadableError(
+                f"{name} asks for {other[0][:120]}, which is not trusted; it is not read"
+            )
         return sio.loads(stored, trusted=list(TRUSTED))
     except UnreadableError:
         raise
     except Exception as error:  # as above; MemoryError too: arrays are as large as the file says
-        raise UnreadableError(f"{name} is damaged: {type(error).__name__}: {_line(error)}") from None
+        raise UnreadableError(
+            f"{name} is damaged: {type(error).__name__}: {_line(error)}"
+        ) from None
 
 
 def _skops() -> Any:
     """skops, without torch, dask and cupy.
 
-    skops lists scikit-learn's estimators when it is imported, and with them every module of it, of which some import
-    these for nothing: two seconds. They are named as absent while it looks.
+    skops lists scikit-learn's estimators when it is imported, and with them every module of it, of
+    which some import these for nothing: two seconds. They are named as absent while it looks.
     """
     absent = [name for name in NOT_NEEDED if name not in sys.modules]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
@@ -122,7 +137,9 @@ def _skops() -> Any:
 def _unzip(content: bytes, name: str) -> dict[str, bytes]:
     """The entries of a zip file, none of them larger than it says."""
     if len(content) > SKOPS_LIMIT:
-        raise UnreadableError(f"{name} has {len(content):,} bytes; at most {SKOPS_LIMIT:,} are read")
+        raise UnreadableError(
+            f"{name} has {len(content):,} bytes; at most {SKOPS_LIMIT:,} are read"
+        )
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as file:
             entries = file.infolist()
@@ -132,8 +149,18 @@ def _unzip(content: bytes, name: str) -> dict[str, bytes]:
                 with file.open(entry) as part:
                     parts[entry.filename] = part.read(entry.file_size)
                     if part.read(1):
-                        raise UnreadableError(f"{name}: {entry.filename[:80]!r} is larger than it says")
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, LookupError) as error:
+                        raise UnreadableError(
+                            f"{name}: {entry.filename[:80]!r} is larger than it says"
+                        )
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        LookupError,
+    ) as error:
         if isinstance(error, UnreadableError):
             raise
         raise UnreadableError(f"{name} is no skops file, or is damaged: {_line(error)}") from None
@@ -148,12 +175,20 @@ def _check_sizes(entries: list[zipfile.ZipInfo], packed: int, name: str) -> None
     """Raise UnreadableError by what the entries say of themselves, before anything is unpacked."""
     total = sum(entry.file_size for entry in entries)
     if len(entries) > MOST_ENTRIES:
-        raise UnreadableError(f"{name} has {len(entries):,} parts; at most {MOST_ENTRIES:,} are read")
+        raise UnreadableError(
+            f"{name} has {len(entries):,} parts; at most {MOST_ENTRIES:,} are read"
+        )
     if total > UNPACKED_LIMIT:
-        raise UnreadableError(f"{name} unpacks to {total:,} bytes; at most {UNPACKED_LIMIT:,} are read")
+        raise UnreadableError(
+            f"{name} unpacks to {total:,} bytes; at most {UNPACKED_LIMIT:,} are read"
+        )
     if total > MOST_RATIO * packed:
-        raise UnreadableError(f"{name} unpacks to {total / packed:,.0f} times its size; no model does that")
-    if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+        raise UnreadableError(
+            f"{name} unpacks to {total / packed:,.0f} times its size; no model does that"
+        )
+    if any(
+        entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries
+    ):
         raise UnreadableError(f"{name} is compressed in another way than skops does")
 
 
@@ -181,7 +216,9 @@ def _loaders(schema: Any) -> set[str]:
 
 
 def _number(schema: Any) -> dict[str, str]:
-    """Number the objects and files of a schema in the order in which they come; the new name of each file."""
+    """Number the objects and files of a schema in the order in which they come; the new name of
+    each file.
+    """
     numbers: dict[int, int] = {}
     names: dict[str, str] = {}
     left = [schema]

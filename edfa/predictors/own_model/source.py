@@ -1,4 +1,6 @@
-"""How encoded people become what a model of the user's own is asked about, and its answers those of the card."""
+"""How encoded people become what a model of the user's own is asked about, and its answers those of
+the card.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -46,25 +48,39 @@ class Source:
 
     @classmethod
     def of_table(cls, own: OwnModel, train: Table) -> Self:
-        """For people of a table; ColumnError or ModelError if the model wants other columns or knows other classes."""
+        """For people of a table; ColumnError or ModelError if the model wants other columns or
+        knows other classes.
+        """
         names, columns = train.schema.names, own.columns
         own.check_columns(names)
-        frames = None if isinstance(columns, str) else FrameMaker(train.encoder, columns, own.dtypes, lenient=True)
+        frames = (
+            None
+            if isinstance(columns, str)
+            else FrameMaker(train.encoder, columns, own.dtypes, lenient=True)
+        )
         reads = np.array([columns == ENCODED or name in columns for name in names])
-        categorical = tuple(i for i, feature in enumerate(train.schema) if feature.kind == "categorical")
+        categorical = tuple(
+            i for i, feature in enumerate(train.schema) if feature.kind == "categorical"
+        )
         return cls(own, own.order(train.schema.classes), reads, categorical, frames)
 
     @classmethod
     def of_matrix(cls, own: OwnModel, classes: AnyArray, width: int) -> Self:
-        """For rows of numbers without a table; ``classes`` are those that occur, ``width`` is the number of columns."""
+        """For rows of numbers without a table; ``classes`` are those that occur, ``width`` is the
+        number of columns.
+        """
         if own.columns != ENCODED:
             raise SettingError(
-                "a model that wants columns is asked about a table: fit_table(table.train), or Advisor(predictor=...)"
+                "a model that wants columns is asked about a table: "
+                "fit_table(table.train), or Advisor(predictor=...)"
             )
-        return cls(own, own.order([str(label) for label in classes.tolist()]), np.ones(width, dtype=bool))
+        return cls(
+            own, own.order([str(label) for label in classes.tolist()]), np.ones(width, dtype=bool)
+        )
 
     def with_prepared(self, X: Float32Array) -> Self:  # noqa: N803
-        """The same with columns of a Pipeline prepared once for each distinct value, if that gives equal bits.
+        """The same with columns of a Pipeline prepared once for each distinct value, if that gives
+        equal bits.
 
         ``X`` (people, features) are training people to find out on.
         """
@@ -73,7 +89,9 @@ class Source:
         return replace(self, prepared=prepare(self.own.model, self.frames, X))
 
     def ask(self, rows: Float32Array) -> Float64Array:
-        """The model's probabilities (n, classes), in the card's order, of complete encoded rows (n, features)."""
+        """The model's probabilities (n, classes), in the card's order, of complete encoded rows (n,
+        features).
+        """
         given = given_now()
         if self.prepared is not None and not given:
             try:
@@ -85,18 +103,24 @@ class Source:
         if self.frames is None:
             return self._in_order(self.own.ask(rows))
         frame = self.frames.frame(rows)
-        return self._in_order(self.own.ask(put_given(frame, rows, self.frames.encoder.names) if given else frame))
+        return self._in_order(
+            self.own.ask(put_given(frame, rows, self.frames.encoder.names) if given else frame)
+        )
 
     def ask_given(self, X: Float32Array, frame: pd.DataFrame) -> tuple[IntArray, Float64Array]:  # noqa: N803
         """Ask about those people as they were given of whom encoding cannot express everything.
 
-        ``X`` (people, features) are the encoded people of ``frame``. Returns their rows (n,) and the model's
-        probabilities (n, classes). A level that is no category of the model's is missing to it, as pandas has it.
+        ``X`` (people, features) are the encoded people of ``frame``. Returns their rows (n,) and
+        the model's probabilities (n, classes). A level that is no category of the model's is
+        missing to it, as pandas has it.
         """
         if self.frames is None:
             return np.zeros(0, dtype=np.intp), np.zeros((0, len(self.order)))
         columns = list(self.frames.columns)
-        given, encoded = frame[columns].reset_index(drop=True), self.frames.encoder.decode(X)[columns]
+        given, encoded = (
+            frame[columns].reset_index(drop=True),
+            self.frames.encoder.decode(X)[columns],
+        )
         apart = np.zeros(len(given), dtype=bool)
         for name in columns:
             ours, theirs = (part[name].astype(object).to_numpy() for part in (encoded, given))

@@ -1,7 +1,8 @@
-"""What can be read off the trees of a model of the user's own: where it cuts, and an answer from a part of the facts.
+"""What can be read off the trees of a model of the user's own: where it cuts, and an answer from a
+part of the facts.
 
-A reading is used for search and for intervals, never as the model's answer, and only where it gives some training
-people the answers that the model gave.
+A reading is used for search and for intervals, never as the model's answer, and only where it gives
+some training people the answers that the model gave.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,8 @@ NEAR = 4  # float32 numbers on either side of a threshold among which its code i
 
 @dataclass(frozen=True, eq=False)
 class TreeInput:
-    """How encoded people become the matrix that trees compare: a column, or several, for each feature.
+    """How encoded people become the matrix that trees compare: a column, or several, for each
+    feature.
 
     ``source`` asks the model; ``trees`` are its trees, or those of the last step of a Pipeline.
     """
@@ -35,9 +37,11 @@ class TreeInput:
 
     @classmethod
     def of(cls, source: Source, tried: Float32Array, answers: Float64Array) -> "TreeInput | None":
-        """Read a model's trees; None if it has none that can be read, or they do not give ``answers`` to ``tried``.
+        """Read a model's trees; None if it has none that can be read, or they do not give
+        ``answers`` to ``tried``.
 
-        ``tried`` (people, features) are encoded people and ``answers`` (people, classes) what the model said.
+        ``tried`` (people, features) are encoded people and ``answers`` (people, classes) what the
+        model said.
         """
         model = source.own.model
         if source.frames is not None and hasattr(model, "named_steps"):
@@ -56,7 +60,9 @@ class TreeInput:
             return None
 
     def matrix(self, rows: Float32Array) -> Float64Array:
-        """The matrix (n, input columns) that trees compare, of complete encoded rows (n, features)."""
+        """The matrix (n, input columns) that trees compare, of complete encoded rows (n,
+        features).
+        """
         frames = self.source.frames
         if frames is None:
             return rows.astype(float)
@@ -76,14 +82,19 @@ class TreeInput:
         return np.asarray(prepared.layout.moved[int(place[0])])
 
     def cells(self, feature: int) -> Float32Array | None:
-        """The codes, ascending, between which values of a feature make no difference to the model; None: unknown.
+        """The codes, ascending, between which values of a feature make no difference to the model;
+        None: unknown.
 
-        Thresholds of the model's own numbers become codes of the encoder. Of levels none are said: between two codes
-        there is nothing that a model could be asked about.
+        Thresholds of the model's own numbers become codes of the encoder. Of levels none are said:
+        between two codes there is nothing that a model could be asked about.
         """
         frames, columns = self.source.frames, self.columns_of(feature)
         if frames is None:
-            return None if feature in self.trees.categorical else _as_codes(self.trees.thresholds(feature))
+            return (
+                None
+                if feature in self.trees.categorical
+                else _as_codes(self.trees.thresholds(feature))
+            )
         column = frames.encoder.columns[feature]
         if not isinstance(column, Measure):
             return None
@@ -93,15 +104,18 @@ class TreeInput:
             return None  # what a scaler does to a number is its own affair
         if int(columns[0]) in self.trees.categorical:
             return None
-        return np.union1d(_codes_of(column, self.trees.thresholds(int(columns[0]))), _state_codes(column))
+        return np.union1d(
+            _codes_of(column, self.trees.thresholds(int(columns[0]))), _state_codes(column)
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class TreeView:
-    """Answers from a part of the facts by following the trees: where a split's fact is not known, both ways count.
+    """Answers from a part of the facts by following the trees: where a split's fact is not known,
+    both ways count.
 
-    Ways are weighted by how many training people took them ("path-dependent"): that is no conditional mean, and for
-    boosted trees it averages log odds.
+    Ways are weighted by how many training people took them ("path-dependent"): that is no
+    conditional mean, and for boosted trees it averages log odds.
     """
 
     reading: TreeInput
@@ -112,7 +126,8 @@ class TreeView:
         reading = TreeInput.of(source, tried, answers)
         if reading is None:
             raise ModelError(
-                f"the trees of the model {source.own.name} cannot be read, so that partial='tree' is not possible; use "
+                f"the trees of the model {source.own.name} cannot be read, so that "
+                "partial='tree' is not possible; use "
                 "'distilled' or 'completed'"
             )
         return cls(reading)
@@ -122,7 +137,9 @@ class TreeView:
         return {}
 
     def predict_known(self, mask: BoolArray, known: Float32Array) -> Float64Array:
-        """Probabilities (people, classes) of people of whom the features in ``mask`` (features,) are ``known``."""
+        """Probabilities (people, classes) of people of whom the features in ``mask`` (features,)
+        are ``known``.
+        """
         source, trees = self.reading.source, self.reading.trees
         rows = np.tile(self._any_row(len(mask)), (len(known), 1))
         rows[:, mask] = known
@@ -133,12 +150,17 @@ class TreeView:
         return np.asarray(answers[:, source.order])
 
     def _any_row(self, width: int) -> Float32Array:
-        """A row (features,) whose every cell is a code that occurs; what is not known is left out of the matrix."""
+        """A row (features,) whose every cell is a code that occurs; what is not known is left out
+        of the matrix.
+        """
         frames = self.reading.source.frames
         if frames is None:
             return np.zeros(width, dtype=np.float32)
         return np.array(
-            [0.0 if isinstance(c, Measure) else float(c.levels.index(c.typical)) for c in frames.encoder.columns],
+            [
+                0.0 if isinstance(c, Measure) else float(c.levels.index(c.typical))
+                for c in frames.encoder.columns
+            ],
             dtype=np.float32,
         )
 
@@ -148,11 +170,17 @@ class TreeView:
 
 
 def _codes_of(column: Measure, thresholds: Float64Array) -> Float32Array:
-    """For each threshold the least code whose number is not below it; those beyond all codes are left out."""
+    """For each threshold the least code whose number is not below it; those beyond all codes are
+    left out.
+    """
     first = np.clip(column._standardise(thresholds), -1e30, 1e30)
     tries = [first]
     for _ in range(NEAR):
-        tries = [np.nextafter(tries[0], np.float32(-np.inf)), *tries, np.nextafter(tries[-1], np.float32(np.inf))]
+        tries = [
+            np.nextafter(tries[0], np.float32(-np.inf)),
+            *tries,
+            np.nextafter(tries[-1], np.float32(np.inf)),
+        ]
     codes = np.stack(tries, axis=1)
     numbers = column.decode(codes.ravel()).to_numpy(float).reshape(codes.shape)
     above = numbers >= thresholds[:, None]
@@ -160,20 +188,28 @@ def _codes_of(column: Measure, thresholds: Float64Array) -> Float32Array:
 
 
 def _state_codes(column: Measure) -> Float32Array:
-    """Codes that part states (a gap, for example) from each other and from the numbers, which lie above them."""
+    """Codes that part states (a gap, for example) from each other and from the numbers, which lie
+    above them.
+    """
     if not len(column.slots):
         return np.zeros(0, dtype=np.float32)
-    return np.append(np.sort(column.slots)[1:], column.slots.max() + np.float32(0.5)).astype(np.float32)
+    return np.append(np.sort(column.slots)[1:], column.slots.max() + np.float32(0.5)).astype(
+        np.float32
+    )
 
 
 def _as_codes(thresholds: Float64Array) -> Float32Array:
     """Thresholds of codes themselves, rounded up to float32."""
     codes = thresholds.astype(np.float32)
-    return np.unique(np.where(codes.astype(float) < thresholds, np.nextafter(codes, np.float32(np.inf)), codes))
+    return np.unique(
+        np.where(codes.astype(float) < thresholds, np.nextafter(codes, np.float32(np.inf)), codes)
+    )
 
 
 def _numbers(column: pd.Series) -> Float64Array:
-    """A column of a frame as trees see it: numbers, or the codes of categories; NaN where it is missing."""
+    """A column of a frame as trees see it: numbers, or the codes of categories; NaN where it is
+    missing.
+    """
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes = column.cat.codes.to_numpy(float)
         return np.where(codes < 0, np.nan, codes)

@@ -1,7 +1,7 @@
 """A model from a file is tried in a process of its own before this one reads it.
 
-The other process has a limit of time and of memory. It reads the file, looks at the nodes of its trees, asks the model
-about rows that are known, and compares. Should it crash, nothing else does.
+The other process has a limit of time and of memory. It reads the file, looks at the nodes of its
+trees, asks the model about rows that are known, and compares. Should it crash, nothing else does.
 """
 
 import json
@@ -43,15 +43,16 @@ def try_in_child(
     seconds: float = SECONDS,
     memory: int = MEMORY,
 ) -> None:
-    """Read a model in a process of its own, and see that it answers ``rows`` as it did when they were kept.
+    """Read a model in a process of its own, and see that it answers ``rows`` as it did when they
+    were kept.
 
     Parameters
     ----------
     name, content
         The file, as ``read_model`` takes it.
     rows
-        What the model was asked about, as it got it; for a model of a table's X, that matrix as a frame. None: the
-        model is read, and not asked.
+        What the model was asked about, as it got it; for a model of a table's X, that matrix as a
+        frame. None: the model is read, and not asked.
     answers
         What it answered then, (rows, classes).
     kind, columns
@@ -62,10 +63,13 @@ def try_in_child(
     Raises
     ------
     UnreadableError
-        If the process crashes, takes too long or too much memory, if the file is damaged or asks for a type that is
-        not trusted, or if the answers are others by more than 1e-6: then it is another model.
+        If the process crashes, takes too long or too much memory, if the file is damaged or asks
+        for a type that is not trusted, or if the answers are others by more than 1e-6: then it is
+        another model.
     """
-    request = _request(name, content, rows, answers, {"kind": kind, "columns": _listed(columns), "memory": memory})
+    request = _request(
+        name, content, rows, answers, {"kind": kind, "columns": _listed(columns), "memory": memory}
+    )
     command = [sys.executable, "-P", "-W", "ignore", "-m", __spec__.name if __spec__ else __name__]
     try:
         child = subprocess.run(
@@ -78,9 +82,13 @@ def try_in_child(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise UnreadableError(f"{name} was tried for {seconds:g} seconds without an answer; it is not read") from None
+        raise UnreadableError(
+            f"{name} was tried for {seconds:g} seconds without an answer; it is not read"
+        ) from None
     except OSError as error:
-        raise UnavailableError(f"no process can be started to try {name} in: {error.strerror}") from None
+        raise UnavailableError(
+            f"no process can be started to try {name} in: {error.strerror}"
+        ) from None
     _judge(name, child.returncode, child.stdout, memory)
 
 
@@ -88,22 +96,32 @@ def _judge(name: str, code: int, reply: bytes, memory: int) -> None:
     """Raise what a process's end and reply say."""
     if code != 0 or not reply:
         how = signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
-        raise UnreadableError(f"{name} ends the process that it is tried in ({how}); it is not read")
+        raise UnreadableError(
+            f"{name} ends the process that it is tried in ({how}); it is not read"
+        )
     outcome = json.loads(reply)
     if outcome["error"] == "MissingExtraError":
         raise MissingExtraError(f"the model {name}", "own")
     if outcome["error"] == "MemoryError":
-        raise UnreadableError(f"{name} takes more than {memory / (1 << 30):.3g} GiB of memory; it is not read")
+        raise UnreadableError(
+            f"{name} takes more than {memory / (1 << 30):.3g} GiB of memory; it is not read"
+        )
     if outcome["error"]:
         raise UnreadableError(outcome["message"])
 
 
 def _request(
-    name: str, content: bytes, rows: pd.DataFrame | None, answers: Float64Array | None, more: dict[str, Any]
+    name: str,
+    content: bytes,
+    rows: pd.DataFrame | None,
+    answers: Float64Array | None,
+    more: dict[str, Any],
 ) -> bytes:
     """A line that says how long the parts are, the file, the rows, and the answers."""
     kept = b"" if rows is None else rows_to_json(rows)
-    expected = np.zeros((0, 0)) if answers is None else np.ascontiguousarray(answers, dtype=np.float64)
+    expected = (
+        np.zeros((0, 0)) if answers is None else np.ascontiguousarray(answers, dtype=np.float64)
+    )
     head = {"name": name, "sizes": [len(content), len(kept)], "shape": expected.shape, **more}
     return json.dumps(head).encode() + b"\n" + content + kept + expected.tobytes()
 
@@ -153,16 +171,25 @@ def _try(request: bytes) -> None:
     rows = rows_from_json(rest[size : size + kept], "its rows")
     expected = np.frombuffer(rest[size + kept :], dtype=np.float64).reshape(shape)
     people: Any = rows.to_numpy() if isinstance(head["columns"], str) else rows[head["columns"]]
-    answers = OwnModel(model, head["kind"], head["columns"], classes=tuple(range(shape[1]))).ask(people)
-    apart = np.abs(answers - expected).max(axis=1) if answers.shape == expected.shape else np.full(1, np.nan)
+    answers = OwnModel(model, head["kind"], head["columns"], classes=tuple(range(shape[1]))).ask(
+        people
+    )
+    apart = (
+        np.abs(answers - expected).max(axis=1)
+        if answers.shape == expected.shape
+        else np.full(1, np.nan)
+    )
     if not (apart <= NEAR).all():
         raise UnreadableError(
-            f"{name} holds another model: of {len(apart)} rows it answers {int((~(apart <= NEAR)).sum())} otherwise"
+            f"{name} holds another model: of {len(apart)} rows it answers "
+            f"{int((~(apart <= NEAR)).sum())} otherwise"
         )
 
 
 def _limit(memory: int) -> None:
-    """Bound what this process may take beyond what it has, and leave no file behind if it crashes."""
+    """Bound what this process may take beyond what it has, and leave no file behind if it
+    crashes.
+    """
     try:
         import resource
     except ImportError:  # Windows
@@ -174,7 +201,9 @@ def _limit(memory: int) -> None:
     for kind, most in ((resource.RLIMIT_AS, bound), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(kind)[1]
         with suppress(ValueError, OSError):
-            resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+            resource.setrlimit(
+                kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+            )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """What a model uses, beside what says something about the outcome.
 
-A feature is used if the model's probabilities move when its values are dealt out among other people. That is about the
-model alone: it may use what says nothing about the outcome, and leave unused what does.
+A feature is used if the model's probabilities move when its values are dealt out among other
+people. That is about the model alone: it may use what says nothing about the outcome, and leave
+unused what does.
 """
 
 import json
@@ -30,7 +31,8 @@ class Usage:
     Parameters
     ----------
     turned
-        The share of decisions that turn when the feature's values are permuted among people, (features,).
+        The share of decisions that turn when the feature's values are permuted among people,
+        (features,).
     moved
         The largest change of a probability, (features,).
     people
@@ -48,20 +50,28 @@ class Usage:
 
     def to_json(self) -> str:
         """As JSON text; ``from_json`` reads it back, to the bit."""
-        return json.dumps({"turned": self.turned.tolist(), "moved": self.moved.tolist(), "people": self.people})
+        return json.dumps(
+            {"turned": self.turned.tolist(), "moved": self.moved.tolist(), "people": self.people}
+        )
 
     @classmethod
     def from_json(cls, text: str) -> "Usage":
         """What ``to_json`` wrote; UnreadableError for anything else."""
         content = parse_object(text, "this usage")
         try:
-            turned, moved = (np.asarray(content[name], dtype=np.float64) for name in ("turned", "moved"))
+            turned, moved = (
+                np.asarray(content[name], dtype=np.float64) for name in ("turned", "moved")
+            )
             people = int(content["people"])
         except (KeyError, TypeError, ValueError):
-            raise UnreadableError("this usage needs 'turned', 'moved' and 'people', all of them numbers") from None
+            raise UnreadableError(
+                "this usage needs 'turned', 'moved' and 'people', all of them numbers"
+            ) from None
         within = ((turned >= 0) & (turned <= 1)).all() and ((moved >= 0) & (moved <= 1)).all()
         if turned.ndim != 1 or turned.shape != moved.shape or not within:
-            raise UnreadableError("this usage needs two numbers from 0 to 1 for each feature: 'turned' and 'moved'")
+            raise UnreadableError(
+                "this usage needs two numbers from 0 to 1 for each feature: 'turned' and 'moved'"
+            )
         return cls(turned, moved, people)
 
 
@@ -74,8 +84,8 @@ def permutation_usage(
 ) -> Usage:
     """Find out what a model uses: permute each feature three times among people and ask again.
 
-    Everybody is asked about each time, in the same order, so that a model whose last bits depend on the other rows of
-    a call does not seem to use what it does not.
+    Everybody is asked about each time, in the same order, so that a model whose last bits depend on
+    the other rows of a call does not seem to use what it does not.
 
     Parameters
     ----------
@@ -101,7 +111,9 @@ def permutation_usage(
     """
     X = np.asarray(X, dtype=np.float32)  # noqa: N806
     if X.ndim != 2 or not len(X):
-        raise DataError(f"people are needed to see what a model uses, (people, features), not {X.shape}")
+        raise DataError(
+            f"people are needed to see what a model uses, (people, features), not {X.shape}"
+        )
     rng = np.random.default_rng(seed)
     people = X[np.sort(rng.permutation(len(X))[:most])]
     answers = ask(people)
@@ -121,7 +133,8 @@ def permutation_usage(
 
 @dataclass(frozen=True)
 class UsageReport:
-    """What a model uses beside the outcome's Markov blanket, each as names in the order of the card.
+    """What a model uses beside the outcome's Markov blanket, each as names in the order of the
+    card.
 
     Parameters
     ----------
@@ -130,7 +143,8 @@ class UsageReport:
     shared
         Features that the model uses and the blanket has.
     only_used
-        Features that the model uses although no test saw them say more about the outcome than the blanket does.
+        Features that the model uses although no test saw them say more about the outcome than the
+        blanket does.
     only_blanket
         Features of the blanket that the model does not use.
     neither
@@ -177,15 +191,25 @@ class UsageReport:
     def _repr_html_(self) -> str:
         words = ("no", "yes")
         rows = [
-            [row.feature, words[bool(row.used)], words[bool(row.in_blanket)], f"{row.turned:.1%}", f"{row.moved:.3f}"]
-            for row in self.frame().sort_values("turned", ascending=False, kind="stable").itertuples()
+            [
+                row.feature,
+                words[bool(row.used)],
+                words[bool(row.in_blanket)],
+                f"{row.turned:.1%}",
+                f"{row.moved:.3f}",
+            ]
+            for row in self.frame()
+            .sort_values("turned", ascending=False, kind="stable")
+            .itertuples()
         ]
         head = ["feature", "used", "in the blanket", ">decisions turned", ">largest change"]
         return html.fragment(*map(html.paragraph, self.sentences), html.table(head, rows))
 
 
 def _list(names: Sequence[str], verb: tuple[str, str], what: str) -> str:
-    """Features that say a thing, counted and named: "2 features that say something about risk: age, job"."""
+    """Features that say a thing, counted and named: "2 features that say something about risk: age,
+    job".
+    """
     one, many = (f"feature{text.replace(' ', ' that ', 1)} {what}" for text in verb)
     if not names:
         return f"no {one}"
@@ -195,13 +219,14 @@ def _list(names: Sequence[str], verb: tuple[str, str], what: str) -> str:
 def compare_usage(usage: Usage, blanket: Blanket, names: Sequence[str]) -> UsageReport:
     """Hold what a model uses against the outcome's Markov blanket.
 
-    "More" is meant beside the blanket: once its features are known, no test saw another one say anything.
-    ``names``: the features in the order of the card, as many as ``usage`` has.
+    "More" is meant beside the blanket: once its features are known, no test saw another one say
+    anything. ``names``: the features in the order of the card, as many as ``usage`` has.
 
     Examples
     --------
     >>> usage = Usage(np.array([0.2, 0.1, 0.0]), np.array([0.5, 0.4, 0.0]), 100)
-    >>> print(compare_usage(usage, Blanket("repays", {"savings": (), "age": ()}), ("savings", "height", "age")))
+    >>> print(compare_usage(usage, Blanket("repays", {"savings": (), "age": ()}), ("savings",
+    ...     "height", "age")))
     The model uses 1 feature that says something about repays: savings.
     It uses 1 feature that was not seen to say more about repays: height.
     It leaves out 1 feature that says something about repays: age.

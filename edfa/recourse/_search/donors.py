@@ -1,4 +1,6 @@
-"""Training people as donors of values: what the model decides about them from what is known, and who is nearest."""
+"""Training people as donors of values: what the model decides about them from what is known, and
+who is nearest.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +23,9 @@ BLOCK = 200_000  # distances at a time: few enough to stay in a processor's cach
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Donors on one side of a decision, as indices into ``Donors.rows``; what is cached for it goes by its identity."""
+    """Donors on one side of a decision, as indices into ``Donors.rows``; what is cached for it goes
+    by its identity.
+    """
 
     donors: IntArray
 
@@ -30,10 +34,12 @@ class Side:
 
 
 class Donors:
-    """Donors for people who know any set of features; at most ``limit`` training people, drawn once.
+    """Donors for people who know any set of features; at most ``limit`` training people, drawn
+    once.
 
-    The distance is HEOM: numbers in units of their training range, a different category counts one; as a root of
-    squares (``"euclidean"``) or a sum (``"cityblock"``, NICE's). Equal distances go by the order of the donors.
+    The distance is HEOM: numbers in units of their training range, a different category counts one;
+    as a root of squares (``"euclidean"``) or a sum (``"cityblock"``, NICE's). Equal distances go by
+    the order of the donors.
 
     Parameters
     ----------
@@ -66,26 +72,42 @@ class Donors:
     ) -> None:
         self.row_number = np.sort(np.random.default_rng(0).permutation(len(rows))[:limit])
         self.rows = np.ascontiguousarray(rows[self.row_number])
-        self.ordered, self.support, self.metric, self.cache = ordered, support, metric, support.cache
+        self.ordered, self.support, self.metric, self.cache = (
+            ordered,
+            support,
+            metric,
+            support.cache,
+        )
         self.value_range = np.array([float(np.ptp(values)) or 1.0 for values in support.values])
 
     def decisions(self, problem: SearchProblem) -> IntArray:
-        """What the model decides about each donor from the features that the problem's people know, (donors,)."""
+        """What the model decides about each donor from the features that the problem's people know,
+        (donors,).
+        """
 
         def decide() -> IntArray:
-            return problem.predictor.decide(problem.predict(np.ascontiguousarray(self.rows[:, problem.features])))
+            return problem.predictor.decide(
+                problem.predict(np.ascontiguousarray(self.rows[:, problem.features]))
+            )
 
         return self.cache.get(problem.predictor, problem.mask, ("donor decisions", self), decide)
 
-    def side(self, problem: SearchProblem, decision: int, true_classes: Int64Array | None = None) -> Side:
+    def side(
+        self, problem: SearchProblem, decision: int, true_classes: Int64Array | None = None
+    ) -> Side:
         """The donors whose decision would be recourse for people with this ``decision``.
 
-        ``true_classes`` are the donors' own classes (donors,): if given, only donors who are decided as they truly are.
+        ``true_classes`` are the donors' own classes (donors,): if given, only donors who are
+        decided as they truly are.
         """
 
         def choose() -> Side:
             decisions = self.decisions(problem)
-            chosen = decisions != decision if problem.desired_class is None else decisions == problem.desired_class
+            chosen = (
+                decisions != decision
+                if problem.desired_class is None
+                else decisions == problem.desired_class
+            )
             if true_classes is not None:
                 chosen &= decisions == true_classes
             return Side(np.flatnonzero(chosen))
@@ -94,7 +116,9 @@ class Donors:
         return self.cache.get(problem.predictor, problem.mask, name, choose)
 
     def nearest(self, problem: SearchProblem, case: IntArray, side: Side, k: int) -> IntArray:
-        """The k nearest donors of ``side`` to each of these cases, nearest first: indices (cases, k); fewer if few."""
+        """The k nearest donors of ``side`` to each of these cases, nearest first: indices (cases,
+        k); fewer if few.
+        """
         k = min(k, len(side))
         nearest = np.empty((len(case), k), dtype=np.intp)
         if not k or not len(case):
@@ -104,7 +128,8 @@ class Donors:
         for first in range(0, len(case), step):
             part = slice(first, first + step)
             ours = self._coordinates(space.axes, problem.facts[case[part]])
-            # What is the same for all donors of one case is left out: it does not change their order.
+            # What is the same for all donors of one case is left out: it does not change their
+            # order.
             if self.metric == "cityblock":
                 nearest[part] = _smallest(cdist(ours, space.coordinates, "cityblock"), k)
             else:
@@ -112,7 +137,9 @@ class Donors:
         return side.donors[nearest]
 
     def distance(self, problem: SearchProblem, rows: Float32Array) -> Float64Array:
-        """The distance of rows (rows, known features) from the nearest donor of all, as a root of squares, (rows,)."""
+        """The distance of rows (rows, known features) from the nearest donor of all, as a root of
+        squares, (rows,).
+        """
         space, squares = self._space(problem, self._everyone), np.empty(len(rows))
         step = max(1, BLOCK // len(self.rows))
         for first in range(0, len(rows), step):
@@ -137,29 +164,40 @@ class Donors:
             coordinates[:, -1] = np.sqrt(order) if self.metric == "euclidean" else order
             return _Space(axes, coordinates, np.einsum("ij,ij->i", coordinates, coordinates))
 
-        return self.cache.get(problem.predictor, problem.mask, ("space", self, side), make, large=True)
+        return self.cache.get(
+            problem.predictor, problem.mask, ("space", self, side), make, large=True
+        )
 
     def _axes(self, features: IntArray) -> "_Axes":
         one = np.zeros(1, dtype=np.float32)
         levels = [one if self.ordered[f] else self.support.values[f] for f in features]
-        column = np.repeat(np.arange(len(levels)), np.array([len(part) for part in levels], dtype=np.intp))
+        column = np.repeat(
+            np.arange(len(levels)), np.array([len(part) for part in levels], dtype=np.intp)
+        )
         value_range = self.value_range.astype(np.float32)[features[column]]
-        return _Axes(column, value_range, ~self.ordered[features[column]], np.concatenate([one[:0], *levels]))
+        return _Axes(
+            column, value_range, ~self.ordered[features[column]], np.concatenate([one[:0], *levels])
+        )
 
     def _coordinates(self, axes: "_Axes", rows: Float32Array) -> Float64Array:
-        """Where rows (rows, known features) lie, (rows, axes + 1); the last axis, the donors' order, is zero."""
+        """Where rows (rows, known features) lie, (rows, axes + 1); the last axis, the donors'
+        order, is zero.
+        """
         half = np.sqrt(0.5) if self.metric == "euclidean" else 0.5
         values = rows[:, axes.column]
         coordinates = np.zeros((len(rows), len(axes.column) + 1))
-        coordinates[:, :-1] = np.where(axes.is_level, (values == axes.level) * half, values / axes.value_range)
+        coordinates[:, :-1] = np.where(
+            axes.is_level, (values == axes.level) * half, values / axes.value_range
+        )
         return coordinates
 
 
 class _Axes(NamedTuple):
-    """The axes of a space of distances: one for each number, one for each level of a category; (axes,) each.
+    """The axes of a space of distances: one for each number, one for each level of a category;
+    (axes,) each.
 
-    ``column`` is the known feature that an axis belongs to, ``value_range`` its training range, ``is_level`` whether
-    it is a category, and ``level`` the level that the axis stands for.
+    ``column`` is the known feature that an axis belongs to, ``value_range`` its training range,
+    ``is_level`` whether it is a category, and ``level`` the level that the axis stands for.
     """
 
     column: IntArray
@@ -169,7 +207,9 @@ class _Axes(NamedTuple):
 
 
 class _Space(NamedTuple):
-    """Where donors lie along the axes, (donors, axes + 1), and their squared distance from the origin, (donors,)."""
+    """Where donors lie along the axes, (donors, axes + 1), and their squared distance from the
+    origin, (donors,).
+    """
 
     axes: _Axes
     coordinates: Float64Array

@@ -1,7 +1,9 @@
-"""Along the gradient of a neural model: numbers move; categories and levels come from the plans one starts with.
+"""Along the gradient of a neural model: numbers move; categories and levels come from the plans one
+starts with.
 
-``robust`` is PROBE's descent, ``different`` DiCE's. Both move the numbers of *starts*: every case as it is, and with
-the changes of its easiest plans. Shifts are counted in training ranges of each number.
+``robust`` is PROBE's descent, ``different`` DiCE's. Both move the numbers of *starts*: every case
+as it is, and with the changes of its easiest plans. Shifts are counted in training ranges of each
+number.
 """
 
 from dataclasses import dataclass
@@ -26,11 +28,14 @@ STARTS = 3  # plans of each case to start from, beside the case itself
 STILL = 1e-3  # of the range: what moves less stays as it is
 
 
-def robust(problem: SearchProblem, near: Candidates, noise: Noise, rate: float, steps: int) -> Candidates:
-    """PROBE's descent: until the closed form of the invalidation rate is at most ``rate``, on the shortest way.
+def robust(
+    problem: SearchProblem, near: Candidates, noise: Noise, rate: float, steps: int
+) -> Candidates:
+    """PROBE's descent: until the closed form of the invalidation rate is at most ``rate``, on the
+    shortest way.
 
-    To first order, noise of covariance S turns the margin g into a normal variable, so that the rate is
-    1 - Φ(g / sqrt(∇g' S ∇g)). ``near`` are plans to start from.
+    To first order, noise of covariance S turns the margin g into a normal variable, so that the
+    rate is 1 - Φ(g / sqrt(∇g' S ∇g)). ``near`` are plans to start from.
     """
     case, to = starting_points(problem, near)
     margin = Margin.of(problem, case, to)
@@ -43,8 +48,8 @@ def robust(problem: SearchProblem, near: Candidates, noise: Noise, rate: float, 
     weight = torch.full((len(case),), 0.5, dtype=torch.float64)
     for step in range(steps):
         value = margin(margin.rows(shift))
-        # DEVIATION: the length of the gradient is taken as given in each step; its own gradient needs second
-        # derivatives, which not every network has.
+        # DEVIATION: the length of the gradient is taken as given in each step; its own gradient
+        # needs second derivatives, which not every network has.
         (gradient,) = torch.autograd.grad(value.sum(), shift, retain_graph=True)
         deviation = (gradient * noise.sigma).norm(dim=1) + 1e-9
         fails = 1 - torch.special.ndtr(value / deviation)
@@ -60,7 +65,8 @@ def robust(problem: SearchProblem, near: Candidates, noise: Noise, rate: float, 
 
 
 def different(problem: SearchProblem, near: Candidates, plans: int, steps: int) -> Candidates:
-    """DiCE's descent: k ``plans`` for each start that are recourse, near, and apart from each other (a determinant).
+    """DiCE's descent: k ``plans`` for each start that are recourse, near, and apart from each other
+    (a determinant).
 
     ``near`` are plans to start from.
     """
@@ -72,7 +78,9 @@ def different(problem: SearchProblem, near: Candidates, plans: int, steps: int) 
         return Candidates.none(problem)
     low, high = margin.bounds()
     # All start near the person, each a little elsewhere.
-    begin = torch.from_numpy(problem.random.normal(scale=0.05, size=(plans, len(margin.columns)))).repeat(count, 1)
+    begin = torch.from_numpy(
+        problem.random.normal(scale=0.05, size=(plans, len(margin.columns)))
+    ).repeat(count, 1)
     shift = begin.clamp(low, high).requires_grad_(True)
     optimiser = torch.optim.Adam([shift], lr=0.05)
     best, reached = shift.detach().clone(), torch.zeros(len(case), dtype=torch.bool)
@@ -89,7 +97,9 @@ def different(problem: SearchProblem, near: Candidates, plans: int, steps: int) 
     return margin.candidates(best, to, reached)
 
 
-def _descend(optimiser: torch.optim.Optimizer, loss: Tensor, shift: Tensor, low: Tensor, high: Tensor) -> None:
+def _descend(
+    optimiser: torch.optim.Optimizer, loss: Tensor, shift: Tensor, low: Tensor, high: Tensor
+) -> None:
     """One step of the optimiser, with every shift kept within its bounds."""
     optimiser.zero_grad()
     torch.autograd.backward(loss)
@@ -98,8 +108,11 @@ def _descend(optimiser: torch.optim.Optimizer, loss: Tensor, shift: Tensor, low:
         shift.copy_(shift.clamp(low, high))
 
 
-def starting_points(problem: SearchProblem, candidates: Candidates) -> tuple[IntArray, Float32Array]:
-    """Each case as it is, then with its plans of least effort: cases (starts,), change sets (starts, known features).
+def starting_points(
+    problem: SearchProblem, candidates: Candidates
+) -> tuple[IntArray, Float32Array]:
+    """Each case as it is, then with its plans of least effort: cases (starts,), change sets
+    (starts, known features).
 
     The plans of a case stand together.
     """
@@ -144,7 +157,8 @@ class Margin:
         seen, logits = np.flatnonzero(mask[problem.features]), model.differentiable(mask)
         free = problem.features[problem.free]
         columns = problem.free[
-            problem.actions.continuous[free] & np.array([len(problem.actions.values[f]) > 0 for f in free])
+            problem.actions.continuous[free]
+            & np.array([len(problem.actions.values[f]) > 0 for f in free])
         ]
         value_range = torch.from_numpy(problem.actions.value_range[problem.features[columns]])
         rows = torch.from_numpy(problem.apply(case, to)).double()
@@ -161,7 +175,9 @@ class Margin:
         return torch.as_tensor(sign * (logits.gather(1, target)[:, 0] - others))
 
     def rows(self, shift: Tensor) -> Tensor:
-        """The rows with their numbers shifted (rows, numbers), in training ranges, from the start."""
+        """The rows with their numbers shifted (rows, numbers), in training ranges, from the
+        start.
+        """
         rows = self.start.clone()
         rows[:, self.columns] = rows[:, self.columns] + shift * self.value_range
         return rows
@@ -175,7 +191,10 @@ class Margin:
         low = np.where(actions.direction[features] > 0, own, low)
         high = np.where(actions.direction[features] < 0, own, high)
         start = self.start[:, self.columns]
-        lowest, highest = torch.minimum(torch.from_numpy(low), start), torch.maximum(torch.from_numpy(high), start)
+        lowest, highest = (
+            torch.minimum(torch.from_numpy(low), start),
+            torch.maximum(torch.from_numpy(high), start),
+        )
         return (lowest - start) / self.value_range, (highest - start) / self.value_range
 
     def distance(self, shift: Tensor) -> Tensor:
@@ -184,13 +203,17 @@ class Margin:
         return ((self.start[:, self.columns] - own) / self.value_range + shift).abs()
 
     def candidates(self, shift: Tensor, to: Float32Array, kept: Tensor) -> Candidates:
-        """The change sets that are ``kept`` (rows,), with numbers at the nearest permitted value after the shift.
+        """The change sets that are ``kept`` (rows,), with numbers at the nearest permitted value
+        after the shift.
 
-        ``to`` (rows, known features) are the changes one started with. A number that hardly moves stays unchanged.
+        ``to`` (rows, known features) are the changes one started with. A number that hardly moves
+        stays unchanged.
         """
         rows, still = self.rows(shift).numpy(), (self.distance(shift) < STILL).numpy()
         to = to.copy()
         for i, column in enumerate(self.columns):
-            to[:, column] = self.problem.actions.snap(int(self.problem.features[column]), rows[:, column])
+            to[:, column] = self.problem.actions.snap(
+                int(self.problem.features[column]), rows[:, column]
+            )
             to[still[:, i], column] = np.nan
         return Candidates.of(self.case, to).take(kept.numpy())

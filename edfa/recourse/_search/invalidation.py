@@ -1,8 +1,9 @@
 """The invalidation rate: how often a plan fails when its numbers are met only roughly.
 
-Noise is normal and falls on changed continuous features alone: nobody implements noise on what they leave as it is,
-and a level is met or not. For one changed number, and a model that tells its cells, the rate is a sum over these cells;
-otherwise it is a share of quasi-random draws, the same for everybody.
+Noise is normal and falls on changed continuous features alone: nobody implements noise on what they
+leave as it is, and a level is met or not. For one changed number, and a model that tells its cells,
+the rate is a sum over these cells; otherwise it is a share of quasi-random draws, the same for
+everybody.
 """
 
 from dataclasses import dataclass
@@ -48,12 +49,18 @@ class Noise:
         return np.asarray(ndtri(np.clip(points, 1e-9, 1 - 1e-9)))
 
     def scale(self, problem: SearchProblem) -> Float64Array:
-        """The standard deviation on each known feature, (known features,); zero if it is not continuous."""
+        """The standard deviation on each known feature, (known features,); zero if it is not
+        continuous.
+        """
         actions, features = problem.actions, problem.features
-        return np.where(actions.continuous[features], self.sigma * actions.value_range[features], 0.0)
+        return np.where(
+            actions.continuous[features], self.sigma * actions.value_range[features], 0.0
+        )
 
     def rate(self, problem: SearchProblem, case: IntArray, to: Float32Array) -> Float64Array:
-        """The invalidation rate of change sets ``to`` (plans, known features) for cases (plans,): (plans,)."""
+        """The invalidation rate of change sets ``to`` (plans, known features) for cases (plans,):
+        (plans,).
+        """
         changed = ~np.isnan(to)
         noisy = changed & (self.scale(problem) > 0)
         rate = np.zeros(len(case))
@@ -74,29 +81,48 @@ class Noise:
         return problem.group.grid.has_cells[k]
 
     def rate_by_value(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
-        """The rate of every single change of the k-th swept feature to each value, (cases, values)."""
-        return np.asarray(self.failing_cells(problem, k) @ self._cell_probabilities(problem, k, values).T)
+        """The rate of every single change of the k-th swept feature to each value, (cases,
+        values).
+        """
+        return np.asarray(
+            self.failing_cells(problem, k) @ self._cell_probabilities(problem, k, values).T
+        )
 
     def failing_cells(self, problem: SearchProblem, k: int) -> BoolArray:
         """Which cells of the k-th swept feature are no recourse, (cases, cells)."""
         return ~problem.single_recourse[:, slice(*problem.group.grid.starts[k : k + 2])]
 
-    def _cell_probabilities(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
-        """How likely noise around each value is to end in each cell of the k-th swept feature, (values, cells)."""
+    def _cell_probabilities(
+        self, problem: SearchProblem, k: int, values: Float32Array
+    ) -> Float64Array:
+        """How likely noise around each value is to end in each cell of the k-th swept feature,
+        (values, cells).
+        """
         cells, feature = problem.group.candidate_values[k], problem.group.features[k]
         scale = self.sigma * problem.actions.value_range[feature]
-        upper, lower = ((ends.astype(float) - values[:, None]) / scale for ends in (cells.upper, cells.lower))
+        upper, lower = (
+            (ends.astype(float) - values[:, None]) / scale for ends in (cells.upper, cells.lower)
+        )
         return np.asarray(ndtr(upper) - ndtr(lower))
 
-    def _sampled_rate(self, problem: SearchProblem, case: IntArray, to: Float32Array, noisy: BoolArray) -> Float64Array:
-        """The share of draws in which change sets are no recourse; ``noisy`` (plans, known features) get noise."""
+    def _sampled_rate(
+        self, problem: SearchProblem, case: IntArray, to: Float32Array, noisy: BoolArray
+    ) -> Float64Array:
+        """The share of draws in which change sets are no recourse; ``noisy`` (plans, known
+        features) get noise.
+        """
         if not len(case):
             return np.zeros(0)
-        # Drawn for all features, known or not, so that a feature's noise is the same whatever else is known.
-        noise = (self.standard(len(problem.mask))[:, problem.features] * self.scale(problem)).astype(np.float32)
+        # Drawn for all features, known or not, so that a feature's noise is the same whatever else
+        # is known.
+        noise = (
+            self.standard(len(problem.mask))[:, problem.features] * self.scale(problem)
+        ).astype(np.float32)
         rate = np.empty(len(case))
         for part in np.array_split(np.arange(len(case)), -(-len(case) // BLOCK)):
             rows = problem.apply(case[part], to[part])[:, None, :] + noise * noisy[part][:, None, :]
-            probabilities = problem.predict(rows.reshape(-1, to.shape[1])).reshape(len(part), self.draws, -1)
+            probabilities = problem.predict(rows.reshape(-1, to.shape[1])).reshape(
+                len(part), self.draws, -1
+            )
             rate[part] = 1 - problem.is_recourse(case[part], probabilities).mean(axis=1)
         return rate

@@ -1,8 +1,10 @@
-"""From proposals to plans: what the model confirms and the action set allows, without changes that are not needed.
+"""From proposals to plans: what the model confirms and the action set allows, without changes that
+are not needed.
 
-``find_recourse`` and the searchers take the same steps: ``confirm`` proposals, ``minimise`` what is left, drop those
-that are not ``undominated`` or not ``affordable``, and name each change set once (``distinct``). Change sets are rows
-of ``Candidates.to`` (change sets, known features); NaN: unchanged.
+``find_recourse`` and the searchers take the same steps: ``confirm`` proposals, ``minimise`` what is
+left, drop those that are not ``undominated`` or not ``affordable``, and name each change set once
+(``distinct``). Change sets are rows of ``Candidates.to`` (change sets, known features); NaN:
+unchanged.
 """
 
 import numpy as np
@@ -27,11 +29,14 @@ EXACT = 6  # changes up to which every subset is looked at; above, those without
 
 
 def confirm(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> Candidates:
-    """The candidates that the action set allows and that are good enough for the searcher, with their probabilities.
+    """The candidates that the action set allows and that are good enough for the searcher, with
+    their probabilities.
 
     A value of one's own is no change.
     """
-    to = np.where(candidates.to == problem.facts[candidates.case], np.float32(np.nan), candidates.to)
+    to = np.where(
+        candidates.to == problem.facts[candidates.case], np.float32(np.nan), candidates.to
+    )
     candidates = Candidates(candidates.case, to, candidates.donor)
     allowed = problem.actions.allows(problem.mask, problem.facts[candidates.case], to)
     candidates = distinct(candidates.take(allowed))
@@ -55,7 +60,9 @@ def distinct(candidates: Candidates) -> Candidates:
 
 
 def minimise(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> Candidates:
-    """Confirmed candidates cut down until no proper subset is good enough (checked in full up to six changes)."""
+    """Confirmed candidates cut down until no proper subset is good enough (checked in full up to
+    six changes).
+    """
     candidates = distinct(_undo_one_by_one(searcher, problem, candidates))
     plan, smaller = proper_subsets(candidates.to)
     probabilities, fine = _check(searcher, problem, candidates.case[plan], smaller)
@@ -67,9 +74,17 @@ def minimise(searcher: Searcher, problem: SearchProblem, candidates: Candidates)
     return distinct(Candidates(candidates.case, to, candidates.donor, after))
 
 
-def _undo_one_by_one(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> Candidates:
-    """As long as a change of a plan can be undone, undo the one that costs the least of the score."""
-    to, after, active = candidates.to.copy(), np.array(candidates.probabilities), np.arange(len(candidates))
+def _undo_one_by_one(
+    searcher: Searcher, problem: SearchProblem, candidates: Candidates
+) -> Candidates:
+    """As long as a change of a plan can be undone, undo the one that costs the least of the
+    score.
+    """
+    to, after, active = (
+        candidates.to.copy(),
+        np.array(candidates.probabilities),
+        np.arange(len(candidates)),
+    )
     while len(active):
         plan, column = np.nonzero(~np.isnan(to[active]))
         smaller, case = to[active[plan]], candidates.case[active[plan]]
@@ -86,9 +101,13 @@ def _undo_one_by_one(searcher: Searcher, problem: SearchProblem, candidates: Can
 def _check(
     searcher: Searcher, problem: SearchProblem, case: IntArray, to: Float32Array
 ) -> tuple[Float64Array, BoolArray]:
-    """Probabilities of change sets, and which are good enough: undoing a change can part what belongs together."""
+    """Probabilities of change sets, and which are good enough: undoing a change can part what
+    belongs together.
+    """
     probabilities = problem.predict(problem.apply(case, to))
-    fine = (~np.isnan(to)).any(axis=1) & problem.actions.fit_together(problem.mask, problem.facts[case], to)
+    fine = (~np.isnan(to)).any(axis=1) & problem.actions.fit_together(
+        problem.mask, problem.facts[case], to
+    )
     return probabilities, fine & searcher.keeps(problem, case, to, probabilities)
 
 
@@ -101,7 +120,8 @@ def _first_of_each(plan: IntArray, order: IntArray) -> IntArray:
 def proper_subsets(to: Float32Array) -> tuple[IntArray, Float32Array]:
     """Every non-empty proper subset of each row's changes, with the row it comes from.
 
-    >>> row, smaller = proper_subsets(np.array([[1, np.nan, 2], [3, np.nan, np.nan]], dtype=np.float32))
+    >>> row, smaller = proper_subsets(np.array([[1, np.nan, 2], [3, np.nan, np.nan]],
+    ...     dtype=np.float32))
     >>> row, smaller
     (array([0, 0]), array([[ 1., nan, nan],
            [nan, nan,  2.]], dtype=float32))
@@ -118,14 +138,18 @@ def proper_subsets(to: Float32Array) -> tuple[IntArray, Float32Array]:
         index = np.broadcast_to(columns[:, None], (len(same_size), *subsets.shape))
         np.put_along_axis(keep, index, subsets[None], axis=2)
         rows.append(np.repeat(same_size, len(subsets)))
-        parts.append(np.where(keep, to[same_size][:, None], np.float32(np.nan)).reshape(-1, to.shape[1]))
+        parts.append(
+            np.where(keep, to[same_size][:, None], np.float32(np.nan)).reshape(-1, to.shape[1])
+        )
     if not rows:
         return np.zeros(0, dtype=np.intp), to[:0]
     return np.concatenate(rows), np.concatenate(parts)
 
 
 def without_one(to: Float32Array) -> tuple[IntArray, Float32Array]:
-    """Each row of two changes or more without one of them, for each of them, with the row it comes from."""
+    """Each row of two changes or more without one of them, for each of them, with the row it comes
+    from.
+    """
     changed = ~np.isnan(to)
     row, column = np.nonzero(changed & (changed.sum(axis=1) > 1)[:, None])
     smaller = to[row]
@@ -134,7 +158,9 @@ def without_one(to: Float32Array) -> tuple[IntArray, Float32Array]:
 
 
 def undominated(problem: SearchProblem, candidates: Candidates) -> Candidates:
-    """Without plans that change the same features in the same direction, and none of them less, than another does."""
+    """Without plans that change the same features in the same direction, and none of them less,
+    than another does.
+    """
     if len(candidates) < 2:
         return candidates
     changed = ~np.isnan(candidates.to)
@@ -153,7 +179,9 @@ def undominated(problem: SearchProblem, candidates: Candidates) -> Candidates:
         first = np.flatnonzero(block[gap:] == block[:-gap])
         a, b = moved[first], moved[first + gap]
         same = a == b
-        dominated[first + gap] |= (same | (ordered & (a * b > 0) & (np.abs(a) <= np.abs(b)))).all(axis=1)
+        dominated[first + gap] |= (same | (ordered & (a * b > 0) & (np.abs(a) <= np.abs(b)))).all(
+            axis=1
+        )
         dominated[first] |= (same | (ordered & (a * b > 0) & (np.abs(b) <= np.abs(a)))).all(axis=1)
     return candidates.take(np.sort(order[~dominated]))
 

@@ -1,7 +1,8 @@
-"""How far plans go and how to order them: number of changes, distances and effort; best surviving first, or diverse.
+"""How far plans go and how to order them: number of changes, distances and effort; best surviving
+first, or diverse.
 
-Change sets are rows of ``to`` (plans, known features), NaN: unchanged; ``facts`` are the people's own values in the
-same shape, and ``mask`` (features,) says which features are known.
+Change sets are rows of ``to`` (plans, known features), NaN: unchanged; ``facts`` are the people's
+own values in the same shape, and ``mask`` (features,) says which features are known.
 """
 
 from typing import NamedTuple
@@ -17,9 +18,9 @@ __all__ = ["Lengths", "apart", "different", "diverse", "effort", "lengths", "men
 class Lengths(NamedTuple):
     """How far each plan goes, (plans,) each.
 
-    ``l0`` is the number of changed features. ``l2`` and ``heom`` are roots of squares in units of the training range:
-    ``l2`` on label codes (the paper's), ``heom`` with a changed category counted as one. ``effort`` is what it takes
-    the person.
+    ``l0`` is the number of changed features. ``l2`` and ``heom`` are roots of squares in units of
+    the training range: ``l2`` on label codes (the paper's), ``heom`` with a changed category
+    counted as one. ``effort`` is what it takes the person.
     """
 
     l0: IntArray
@@ -36,7 +37,9 @@ def lengths(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float3
     return Lengths(changed.sum(axis=1), l2, heom, _effort(actions, mask, changed, share))
 
 
-def effort(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
+def effort(
+    actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array
+) -> Float64Array:
     """What change sets take the person, (plans,)."""
     return _effort(actions, mask, *_moved(actions, mask, facts, to))
 
@@ -52,22 +55,30 @@ def _moved(
     share = np.where(changed, np.abs(to - facts), 0) / actions.value_range[mask]
     for feature in actions.with_special_values:
         if mask[feature] and changed[:, (column := int(np.count_nonzero(mask[:feature])))].any():
-            share[changed[:, column] & np.isin(facts[:, column], actions.special_values[feature]), column] = 1
+            share[
+                changed[:, column] & np.isin(facts[:, column], actions.special_values[feature]),
+                column,
+            ] = 1
     return changed, share
 
 
-def _effort(actions: ActionSet, mask: BoolArray, changed: BoolArray, share: Float64Array) -> Float64Array:
+def _effort(
+    actions: ActionSet, mask: BoolArray, changed: BoolArray, share: Float64Array
+) -> Float64Array:
     """The effort of what ``_moved`` gives."""
     units = np.where(actions.ordered[mask], share * actions.value_range[mask], changed)
     return np.asarray(units @ actions.effort[mask])
 
 
-def menu(of: IntArray, survival: Float64Array, keys: tuple[Float64Array | IntArray, ...]) -> IntArray:
+def menu(
+    of: IntArray, survival: Float64Array, keys: tuple[Float64Array | IntArray, ...]
+) -> IntArray:
     """The rows worth offering to each person, the best surviving first; among equals the nearest.
 
-    ``of`` (rows,) is the person of each row. ``keys`` (each (rows,)) rank equals, the last key first; the last key is
-    the effort. After the first row of a person, only those follow that take less effort than all before them. Rows
-    with NaN survival are left out: they survive no better than one that takes no more.
+    ``of`` (rows,) is the person of each row. ``keys`` (each (rows,)) rank equals, the last key
+    first; the last key is the effort. After the first row of a person, only those follow that take
+    less effort than all before them. Rows with NaN survival are left out: they survive no better
+    than one that takes no more.
 
     >>> menu(np.array([0, 0, 0]), np.array([0.5, 0.9, 0.4]), (np.array([1.0, 2.0, 3.0]),))
     array([1, 0])
@@ -75,7 +86,8 @@ def menu(of: IntArray, survival: Float64Array, keys: tuple[Float64Array | IntArr
     order = np.lexsort((*keys, -np.round(survival, 9), of))
     person = of[order].astype(np.int64)
     effort = np.unique(keys[-1], return_inverse=True)[1].reshape(-1)[order]
-    # The least so far of each person is a plain running minimum once every person lies below the one before.
+    # The least so far of each person is a plain running minimum once every person lies below the
+    # one before.
     below = effort - person * (int(effort.max(initial=0)) + 1)
     least = np.minimum.accumulate(below)
     kept = np.r_[True, below[1:] < least[:-1]] if len(order) else np.zeros(0, dtype=bool)
@@ -83,14 +95,16 @@ def menu(of: IntArray, survival: Float64Array, keys: tuple[Float64Array | IntArr
 
 
 def different(of: IntArray, way: Float64Array, k: int) -> IntArray:
-    """At most k rows of each person that are clearly different ways, the first one always among them.
+    """At most k rows of each person that are clearly different ways, the first one always among
+    them.
 
-    First those that share no feature with one taken already, then those that do not hold all features of one, then
-    those that change the same features in another direction or to another level. The same way only a little farther is
-    not another way.
+    First those that share no feature with one taken already, then those that do not hold all
+    features of one, then those that change the same features in another direction or to another
+    level. The same way only a little farther is not another way.
 
-    ``of`` (rows,) is the person of each row; a person's rows stand together, best first. ``way`` (rows, features) is 0
-    where nothing changes, and otherwise says the direction or the level. The result is in the order of the rows.
+    ``of`` (rows,) is the person of each row; a person's rows stand together, best first. ``way``
+    (rows, features) is 0 where nothing changes, and otherwise says the direction or the level. The
+    result is in the order of the rows.
 
     >>> way = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1], [-1, 0, 0]])
     >>> different(np.zeros(5, dtype=int), way, 3)
@@ -106,7 +120,9 @@ def different(of: IntArray, way: Float64Array, k: int) -> IntArray:
     for clash in (_shares, _holds_all, _same_way):
         open_ = ~taken
         for earlier in chosen:
-            open_ &= (earlier < 0)[block] | ~clash(changed, changed[earlier[block]], way == way[earlier[block]])
+            open_ &= (earlier < 0)[block] | ~clash(
+                changed, changed[earlier[block]], way == way[earlier[block]]
+            )
         while True:
             open_ &= (count < k)[block]
             rows = np.flatnonzero(open_)
@@ -118,7 +134,9 @@ def different(of: IntArray, way: Float64Array, k: int) -> IntArray:
             taken[first], open_[first] = True, False
             count[block[first]] += 1
             chosen.append(latest)
-            open_ &= (latest < 0)[block] | ~clash(changed, changed[latest[block]], way == way[latest[block]])
+            open_ &= (latest < 0)[block] | ~clash(
+                changed, changed[latest[block]], way == way[latest[block]]
+            )
     return np.flatnonzero(taken)
 
 
@@ -137,8 +155,11 @@ def _same_way(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolAr
     return np.asarray((~earlier | (changed & same)).all(axis=1))
 
 
-def ways(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
-    """The way of every change for ``different``, (plans, known features): 1 up, -1 down, 2 or more a level, 0 none.
+def ways(
+    actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array
+) -> Float64Array:
+    """The way of every change for ``different``, (plans, known features): 1 up, -1 down, 2 or more
+    a level, 0 none.
 
     All that is reached by waiting is one way.
     """
@@ -154,8 +175,8 @@ def ways(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Ar
 def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:
     """At most k rows of each person: the first one, then always the one farthest from those taken.
 
-    ``of`` (rows,) is the person of each row; a person's rows stand together, best first. ``coordinates``
-    (rows, axes) say where each row lies. The result is in the order of the rows.
+    ``of`` (rows,) is the person of each row; a person's rows stand together, best first.
+    ``coordinates`` (rows, axes) say where each row lies. The result is in the order of the rows.
 
     >>> diverse(np.array([0, 0, 0, 1]), np.array([[0.0], [0.1], [5.0], [0.0]]), 2)
     array([0, 2, 3])
@@ -169,8 +190,12 @@ def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:
         latest_of_block = np.full(len(starts), -1)
         latest_of_block[block[latest]] = latest
         active = latest_of_block[block] >= 0
-        # Rounded, so that equal distances are equal whatever the batch; then the better plan is taken.
-        gap = np.round(((coordinates[active] - coordinates[latest_of_block[block[active]]]) ** 2).sum(axis=1), 9)
+        # Rounded, so that equal distances are equal whatever the batch; then the better plan is
+        # taken.
+        gap = np.round(
+            ((coordinates[active] - coordinates[latest_of_block[block[active]]]) ** 2).sum(axis=1),
+            9,
+        )
         distance[active] = np.minimum(distance[active], gap)
         order = np.lexsort((np.arange(len(of)), np.where(taken, 1.0, -distance), block))
         farthest = order[starts]
@@ -178,8 +203,12 @@ def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:
     return np.flatnonzero(taken)
 
 
-def apart(actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array) -> Float64Array:
-    """Coordinates of plans for ``diverse``, (plans, axes): which features change, by how much or to which level."""
+def apart(
+    actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array
+) -> Float64Array:
+    """Coordinates of plans for ``diverse``, (plans, axes): which features change, by how much or to
+    which level.
+    """
     changed, ordered = ~np.isnan(to), actions.ordered[mask]
     moved = np.where(changed, to - facts, 0) / actions.value_range[mask]
     levels = [

@@ -1,4 +1,6 @@
-"""Values drawn from training people, within the action set: the same draws for everybody who knows the same."""
+"""Values drawn from training people, within the action set: the same draws for everybody who knows
+the same.
+"""
 
 from dataclasses import dataclass
 
@@ -12,7 +14,8 @@ __all__ = ["Draws", "draw_values"]
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Random change sets: each draw has an order of the free features and a number from 0 to 1 for each of them.
+    """Random change sets: each draw has an order of the free features and a number from 0 to 1 for
+    each of them.
 
     ``order`` and ``uniform`` are (draws, free features).
     """
@@ -25,10 +28,13 @@ class Draws:
     def of(cls, problem: SearchProblem, count: int) -> "Draws":
         """As many draws as ``count``, from the problem's own random stream."""
         shape = (count, len(problem.free))
-        return cls(problem, np.argsort(problem.random.random(shape), axis=1), problem.random.random(shape))
+        return cls(
+            problem, np.argsort(problem.random.random(shape), axis=1), problem.random.random(shape)
+        )
 
     def candidates(self, case: IntArray, size: int) -> Candidates:
-        """A change set for every one of these cases and draw: new values of the first ``size`` features of its order.
+        """A change set for every one of these cases and draw: new values of the first ``size``
+        features of its order.
 
         The change sets of a case stand together.
         """
@@ -40,20 +46,36 @@ class Draws:
         return Candidates.of(np.repeat(case, count), to.reshape(-1, to.shape[2]))
 
 
-def draw_values(problem: SearchProblem, column: int, case: IntArray, uniform: Float64Array) -> Float32Array:
-    """Permitted values of a known feature, as frequent as among training people, (cases, draws); NaN if there is none.
+def draw_values(
+    problem: SearchProblem, column: int, case: IntArray, uniform: Float64Array
+) -> Float32Array:
+    """Permitted values of a known feature, as frequent as among training people, (cases, draws);
+    NaN if there is none.
 
-    ``uniform`` (draws,) are numbers from 0 to 1: which part of the distribution of permitted values each draw takes.
+    ``uniform`` (draws,) are numbers from 0 to 1: which part of the distribution of permitted values
+    each draw takes.
     """
     feature, own = int(problem.features[column]), problem.facts[case, column]
     values, direction = problem.actions.values[feature], problem.actions.direction[feature]
     if not len(values):
         return np.full((len(case), len(uniform)), np.nan, dtype=np.float32)
     support = problem.actions.support
-    cumulative = np.cumsum(support.shares[feature][np.searchsorted(support.values[feature], values)])
+    cumulative = np.cumsum(
+        support.shares[feature][np.searchsorted(support.values[feature], values)]
+    )
     below = np.r_[0.0, cumulative]
-    low = below[np.searchsorted(values, own, side="right")] if direction > 0 else np.zeros(len(case))
-    high = below[np.searchsorted(values, own, side="left")] if direction < 0 else np.full(len(case), cumulative[-1])
-    position = np.searchsorted(cumulative, low[:, None] + uniform * (high - low)[:, None], side="right")
+    low = (
+        below[np.searchsorted(values, own, side="right")] if direction > 0 else np.zeros(len(case))
+    )
+    high = (
+        below[np.searchsorted(values, own, side="left")]
+        if direction < 0
+        else np.full(len(case), cumulative[-1])
+    )
+    position = np.searchsorted(
+        cumulative, low[:, None] + uniform * (high - low)[:, None], side="right"
+    )
     drawn = values[np.minimum(position, len(values) - 1)]
-    return np.where(problem.actions.permits(feature, own[:, None], drawn), drawn, np.float32(np.nan))
+    return np.where(
+        problem.actions.permits(feature, own[:, None], drawn), drawn, np.float32(np.nan)
+    )

@@ -1,10 +1,12 @@
-"""Every single change that may be proposed to people who know the same features, read off the sweep.
+"""Every single change that may be proposed to people who know the same features, read off the
+sweep.
 
-The sweep has asked the model about candidate values of every free feature. A *change* is one column of the arrays
-here: of an ordered feature, a cell of values that the model cannot tell apart and that holds a permitted one; of a
-category, a permitted level. ``ChangeLayout`` lists the changes; it is the same for everybody with the same known
-features and is made once. ``SingleChanges`` adds what each change means for each case: the value that is proposed, and
-whether it is recourse by itself. ``interval`` says how far around its value a plan of one change still works.
+The sweep has asked the model about candidate values of every free feature. A *change* is one column
+of the arrays here: of an ordered feature, a cell of values that the model cannot tell apart and
+that holds a permitted one; of a category, a permitted level. ``ChangeLayout`` lists the changes; it
+is the same for everybody with the same known features and is made once. ``SingleChanges`` adds what
+each change means for each case: the value that is proposed, and whether it is recourse by itself.
+``interval`` says how far around its value a plan of one change still works.
 """
 
 from dataclasses import dataclass
@@ -21,18 +23,19 @@ __all__ = ["ChangeLayout", "SingleChanges", "interval", "layout_of"]
 
 @dataclass(frozen=True, eq=False)
 class ChangeLayout:
-    """Which single changes there are for people with the same known features; one feature's changes stand together.
+    """Which single changes there are for people with the same known features; one feature's changes
+    stand together.
 
     Parameters
     ----------
     feature, column, swept
-        The feature of each change (changes,): its index, its column among the known features, its position among the
-        swept ones.
+        The feature of each change (changes,): its index, its column among the known features, its
+        position among the swept ones.
     candidate
         Which candidate value of the sweep each change was tried with, (changes,).
     lower, upper, value
-        The values that each change represents, (changes,): from ``lower`` up to, not including, ``upper``; or ``value``
-        alone, where the two are equal.
+        The values that each change represents, (changes,): from ``lower`` up to, not including,
+        ``upper``; or ``value`` alone, where the two are equal.
     low, high
         The least and the largest permitted value among these, (changes,).
     ordered
@@ -40,12 +43,13 @@ class ChangeLayout:
     starts
         Where the changes of each swept feature start, then the end, (swept features + 1,).
     least, largest
-        For each candidate value of the sweep the least permitted value of its feature that is not below it, and the
-        largest that is not above it, (candidate values,); NaN if there is none.
+        For each candidate value of the sweep the least permitted value of its feature that is not
+        below it, and the largest that is not above it, (candidate values,); NaN if there is none.
     swept_position
         The position of each known feature among the swept ones, or -1, (known features,).
     has_intervals
-        Whether it is known what the model says between two candidate values of a feature, (known features,).
+        Whether it is known what the model says between two candidate values of a feature, (known
+        features,).
     """
 
     feature: IntArray
@@ -65,7 +69,9 @@ class ChangeLayout:
     has_intervals: BoolArray
 
     def changes_to(self, problem: SearchProblem, rows: Float32Array) -> Int32Array:
-        """The change that leads to each value of ``rows`` (rows, known features), or -1: (rows, swept features)."""
+        """The change that leads to each value of ``rows`` (rows, known features), or -1: (rows,
+        swept features).
+        """
         changes = np.full((len(rows), len(self.starts) - 1), -1, dtype=np.int32)
         grid = problem.group.grid
         for k, feature in enumerate(grid.features):
@@ -73,7 +79,9 @@ class ChangeLayout:
             if end == start:
                 continue
             values, ordered = rows[:, grid.columns[k]], problem.actions.ordered[feature]
-            known: AnyArray = self.candidate[start:end] - grid.starts[k] if ordered else self.low[start:end]
+            known: AnyArray = (
+                self.candidate[start:end] - grid.starts[k] if ordered else self.low[start:end]
+            )
             sought = _nearest_candidate(grid.candidate_values[k], values) if ordered else values
             position = np.minimum(np.searchsorted(known, sought), end - start - 1)
             changes[:, k] = np.where(known[position] == sought, start + position, -1)
@@ -81,9 +89,13 @@ class ChangeLayout:
 
 
 def layout_of(problem: SearchProblem) -> ChangeLayout:
-    """The layout of the problem's single changes; cached, since it is the same for all who know the same."""
+    """The layout of the problem's single changes; cached, since it is the same for all who know the
+    same.
+    """
     name = "layout", problem.actions, problem.group.features
-    return problem.actions.cache.get(problem.predictor, problem.mask, name, lambda: _make_layout(problem))
+    return problem.actions.cache.get(
+        problem.predictor, problem.mask, name, lambda: _make_layout(problem)
+    )
 
 
 def _make_layout(problem: SearchProblem) -> ChangeLayout:
@@ -93,13 +105,18 @@ def _make_layout(problem: SearchProblem) -> ChangeLayout:
     swept = np.repeat(np.arange(len(parts)), np.diff(starts))
     none = np.zeros(0, dtype=np.float32)
     low, high = (np.concatenate([none, *(part[i] for part in parts)]) for i in (1, 2))
-    candidate = np.concatenate([swept[:0], *(part[0] + start for part, start in zip(parts, grid.starts, strict=False))])
+    candidate = np.concatenate(
+        [swept[:0], *(part[0] + start for part, start in zip(parts, grid.starts, strict=False))]
+    )
     features = np.array(grid.features, dtype=np.intp)
     has_intervals = [
         actions.ordered[f] and (has_cells or not actions.continuous[f])
         for f, has_cells in zip(features, grid.has_cells, strict=True)
     ]
-    ends = [_permitted_ends(c, actions.values[f]) for f, c in zip(features, grid.candidate_values, strict=True)]
+    ends = [
+        _permitted_ends(c, actions.values[f])
+        for f, c in zip(features, grid.candidate_values, strict=True)
+    ]
     swept_position = np.full(len(problem.features), -1, dtype=np.intp)
     swept_position[grid.columns] = np.arange(len(features))
     return ChangeLayout(
@@ -122,10 +139,11 @@ def _make_layout(problem: SearchProblem) -> ChangeLayout:
 
 
 def _changes_of(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array, Float32Array]:
-    """The changes of the k-th swept feature: candidate value, least and largest permitted value, (changes,) each.
+    """The changes of the k-th swept feature: candidate value, least and largest permitted value,
+    (changes,) each.
 
-    An ordered feature has one for each candidate value that represents a permitted one, a category one for each
-    permitted level.
+    An ordered feature has one for each candidate value that represents a permitted one, a category
+    one for each permitted level.
     """
     feature = problem.group.features[k]
     values = problem.actions.values[feature]
@@ -137,8 +155,12 @@ def _changes_of(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array,
     return distinct, values[first], values[np.r_[first[1:], len(values)] - 1]
 
 
-def _permitted_ends(candidates: CandidateValues, permitted: Float32Array) -> tuple[Float32Array, Float32Array]:
-    """The least permitted value not below each candidate value, and the largest not above; NaN if there is none."""
+def _permitted_ends(
+    candidates: CandidateValues, permitted: Float32Array
+) -> tuple[Float32Array, Float32Array]:
+    """The least permitted value not below each candidate value, and the largest not above; NaN if
+    there is none.
+    """
     padded = np.r_[np.float32(np.nan), permitted, np.float32(np.nan)]
     largest = np.where(
         candidates.lower == candidates.upper,
@@ -149,7 +171,9 @@ def _permitted_ends(candidates: CandidateValues, permitted: Float32Array) -> tup
 
 
 def _nearest_candidate(candidates: CandidateValues, values: Float32Array) -> IntArray:
-    """The candidate that represents each value or -1; the nearest one, if candidates represent themselves alone."""
+    """The candidate that represents each value or -1; the nearest one, if candidates represent
+    themselves alone.
+    """
     if len(candidates) < 2 or (candidates.lower < candidates.upper).any():
         return candidates.index_of(values)
     right = np.clip(np.searchsorted(candidates.value, values), 1, len(candidates) - 1)
@@ -160,9 +184,9 @@ def _nearest_candidate(candidates: CandidateValues, values: Float32Array) -> Int
 class SingleChanges:
     """What each single change means for each case of a problem.
 
-    ``to`` (cases, changes) is the value that a change proposes to a case: of a cell, the permitted value nearest to the
-    case's own; NaN if the change is not for this case. ``is_recourse`` (cases, changes) says which changes are recourse
-    by themselves.
+    ``to`` (cases, changes) is the value that a change proposes to a case: of a cell, the permitted
+    value nearest to the case's own; NaN if the change is not for this case. ``is_recourse`` (cases,
+    changes) says which changes are recourse by themselves.
     """
 
     problem: SearchProblem
@@ -193,7 +217,8 @@ class SingleChanges:
         """
         problem, is_recourse = self.problem, self.is_recourse
         if self.moves_others.any():
-            # A sensible plan works today too, so that of what only takes time the others need no look.
+            # A sensible plan works today too, so that of what only takes time the others need no
+            # look.
             inputs = problem.actions.consequences.inputs[self.layout.feature]
             tried = permitted if problem.sense is None else is_recourse | (permitted & inputs)
             case, change = np.nonzero(tried & self.moves_others)
@@ -207,7 +232,9 @@ class SingleChanges:
 
     @cached_property
     def moves_others(self) -> BoolArray:
-        """Which changes move other features along, so that the sweep does not say what they lead to, (changes,)."""
+        """Which changes move other features along, so that the sweep does not say what they lead
+        to, (changes,).
+        """
         moves = self.problem.actions.consequences.moves_others(self.problem.features)
         return np.asarray(moves[self.layout.column])
 
@@ -234,18 +261,23 @@ class SingleChanges:
         return Candidates.of(case, self._rows(case, change), self._predict(case, change))
 
     def score(self, case: IntArray) -> Float64Array:
-        """How near each change brings these cases to recourse, (cases, changes); -1 if it is not for the case."""
+        """How near each change brings these cases to recourse, (cases, changes); -1 if it is not
+        for the case.
+        """
         score = np.full((len(case), len(self)), -1.0)
         row, change = np.nonzero(~np.isnan(self.to[case]))
         score[row, change] = self.problem.score(case[row], self._predict(case[row], change))
         return score
 
     def nearest_recourse(self) -> tuple[IntArray, IntArray]:
-        """Cases and changes that are recourse by themselves: every level, the nearest number in each direction."""
+        """Cases and changes that are recourse by themselves: every level, the nearest number in
+        each direction.
+        """
         layout, own = self.layout, self.problem.facts[:, self.layout.column]
         above = self.is_recourse & layout.ordered & (self.to > own)
         below = self.is_recourse & layout.ordered & ~above
-        # Counted along all changes: the first of its feature has one more than there were before that feature.
+        # Counted along all changes: the first of its feature has one more than there were before
+        # that feature.
         start, end = layout.starts[layout.swept], layout.starts[layout.swept + 1] - 1
         up, down = above.cumsum(axis=1), below.cumsum(axis=1)
         nearest = self.is_recourse & ~layout.ordered
@@ -256,12 +288,14 @@ class SingleChanges:
 
 
 def interval(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Array, Float32Array]:
-    """The least and the largest permitted value around that of a plan of one change such that all between work too.
+    """The least and the largest permitted value around that of a plan of one change such that all
+    between work too.
 
-    Both are (candidates,). The end that the change goes towards is NaN if everything there works: 36 months or fewer.
-    Both are NaN for plans of several changes, for a category, whose levels have nothing between them, for what was not
-    swept, and for a number if the model does not tell its cells: nobody knows what it says between two values. A number
-    that goes the good way of a model that obeys directions is open there in any case.
+    Both are (candidates,). The end that the change goes towards is NaN if everything there works:
+    36 months or fewer. Both are NaN for plans of several changes, for a category, whose levels have
+    nothing between them, for what was not swept, and for a number if the model does not tell its
+    cells: nobody knows what it says between two values. A number that goes the good way of a model
+    that obeys directions is open there in any case.
     """
     low, high = _obeyed_ends(problem, candidates)
     grid, changed = problem.group.grid, ~np.isnan(candidates.to)
@@ -273,7 +307,9 @@ def interval(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Arr
     column = column[rows]
     value, index = candidates.to[rows, column][:, None], np.arange(len(grid))
     same_feature = grid.owner == layout.swept_position[column][:, None]
-    represents = same_feature & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))
+    represents = (
+        same_feature & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))
+    )
     own = represents.argmax(axis=1)[:, None]
     # Other features count as failing, so that intervals stay within one feature.
     fails = ~(same_feature & problem.single_recourse[candidates.case[rows]])
@@ -287,10 +323,14 @@ def interval(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Arr
     return low, high
 
 
-def _obeyed_ends(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Array, Float32Array]:
-    """The end from which on plans of one number work, because the model obeys directions; NaN otherwise.
+def _obeyed_ends(
+    problem: SearchProblem, candidates: Candidates
+) -> tuple[Float32Array, Float32Array]:
+    """The end from which on plans of one number work, because the model obeys directions; NaN
+    otherwise.
 
-    The arguments and the result are those of ``interval``. Going on takes such a number no longer, and moves no other.
+    The arguments and the result are those of ``interval``. Going on takes such a number no longer,
+    and moves no other.
     """
     low, high = np.full((2, len(candidates)), np.nan, dtype=np.float32)
     signs, follows = problem.obeyed_directions, problem.actions.consequences
@@ -299,7 +339,11 @@ def _obeyed_ends(problem: SearchProblem, candidates: Candidates) -> tuple[Float3
     changed = ~np.isnan(candidates.to)
     column = changed.argmax(axis=1)
     feature, rows = problem.features[column], np.arange(len(candidates))
-    quiet = problem.actions.continuous[feature] & (follows.per_month[feature] == 0) & ~follows.inputs[feature]
+    quiet = (
+        problem.actions.continuous[feature]
+        & (follows.per_month[feature] == 0)
+        & ~follows.inputs[feature]
+    )
     to = candidates.to[rows, column]
     moved = to - problem.facts[candidates.case, column]
     good = quiet & (changed.sum(axis=1) == 1) & (moved * signs[feature] > 0)

@@ -1,9 +1,10 @@
 """EDFA-generative: values that a conditional autoencoder makes up for people on the other side.
 
-``CVAE`` is the searcher. For each model it has an ``Autoencoder`` trained (``train_autoencoder``) on what the model
-decides about training people, with features hidden at random, so that one network serves every set of known features.
-``InputLayout`` says where a feature stands in the network's input, ``generate`` makes people up, and ``DrawNoise`` is
-what makes one draw different from another.
+``CVAE`` is the searcher. For each model it has an ``Autoencoder`` trained (``train_autoencoder``)
+on what the model decides about training people, with features hidden at random, so that one network
+serves every set of known features. ``InputLayout`` says where a feature stands in the network's
+input, ``generate`` makes people up, and ``DrawNoise`` is what makes one draw different from
+another.
 """
 
 import threading
@@ -33,18 +34,25 @@ __all__ = ["CVAE", "Autoencoder", "DrawNoise", "InputLayout", "generate", "train
 
 LATENT, HIDDEN, BATCH, RATE = 8, 128, 256, 2e-3
 BETA = 0.5  # the weight of the Kullback-Leibler term, after warming up
-STEPS, CHECKS, PATIENCE = 60, 12, 3  # training steps between two checks of validity; checks; checks without a better
+STEPS, CHECKS, PATIENCE = (
+    60,
+    12,
+    3,
+)  # training steps between two checks of validity; checks; checks without a better
 CHECKED = 200  # people whose plans say when to stop training
 DRAWS_CHECKED = 8  # draws for each of them
 ROWS = 50_000  # made up at a time
-TRAINING = threading.Lock()  # one network is trained at a time: torch's random numbers are shared by all threads
+TRAINING = (
+    threading.Lock()
+)  # one network is trained at a time: torch's random numbers are shared by all threads
 
 
 class CVAE(Searcher):
     """Plans from a masked conditional variational autoencoder, one for all sets of known features.
 
-    It is trained when first asked, on what the predictor decides about the training people from all features. Numbers
-    it makes up are taken at the nearest value of a training person that may be proposed.
+    It is trained when first asked, on what the predictor decides about the training people from all
+    features. Numbers it makes up are taken at the nearest value of a training person that may be
+    proposed.
 
     Parameters
     ----------
@@ -95,7 +103,11 @@ class CVAE(Searcher):
 
     def search(self, problem: SearchProblem) -> Candidates:
         """Draw; for cases without a plan again, twice as often."""
-        network, active, count = self.network(problem.predictor), np.arange(len(problem)), self.draws
+        network, active, count = (
+            self.network(problem.predictor),
+            np.arange(len(problem)),
+            self.draws,
+        )
         parts = [Candidates.none(problem)]
         while count <= self.max_draws and len(active):
             parts.append(confirm(self, problem, self._draw(problem, network, active, count)))
@@ -106,10 +118,13 @@ class CVAE(Searcher):
         """The autoencoder for this predictor's decisions, trained when it is first asked for."""
         everything = np.ones(self.rows_.shape[1], dtype=bool)
         with TRAINING:
-            return self.cache_.get(predictor, everything, "autoencoder", lambda: self._train(predictor))
+            return self.cache_.get(
+                predictor, everything, "autoencoder", lambda: self._train(predictor)
+            )
 
     def _train(self, predictor: Predictor) -> "Autoencoder":
-        # DEVIATION: the class it is conditioned on is decided from all features; the paper does not say from which.
+        # DEVIATION: the class it is conditioned on is decided from all features; the paper does not
+        # say from which.
         everything = np.ones(self.rows_.shape[1], dtype=bool)
         decided = predictor.decide(predictor.predict_known(everything, self.rows_))
         checked = np.random.default_rng(self.seed).permutation(len(self.rows_))[:CHECKED]
@@ -122,21 +137,36 @@ class CVAE(Searcher):
             network = Autoencoder(self.layout_, len(predictor.classes_))
         return train_autoencoder(network, self.rows_, decided, validity, self.seed)
 
-    def _validity(self, predictor: Predictor, network: "Autoencoder", rows: Float32Array, decided: IntArray) -> float:
+    def _validity(
+        self, predictor: Predictor, network: "Autoencoder", rows: Float32Array, decided: IntArray
+    ) -> float:
         """The share of made-up people who get the decision they were made up for.
 
-        ``rows`` (people, features) with decisions ``decided`` (people,) keep what is sensitive or frozen.
+        ``rows`` (people, features) with decisions ``decided`` (people,) keep what is sensitive or
+        frozen.
         """
         free = np.array([f.actionable for f in self.train_.schema])
-        everything, target = np.ones(len(free), dtype=bool), (np.repeat(decided, DRAWS_CHECKED) + 1) % network.classes
+        everything, target = (
+            np.ones(len(free), dtype=bool),
+            (np.repeat(decided, DRAWS_CHECKED) + 1) % network.classes,
+        )
         rows = np.repeat(rows, DRAWS_CHECKED, axis=0)
         noise = DrawNoise.of(np.random.default_rng(0), len(rows), network)
         made_up = np.where(free, generate(network, rows, target, (everything, ~free), noise), rows)
-        return float((predictor.decide(predictor.predict_known(everything, made_up)) == target).mean())
+        return float(
+            (predictor.decide(predictor.predict_known(everything, made_up)) == target).mean()
+        )
 
-    def _draw(self, problem: SearchProblem, network: "Autoencoder", case: IntArray, count: int) -> Candidates:
-        """Made-up values of what may change, ``count`` times for each case; the same noise for everybody."""
-        noise, free = DrawNoise.of(problem.random, count, network), problem.actions.free & problem.mask
+    def _draw(
+        self, problem: SearchProblem, network: "Autoencoder", case: IntArray, count: int
+    ) -> Candidates:
+        """Made-up values of what may change, ``count`` times for each case; the same noise for
+        everybody.
+        """
+        noise, free = (
+            DrawNoise.of(problem.random, count, network),
+            problem.actions.free & problem.mask,
+        )
         parts = []
         for some in np.array_split(case, -(-len(case) * count // ROWS)):
             row_case = np.repeat(some, count)
@@ -150,7 +180,9 @@ class CVAE(Searcher):
 
 
 def _target_classes(problem: SearchProblem, classes: int, case: IntArray, count: int) -> IntArray:
-    """The class that each draw is made up for, (cases * count,): the desired one, or each of the others in turn."""
+    """The class that each draw is made up for, (cases * count,): the desired one, or each of the
+    others in turn.
+    """
     if problem.desired_class is not None:
         return np.full(len(case) * count, problem.desired_class)
     turn = 1 + np.arange(count) // 2 % (classes - 1)
@@ -158,7 +190,8 @@ def _target_classes(problem: SearchProblem, classes: int, case: IntArray, count:
 
 
 def _permitted(problem: SearchProblem, case: IntArray, made_up: Float32Array) -> Float32Array:
-    """What of made-up rows (rows, features) may be proposed to cases (rows,), as change sets (rows, known features).
+    """What of made-up rows (rows, features) may be proposed to cases (rows,), as change sets (rows,
+    known features).
 
     Numbers are taken at the nearest value that may be proposed.
     """
@@ -175,10 +208,11 @@ def _permitted(problem: SearchProblem, case: IntArray, made_up: Float32Array) ->
 
 @dataclass(frozen=True, eq=False)
 class InputLayout:
-    """Where each feature stands in the network's input: one input for a number, one for each level of a category.
+    """Where each feature stands in the network's input: one input for a number, one for each level
+    of a category.
 
-    A number is given as the normal quantile of its rank among training people. ``support`` are the training values,
-    ``ordered`` (features,) says which features are no categories.
+    A number is given as the normal quantile of its rank among training people. ``support`` are the
+    training values, ``ordered`` (features,) says which features are no categories.
     """
 
     support: Support
@@ -195,18 +229,26 @@ class InputLayout:
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     def encode(self, rows: Float32Array) -> Float64Array:
-        """Rows (rows, features) without NaN as inputs (rows, inputs); what is not known may hold any number."""
+        """Rows (rows, features) without NaN as inputs (rows, inputs); what is not known may hold
+        any number.
+        """
         parts = [
-            ndtri(self._rank(j, rows[:, j]))[:, None] if ordered else rows[:, [j]] == self.support.values[j]
+            ndtri(self._rank(j, rows[:, j]))[:, None]
+            if ordered
+            else rows[:, [j]] == self.support.values[j]
             for j, ordered in enumerate(self.ordered)
         ]
         return np.concatenate(parts, axis=1, dtype=float)
 
     def _rank(self, j: int, values: Float32Array) -> Float64Array:
-        """The share of training people below each value of feature j, half of those with the same value counted."""
+        """The share of training people below each value of feature j, half of those with the same
+        value counted.
+        """
         cumulative = np.cumsum(self.support.shares[j])
         position = np.clip(np.searchsorted(self.support.values[j], values), 0, len(cumulative) - 1)
-        return np.asarray(np.clip(cumulative[position] - self.support.shares[j][position] / 2, 1e-4, 1 - 1e-4))
+        return np.asarray(
+            np.clip(cumulative[position] - self.support.shares[j][position] / 2, 1e-4, 1 - 1e-4)
+        )
 
     def decode_number(self, j: int, normal: Float64Array) -> Float32Array:
         """The values of training people at normal quantiles of feature j."""
@@ -216,7 +258,9 @@ class InputLayout:
 
 
 class Autoencoder(nn.Module):
-    """Encoder q(z | x, c) and decoder p(x | z, c); c is the class, what is fixed, and which features are known."""
+    """Encoder q(z | x, c) and decoder p(x | z, c); c is the class, what is fixed, and which
+    features are known.
+    """
 
     def __init__(self, layout: InputLayout, classes: int) -> None:
         super().__init__()
@@ -230,7 +274,8 @@ class Autoencoder(nn.Module):
     def condition(self, inputs: Tensor, target: Tensor, known: Tensor, fixed: Tensor) -> Tensor:
         """The condition c of each row; what is not fixed does not show in it.
 
-        ``inputs`` are (rows, inputs), ``target`` class codes (rows,), ``known`` and ``fixed`` masks (rows, features).
+        ``inputs`` are (rows, inputs), ``target`` class codes (rows,), ``known`` and ``fixed`` masks
+        (rows, features).
         """
         one_hot = torch.nn.functional.one_hot(target, self.classes).to(inputs.dtype)
         shown = inputs * fixed[:, self.get_buffer("feature")]
@@ -238,7 +283,9 @@ class Autoencoder(nn.Module):
 
     def encode(self, inputs: Tensor, known: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log deviation of z, (rows, latent) each."""
-        output = self.encoder(torch.cat([inputs * known[:, self.get_buffer("feature")], condition], dim=1))
+        output = self.encoder(
+            torch.cat([inputs * known[:, self.get_buffer("feature")], condition], dim=1)
+        )
         return output[:, :LATENT], output[:, LATENT:].clamp(-4, 3)
 
     def decode(self, z: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
@@ -247,7 +294,9 @@ class Autoencoder(nn.Module):
         return mean, log_deviation.clamp(-3, 1)
 
     def loss(self, inputs: Tensor, target: Tensor, random: torch.Generator, beta: float) -> Tensor:
-        """The negative evidence lower bound: what is known and not fixed is likely, z near standard normal."""
+        """The negative evidence lower bound: what is known and not fixed is likely, z near standard
+        normal.
+        """
         rates = torch.rand((2, len(inputs), 1), generator=random)
         known = torch.rand((len(inputs), len(self.layout.sizes)), generator=random) >= rates[0]
         fixed = known & (torch.rand(known.shape, generator=random) >= rates[1])
@@ -274,7 +323,11 @@ class Autoencoder(nn.Module):
 
 def _layers(inside: int, outside: int) -> nn.Module:
     return nn.Sequential(
-        nn.Linear(inside, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, outside)
+        nn.Linear(inside, HIDDEN),
+        nn.ReLU(),
+        nn.Linear(HIDDEN, HIDDEN),
+        nn.ReLU(),
+        nn.Linear(HIDDEN, outside),
     )
 
 
@@ -285,13 +338,17 @@ def train_autoencoder(
     validity: Callable[[Autoencoder], float],
     seed: int,
 ) -> Autoencoder:
-    """Train until what the network makes up is valid no more often: a better likelihood can go with worse plans.
+    """Train until what the network makes up is valid no more often: a better likelihood can go with
+    worse plans.
 
-    ``rows`` are (training people, features) with decisions ``decided`` (training people,). ``validity`` is asked after
-    every ``STEPS`` steps; the weights with the highest are taken.
+    ``rows`` are (training people, features) with decisions ``decided`` (training people,).
+    ``validity`` is asked after every ``STEPS`` steps; the weights with the highest are taken.
     """
     random = torch.Generator().manual_seed(seed)
-    inputs, target = torch.from_numpy(network.layout.encode(rows)).float(), torch.from_numpy(decided)
+    inputs, target = (
+        torch.from_numpy(network.layout.encode(rows)).float(),
+        torch.from_numpy(decided),
+    )
     optimiser = torch.optim.Adam(network.parameters(), lr=RATE)
     best, waited, weights = -1.0, 0, deepcopy(network.state_dict())
     for check in range(CHECKS):
@@ -304,7 +361,9 @@ def train_autoencoder(
             optimiser.step()
         network.eval()
         now = validity(network)
-        best, waited, weights = (now, 0, deepcopy(network.state_dict())) if now > best else (best, waited + 1, weights)
+        best, waited, weights = (
+            (now, 0, deepcopy(network.state_dict())) if now > best else (best, waited + 1, weights)
+        )
         if waited >= PATIENCE:
             break
     network.load_state_dict(weights)
@@ -312,7 +371,8 @@ def train_autoencoder(
 
 
 class DrawNoise(NamedTuple):
-    """What makes each draw different: ``z`` (draws, latent), ``uniform`` (draws, inputs), ``near`` (draws,).
+    """What makes each draw different: ``z`` (draws, latent), ``uniform`` (draws, inputs), ``near``
+    (draws,).
 
     Where ``near`` is true, z lies around the person's own.
     """
@@ -326,17 +386,30 @@ class DrawNoise(NamedTuple):
         """As many draws as ``count``; every second one looks around the person's own z."""
         width = sum(network.layout.sizes)
         uniform = random.random((count, width))
-        return cls(random.normal(size=(count, LATENT)), np.clip(uniform, 1e-9, 1 - 1e-9), np.arange(count) % 2 > 0)
+        return cls(
+            random.normal(size=(count, LATENT)),
+            np.clip(uniform, 1e-9, 1 - 1e-9),
+            np.arange(count) % 2 > 0,
+        )
 
     def repeated(self, people: int) -> "DrawNoise":
         """The same draws for each of this number of people."""
-        return DrawNoise(np.tile(self.z, (people, 1)), np.tile(self.uniform, (people, 1)), np.tile(self.near, people))
+        return DrawNoise(
+            np.tile(self.z, (people, 1)),
+            np.tile(self.uniform, (people, 1)),
+            np.tile(self.near, people),
+        )
 
 
 def generate(
-    network: Autoencoder, rows: Float32Array, target: IntArray, masks: tuple[BoolArray, BoolArray], noise: DrawNoise
+    network: Autoencoder,
+    rows: Float32Array,
+    target: IntArray,
+    masks: tuple[BoolArray, BoolArray],
+    noise: DrawNoise,
 ) -> Float32Array:
-    """Rows (rows, features) as the network makes them up for the classes ``target`` (rows,), in the same shape.
+    """Rows (rows, features) as the network makes them up for the classes ``target`` (rows,), in the
+    same shape.
 
     ``masks`` (features,) say which features are known, and which of these are fixed.
     """
@@ -353,7 +426,9 @@ def generate(
     for j, size in enumerate(layout.sizes):
         part = slice(first, first + size)
         if layout.ordered[j]:
-            normal = mean[:, first] + np.exp(log_deviation[:, first]) * ndtri(noise.uniform[:, first])
+            normal = mean[:, first] + np.exp(log_deviation[:, first]) * ndtri(
+                noise.uniform[:, first]
+            )
             made_up[:, j] = layout.decode_number(j, normal)
         else:  # the largest of scores with Gumbel noise is a draw from their softmax
             level = (mean[:, part] - np.log(-np.log(noise.uniform[:, part]))).argmax(axis=1)

@@ -1,8 +1,8 @@
 """DiCE: several different plans at once, by chance, by evolution, or along a gradient.
 
-Mothilal, Sharma & Tan, "Explaining machine learning classifiers through diverse counterfactual explanations" (2020).
-``DiCE`` is the searcher; ``evolve`` is its genetic method. A *population* is an array of change sets,
-(cases, individuals, known features), NaN: unchanged.
+Mothilal, Sharma & Tan, "Explaining machine learning classifiers through diverse counterfactual
+explanations" (2020). ``DiCE`` is the searcher; ``evolve`` is its genetic method. A *population* is
+an array of change sets, (cases, individuals, known features), NaN: unchanged.
 """
 
 from typing import Literal
@@ -35,8 +35,9 @@ class DiCE(Searcher):
     train
         The training people: what may be drawn.
     method
-        ``"random"``: one, two and more features get values drawn from training people. ``"genetic"``: such draws and
-        training people evolve. ``"gradient"``: numbers move along a neural model's gradient, away from each other.
+        ``"random"``: one, two and more features get values drawn from training people.
+        ``"genetic"``: such draws and training people evolve. ``"gradient"``: numbers move along a
+        neural model's gradient, away from each other.
     plans
         How many plans each.
     draws, generations, steps
@@ -124,9 +125,12 @@ class DiCE(Searcher):
         if not problem.differentiable:
             name = type(problem.predictor).__name__
             raise DataError(
-                f"the gradient method needs a neural model, and {name} has no gradient; use random or genetic"
+                f"the gradient method needs a neural model, and {name} has no gradient; "
+                "use random or genetic"
             )
-        from edfa.recourse._search.gradient import different  # torch is asked for only where a model has it
+        from edfa.recourse._search.gradient import (
+            different,
+        )  # torch is asked for only where a model has it
 
         return different(problem, self.nearest_.search(problem), self.plans, self.steps)
 
@@ -140,11 +144,12 @@ class DiCE(Searcher):
 
 
 def evolve(problem: SearchProblem, nearest: Nearest, plans: int, generations: int) -> Candidates:
-    """Populations that start from training people on the other side and from draws; the last of them, unconfirmed.
+    """Populations that start from training people on the other side and from draws; the last of
+    them, unconfirmed.
 
-    DEVIATION from DiCE's program, not from its paper: parents are the fittest half, mutation draws from training people
-    within the action set, equal individuals count once, and the first population is what it is, so that a search
-    without an answer ends.
+    DEVIATION from DiCE's program, not from its paper: parents are the fittest half, mutation draws
+    from training people within the action set, equal individuals count once, and the first
+    population is what it is, so that a search without an answer ends.
     """
     size = SIZE * plans
     population = _first_population(problem, nearest, size)
@@ -158,17 +163,26 @@ def evolve(problem: SearchProblem, nearest: Nearest, plans: int, generations: in
         fit = fit + np.where(_duplicates(everyone), 10.0, 0.0)
         order = np.argsort(fit, axis=1, kind="stable")[:, :size]
         best = np.take_along_axis(fit, order, axis=1)
-        better = best[:, : size // 2].mean(axis=1) < fitness[active][:, : size // 2].mean(axis=1) - 1e-9
-        population[active], fitness[active] = np.take_along_axis(everyone, order[:, :, None], axis=1), best
+        better = (
+            best[:, : size // 2].mean(axis=1) < fitness[active][:, : size // 2].mean(axis=1) - 1e-9
+        )
+        population[active], fitness[active] = (
+            np.take_along_axis(everyone, order[:, :, None], axis=1),
+            best,
+        )
         stalled[active] = np.where(better, 0, stalled[active] + 1)
         active = active[stalled[active] < PATIENCE]
         if not len(active):
             break
-    return Candidates.of(np.repeat(np.arange(len(problem)), size), population.reshape(-1, len(problem.features)))
+    return Candidates.of(
+        np.repeat(np.arange(len(problem)), size), population.reshape(-1, len(problem.features))
+    )
 
 
 def _first_population(problem: SearchProblem, nearest: Nearest, size: int) -> Float32Array:
-    """Half of it permitted values of the nearest on the other side, half of it draws, sorted by fitness."""
+    """Half of it permitted values of the nearest on the other side, half of it draws, sorted by
+    fitness.
+    """
     population = np.full((len(problem), size, len(problem.features)), np.nan, dtype=np.float32)
     everyone, half = np.arange(len(problem)), size // 2
     for column in problem.free:
@@ -178,18 +192,25 @@ def _first_population(problem: SearchProblem, nearest: Nearest, size: int) -> Fl
     for case, side in nearest.sides(problem):
         near = nearest.donors_.nearest(problem, case, side, half)
         for column in problem.free:
-            value, own = nearest.donors_.rows[near, problem.features[column]], problem.facts[case, column][:, None]
+            value, own = (
+                nearest.donors_.rows[near, problem.features[column]],
+                problem.facts[case, column][:, None],
+            )
             permitted = problem.actions.permits(int(problem.features[column]), own, value)
-            population[case, : near.shape[1], column] = np.where(permitted, value, np.float32(np.nan))
+            population[case, : near.shape[1], column] = np.where(
+                permitted, value, np.float32(np.nan)
+            )
     order = np.argsort(_fitness(problem, everyone, population), axis=1, kind="stable")
     return np.take_along_axis(population, order[:, :, None], axis=1)
 
 
-def _children(problem: SearchProblem, case: IntArray, parents: Float32Array, uniform: Float64Array) -> Float32Array:
+def _children(
+    problem: SearchProblem, case: IntArray, parents: Float32Array, uniform: Float64Array
+) -> Float32Array:
     """A population whose individuals each have two parents of the fitter half.
 
-    A gene comes from the one or the other or is drawn anew. ``parents`` are sorted by fitness; ``uniform``
-    (3, individuals, free features) are numbers from 0 to 1.
+    A gene comes from the one or the other or is drawn anew. ``parents`` are sorted by fitness;
+    ``uniform`` (3, individuals, free features) are numbers from 0 to 1.
     """
     size, half = parents.shape[1], max(1, parents.shape[1] // 2)
     parent = np.zeros((size, 2), dtype=np.intp)
@@ -198,20 +219,29 @@ def _children(problem: SearchProblem, case: IntArray, parents: Float32Array, uni
     children = parents[:, parent[:, 0]]
     for k, column in enumerate(problem.free):
         gene, value = uniform[0, :, k], uniform[1, :, k]
-        inherited = np.where(gene < INHERITED / 2, children[:, :, column], parents[:, parent[:, 1], column])
+        inherited = np.where(
+            gene < INHERITED / 2, children[:, :, column], parents[:, parent[:, 1], column]
+        )
         drawn = draw_values(problem, int(column), case, value)
         children[:, :, column] = np.where(gene < INHERITED, inherited, drawn)
     return children
 
 
 def _fitness(problem: SearchProblem, case: IntArray, population: Float32Array) -> Float64Array:
-    """How far from recourse, how far from the person, how many changes, (cases, individuals); the lower the better."""
-    flat, flat_case = population.reshape(-1, population.shape[2]), np.repeat(case, population.shape[1])
+    """How far from recourse, how far from the person, how many changes, (cases, individuals); the
+    lower the better.
+    """
+    flat, flat_case = (
+        population.reshape(-1, population.shape[2]),
+        np.repeat(case, population.shape[1]),
+    )
     score = problem.score(flat_case, problem.predict(problem.apply(flat_case, flat)))
     size = lengths(problem.actions, problem.mask, problem.facts[flat_case], flat)
     count = max(1, len(problem.free))
     missing = np.maximum(0, max(0.5, problem.actions.constraints.min_probability) - score) * 4
-    return np.asarray(missing + 0.2 * size.heom + 0.2 * size.l0 / count).reshape(population.shape[:2])
+    return np.asarray(missing + 0.2 * size.heom + 0.2 * size.l0 / count).reshape(
+        population.shape[:2]
+    )
 
 
 def _duplicates(population: Float32Array) -> BoolArray:

@@ -1,8 +1,10 @@
-"""EDFA-default: what similar training people have, put in place of one's own values, as little of it as will do.
+"""EDFA-default: what similar training people have, put in place of one's own values, as little of
+it as will do.
 
-First every single change (the sweep); then two and three changes at once, with values of the nearest training people
-whom the model, from what is known, puts where one wants to be (``combine``). Whoever has no plan by then is offered all
-that more distant people have, or all that helps by itself, without what is not needed.
+First every single change (the sweep); then two and three changes at once, with values of the
+nearest training people whom the model, from what is known, puts where one wants to be
+(``combine``). Whoever has no plan by then is offered all that more distant people have, or all that
+helps by itself, without what is not needed.
 """
 
 from collections.abc import Iterator
@@ -16,7 +18,13 @@ import numpy as np
 from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.recourse._search.donors import Donors, Side
-from edfa.recourse._search.postprocess import confirm, distinct, minimise, undominated, within_max_changes
+from edfa.recourse._search.postprocess import (
+    confirm,
+    distinct,
+    minimise,
+    undominated,
+    within_max_changes,
+)
 from edfa.recourse._search.single_changes import SingleChanges
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
 from edfa.typing import BoolArray, Int32Array, IntArray
@@ -35,12 +43,13 @@ class Nearest(Searcher):
     train
         The training people: donors of values.
     neighbours, farther
-        How many of the nearest are combined with; and how many are looked at where that gives nothing.
+        How many of the nearest are combined with; and how many are looked at where that gives
+        nothing.
     max_changes
         The largest number of changes combined, at most 3.
     keep_dominated
-        Whether to keep plans that move the same features in the same directions as another, and none of them less,
-        because a neighbour is there.
+        Whether to keep plans that move the same features in the same directions as another, and
+        none of them less, because a neighbour is there.
     holds_further, min_support
         As for every ``Searcher``.
 
@@ -58,8 +67,8 @@ class Nearest(Searcher):
     (True, True)
     """
 
-    # DEVIATION: the paper fixes neither the number of neighbours nor how sets of changes grow; 10 and up to 3 give
-    # about as many plans of about the size that its quality table implies.
+    # DEVIATION: the paper fixes neither the number of neighbours nor how sets of changes grow; 10
+    # and up to 3 give about as many plans of about the size that its quality table implies.
     uses_sweep = True
     finished = True
 
@@ -90,10 +99,16 @@ class Nearest(Searcher):
 
     @classmethod
     def part_of(cls, searcher: Searcher) -> Self:
-        """A searcher with default settings for a step of another one, with its training people, support and cache."""
+        """A searcher with default settings for a step of another one, with its training people,
+        support and cache.
+        """
         nearest = cls()
         nearest.train_, nearest.rows_ = searcher.train_, searcher.rows_
-        nearest.support_, nearest.cache_, nearest.crowd_ = searcher.support_, searcher.cache_, searcher.crowd_
+        nearest.support_, nearest.cache_, nearest.crowd_ = (
+            searcher.support_,
+            searcher.cache_,
+            searcher.crowd_,
+        )
         nearest._learn(searcher.train_)
         return nearest
 
@@ -103,8 +118,15 @@ class Nearest(Searcher):
         if not len(changes):
             return Candidates.none(problem)
         parts = [changes.candidates(*changes.nearest_recourse())]
-        if self.keep_dominated or min(self.max_changes, problem.actions.max_changes, len(problem.free)) > 1:
-            parts += [part for case, side in self.sides(problem) for part in self._from_neighbours(changes, case, side)]
+        if (
+            self.keep_dominated
+            or min(self.max_changes, problem.actions.max_changes, len(problem.free)) > 1
+        ):
+            parts += [
+                part
+                for case, side in self.sides(problem)
+                for part in self._from_neighbours(changes, case, side)
+            ]
         candidates = self._with_farther(changes, Candidates.join(*parts))
         return distinct(candidates) if self.keep_dominated else candidates
 
@@ -112,10 +134,16 @@ class Nearest(Searcher):
         """The cases of each decision, with the donors on the other side of it."""
         decision = problem.group.decision
         decisions = np.unique(decision) if len(decision) > 1 else decision
-        return [(np.flatnonzero(decision == now), self.donors_.side(problem, int(now))) for now in decisions]
+        return [
+            (np.flatnonzero(decision == now), self.donors_.side(problem, int(now)))
+            for now in decisions
+        ]
 
-    def donor_changes(self, changes: SingleChanges, case: IntArray, donors: IntArray) -> tuple[IntArray, BoolArray]:
-        """The change that leads to each value of each case's donors (cases, donors), and whether it is for the case.
+    def donor_changes(
+        self, changes: SingleChanges, case: IntArray, donors: IntArray
+    ) -> tuple[IntArray, BoolArray]:
+        """The change that leads to each value of each case's donors (cases, donors), and whether it
+        is for the case.
 
         Both are (cases, donors, free features).
         """
@@ -124,11 +152,15 @@ class Nearest(Searcher):
         def make() -> Int32Array:
             return layout.changes_to(problem, self.donors_.rows[:, problem.features])
 
-        by_donor = self.cache_.get(problem.predictor, problem.mask, ("donor changes", layout), make, large=True)
+        by_donor = self.cache_.get(
+            problem.predictor, problem.mask, ("donor changes", layout), make, large=True
+        )
         change = by_donor[donors].astype(np.intp)
         return change, (change >= 0) & ~np.isnan(changes.to[case[:, None, None], change])
 
-    def _from_neighbours(self, changes: SingleChanges, case: IntArray, side: Side) -> Iterator[Candidates]:
+    def _from_neighbours(
+        self, changes: SingleChanges, case: IntArray, side: Side
+    ) -> Iterator[Candidates]:
         """Two and three of a neighbour's values; and one, if dominated plans are kept."""
         problem = changes.problem
         near = self.donors_.nearest(problem, case, side, self.neighbours)
@@ -136,23 +168,31 @@ class Nearest(Searcher):
             return
         change, usable = self.donor_changes(changes, case, near)
         if self.keep_dominated:
-            row, donor, feature = np.nonzero(usable & changes.is_recourse[case[:, None, None], change])
+            row, donor, feature = np.nonzero(
+                usable & changes.is_recourse[case[:, None, None], change]
+            )
             single = changes.candidates(case[row], change[row, donor, feature])
             yield replace(single, donor=self.donors_.row_number[near[row, donor]])
         if (max_changes := min(self.max_changes, problem.actions.max_changes)) > 1:
             plans, donor = combine(changes, case, change, usable, max_changes)
-            plans = replace(plans, donor=self.donors_.row_number[near[np.searchsorted(case, plans.case), donor]])
+            plans = replace(
+                plans, donor=self.donors_.row_number[near[np.searchsorted(case, plans.case), donor]]
+            )
             yield plans if self.keep_dominated else undominated(problem, plans)
 
     def _with_farther(self, changes: SingleChanges, candidates: Candidates) -> Candidates:
         """The candidates, and what more distant donors have for cases without any."""
         left = np.flatnonzero(np.bincount(candidates.case, minlength=len(changes.problem)) == 0)
         return (
-            Candidates.join(candidates, self._from_farther(changes, left)) if len(left) and len(changes) else candidates
+            Candidates.join(candidates, self._from_farther(changes, left))
+            if len(left) and len(changes)
+            else candidates
         )
 
     def _from_farther(self, changes: SingleChanges, left: IntArray) -> Candidates:
-        """All that a more distant donor has, and all that helps by itself; then only what is needed of it."""
+        """All that a more distant donor has, and all that helps by itself; then only what is needed
+        of it.
+        """
         problem = changes.problem
         parts = [confirm(self, problem, _growing_sets(changes, left))]
         for case, side in self.sides(problem):
@@ -165,7 +205,9 @@ class Nearest(Searcher):
             values = changes.to[case[:, None, None], change]
             to[:, :, problem.free] = np.where(usable, values, np.float32(np.nan))
             everything = Candidates(
-                np.repeat(case, near.shape[1]), to.reshape(-1, to.shape[2]), self.donors_.row_number[near.ravel()]
+                np.repeat(case, near.shape[1]),
+                to.reshape(-1, to.shape[2]),
+                self.donors_.row_number[near.ravel()],
             )
             parts.append(_first_of_each_case(confirm(self, problem, everything), FOLLOWED))
         minimal = within_max_changes(problem, minimise(self, problem, Candidates.join(*parts)))
@@ -177,7 +219,9 @@ def _growing_sets(changes: SingleChanges, case: IntArray) -> Candidates:
     problem, starts = changes.problem, changes.layout.starts
     score = changes.score(case)
     filled = np.flatnonzero(np.diff(starts))
-    change = np.stack([starts[k] + score[:, starts[k] : starts[k + 1]].argmax(axis=1) for k in filled], axis=1)
+    change = np.stack(
+        [starts[k] + score[:, starts[k] : starts[k + 1]].argmax(axis=1) for k in filled], axis=1
+    )
     gain = np.take_along_axis(score, change, axis=1)
     change = np.take_along_axis(change, np.argsort(-gain, axis=1, kind="stable"), axis=1)
     count, row = change.shape[1], np.arange(len(case))[:, None]
@@ -224,8 +268,8 @@ def combine(
     Returns
     -------
     Candidates, IntArray
-        The sets, and which of its case's donors each comes from. All are asked about in one call: sets that hold a
-        smaller one are so few that they cost less than a second call.
+        The sets, and which of its case's donors each comes from. All are asked about in one call:
+        sets that hold a smaller one are so few that they cost less than a second call.
     """
     problem = changes.problem
     if not keep_supersets:
@@ -244,7 +288,9 @@ def combine(
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     set_case, picked = case[row[first]], chosen[first]
     to = np.full((len(first), len(problem.features)), np.nan, dtype=np.float32)
-    to[np.arange(len(first))[:, None], changes.layout.column[picked]] = changes.to[set_case[:, None], picked]
+    to[np.arange(len(first))[:, None], changes.layout.column[picked]] = changes.to[
+        set_case[:, None], picked
+    ]
     probabilities = problem.predict(problem.apply(set_case, to))
     fine = problem.is_recourse(set_case, probabilities)
     fine &= problem.actions.fit_together(problem.mask, problem.facts[set_case], to)
@@ -252,7 +298,9 @@ def combine(
     fine[turned] = problem.is_sensible(set_case[turned], to[turned])
     good = np.flatnonzero(fine)
     if not keep_supersets:
-        works = np.zeros((*usable.shape[:2], len(sets) + 1), dtype=bool)  # the last one: a pair holds no pair
+        works = np.zeros(
+            (*usable.shape[:2], len(sets) + 1), dtype=bool
+        )  # the last one: a pair holds no pair
         works[row, donor, set_] = fine[inverse]
         at = first[good]
         good = good[~works[row[at][:, None], donor[at][:, None], pairs[set_[at]]].any(axis=1)]
@@ -267,15 +315,21 @@ def _index_sets(size: int, max_changes: int) -> tuple[IntArray, IntArray]:
     """
     two = list(combinations(range(size), 2))
     three = list(combinations(range(size), 3)) if max_changes > 2 else []
-    pairs = [[-1] * 3 for _ in two] + [[two.index(pair) for pair in combinations(triple, 2)] for triple in three]
+    pairs = [[-1] * 3 for _ in two] + [
+        [two.index(pair) for pair in combinations(triple, 2)] for triple in three
+    ]
     sets = [(*pair, pair[1]) for pair in two] + three
-    return np.array(sets, dtype=np.intp).reshape(-1, 3), np.array(pairs, dtype=np.intp).reshape(-1, 3)
+    return np.array(sets, dtype=np.intp).reshape(-1, 3), np.array(pairs, dtype=np.intp).reshape(
+        -1, 3
+    )
 
 
 def _most_helpful(
     changes: SingleChanges, case: IntArray, change: IntArray, usable: BoolArray
 ) -> tuple[IntArray, BoolArray]:
-    """Of each donor's changes those that bring a case nearest to recourse by themselves, in their old order."""
+    """Of each donor's changes those that bring a case nearest to recourse by themselves, in their
+    old order.
+    """
     score = np.where(usable, changes.score(case)[np.arange(len(case))[:, None, None], change], -1.0)
     best = np.sort(np.argsort(-score, axis=2, kind="stable")[:, :, :COMBINED], axis=2)
     return np.take_along_axis(change, best, axis=2), np.take_along_axis(usable, best, axis=2)

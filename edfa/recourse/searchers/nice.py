@@ -1,6 +1,8 @@
-"""NICE: towards the nearest person on the other side, one value at a time, the most rewarding first.
+"""NICE: towards the nearest person on the other side, one value at a time, the most rewarding
+first.
 
-Brughmans, Leyman & Martens, "NICE: an algorithm for nearest instance counterfactual explanations" (2024).
+Brughmans, Leyman & Martens, "NICE: an algorithm for nearest instance counterfactual explanations"
+(2024).
 """
 
 from typing import Literal
@@ -17,7 +19,8 @@ __all__ = ["NICE"]
 
 Reward = Literal["none", "sparsity", "proximity", "plausibility"]
 REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility")
-NEAR = 0.05  # distances from training people below this count as this: so near, nobody is more plausible
+# distances from training people below this count as this: so near, nobody is more plausible
+NEAR = 0.05
 
 
 class NICE(Searcher):
@@ -28,11 +31,12 @@ class NICE(Searcher):
     train
         The training people.
     reward
-        What the next value is chosen by: the gain in the probability wanted (``"sparsity"``), that gain for the
-        distance (``"proximity"``), or with the likeness to training people (``"plausibility"``); ``"none"`` takes all
-        values.
+        What the next value is chosen by: the gain in the probability wanted (``"sparsity"``), that
+        gain for the distance (``"proximity"``), or with the likeness to training people
+        (``"plausibility"``); ``"none"`` takes all values.
     justified
-        Whether only people whose true class is the one decided may be followed, as the authors have it.
+        Whether only people whose true class is the one decided may be followed, as the authors have
+        it.
     neighbours
         How many of the nearest are looked at until one is found whose permitted values do.
     max_donors
@@ -91,22 +95,31 @@ class NICE(Searcher):
         self.plausible_ = Donors(self.rows_, ordered, self.support_)
 
     def search(self, problem: SearchProblem) -> Candidates:
-        """All permitted values of the nearest donor with whom that is recourse; then the most rewarding first."""
+        """All permitted values of the nearest donor with whom that is recourse; then the most
+        rewarding first.
+        """
         parts = [Candidates.of(np.zeros(0, dtype=np.intp), problem.facts[:0])]
         for now in np.unique(problem.group.decision):
             case = np.flatnonzero(problem.group.decision == now)
-            targets = self._targets(problem, case, self.donors_.side(problem, int(now), self.donor_classes_))
+            targets = self._targets(
+                problem, case, self.donors_.side(problem, int(now), self.donor_classes_)
+            )
             parts.append(targets if self.reward == "none" else self._best_first(problem, targets))
         return Candidates.join(*parts)
 
     def _targets(self, problem: SearchProblem, case: IntArray, side: Side) -> Candidates:
-        """All permitted values of each case's nearest donor with whom that is recourse; at most one a case."""
-        # DEVIATION: NICE follows the nearest and may change anything; here only what is permitted is taken over, so
-        # the nearest may not do and the next one is tried.
+        """All permitted values of each case's nearest donor with whom that is recourse; at most one
+        a case.
+        """
+        # DEVIATION: NICE follows the nearest and may change anything; here only what is permitted
+        # is taken over, so the nearest may not do and the next one is tried.
         near = self.donors_.nearest(problem, case, side, self.neighbours)
         to = np.full((*near.shape, len(problem.features)), np.nan, dtype=np.float32)
         for column in problem.free:
-            value, own = self.donors_.rows[near, problem.features[column]], problem.facts[case, column][:, None]
+            value, own = (
+                self.donors_.rows[near, problem.features[column]],
+                problem.facts[case, column][:, None],
+            )
             permitted = problem.actions.permits(int(problem.features[column]), own, value)
             to[:, :, column] = np.where(permitted, value, np.float32(np.nan))
         flat, flat_case = to.reshape(-1, to.shape[2]), np.repeat(case, near.shape[1])
@@ -117,9 +130,14 @@ class NICE(Searcher):
         return Candidates(case[rows], to[rows, first], self.donors_.row_number[near[rows, first]])
 
     def _best_first(self, problem: SearchProblem, targets: Candidates) -> Candidates:
-        """Towards the targets, all cases one step at a time, the most rewarding first, until it is recourse."""
+        """Towards the targets, all cases one step at a time, the most rewarding first, until it is
+        recourse.
+        """
         to, left = np.full_like(targets.to, np.nan), ~np.isnan(targets.to)
-        active, score = np.arange(len(targets)), problem.score(targets.case, problem.group.probabilities[targets.case])
+        active, score = (
+            np.arange(len(targets)),
+            problem.score(targets.case, problem.group.probabilities[targets.case]),
+        )
         while len(active):
             position, column = np.nonzero(left[active])
             row = active[position]
@@ -132,7 +150,9 @@ class NICE(Searcher):
             best = order[np.r_[True, position[order][1:] != position[order][:-1]]]
             to[active], score[active] = hybrid[best], new_score[best]
             left[active, column[best]] = False
-            arrived = self._is_good_enough(problem, targets.case[active], to[active], probabilities[best])
+            arrived = self._is_good_enough(
+                problem, targets.case[active], to[active], probabilities[best]
+            )
             active = active[~arrived & left[active].any(axis=1)]
         return Candidates(targets.case, to, targets.donor)
 
@@ -146,22 +166,33 @@ class NICE(Searcher):
     ) -> Float64Array:
         """What each step is worth, (steps,).
 
-        ``steps`` are the change sets before and after it (steps, known features), ``gain`` what it adds to the score,
-        and ``column`` the known feature that it changes.
+        ``steps`` are the change sets before and after it (steps, known features), ``gain`` what it
+        adds to the score, and ``column`` the known feature that it changes.
         """
         if self.reward == "sparsity":
             return gain
         if self.reward == "proximity":
             rows, feature = np.arange(len(case)), problem.features[column]
-            moved = np.abs(steps[1][rows, column] - problem.facts[case, column]) / self.donors_.value_range[feature]
-            return np.asarray(gain / np.where(self.donors_.ordered[feature], np.maximum(moved, 1e-9), 1.0))
-        # DEVIATION: NICE multiplies two signed gains, so that two losses look like a win; and it asks an autoencoder.
-        before, after = (np.maximum(self.plausible_.distance(problem, problem.apply(case, to)), NEAR) for to in steps)
+            moved = (
+                np.abs(steps[1][rows, column] - problem.facts[case, column])
+                / self.donors_.value_range[feature]
+            )
+            return np.asarray(
+                gain / np.where(self.donors_.ordered[feature], np.maximum(moved, 1e-9), 1.0)
+            )
+        # DEVIATION: NICE multiplies two signed gains, so that two losses look like a win; and it
+        # asks an autoencoder.
+        before, after = (
+            np.maximum(self.plausible_.distance(problem, problem.apply(case, to)), NEAR)
+            for to in steps
+        )
         return np.asarray(gain * (before / after) ** np.sign(gain))
 
     def _is_good_enough(
         self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
     ) -> BoolArray:
-        """Whether change sets are kept and leave no pair of values that was never seen together, (change sets,)."""
+        """Whether change sets are kept and leave no pair of values that was never seen together,
+        (change sets,).
+        """
         fine = problem.actions.fit_together(problem.mask, problem.facts[case], to)
         return fine & self.keeps(problem, case, to, probabilities)

@@ -21,10 +21,11 @@ FACTORS = (1.0, 1.25, 1.5, 2.0)  # times the way to go, for numbers that are too
 class PROBE(Searcher):
     """Plans whose invalidation rate is at most ``rate``.
 
-    A plan is kept, and nothing taken out of it, as long as it is recourse and its rate is low enough. Candidates are
-    those of ``Nearest`` with numbers moved away from the border as far as need be; for one changed number and a model
-    that tells its cells, the nearest value whose exact rate is low enough. For a neural model, numbers are also moved
-    along its gradient, with the authors' closed form of the rate.
+    A plan is kept, and nothing taken out of it, as long as it is recourse and its rate is low
+    enough. Candidates are those of ``Nearest`` with numbers moved away from the border as far as
+    need be; for one changed number and a model that tells its cells, the nearest value whose exact
+    rate is low enough. For a neural model, numbers are also moved along its gradient, with the
+    authors' closed form of the rate.
 
     Parameters
     ----------
@@ -33,7 +34,8 @@ class PROBE(Searcher):
     rate
         The probability of failure that is accepted.
     sigma
-        The standard deviation of the noise, in training ranges, on every continuous feature that is changed.
+        The standard deviation of the noise, in training ranges, on every continuous feature that is
+        changed.
     draws, steps
         How many draws a sampled rate is from (a power of two); steps along the gradient.
     holds_further, min_support
@@ -95,12 +97,18 @@ class PROBE(Searcher):
             parts.append(Candidates(case, to, farther.donor, probabilities).take(robust_enough))
             left = left.take(~robust_enough)
         if problem.differentiable:
-            from edfa.recourse._search.gradient import robust  # torch is asked for only where a model has it
+            from edfa.recourse._search.gradient import (
+                robust,
+            )  # torch is asked for only where a model has it
 
-            parts.append(confirm(self, problem, robust(problem, near, self.noise_, self.rate, self.steps)))
+            parts.append(
+                confirm(self, problem, robust(problem, near, self.noise_, self.rate, self.steps))
+            )
         return undominated(problem, minimise(self, problem, Candidates.join(*parts)))
 
-    def keeps(self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array) -> BoolArray:
+    def keeps(
+        self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
+    ) -> BoolArray:
         """Which change sets are recourse, sensible, and robust enough, (candidates,)."""
         kept = super().keeps(problem, case, to, probabilities)
         rows = np.flatnonzero(kept)
@@ -112,18 +120,28 @@ class PROBE(Searcher):
         return self.noise_.rate(problem, candidates.case, candidates.to)
 
     def _single(self, problem: SearchProblem) -> Candidates:
-        """Of each continuous feature the nearest value, up and down, whose exact rate is low enough."""
+        """Of each continuous feature the nearest value, up and down, whose exact rate is low
+        enough.
+        """
         parts = [Candidates.none(problem)]
         for k, feature in enumerate(problem.group.features):
             values = problem.actions.values[feature]
-            if not problem.actions.continuous[feature] or not self.noise_.is_exact(problem, k) or not len(values):
+            if (
+                not problem.actions.continuous[feature]
+                or not self.noise_.is_exact(problem, k)
+                or not len(values)
+            ):
                 continue
             own = problem.group.own_values(feature)[:, None]
             fine = self.noise_.rate_by_value(problem, k, values) <= self.rate
             fine &= problem.actions.permits(feature, own, values)
-            fine &= ~self.noise_.failing_cells(problem, k)[:, problem.group.candidate_values[k].index_of(values)]
+            fine &= ~self.noise_.failing_cells(problem, k)[
+                :, problem.group.candidate_values[k].index_of(values)
+            ]
             above, below = fine & (values > own), fine & (values < own)
-            first = above & (np.cumsum(above, axis=1) == 1) | below & (np.cumsum(below[:, ::-1], axis=1)[:, ::-1] == 1)
+            first = above & (np.cumsum(above, axis=1) == 1) | below & (
+                np.cumsum(below[:, ::-1], axis=1)[:, ::-1] == 1
+            )
             case, index = np.nonzero(first)
             to = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
             to[:, np.searchsorted(problem.features, feature)] = values[index]
@@ -131,7 +149,9 @@ class PROBE(Searcher):
         return Candidates.join(*parts)
 
     def _farther(self, problem: SearchProblem, candidates: Candidates, factor: float) -> Candidates:
-        """The same changes with every number ``factor`` times as far from one's own, at the nearest permitted value."""
+        """The same changes with every number ``factor`` times as far from one's own, at the nearest
+        permitted value.
+        """
         own, to = problem.facts[candidates.case], candidates.to.copy()
         for column in problem.free[problem.actions.continuous[problem.features[problem.free]]]:
             rows = np.flatnonzero(~np.isnan(to[:, column]))

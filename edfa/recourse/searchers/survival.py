@@ -1,7 +1,9 @@
-"""SurvivalSearch: among the plans that work today, those likeliest to still work when everything is known.
+"""SurvivalSearch: among the plans that work today, those likeliest to still work when everything is
+known.
 
-The paper's nearest plans sit just past the border of what the model can see today, and most fall back when it sees
-more. Here a plan may go farther, or change one thing more, when it survives better for it.
+The paper's nearest plans sit just past the border of what the model can see today, and most fall
+back when it sees more. Here a plan may go farther, or change one thing more, when it survives
+better for it.
 """
 
 from dataclasses import replace
@@ -26,8 +28,8 @@ __all__ = ["SurvivalSearch"]
 class SurvivalSearch(Nearest):
     """Plans of up to three changes, the best surviving first, then the nearest.
 
-    What is handed out is a menu: each next plan survives less often and takes less effort. A plan need not be minimal;
-    but where a smaller one survives as well, that is the one offered.
+    What is handed out is a menu: each next plan survives less often and takes less effort. A plan
+    need not be minimal; but where a smaller one survives as well, that is the one offered.
 
     Parameters
     ----------
@@ -36,23 +38,26 @@ class SurvivalSearch(Nearest):
     n_completions
         The number of training people who complete each person.
     n_candidates
-        The number of candidates a person that are tried on the completions: half of them the nearest, the others those
-        that bring the model, as far as it sees, the farthest past the border.
+        The number of candidates a person that are tried on the completions: half of them the
+        nearest, the others those that bring the model, as far as it sees, the farthest past the
+        border.
     neighbours, farther, max_changes
         As for ``Nearest``.
     holds_further, min_support
         As for every ``Searcher``.
     committee
-        Models learnt again from other people, which are asked besides the one that decides: a plan that they all
-        accept will probably work when the model has been learnt again too. None: no others.
+        Models learnt again from other people, which are asked besides the one that decides: a plan
+        that they all accept will probably work when the model has been learnt again too. None: no
+        others.
     all_features
-        Whether survival is asked of the model that sees every feature, and not the blanket alone. The committee must
-        see the same.
+        Whether survival is asked of the model that sees every feature, and not the blanket alone.
+        The committee must see the same.
     enough
-        Plans that survive in this share of cases are all as good; of those, the one of least effort is the first.
+        Plans that survive in this share of cases are all as good; of those, the one of least effort
+        is the first.
     second_look
-        The number of other completions on which a plan's survival is estimated again once it is chosen, 0: none. The
-        best of many plans on a few completions looks better than it is.
+        The number of other completions on which a plan's survival is estimated again once it is
+        chosen, 0: none. The best of many plans on a few completions looks better than it is.
 
     Examples
     --------
@@ -62,7 +67,8 @@ class SurvivalSearch(Nearest):
     >>> known = table.test.X[:20].copy()
     >>> known[:, 12:] = np.nan
     >>> people = edfa.People(known, edfa.Background.of(table.train, model))
-    >>> near, lasting = (edfa.find_recourse(people, s(table.train)) for s in (edfa.Nearest, SurvivalSearch))
+    >>> near, lasting = (edfa.find_recourse(people, s(table.train)) for s in (edfa.Nearest,
+    ...     SurvivalSearch))
     >>> from edfa.recourse import add_survival
     >>> usual = add_survival(near, table.train).survival[near.first[near.legal]].mean()
     >>> bool(lasting.survival[lasting.first[lasting.legal]].mean() > usual)
@@ -89,7 +95,8 @@ class SurvivalSearch(Nearest):
     ) -> None:
         if n_completions < 2 or n_candidates < 2:
             raise SettingError(
-                f"n_completions and n_candidates: at least 2 each, not {n_completions} and {n_candidates}"
+                f"n_completions and n_candidates: at least 2 each, not {n_completions} "
+                f"and {n_candidates}"
             )
         if not 0 < enough <= 1:
             raise SettingError(f"enough: a share above 0, at most 1, not {enough!r}")
@@ -123,7 +130,11 @@ class SurvivalSearch(Nearest):
     def _complete_from(self, train: Table, left_out: IntArray) -> None:
         self.left_out_ = left_out
         self.completions_ = Completions.of(
-            train, self.n_completions, without=left_out.tolist(), cache=self.cache_, committee=self.committee
+            train,
+            self.n_completions,
+            without=left_out.tolist(),
+            cache=self.cache_,
+            committee=self.committee,
         )
 
     def completions(self, problem: SearchProblem) -> Completions:
@@ -131,19 +142,25 @@ class SurvivalSearch(Nearest):
         return self.completions_
 
     def look_again(self, problem: SearchProblem, candidates: Candidates) -> Survival | None:
-        """The survival of plans that are chosen, on completions that had no part in choosing them."""
+        """The survival of plans that are chosen, on completions that had no part in choosing
+        them.
+        """
         others = self.completions_.farther(self.second_look) if self.second_look else None
         if others is None or not np.isnan(problem.cases.X[:, problem.predictor.varies_]).any():
             return None
         return others.survival(self._planned(problem, candidates))
 
     def learnt_state(self) -> dict[str, Any]:
-        """What was learnt, for fingerprints; the rows that complete nobody are part of it, if there are any."""
+        """What was learnt, for fingerprints; the rows that complete nobody are part of it, if there
+        are any.
+        """
         state = super().learnt_state()
         return state | {"left_out": self.left_out_} if len(self.left_out_) else state
 
     def search(self, problem: SearchProblem) -> Candidates:
-        """Every single change that works, and all sets of a donor's values that do; the most promising of them."""
+        """Every single change that works, and all sets of a donor's values that do; the most
+        promising of them.
+        """
         changes = SingleChanges.of(problem)
         if not len(changes):
             return Candidates.none(problem)
@@ -161,9 +178,14 @@ class SurvivalSearch(Nearest):
         return self._with_farther(changes, promising)
 
     def survival(
-        self, problem: SearchProblem, candidates: Candidates, keys: tuple[Float64Array | IntArray, ...] | None
+        self,
+        problem: SearchProblem,
+        candidates: Candidates,
+        keys: tuple[Float64Array | IntArray, ...] | None,
     ) -> Survival:
-        """The survival of each plan; with ``keys``, NaN for those that cannot survive better than an easier one."""
+        """The survival of each plan; with ``keys``, NaN for those that cannot survive better than
+        an easier one.
+        """
         plans = self._planned(problem, candidates)
         if keys is None:
             return self.completions_.survival(plans)
@@ -174,10 +196,14 @@ class SurvivalSearch(Nearest):
         planned = super()._planned(problem, candidates)
         if not self.all_features:
             return planned
-        return replace(planned, people=replace(planned.people, background=problem.background.unaligned))
+        return replace(
+            planned, people=replace(planned.people, background=problem.background.unaligned)
+        )
 
     def _promising(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
-        """At most ``n_candidates`` of each case: half of them the nearest, the others the farthest past the border."""
+        """At most ``n_candidates`` of each case: half of them the nearest, the others the farthest
+        past the border.
+        """
         case, limit = candidates.case, self.n_candidates
         if len(case) <= limit or np.bincount(case).max() <= limit:
             return candidates
@@ -189,7 +215,9 @@ class SurvivalSearch(Nearest):
 
 
 def _rank_in_case(case: IntArray, *keys: AnyArray) -> IntArray:
-    """The rank of each row among those of its case, from 0, by the last key, then the one before it."""
+    """The rank of each row among those of its case, from 0, by the last key, then the one before
+    it.
+    """
     order = np.lexsort((*keys, case))
     rank = np.empty(len(case), dtype=np.intp)
     rank[order] = np.arange(len(case)) - np.searchsorted(case[order], case[order])

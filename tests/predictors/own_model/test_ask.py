@@ -1,4 +1,6 @@
-"""One way to ask a fitted model, whatever its library; what cannot be asked is refused with the reason."""
+"""One way to ask a fitted model, whatever its library; what cannot be asked is refused with the
+reason.
+"""
 
 import lightgbm
 import numpy as np
@@ -48,8 +50,12 @@ def test_boosters_of_the_libraries_are_asked_too(frame, codes):
     booster = xgb.train({"objective": "binary:logistic"}, xgb.DMatrix(frame, label=codes), 5)
     own = OwnModel.of(booster)
     assert own.columns == tuple(NUMBERS)
-    np.testing.assert_array_equal(own.ask(frame)[:, 1], booster.predict(xgb.DMatrix(frame)).astype(float))
-    light = lightgbm.train({"objective": "binary", "verbose": -1}, lightgbm.Dataset(frame, codes), 5)
+    np.testing.assert_array_equal(
+        own.ask(frame)[:, 1], booster.predict(xgb.DMatrix(frame)).astype(float)
+    )
+    light = lightgbm.train(
+        {"objective": "binary", "verbose": -1}, lightgbm.Dataset(frame, codes), 5
+    )
     np.testing.assert_array_equal(OwnModel.of(light).ask(frame)[:, 1], light.predict(frame))
 
 
@@ -70,7 +76,9 @@ def test_a_module_answers_log_odds_of_one_class_or_of_each():
     three = torch.nn.Linear(2, 3).eval()
     scores = np.exp(three(torch.as_tensor(rows)).detach().double().numpy())
     np.testing.assert_allclose(
-        OwnModel.of(three, columns="encoded").ask(rows), scores / scores.sum(axis=1, keepdims=True), rtol=1e-9
+        OwnModel.of(three, columns="encoded").ask(rows),
+        scores / scores.sum(axis=1, keepdims=True),
+        rtol=1e-9,
     )
 
 
@@ -101,7 +109,9 @@ def test_an_advisor_points_to_wrap():
 
 def test_a_model_of_numpy_rows_must_be_told_its_columns(frame, codes):
     model = LogisticRegression().fit(frame.to_numpy(), codes)
-    with pytest.raises(ModelError, match=r"does not say which columns it wants.*columns=\[\.\.\.\]"):
+    with pytest.raises(
+        ModelError, match=r"does not say which columns it wants.*columns=\[\.\.\.\]"
+    ):
         edfa.wrap(model)
     assert edfa.wrap(model, columns=NUMBERS).own.columns == tuple(NUMBERS)
     with pytest.raises(ModelError, match="does not say which columns"):
@@ -120,8 +130,12 @@ def test_columns_are_those_of_a_frame_like_the_models_own(frame, codes):
 def test_classes_are_told_apart_by_their_text():
     own = OwnModel.of(two_numbers, columns=NUMBERS, classes=(1, 0))
     assert own.order(("0", "1")).tolist() == [1, 0]
-    assert OwnModel.of(two_numbers, columns=NUMBERS, classes=(True, False)).order(("0", "1")).tolist() == [1, 0]
-    assert OwnModel.of(two_numbers, columns=NUMBERS, classes=(0.0, 1.0)).order(("0", "1")).tolist() == [0, 1]
+    assert OwnModel.of(two_numbers, columns=NUMBERS, classes=(True, False)).order(
+        ("0", "1")
+    ).tolist() == [1, 0]
+    assert OwnModel.of(two_numbers, columns=NUMBERS, classes=(0.0, 1.0)).order(
+        ("0", "1")
+    ).tolist() == [0, 1]
     with pytest.raises(ModelError, match="say which is which"):
         own.order(("no", "yes"))
 
@@ -136,7 +150,9 @@ def test_a_failure_of_the_model_is_one_line_and_keeps_its_cause(frame):
     def fails(people):
         raise RuntimeError("the server\nis away")
 
-    with pytest.raises(ModelError, match="fails failed on 216 rows: RuntimeError: the server is away") as caught:
+    with pytest.raises(
+        ModelError, match="fails failed on 216 rows: RuntimeError: the server is away"
+    ) as caught:
         OwnModel.of(fails, columns=NUMBERS).ask(frame)
     assert isinstance(caught.value.__cause__, RuntimeError)
 
@@ -223,7 +239,8 @@ def test_trees_that_answer_labels_or_numbers_are_refused(frame, codes):
         several = {"num_class": 2} if objective.startswith("multi") else {}
         booster = xgb.train({"objective": objective, **several}, matrix, 2)
         with pytest.raises(
-            ModelError, match=f"this Booster was fitted for {objective}, which answers no probabilities"
+            ModelError,
+            match=f"this Booster was fitted for {objective}, which answers no probabilities",
         ):
             edfa.wrap(booster)
     hinge = xgb.XGBClassifier(n_estimators=2, objective="binary:hinge").fit(frame, codes)
@@ -275,7 +292,8 @@ def test_a_model_that_fails_on_words_is_pointed_to_like(codes):
 def test_a_class_that_the_model_lacks_is_named():
     own = OwnModel.of(two_numbers, columns=NUMBERS, classes=("low", "high"))
     with pytest.raises(
-        ModelError, match=r"'low', 'high', the card's 'low', 'middle', 'high'; the model lacks class 'middle'$"
+        ModelError,
+        match=r"'low', 'high', the card's 'low', 'middle', 'high'; the model lacks class 'middle'$",
     ):
         own.order(("low", "middle", "high"))
     with pytest.raises(ModelError, match=r"the card's 'a', 'b', 'c'; as many are needed$"):
@@ -310,7 +328,12 @@ def test_settings_of_another_kind_are_refused_before_any_work(settings, words):
 
 
 def test_settings_of_numpy_and_pandas_are_as_good(frame):
-    own = edfa.wrap(two_numbers, columns=frame.columns, classes=np.array(["no", "yes"]), n_completions=np.int64(8)).own
+    own = edfa.wrap(
+        two_numbers,
+        columns=frame.columns,
+        classes=np.array(["no", "yes"]),
+        n_completions=np.int64(8),
+    ).own
     assert own.columns == tuple(NUMBERS)
     assert own.classes == ("no", "yes")
     assert edfa.wrap(two_numbers, columns=NUMBERS, max_rows=None).max_rows is None
@@ -318,6 +341,7 @@ def test_settings_of_numpy_and_pandas_are_as_good(frame):
 
 def test_a_column_that_like_lacks_is_named(frame):
     with pytest.raises(
-        ColumnError, match="like: there is no column 'height', which the model wants; known: income, debt"
+        ColumnError,
+        match="like: there is no column 'height', which the model wants; known: income, debt",
     ):
         edfa.wrap(two_numbers, columns=["income", "height"], like=frame)

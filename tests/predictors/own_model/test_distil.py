@@ -33,7 +33,8 @@ def soft(matrix, classes=2):
 def test_soft_labels_equal_weighted_duplicates(classes, table, monkeypatch):
     """Each row once a class, weighted by its chance: the same gradients, so the same trees.
 
-    Few distinct values, so that XGBoost's quantiles are exact whatever the weights; and no rows are drawn.
+    Few distinct values, so that XGBoost's quantiles are exact whatever the weights; and no rows are
+    drawn.
     """
     monkeypatch.setitem(boosting.FIXED, "subsample", 1.0)
     matrix, test = np.round(2 * table.train.X), np.round(2 * table.test.X)
@@ -42,7 +43,9 @@ def test_soft_labels_equal_weighted_duplicates(classes, table, monkeypatch):
 
     def each_class(rows):
         label = np.repeat(np.arange(classes), len(rows))
-        return xgb.DMatrix(np.tile(matrix[rows], (classes, 1)), label=label, weight=chances[rows].T.ravel())
+        return xgb.DMatrix(
+            np.tile(matrix[rows], (classes, 1)), label=label, weight=chances[rows].T.ravel()
+        )
 
     learn, held_out = map(each_class, model.inner_split_)
     settings = {"trees": 15, "depth": 3, "rate": 0.1, "seed": 0, "signs": None, "calibrate": False}
@@ -65,7 +68,9 @@ def test_three_classes_come_near_the_chances():
 def test_saved_and_loaded_are_equal(classes, table, tmp_path):
     chances = soft(table.train.X, classes)
     held_out = np.arange(0, len(table.train), 5)
-    model = SubsetXGB("mixed", **SMALL).fit(table.train.X, chances.argmax(1), chances=chances, held_out=held_out)
+    model = SubsetXGB("mixed", **SMALL).fit(
+        table.train.X, chances.argmax(1), chances=chances, held_out=held_out
+    )
     model = model.keeping([[True] * 5])
     model.to_folder(tmp_path / "model")
     again = SubsetXGB.from_folder(tmp_path / "model")
@@ -78,7 +83,12 @@ def test_saved_and_loaded_are_equal(classes, table, tmp_path):
 
 def test_chances_and_held_out_rows_are_part_of_the_fingerprint(table):
     matrix, y, chances = table.train.X, table.train.y, soft(table.train.X)
-    ways = [{}, {"chances": chances}, {"chances": chances[:, ::-1]}, {"chances": chances, "held_out": [1, 2, 3]}]
+    ways = [
+        {},
+        {"chances": chances},
+        {"chances": chances[:, ::-1]},
+        {"chances": chances, "held_out": [1, 2, 3]},
+    ]
     assert len({digest(SubsetXGB(**SMALL).fit(matrix, y, **way)) for way in ways}) == 4
 
 
@@ -106,7 +116,9 @@ def test_hybrids_are_of_two_people_who_are_near_on_what_stays():
     assert hybrids.shape == (400, 4)
     for j in range(4):
         assert np.isin(hybrids[:, j], matrix[:, j]).all()
-    sources = np.array([[np.flatnonzero(matrix[:, j] == row[j])[0] for j in range(4)] for row in hybrids])
+    sources = np.array(
+        [[np.flatnonzero(matrix[:, j] == row[j])[0] for j in range(4)] for row in hybrids]
+    )
     people_in_it = np.array([len(set(row)) for row in sources])
     assert people_in_it.max() == 2
     assert (people_in_it == 2).mean() > 0.4
@@ -134,7 +146,9 @@ def test_who_stops_the_training_has_no_part_in_any_hybrid(table):
 
 
 def test_hybrids_do_not_make_it_learn_the_training_people_by_heart():
-    """Held out by rows, hybrids of one person stood on both sides, and training went on to the last tree."""
+    """Held out by rows, hybrids of one person stood on both sides, and training went on to the last
+    tree.
+    """
     many = people(2400, seed=3)
     model = edfa.wrap(two_numbers, columns=list(WEIGHTS), n_hybrids=4).fit_table(many.train).view_
     only_income = np.arange(5) == 0

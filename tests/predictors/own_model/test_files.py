@@ -1,4 +1,6 @@
-"""Models in files: read back they answer the same bits; those that cannot be kept safely are not."""
+"""Models in files: read back they answer the same bits; those that cannot be kept safely are
+not.
+"""
 
 import sys
 
@@ -112,7 +114,9 @@ def test_a_model_of_a_matrix_gets_the_matrix():
 
     matrix = people()[["age", "debt"]].to_numpy(dtype=np.float32)
     own = OwnModel.of(XGBClassifier(n_estimators=3, n_jobs=1).fit(matrix, codes()), columns=ENCODED)
-    try_in_child(*write_model(own), pd.DataFrame(matrix[:64]), own.ask(matrix[:64]), columns=own.columns)
+    try_in_child(
+        *write_model(own), pd.DataFrame(matrix[:64]), own.ask(matrix[:64]), columns=own.columns
+    )
 
 
 def test_another_model_is_refused():
@@ -178,7 +182,9 @@ def test_models_are_opened_by_the_name_of_their_file(tmp_path):
 def test_a_skops_file_is_opened(tmp_path, monkeypatch):
     import skops.io
 
-    monkeypatch.setattr(files, "try_in_child", lambda *_, **__: None)  # it passes; the time is saved
+    monkeypatch.setattr(
+        files, "try_in_child", lambda *_, **__: None
+    )  # it passes; the time is saved
 
     own = own_model("forest")
     skops.io.dump(own.model, tmp_path / "loans.skops")
@@ -190,7 +196,9 @@ def test_a_skops_file_is_opened(tmp_path, monkeypatch):
 def test_trees_for_something_else_than_classes_are_refused(tmp_path, monkeypatch):
     from xgboost import XGBRegressor
 
-    monkeypatch.setattr(files, "try_in_child", lambda *_, **__: None)  # it passes; the time is saved
+    monkeypatch.setattr(
+        files, "try_in_child", lambda *_, **__: None
+    )  # it passes; the time is saved
 
     XGBRegressor(n_estimators=2).fit(people()[["age"]], codes()).save_model(tmp_path / "price.ubj")
     with pytest.raises(ModelError, match="reg:squarederror"):
@@ -215,7 +223,9 @@ def test_other_files_are_refused_with_what_would_do(tmp_path):
 def test_two_models_are_compared_by_their_decisions():
     own = own_model("logistic")
     assert compare_answers(own, own, people()) == 0
-    turned = OwnModel.of(lambda rows: own.ask(rows)[:, ::-1], columns=own.columns, classes=("good", "bad"))
+    turned = OwnModel.of(
+        lambda rows: own.ask(rows)[:, ::-1], columns=own.columns, classes=("good", "bad")
+    )
     assert compare_answers(own, turned, people()) == 0
     assert compare_answers(own, OwnModel.of(turned.model, columns=own.columns), people()) == 1
     fewer = pipeline(LogisticRegression(C=0.001)).fit(people(), outcome())

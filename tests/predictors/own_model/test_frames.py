@@ -58,7 +58,11 @@ people = st.lists(
 def as_frame(rows):
     frame = pd.DataFrame(rows, columns=list(SCHEMA.names))
     types = {"debt": float, "age": "int64", "rank": float, "grade": "str", "home": "str"}
-    known = {"rank": 1.0, "grade": "low", "home": "own"}  # each column says something in one row at least
+    known = {
+        "rank": 1.0,
+        "grade": "low",
+        "home": "own",
+    }  # each column says something in one row at least
     frame.loc[len(frame)] = {"debt": 1.0, "age": 20, **known}
     return frame.astype(types)
 
@@ -82,7 +86,9 @@ def test_the_values_are_those_of_decode_and_astype(dtypes, rows, data):
         pd.testing.assert_frame_equal(
             maker.frame(part), expected(encoder, part, columns, dtypes), check_column_type=False
         )
-    pd.testing.assert_frame_equal(maker.frame(X), expected(encoder, X, columns, dtypes), check_column_type=False)
+    pd.testing.assert_frame_equal(
+        maker.frame(X), expected(encoder, X, columns, dtypes), check_column_type=False
+    )
 
 
 @pytest.mark.parametrize("name", ["german", "adult", "heloc"])
@@ -92,7 +98,9 @@ def test_real_tables(name, load_real):
     decoded = table.encoder.decode(X)
     as_categories = decoded.astype({n: "category" for n in names if decoded[n].dtype == "str"})
     pd.testing.assert_frame_equal(FrameMaker(table.encoder, names).frame(X), decoded)
-    pd.testing.assert_frame_equal(FrameMaker(table.encoder, names, as_categories.dtypes).frame(X), as_categories)
+    pd.testing.assert_frame_equal(
+        FrameMaker(table.encoder, names, as_categories.dtypes).frame(X), as_categories
+    )
 
 
 def maker_of(values, feature, dtype, column="x"):
@@ -109,11 +117,15 @@ HOME, SIZE = Feature("x", "categorical"), Feature("x", "continuous")
 
 
 def test_a_value_that_is_no_category_is_never_handed_over_as_missing():
-    with pytest.raises(DataError, match=r"column 'x': 'boat' is no category of the model; known: own, rent"):
+    with pytest.raises(
+        DataError, match=r"column 'x': 'boat' is no category of the model; known: own, rent"
+    ):
         ask(["own", "boat"], HOME, pd.CategoricalDtype(["own", "rent"]))
     maker, encoder = maker_of(["own", "boat"], HOME, pd.CategoricalDtype(["own"]))
     codes = encoder.encode(pd.DataFrame({"x": ["own", "boat"]}))
-    assert maker.frame(codes[:1])["x"].tolist() == ["own"], "who has a known value is answered all the same"
+    assert maker.frame(codes[:1])["x"].tolist() == ["own"], (
+        "who has a known value is answered all the same"
+    )
     with pytest.raises(DataError, match="'boat'"):
         maker.frame(codes)
 
@@ -127,7 +139,10 @@ def test_a_truly_missing_value_stays_missing():
 
 @pytest.mark.parametrize("dtype", ["int64", "bool", "uint8"])
 def test_a_gap_where_the_data_type_has_none(dtype):
-    with pytest.raises(DataError, match=f"'x' is missing in some row, and the model's data type {dtype} has no such"):
+    with pytest.raises(
+        DataError,
+        match=f"'x' is missing in some row, and the model's data type {dtype} has no such",
+    ):
         ask([1, None, 0], SIZE, dtype)
 
 
@@ -142,7 +157,9 @@ def test_a_gap_where_the_data_type_has_none(dtype):
     ],
 )
 def test_a_value_that_the_data_type_cannot_hold(values, feature, dtype, shown):
-    with pytest.raises(DataError, match=f"column 'x': .*{shown}.* does not fit the model's data type {dtype}"):
+    with pytest.raises(
+        DataError, match=f"column 'x': .*{shown}.* does not fit the model's data type {dtype}"
+    ):
         ask(values, feature, dtype)
 
 
@@ -157,8 +174,14 @@ def test_a_value_that_the_data_type_cannot_hold(values, feature, dtype, shown):
     ],
 )
 def test_words_of_the_card_are_the_models_own_numbers_and_truth_values_again(raw, dtype):
-    """A categorical column is read as words, whatever it held: the model gets what it was fitted on."""
-    made = ask(pd.Series(raw).astype(object).map(str if isinstance(raw[0], bool) else "{:g}".format), HOME, dtype)
+    """A categorical column is read as words, whatever it held: the model gets what it was fitted
+    on.
+    """
+    made = ask(
+        pd.Series(raw).astype(object).map(str if isinstance(raw[0], bool) else "{:g}".format),
+        HOME,
+        dtype,
+    )
     pd.testing.assert_series_equal(made, pd.Series(raw, name="x").astype(dtype))
 
 
@@ -175,7 +198,9 @@ def test_a_value_not_acquired_is_an_error_only_where_the_model_wants_it():
 
 
 def test_bad_columns_are_named():
-    with pytest.raises(ColumnError, match="the model wants a column 'z', which the table lacks; known: x"):
+    with pytest.raises(
+        ColumnError, match="the model wants a column 'z', which the table lacks; known: x"
+    ):
         maker_of([1, 2], SIZE, None, "z")
     maker, encoder = maker_of([1, 2], SIZE, None)
     with pytest.raises(ColumnError, match="column 'x' more than once"):
@@ -229,11 +254,15 @@ def test_people_as_they_were_given_are_cast_as_encoded_ones(rows, dtypes):
     maker = FrameMaker(encoder, SCHEMA.names, wanted, lenient=True)
     matrix = encoder.encode(frame)
     made = cast_frame(encoder.decode(matrix), wanted)
-    pd.testing.assert_frame_equal(made[list(wanted)], maker.frame(matrix)[list(wanted)], check_exact=True)
+    pd.testing.assert_frame_equal(
+        made[list(wanted)], maker.frame(matrix)[list(wanted)], check_exact=True
+    )
 
 
 def test_words_that_a_model_has_as_truth_values_or_numbers_keep_their_meaning():
-    given = pd.DataFrame({"car": ["False", "True", "False"], "size": ["1", "30", "7"], "home": ["own", None, "boat"]})
+    given = pd.DataFrame(
+        {"car": ["False", "True", "False"], "size": ["1", "30", "7"], "home": ["own", None, "boat"]}
+    )
     sizes, homes = pd.CategoricalDtype([30, 1]), pd.CategoricalDtype(["rent", "own"])
     made = cast_frame(given, {"car": bool, "size": sizes, "home": homes})
     assert made["car"].tolist() == [False, True, False]
@@ -241,9 +270,19 @@ def test_words_that_a_model_has_as_truth_values_or_numbers_keep_their_meaning():
     assert made["size"].astype(object).where(made["size"].notna(), None).tolist() == [1, 30, None]
     assert made["size"].dtype == sizes
     assert made["home"].isna().tolist() == [False, True, True]
-    assert cast_frame(given.astype("category"), {"car": bool})["car"].tolist() == [False, True, False]
-    assert cast_frame(pd.DataFrame({"car": [True, False]}), {"car": bool})["car"].tolist() == [True, False]
+    assert cast_frame(given.astype("category"), {"car": bool})["car"].tolist() == [
+        False,
+        True,
+        False,
+    ]
+    assert cast_frame(pd.DataFrame({"car": [True, False]}), {"car": bool})["car"].tolist() == [
+        True,
+        False,
+    ]
     assert given["car"].tolist() == ["False", "True", "False"]
-    for car, words in ((["False", None], "is missing in some row"), (["False", "no"], "'no' does not fit")):
+    for car, words in (
+        (["False", None], "is missing in some row"),
+        (["False", "no"], "'no' does not fit"),
+    ):
         with pytest.raises(DataError, match=f"column 'car'.*{words}"):
             cast_frame(pd.DataFrame({"car": car}), {"car": bool})

@@ -23,7 +23,9 @@ skl2onnx = pytest.importorskip("skl2onnx")
 
 def whole_people():
     """People without gaps, words as words."""
-    return people().assign(debt=people()["debt"].fillna(0.0), **{word: people()[word].astype(str) for word in WORDS})
+    return people().assign(
+        debt=people()["debt"].fillna(0.0), **{word: people()[word].astype(str) for word in WORDS}
+    )
 
 
 def matrix():
@@ -33,7 +35,9 @@ def matrix():
 def convert(model, zipmap=False, types=None):
     options = None if zipmap is None else {id(model): {"zipmap": zipmap}}
     types = types or [("X", skl2onnx.common.data_types.FloatTensorType([None, 2]))]
-    return skl2onnx.convert_sklearn(model, initial_types=types, options=options, target_opset=17).SerializeToString()
+    return skl2onnx.convert_sklearn(
+        model, initial_types=types, options=options, target_opset=17
+    ).SerializeToString()
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,9 @@ def columns():
     """A Pipeline on a frame, and its graph with an input for each column."""
     from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 
-    model = pipeline(LogisticRegression(), OneHotEncoder(handle_unknown="ignore")).fit(whole_people(), outcome())
+    model = pipeline(LogisticRegression(), OneHotEncoder(handle_unknown="ignore")).fit(
+        whole_people(), outcome()
+    )
     types = [(name, FloatTensorType([None, 1])) for name in NUMBERS]
     types += [(name, StringTensorType([None, 1])) for name in WORDS]
     return model, {zipmap: convert(model, zipmap, types) for zipmap in (True, False)}
@@ -53,7 +59,9 @@ def test_a_graph_with_an_input_for_each_column_answers_as_its_pipeline(columns, 
     own = OwnModel.of(graphs[zipmap])
     assert own.columns == ("age", "debt", "job", "city")
     assert own.classes == ("bad", "good")
-    np.testing.assert_allclose(own.ask(whole_people()), model.predict_proba(whole_people()), atol=1e-5)
+    np.testing.assert_allclose(
+        own.ask(whole_people()), model.predict_proba(whole_people()), atol=1e-5
+    )
     turned = whole_people()[["city", "job", "debt", "age"]]
     np.testing.assert_array_equal(own.ask(turned), own.ask(whole_people()))
     renamed = whole_people().set_axis(["a", "b", "c", "d"], axis=1)
@@ -61,7 +69,9 @@ def test_a_graph_with_an_input_for_each_column_answers_as_its_pipeline(columns, 
 
 
 def test_a_graph_of_a_matrix_answers_as_its_forest():
-    model = RandomForestClassifier(5, random_state=0).fit(matrix(), np.where(outcome() == "good", 2, 1))
+    model = RandomForestClassifier(5, random_state=0).fit(
+        matrix(), np.where(outcome() == "good", 2, 1)
+    )
     own = OwnModel.of(convert(model), columns=ENCODED)
     assert own.classes == (1, 2)
     np.testing.assert_allclose(own.ask(matrix()), model.predict_proba(matrix()), atol=1e-6)
@@ -72,7 +82,9 @@ def test_a_graph_of_a_matrix_answers_as_its_forest():
 def test_only_the_node_that_writes_the_label_is_believed_about_classes():
     """The graph of a vote numbers its members' classes from 0, whatever they are."""
     members = [("a", LogisticRegression()), ("b", GaussianNB())]
-    vote = VotingClassifier(members, voting="soft", flatten_transform=False).fit(matrix(), codes_from_one())
+    vote = VotingClassifier(members, voting="soft", flatten_transform=False).fit(
+        matrix(), codes_from_one()
+    )
     assert not hasattr(OnnxModel.open(convert(vote)), "classes_")
 
 
@@ -101,7 +113,9 @@ def test_what_a_conversion_changed_is_measured():
     assert compare_answers(graph, OwnModel.of(first, columns=NUMBERS), frame) == 0
     share = (first.predict(matrix()) != second.predict(matrix())).mean()
     assert share > 0.02
-    assert compare_answers(graph, OwnModel.of(second, columns=NUMBERS), frame) == pytest.approx(share, abs=0.02)
+    assert compare_answers(graph, OwnModel.of(second, columns=NUMBERS), frame) == pytest.approx(
+        share, abs=0.02
+    )
 
 
 def test_graphs_without_probabilities_are_refused():
@@ -112,7 +126,9 @@ def test_graphs_without_probabilities_are_refused():
     del graph.graph.output[1]
     with pytest.raises(ModelError, match="there is none"):
         OnnxModel.open(graph.SerializeToString())
-    regression = OwnModel.of(convert(LinearRegression().fit(matrix(), matrix()[:, 0]), None), columns=ENCODED)
+    regression = OwnModel.of(
+        convert(LinearRegression().fit(matrix(), matrix()[:, 0]), None), columns=ENCODED
+    )
     with pytest.raises(ModelError, match="no probabilities"):
         regression.ask(matrix())
 

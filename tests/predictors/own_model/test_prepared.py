@@ -60,12 +60,16 @@ def twice(frame):
     numbers = [name for name in frame if frame[name].dtype != "str"]
     words = [name for name in frame if name not in numbers]
     bins = KBinsDiscretizer(4, strategy="uniform")
-    return make_column_transformer((bins, numbers), (one_hot(), words), (scale(), numbers), sparse_threshold=1.0)
+    return make_column_transformer(
+        (bins, numbers), (one_hot(), words), (scale(), numbers), sparse_threshold=1.0
+    )
 
 
 PIPELINES = {
     "logistic": lambda f: make_pipeline(treat(f, one_hot(), scale()), logistic()),
-    "logistic_sparse": lambda f: make_pipeline(treat(f, one_hot(), scale(), sparse_threshold=1.0), logistic()),
+    "logistic_sparse": lambda f: make_pipeline(
+        treat(f, one_hot(), scale(), sparse_threshold=1.0), logistic()
+    ),
     "logistic_twice": lambda f: make_pipeline(twice(f), logistic()),
     "logistic_in_frames": lambda f: make_pipeline(
         treat(f, one_hot(sparse_output=False), scale()), logistic()
@@ -73,18 +77,26 @@ PIPELINES = {
     "logistic_by_columns": lambda f: make_pipeline(
         treat(f, one_hot(), scale()), FunctionTransformer(np.asfortranarray), logistic()
     ),
-    "forest": lambda f: make_pipeline(treat(f, one_hot(), "passthrough"), RandomForestClassifier(20, random_state=0)),
+    "forest": lambda f: make_pipeline(
+        treat(f, one_hot(), "passthrough"), RandomForestClassifier(20, random_state=0)
+    ),
     "boosting": lambda f: make_pipeline(
-        treat(f, OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), "passthrough"),
+        treat(
+            f, OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), "passthrough"
+        ),
         HistGradientBoostingClassifier(max_iter=20),
     ),
 }
 
 
 def fitted(table, make):
-    """A Pipeline of the first 300 training people, and what makes its frames: some values are new to both."""
+    """A Pipeline of the first 300 training people, and what makes its frames: some values are new
+    to both.
+    """
     frame = table.encoder.decode(table.train.X[:300])
-    return make(frame).fit(frame, table.train.y[:300]), FrameMaker(table.encoder, table.encoder.names)
+    return make(frame).fit(frame, table.train.y[:300]), FrameMaker(
+        table.encoder, table.encoder.names
+    )
 
 
 @pytest.mark.parametrize("name", PIPELINES)
@@ -94,9 +106,14 @@ def test_answers_have_the_same_bits(name, german):
     assert prepared is not None
     rng = np.random.default_rng(1)
     people = np.concatenate([german.train.X, german.test.X])
-    mixed = np.take_along_axis(people, rng.integers(len(people), size=(1000, people.shape[1])), axis=0)
+    mixed = np.take_along_axis(
+        people, rng.integers(len(people), size=(1000, people.shape[1])), axis=0
+    )
     for rows in (people, mixed, people[:1], people[700:702]):
-        assert prepared.predict_proba(rows).tobytes() == pipeline.predict_proba(frames.frame(rows)).tobytes()
+        assert (
+            prepared.predict_proba(rows).tobytes()
+            == pipeline.predict_proba(frames.frame(rows)).tobytes()
+        )
     copy = pickle.loads(pickle.dumps(prepared))  # noqa: S301 - our own, sent to a worker
     assert copy.predict_proba(people).tobytes() == prepared.predict_proba(people).tobytes()
 
@@ -121,7 +138,9 @@ class Watched(FunctionTransformer):
 
 
 def test_each_value_is_transformed_once(german):
-    pipeline, frames = fitted(german, lambda f: make_pipeline(treat(f, one_hot(), scale()), Watched(), logistic()))
+    pipeline, frames = fitted(
+        german, lambda f: make_pipeline(treat(f, one_hot(), scale()), Watched(), logistic())
+    )
     prepared = prepare(pipeline, frames, german.train.X[:300])
     prepared.predict_proba(german.train.X)
     before = Watched.rows
@@ -129,8 +148,12 @@ def test_each_value_is_transformed_once(german):
     assert Watched.rows == before
     new = german.train.X[:1].copy()
     new[0, german.schema.index("credit_amount")] += 0.01234
-    assert prepared.predict_proba(new).tobytes() == pipeline.predict_proba(frames.frame(new)).tobytes()
-    assert Watched.rows - before == 2, "the new value, and the person whom the Pipeline itself was asked about"
+    assert (
+        prepared.predict_proba(new).tobytes() == pipeline.predict_proba(frames.frame(new)).tobytes()
+    )
+    assert Watched.rows - before == 2, (
+        "the new value, and the person whom the Pipeline itself was asked about"
+    )
 
 
 def noise(matrix):
@@ -142,7 +165,9 @@ def centre(matrix):
 
 
 def rare(matrix):
-    """A column that moves only where two others are high together: no single change of the first person shows it."""
+    """A column that moves only where two others are high together: no single change of the first
+    person shows it.
+    """
     return np.column_stack([matrix, (matrix[:, -1] > matrix[0, -1]) * (matrix[:, -2] > 0)])
 
 
@@ -170,7 +195,9 @@ def test_none_where_there_is_nothing_to_prepare(german):
     frames = FrameMaker(german.encoder, german.encoder.names)
     assert prepare(object(), frames, german.train.X) is None
     assert prepare(make_pipeline(logistic()), frames, german.train.X) is None
-    assert prepare(make_pipeline(StandardScaler(), logistic()), frames, german.train.X) is None, "not fitted"
+    assert prepare(make_pipeline(StandardScaler(), logistic()), frames, german.train.X) is None, (
+        "not fitted"
+    )
     pipeline, frames = fitted(german, PIPELINES["logistic"])
     assert prepare(pipeline, frames, german.train.X[:0]) is None
 
@@ -187,15 +214,22 @@ class Unforeseen(FunctionTransformer):
 
 
 def test_what_moves_unforeseen_is_asked_of_the_whole_pipeline():
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)).round(2), columns=list("abc"))
-    encoder = Encoder.fit(frame, Schema(tuple(Feature(n, "continuous", range=(-9, 9)) for n in "abc"), "y", "good"))
+    frame = pd.DataFrame(
+        np.random.default_rng(0).normal(size=(200, 3)).round(2), columns=list("abc")
+    )
+    encoder = Encoder.fit(
+        frame, Schema(tuple(Feature(n, "continuous", range=(-9, 9)) for n in "abc"), "y", "good")
+    )
     frames = FrameMaker(encoder, tuple("abc"))
     pipeline = make_pipeline(FunctionTransformer(np.asarray), Unforeseen(), logistic())
     pipeline.fit(frame, (frame["a"] > 0).astype(int))
     X = encoder.encode(frame)  # noqa: N806
     prepared = prepare(pipeline, frames, X)
     high = encoder.encode(pd.DataFrame({"a": [8.0, 0.1], "b": [0.2, 0.3], "c": [0.4, 7.5]}))
-    assert prepared.predict_proba(high).tobytes() == pipeline.predict_proba(frames.frame(high)).tobytes()
+    assert (
+        prepared.predict_proba(high).tobytes()
+        == pipeline.predict_proba(frames.frame(high)).tobytes()
+    )
     assert prepared.predict_proba(X).tobytes() == pipeline.predict_proba(frames.frame(X)).tobytes()
 
 

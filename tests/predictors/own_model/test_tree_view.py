@@ -1,4 +1,6 @@
-"""Answers by the paths of trees equal brute force; thresholds of the model are cells of the encoder."""
+"""Answers by the paths of trees equal brute force; thresholds of the model are cells of the
+encoder.
+"""
 
 from functools import cache
 
@@ -22,7 +24,9 @@ NUMBERS = ["income", "debt", "height"]
 
 
 def by_hand(tree, row, known, node=0):
-    """The mean value (classes,) of a scikit-learn tree: where a split's column is not known, both ways by weight."""
+    """The mean value (classes,) of a scikit-learn tree: where a split's column is not known, both
+    ways by weight.
+    """
     if tree.children_left[node] < 0:
         value = tree.value[node][0]
         return value / value.sum()
@@ -37,7 +41,9 @@ def by_hand(tree, row, known, node=0):
 
 @cache
 def fitted(kind):
-    """A table and a model of it: of encoded people, of two columns of a frame, or behind a Pipeline."""
+    """A table and a model of it: of encoded people, of two columns of a frame, or behind a
+    Pipeline.
+    """
     table = people()
     frame = table.train.frame[NAMES]
     forest = RandomForestClassifier(6, max_depth=4, random_state=0)
@@ -46,7 +52,9 @@ def fitted(kind):
     if kind == "frame":
         return forest.fit(frame[NUMBERS], table.train.y), {}
     if kind == "pipeline":
-        made = make_column_transformer((OneHotEncoder(), ["home"]), ("passthrough", ["debt", "income"]))
+        made = make_column_transformer(
+            (OneHotEncoder(), ["home"]), ("passthrough", ["debt", "income"])
+        )
         return make_pipeline(made, forest).fit(frame, table.train.y), {}
     like = frame.astype({"home": pd.CategoricalDtype(HOMES)})
     model = xgb.XGBClassifier(n_estimators=8, max_depth=3, enable_categorical=True)
@@ -63,15 +71,23 @@ def test_paths_of_an_encoded_forest_equal_brute_force(hidden):
     table, (forest, _) = people(), fitted("encoded")
     known = set(range(5)) - set(hidden)
     some = table.test.X[:12]
-    expected = [np.mean([by_hand(t.tree_, row, known) for t in forest.estimators_], axis=0) for row in some]
-    np.testing.assert_allclose(wrapped("encoded").predict_proba(hide(some, *hidden)), expected, atol=1e-6)
+    expected = [
+        np.mean([by_hand(t.tree_, row, known) for t in forest.estimators_], axis=0) for row in some
+    ]
+    np.testing.assert_allclose(
+        wrapped("encoded").predict_proba(hide(some, *hidden)), expected, atol=1e-6
+    )
 
 
 def test_paths_of_a_forest_of_raw_columns_equal_brute_force():
     table, (forest, _) = people(), fitted("frame")
     some = table.test.frame[NUMBERS].to_numpy(np.float32)[:12]
-    expected = [np.mean([by_hand(t.tree_, row, {0, 2}) for t in forest.estimators_], axis=0) for row in some]
-    np.testing.assert_allclose(wrapped("frame").predict_proba(hide(table.test.X[:12], 1)), expected, atol=1e-6)
+    expected = [
+        np.mean([by_hand(t.tree_, row, {0, 2}) for t in forest.estimators_], axis=0) for row in some
+    ]
+    np.testing.assert_allclose(
+        wrapped("frame").predict_proba(hide(table.test.X[:12], 1)), expected, atol=1e-6
+    )
 
 
 def test_a_feature_behind_a_pipeline_moves_all_its_columns():
@@ -81,8 +97,13 @@ def test_a_feature_behind_a_pipeline_moves_all_its_columns():
     made = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.float32)[:12]
     model = wrapped("pipeline")
     for hidden, known in (((2,), {3, 4}), ((1,), {0, 1, 2, 4}), ((0, 1), {0, 1, 2})):
-        expected = [np.mean([by_hand(t.tree_, row, known) for t in pipeline[-1].estimators_], axis=0) for row in made]
-        np.testing.assert_allclose(model.predict_proba(hide(table.test.X[:12], *hidden)), expected, atol=1e-6)
+        expected = [
+            np.mean([by_hand(t.tree_, row, known) for t in pipeline[-1].estimators_], axis=0)
+            for row in made
+        ]
+        np.testing.assert_allclose(
+            model.predict_proba(hide(table.test.X[:12], *hidden)), expected, atol=1e-6
+        )
 
 
 def test_with_everything_known_the_model_itself_answers():
@@ -93,7 +114,9 @@ def test_with_everything_known_the_model_itself_answers():
             raw = raw.astype({"home": pd.CategoricalDtype(HOMES)})
         if kind == "frame":
             raw = raw[NUMBERS]
-        np.testing.assert_array_equal(wrapped(kind).predict_proba(table.test.X), model.predict_proba(raw))
+        np.testing.assert_array_equal(
+            wrapped(kind).predict_proba(table.test.X), model.predict_proba(raw)
+        )
 
 
 @pytest.mark.parametrize("kind", ["encoded", "frame", "categories"])
@@ -108,9 +131,13 @@ def test_numbers_in_one_cell_are_the_same_to_the_model_and_cells_are_found(kind)
         below = np.nextafter(cuts, np.float32(-np.inf))
         rows[:, feature] = np.tile(np.stack([below, cuts], axis=1).ravel(), 20)
         answers = model.ask(rows)[:, 1].reshape(20, len(cuts), 2)
-        assert (answers[:, :, 0] != answers[:, :, 1]).any(axis=0).mean() > 0.3  # at a cut, somebody's answer changes
+        assert (answers[:, :, 0] != answers[:, :, 1]).any(
+            axis=0
+        ).mean() > 0.3  # at a cut, somebody's answer changes
         inside = model.ask(rows)[:, 1].reshape(20, -1)[:, 1:-1].reshape(20, -1, 2)
-        np.testing.assert_array_equal(inside[:, :, 0], inside[:, :, 1])  # from a cut to just below the next, nobody's
+        np.testing.assert_array_equal(
+            inside[:, :, 0], inside[:, :, 1]
+        )  # from a cut to just below the next, nobody's
 
 
 def test_levels_have_no_cells_to_ask_between():
@@ -120,7 +147,9 @@ def test_levels_have_no_cells_to_ask_between():
 
 
 def test_plans_and_explanations_of_categories_are_found_by_trees():
-    """Candidate values are levels that training people have; in between there is nothing to ask about."""
+    """Candidate values are levels that training people have; in between there is nothing to ask
+    about.
+    """
     table, model = people(), wrapped("categories")
     states = edfa.People(hide(table.test.X[:15], 1), edfa.Background.of(table.train, model))
     plans = edfa.find_recourse(states, edfa.SurvivalSearch(table.train), desired_class="yes")
@@ -129,15 +158,21 @@ def test_plans_and_explanations_of_categories_are_found_by_trees():
 
 
 def test_a_gap_is_a_cell_of_its_own():
-    """A missing number goes its own way through the trees; it does not lie with the lowest numbers."""
+    """A missing number goes its own way through the trees; it does not lie with the lowest
+    numbers.
+    """
     random = np.random.default_rng(0)
     debt = random.normal(size=400).round(2)
     debt[random.random(400) < 0.3] = np.nan
     outcome = np.where(np.isnan(debt), 1, debt > 0.5)
-    frame = pd.DataFrame({"debt": debt, "age": random.normal(size=400).round(2), "y": np.where(outcome, "b", "a")})
+    frame = pd.DataFrame(
+        {"debt": debt, "age": random.normal(size=400).round(2), "y": np.where(outcome, "b", "a")}
+    )
     schema = Schema((Feature("debt", "continuous"), Feature("age", "continuous")), "y", "b")
     table = edfa.Table.from_frame(frame, schema)
-    model = xgb.XGBClassifier(n_estimators=5, max_depth=2).fit(table.train.frame[["debt", "age"]], table.train.y)
+    model = xgb.XGBClassifier(n_estimators=5, max_depth=2).fit(
+        table.train.frame[["debt", "age"]], table.train.y
+    )
     ready = edfa.wrap(model, "tree", classes=("a", "b")).fit_table(table.train)
     codes = np.unique(table.train.X[:, 0])
     gap, lowest = codes[0], codes[1]

@@ -1,4 +1,6 @@
-"""Trees as they are read answer as the library does, and average over what is not known as their definition says."""
+"""Trees as they are read answer as the library does, and average over what is not known as their
+definition says.
+"""
 
 from functools import cache
 from itertools import combinations
@@ -32,7 +34,9 @@ LEVELS = list("abcdefg")
 
 
 def people(rows=600, seed=0, missing=0.15):
-    """Numbers, whole numbers and categories; some of each are missing, and a class that depends on all of them."""
+    """Numbers, whole numbers and categories; some of each are missing, and a class that depends on
+    all of them.
+    """
     random = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -42,7 +46,9 @@ def people(rows=600, seed=0, missing=0.15):
             "debt": random.exponential(size=rows),
         }
     )
-    score = frame["income"] + 0.3 * frame["years"] + frame["place"].isin(list("bdg")) - frame["debt"]
+    score = (
+        frame["income"] + 0.3 * frame["years"] + frame["place"].isin(list("bdg")) - frame["debt"]
+    )
     score += random.normal(scale=0.5, size=rows)
     frame = frame.mask(random.random(frame.shape) < missing)
     return frame.astype({"place": pd.CategoricalDtype(LEVELS)}), np.digitize(score, [-0.3, 1.5])
@@ -66,13 +72,25 @@ NEW, _ = people(500, seed=1)
 
 def xgboost_model(classes=2, **other):
     y = TWO if classes == 2 else THREE
-    given = {"n_estimators": 30, "max_depth": 4, "max_cat_to_onehot": 3, "enable_categorical": True, "n_jobs": 1}
+    given = {
+        "n_estimators": 30,
+        "max_depth": 4,
+        "max_cat_to_onehot": 3,
+        "enable_categorical": True,
+        "n_jobs": 1,
+    }
     return xgb.XGBClassifier(**given | other).fit(FRAME, y)
 
 
 def lightgbm_model(classes=2, **other):
     lightgbm = pytest.importorskip("lightgbm")
-    given = {"n_estimators": 30, "num_leaves": 8, "min_data_per_group": 5, "verbose": -1, "n_jobs": 1}
+    given = {
+        "n_estimators": 30,
+        "num_leaves": 8,
+        "min_data_per_group": 5,
+        "verbose": -1,
+        "n_jobs": 1,
+    }
     return lightgbm.LGBMClassifier(**given | other).fit(FRAME, TWO if classes == 2 else THREE)
 
 
@@ -82,7 +100,13 @@ def forest_model(kind=RandomForestClassifier, classes=2, **other):
 
 def catboost_model(classes=2, frame=None, **other):
     catboost = pytest.importorskip("catboost")
-    given = {"iterations": 30, "depth": 4, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
+    given = {
+        "iterations": 30,
+        "depth": 4,
+        "verbose": 0,
+        "thread_count": 1,
+        "allow_writing_files": False,
+    }
     rows = as_codes(FRAME) if frame is None else frame
     return catboost.CatBoostClassifier(**given | other).fit(rows, TWO if classes == 2 else THREE)
 
@@ -99,13 +123,25 @@ MODELS = {
     "lightgbm-three-classes": (lambda: lightgbm_model(3), True, 1e-15),
     "lightgbm-one-category-a-split": (lambda: lightgbm_model(max_cat_to_onehot=50), True, 1e-15),
     "lightgbm-steep": (lambda: lightgbm_model(sigmoid=1.7), True, 1e-15),
-    "lightgbm-forest": (lambda: lightgbm_model(3, boosting_type="rf", subsample=0.5, subsample_freq=1), True, 1e-15),
+    "lightgbm-forest": (
+        lambda: lightgbm_model(3, boosting_type="rf", subsample=0.5, subsample_freq=1),
+        True,
+        1e-15,
+    ),
     "lightgbm-dart": (lambda: lightgbm_model(boosting_type="dart"), True, 1e-15),
     "lightgbm-without-missing": (lambda: lightgbm_model(use_missing=False), True, 1e-15),
     "tree": (lambda: forest_model(DecisionTreeClassifier), False, 1e-15),
     "random-forest": (lambda: forest_model(n_estimators=20), False, 1e-15),
-    "random-forest-three-classes": (lambda: forest_model(classes=3, n_estimators=20, max_depth=5), False, 1e-15),
-    "extra-trees": (lambda: forest_model(ExtraTreesClassifier, classes=3, n_estimators=20), False, 1e-15),
+    "random-forest-three-classes": (
+        lambda: forest_model(classes=3, n_estimators=20, max_depth=5),
+        False,
+        1e-15,
+    ),
+    "extra-trees": (
+        lambda: forest_model(ExtraTreesClassifier, classes=3, n_estimators=20),
+        False,
+        1e-15,
+    ),
     "catboost": (catboost_model, False, 1e-15),
     "catboost-three-classes": (lambda: catboost_model(3), False, 1e-15),
     "catboost-by-leaves": (lambda: catboost_model(grow_policy="Lossguide"), False, 1e-15),
@@ -120,11 +156,17 @@ def fitted(name):
     """The model, its reading, and how to ask it about a frame."""
     model = MODELS[name][0]()
     takes_categories = MODELS[name][1]
-    return model, read_trees(model), lambda frame: model.predict_proba(frame if takes_categories else as_codes(frame))
+    return (
+        model,
+        read_trees(model),
+        lambda frame: model.predict_proba(frame if takes_categories else as_codes(frame)),
+    )
 
 
 def all_masks():
-    return [np.array([bits >> j & 1 for j in range(COLUMNS)], dtype=bool) for bits in range(2**COLUMNS)]
+    return [
+        np.array([bits >> j & 1 for j in range(COLUMNS)], dtype=bool) for bits in range(2**COLUMNS)
+    ]
 
 
 # the reading is the model
@@ -158,22 +200,31 @@ def test_a_category_that_training_never_showed_goes_where_the_library_sends_it(n
 
 
 def test_boosters_are_read_as_their_classifiers():
-    for name, booster in [("xgboost", lambda m: m.get_booster()), ("lightgbm", lambda m: m.booster_)]:
+    for name, booster in [
+        ("xgboost", lambda m: m.get_booster()),
+        ("lightgbm", lambda m: m.booster_),
+    ]:
         model, trees, _ = fitted(name)
         alone = read_trees(booster(model))
-        assert np.array_equal(alone.predict_proba(as_matrix(NEW)), trees.predict_proba(as_matrix(NEW)))
+        assert np.array_equal(
+            alone.predict_proba(as_matrix(NEW)), trees.predict_proba(as_matrix(NEW))
+        )
 
 
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm"])
 def test_rounds_after_the_best_one_are_left_out(name):
     noise = np.random.default_rng(2).permutation(TWO)  # nothing to learn: an early stop is sure
     if name == "xgboost":
-        model = xgb.XGBClassifier(n_estimators=50, early_stopping_rounds=3, enable_categorical=True, n_jobs=1)
+        model = xgb.XGBClassifier(
+            n_estimators=50, early_stopping_rounds=3, enable_categorical=True, n_jobs=1
+        )
         model.fit(FRAME[:300], noise[:300], eval_set=[(FRAME[300:], noise[300:])], verbose=False)
         best = model.best_iteration + 1
     else:
         lightgbm = pytest.importorskip("lightgbm")
-        model = lightgbm.LGBMClassifier(n_estimators=50, early_stopping_round=3, verbose=-1, n_jobs=1)
+        model = lightgbm.LGBMClassifier(
+            n_estimators=50, early_stopping_round=3, verbose=-1, n_jobs=1
+        )
         model.fit(FRAME[:300], noise[:300], eval_X=FRAME[300:], eval_y=noise[300:])
         best = model.best_iteration_
     trees = read_trees(model)
@@ -200,7 +251,9 @@ def test_bits_do_not_depend_on_the_batch():
             continue
         rows, mask = as_matrix(NEW)[:40], np.array([True, False, True, False])
         assert np.array_equal(trees.predict_proba(rows)[7:8], trees.predict_proba(rows[7:8]))
-        assert np.array_equal(trees.marginalise(mask, rows[:, mask])[7:8], trees.marginalise(mask, rows[7:8, mask]))
+        assert np.array_equal(
+            trees.marginalise(mask, rows[:, mask])[7:8], trees.marginalise(mask, rows[7:8, mask])
+        )
         assert trees.predict_proba(rows[:0]).shape == (0, 2)
 
 
@@ -216,7 +269,10 @@ def test_the_library_answers_all_numbers_of_a_cell_with_the_same_bits(name):
         assert (np.diff(cuts) > 0).all()
         which = np.random.default_rng(0).integers(0, len(cuts) - 1, len(NEW))
         ends = np.nextafter(cuts[1:], -np.inf)
-        lowest, highest = NEW.assign(**{column: cuts[:-1][which]}), NEW.assign(**{column: ends[which]})
+        lowest, highest = (
+            NEW.assign(**{column: cuts[:-1][which]}),
+            NEW.assign(**{column: ends[which]}),
+        )
         assert np.array_equal(np.searchsorted(cuts, highest[column], side="right"), which + 1)
         assert np.array_equal(ask(lowest), ask(highest))
 
@@ -275,7 +331,9 @@ def expected(trees, node, row, mask):
     if not mask[column]:
         weight = trees.cover[left] + trees.cover[right]
         share = trees.cover[right] / weight if weight else 0.5
-        return (1 - share) * expected(trees, left, row, mask) + share * expected(trees, right, row, mask)
+        return (1 - share) * expected(trees, left, row, mask) + share * expected(
+            trees, right, row, mask
+        )
     value, group = row[column], trees.category_set[node]
     if np.isnan(value):
         goes_right = trees.missing_right[node]
@@ -301,7 +359,9 @@ def expected_probabilities(trees, row, mask):
     return chances / chances.sum()
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("random-forest", "extra-trees")])
+@pytest.mark.parametrize(
+    "name", [name for name in MODELS if name not in ("random-forest", "extra-trees")]
+)
 def test_facts_that_are_not_known_are_averaged_by_the_definition(name):
     _, trees, _ = fitted(name)
     rows = as_matrix(NEW)[:6]
@@ -322,23 +382,31 @@ def test_with_everything_known_it_is_the_prediction_and_with_nothing_the_mean_le
 
 
 def shapley_values(trees, rows):
-    """How much of each person's log odds each column explains (people, columns), by Shapley's formula, and the rest."""
+    """How much of each person's log odds each column explains (people, columns), by Shapley's
+    formula, and the rest.
+    """
     worth = {}
     for mask in all_masks():
-        worth[frozenset(np.flatnonzero(mask).tolist())] = logit(trees.marginalise(mask, rows[:, mask])[:, 1])
+        worth[frozenset(np.flatnonzero(mask).tolist())] = logit(
+            trees.marginalise(mask, rows[:, mask])[:, 1]
+        )
     values = np.zeros((len(rows), COLUMNS))
     for j in range(COLUMNS):
         others = [i for i in range(COLUMNS) if i != j]
         for size in range(COLUMNS):
             weight = factorial(size) * factorial(COLUMNS - size - 1) / factorial(COLUMNS)
             for coalition in combinations(others, size):
-                values[:, j] += weight * (worth[frozenset(coalition) | {j}] - worth[frozenset(coalition)])
+                values[:, j] += weight * (
+                    worth[frozenset(coalition) | {j}] - worth[frozenset(coalition)]
+                )
     return np.column_stack([values, worth[frozenset()]])
 
 
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm", "catboost"])
 def test_shapley_values_are_the_librarys_own(name):
-    """Each of these libraries has a TreeSHAP of its own, which averages over unknown columns in the same way."""
+    """Each of these libraries has a TreeSHAP of its own, which averages over unknown columns in the
+    same way.
+    """
     model, trees, _ = fitted(name)
     if name == "xgboost":
         data = xgb.DMatrix(NEW, enable_categorical=True)
@@ -348,10 +416,14 @@ def test_shapley_values_are_the_librarys_own(name):
     else:
         data = pytest.importorskip("catboost").Pool(as_codes(NEW))
         theirs = model.get_feature_importance(data, type="ShapValues")
-    assert np.abs(shapley_values(trees, as_matrix(NEW)) - theirs).max() <= (2e-5 if name == "xgboost" else 1e-9)
+    assert np.abs(shapley_values(trees, as_matrix(NEW)) - theirs).max() <= (
+        2e-5 if name == "xgboost" else 1e-9
+    )
 
 
-@pytest.mark.parametrize("name", ["xgboost", "lightgbm", "tree", "catboost", "catboost-by-leaves", "catboost-by-depth"])
+@pytest.mark.parametrize(
+    "name", ["xgboost", "lightgbm", "tree", "catboost", "catboost-by-leaves", "catboost-by-depth"]
+)
 def test_the_cover_counts_the_training_rows_that_pass(name):
     _, trees, _ = fitted(name)
     first = trees.root[1] if len(trees.root) > 1 else len(trees.left)
@@ -365,7 +437,9 @@ def test_the_cover_counts_the_training_rows_that_pass(name):
             pass_through(trees.right[node], here[right])
 
     pass_through(0, np.arange(len(rows)))
-    share = trees.cover[:first] / trees.cover[0]  # XGBoost weights rows, in the first tree all by the same number
+    share = (
+        trees.cover[:first] / trees.cover[0]
+    )  # XGBoost weights rows, in the first tree all by the same number
     assert np.allclose(share, count[:first] / len(rows), atol=1e-6)
 
 
@@ -375,7 +449,10 @@ def small_ensembles(draw):
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     kinds = [("sigmoid", 1, 1), ("softmax", 3, 1), ("softmax", 3, 3), ("shares", 2, 2)]
     link, classes, width = draw(st.sampled_from(kinds))
-    trees = [random_tree(random, draw(st.integers(0, 9)), width, classes) for _ in range(draw(st.integers(1, 4)))]
+    trees = [
+        random_tree(random, draw(st.integers(0, 9)), width, classes)
+        for _ in range(draw(st.integers(1, 4)))
+    ]
     base = random.normal(size=classes) if link != "shares" else np.zeros(classes)
     return TreeEnsemble.of(trees, COLUMNS, link, base, scale=1 / len(trees)), random
 
@@ -394,7 +471,10 @@ def random_tree(random, splits, width, classes):
     value = random.normal(size=(nodes, width))
     if width == 2:
         value = np.column_stack([p := random.random(nodes), 1 - p])
-    threshold, missing_right = random.integers(-2, 4, nodes).astype(float), random.random(nodes) < 0.5
+    threshold, missing_right = (
+        random.integers(-2, 4, nodes).astype(float),
+        random.random(nodes) < 0.5,
+    )
     cover = random.integers(0, 4, nodes)
     output = int(random.integers(classes)) if width == 1 else 0
     return Tree(left, right, column, threshold, missing_right, cover, value, categories, output)
@@ -446,8 +526,14 @@ def unreadable_models():
     yield "a function", lambda frame: frame
     yield "xgboost regression", xgb.XGBRegressor(n_estimators=3, n_jobs=1).fit(numbers, TWO)
     yield "its booster", xgb.XGBRegressor(n_estimators=3, n_jobs=1).fit(numbers, TWO).get_booster()
-    yield "xgboost, -1 means missing", xgb.XGBClassifier(n_estimators=3, missing=-1.0, n_jobs=1).fit(numbers, TWO)
-    yield "xgboost, linear", xgb.XGBClassifier(n_estimators=3, booster="gblinear", n_jobs=1).fit(numbers, TWO)
+    yield (
+        "xgboost, -1 means missing",
+        xgb.XGBClassifier(n_estimators=3, missing=-1.0, n_jobs=1).fit(numbers, TWO),
+    )
+    yield (
+        "xgboost, linear",
+        xgb.XGBClassifier(n_estimators=3, booster="gblinear", n_jobs=1).fit(numbers, TWO),
+    )
     several = xgb.XGBClassifier(n_estimators=3, multi_strategy="multi_output_tree", n_jobs=1)
     yield "xgboost, all classes in one tree", several.fit(numbers, THREE)
 
@@ -471,5 +557,7 @@ def test_lightgbm_models_that_cannot_be_read():
 def test_catboost_models_that_cannot_be_read():
     words = FRAME.assign(place=FRAME["place"].astype(object).fillna("none"))
     assert read_trees(catboost_model(frame=words, cat_features=["place"])) is None
-    assert read_trees(catboost_model(frame=words, cat_features=["place"], one_hot_max_size=20)) is None
+    assert (
+        read_trees(catboost_model(frame=words, cat_features=["place"], one_hot_max_size=20)) is None
+    )
     assert read_trees(catboost_model(3, loss_function="MultiClassOneVsAll")) is None

@@ -72,7 +72,9 @@ def test_no_more_people_than_said_and_the_same_by_seed(X):  # noqa: N803
     assert usage.people == 200
     assert usage.turned.tolist() == again.turned.tolist()
     assert usage.moved.tolist() == again.moved.tolist()
-    assert usage.moved.tolist() != permutation_usage(ask, decide, X, seed=4, most=200).moved.tolist()
+    assert (
+        usage.moved.tolist() != permutation_usage(ask, decide, X, seed=4, most=200).moved.tolist()
+    )
     with pytest.raises(DataError, match="people are needed"):
         permutation_usage(ask, decide, X[:0])
 
@@ -80,8 +82,17 @@ def test_no_more_people_than_said_and_the_same_by_seed(X):  # noqa: N803
 def test_json_there_and_back_and_nothing_else():
     usage = Usage(np.array([0.1, 1 / 3]), np.array([0.0, 0.7]), 90)
     back = Usage.from_json(usage.to_json())
-    assert (back.turned.tolist(), back.moved.tolist(), back.people) == ([0.1, 1 / 3], [0.0, 0.7], 90)
-    for text in ("[]", "{}", '{"turned": [2], "moved": [0], "people": 1}', '{"turned": [0], "moved": [], "people": 1}'):
+    assert (back.turned.tolist(), back.moved.tolist(), back.people) == (
+        [0.1, 1 / 3],
+        [0.0, 0.7],
+        90,
+    )
+    for text in (
+        "[]",
+        "{}",
+        '{"turned": [2], "moved": [0], "people": 1}',
+        '{"turned": [0], "moved": [], "people": 1}',
+    ):
         with pytest.raises(UnreadableError, match="this usage"):
             Usage.from_json(text)
 
@@ -104,7 +115,9 @@ def test_against_the_blanket():
 
 def test_every_sentence_has_its_plural_and_its_none():
     names = ("a", "b", "c", "d")
-    everything = compare_usage(Usage(np.ones(4), np.ones(4), 9), Blanket("y", {"a": (), "b": ()}), names)
+    everything = compare_usage(
+        Usage(np.ones(4), np.ones(4), 9), Blanket("y", {"a": (), "b": ()}), names
+    )
     assert everything.sentences == (
         "The model uses 2 features that say something about y: a, b.",
         "It uses 2 features that were not seen to say more about y: c, d.",

@@ -1,4 +1,6 @@
-"""DiCE: draws are those of training people and independent, evolution improves, gradients lead apart."""
+"""DiCE: draws are those of training people and independent, evolution improves, gradients lead
+apart.
+"""
 
 import numpy as np
 import pytest
@@ -35,8 +37,12 @@ def test_draws_are_as_frequent_as_among_training_people(german):
             if not len(values):
                 assert np.isnan(drawn[case]).all()
                 continue
-            assert np.allclose(frequency[values != own], (shares / shares.sum())[values != own], atol=1e-3)
-            assert np.isnan(drawn[case]).mean() == pytest.approx((shares / shares.sum())[values == own].sum(), abs=1e-3)
+            assert np.allclose(
+                frequency[values != own], (shares / shares.sum())[values != own], atol=1e-3
+            )
+            assert np.isnan(drawn[case]).mean() == pytest.approx(
+                (shares / shares.sum())[values == own].sum(), abs=1e-3
+            )
 
 
 def test_draws_of_different_features_are_independent_under_a_seed(german):
@@ -71,7 +77,9 @@ def test_evolution_improves(german):
 
     def fitness(generations):
         plans = find_recourse(
-            people, DiCE(table.train, "genetic", generations=generations), constraints=Constraints(reading="paper")
+            people,
+            DiCE(table.train, "genetic", generations=generations),
+            constraints=Constraints(reading="paper"),
         )
         assert plans.legal.mean() > 0.9
         return (0.2 * plans.heom + 0.2 * plans.l0 / 17)[plans.first[plans.legal]].mean(), plans
@@ -81,7 +89,8 @@ def test_evolution_improves(german):
 
 def test_equal_individuals_count_once():
     population = np.array(
-        [[[1, np.nan], [2, 3], [1, np.nan], [1, 0]], [[2, 3], [2, 3], [2, 3], [np.nan, np.nan]]], np.float32
+        [[[1, np.nan], [2, 3], [1, np.nan], [1, 0]], [[2, 3], [2, 3], [2, 3], [np.nan, np.nan]]],
+        np.float32,
     )
     duplicates = _duplicates(population)
     assert duplicates.sum(axis=1).tolist() == [1, 2]
@@ -93,7 +102,9 @@ def test_the_gradient_finds_different_plans(german, network):
     table, _ = german
     people = People(table.test.X[:30], Background.of(table.train, network))
     plans = find_recourse(
-        people, DiCE(table.train, "gradient", plans=3, steps=60), constraints=Constraints(reading="paper")
+        people,
+        DiCE(table.train, "gradient", plans=3, steps=60),
+        constraints=Constraints(reading="paper"),
     )
     assert (network.predict(plans.rows()) != plans.decision[plans.of]).all()
     assert plans.legal.mean() > 0.8

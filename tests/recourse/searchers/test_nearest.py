@@ -23,22 +23,35 @@ def hidden(train, random, count):
     return rows
 
 
-ANY_PLAN = {"holds_further": False, "min_support": 0}  # the search alone, whatever the sense of its plans
+ANY_PLAN = {
+    "holds_further": False,
+    "min_support": 0,
+}  # the search alone, whatever the sense of its plans
 
 
 @settings(max_examples=25, deadline=None)
-@given(KINDS, st.integers(0, 10_000), st.sampled_from([2, 3]), st.sampled_from([None, 0, 1]), st.booleans())
+@given(
+    KINDS,
+    st.integers(0, 10_000),
+    st.sampled_from([2, 3]),
+    st.sampled_from([None, 0, 1]),
+    st.booleans(),
+)
 def test_the_minimal_plans_are_those_of_enumeration(kinds, seed, classes, desired_class, dominated):
     random = np.random.default_rng(seed)
     sizes = random.integers(2, 5, len(kinds)).tolist()
     train, model = world(kinds, sizes, seed, classes)
     rows = hidden(train, random, 12)
     searcher = Nearest(train, neighbours=10_000, keep_dominated=dominated, **ANY_PLAN)
-    plans = find_recourse(People(rows, Background.of(train, model)), searcher, desired_class=desired_class)
+    plans = find_recourse(
+        People(rows, Background.of(train, model)), searcher, desired_class=desired_class
+    )
     for i, row in enumerate(rows):
         free = np.flatnonzero(~np.isnan(row)).tolist()
         values, ordered = [range(s) for s in sizes], [k == "ordinal" for k in kinds]
-        truth = all_plans(model, row, free, values, ordered, desired_class=desired_class, dominated=dominated)
+        truth = all_plans(
+            model, row, free, values, ordered, desired_class=desired_class, dominated=dominated
+        )
         sets = as_sets(plans, i)
         assert len(sets) == len(set(sets))
         assert set(sets) == truth
@@ -53,7 +66,8 @@ def test_directions_and_blankets_restrict_the_enumeration(seed):
     rows = hidden(train, random, 12)
     blanket = edfa.Blanket("y", {"f0": ("f2",), "f1": ()})
     plans = find_recourse(
-        People(rows, Background.of(train, model, blanket)), Nearest(train, neighbours=10_000, **ANY_PLAN)
+        People(rows, Background.of(train, model, blanket)),
+        Nearest(train, neighbours=10_000, **ANY_PLAN),
     )
     sign = {"free": 0, "up": 1, "down": -1}
     for i, row in enumerate(rows):
@@ -67,7 +81,9 @@ def test_cells_of_trees_equal_brute_force_over_all_training_values():
     table = plain_german()
     model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
     people = People(table.test.X[:60], Background.of(table.train, model))
-    plans = find_recourse(people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper"))
+    plans = find_recourse(
+        people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper")
+    )
     support, now = Support.of(table.train.X), model.predict(people.X)
     single = plans.l0 == 1
     differences = 0
@@ -75,17 +91,29 @@ def test_cells_of_trees_equal_brute_force_over_all_training_values():
         values = support.values[j]
         rows = np.repeat(people.X, len(values), axis=0)
         rows[:, j] = np.tile(values, len(people))
-        flips = (model.predict(rows).reshape(len(people), -1) != now[:, None]) & (values != people.X[:, [j]])
+        flips = (model.predict(rows).reshape(len(people), -1) != now[:, None]) & (
+            values != people.X[:, [j]]
+        )
         changed = single & ~np.isnan(plans.to[:, j])
         if feature.sensitive:
             assert not changed.any()
             continue
         truth = {(i, float(values[v])) for i, v in zip(*np.nonzero(flips), strict=True)}
-        proposed = {(int(i), float(v)) for i, v in zip(plans.of[changed], plans.to[changed, j], strict=True)}
+        proposed = {
+            (int(i), float(v)) for i, v in zip(plans.of[changed], plans.to[changed, j], strict=True)
+        }
         if feature.kind != "categorical":
             own = people.X[:, j]
-            up = {(i, min(v for p, v in truth if p == i and v > own[i])) for i, v in truth if v > own[i]}
-            down = {(i, max(v for p, v in truth if p == i and v < own[i])) for i, v in truth if v < own[i]}
+            up = {
+                (i, min(v for p, v in truth if p == i and v > own[i]))
+                for i, v in truth
+                if v > own[i]
+            }
+            down = {
+                (i, max(v for p, v in truth if p == i and v < own[i]))
+                for i, v in truth
+                if v < own[i]
+            }
             truth = up | down
         differences += len(truth ^ proposed)
     assert single.sum() > 100
@@ -96,7 +124,9 @@ def test_every_value_of_an_interval_works_and_none_could_be_added():
     table = plain_german()
     model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
     people = People(table.test.X[:60], Background.of(table.train, model))
-    plans = find_recourse(people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper"))
+    plans = find_recourse(
+        people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper")
+    )
     support, mask, ends = Support.of(table.train.X), np.ones(20, dtype=bool), 0
     for i in np.flatnonzero(~(np.isnan(plans.low) & np.isnan(plans.high))):
         (j,) = np.flatnonzero(~np.isnan(plans.to[i]))
@@ -110,13 +140,20 @@ def test_every_value_of_an_interval_works_and_none_could_be_added():
         low, high = plans.low[i], plans.high[i]
         upwards = plans.to[i, j] > row[j]
         assert not np.isnan(low if upwards else high)
-        low, high = np.nan_to_num(low, nan=values[0]), np.nan_to_num(high, nan=values[-1])  # an open end
+        low, high = (
+            np.nan_to_num(low, nan=values[0]),
+            np.nan_to_num(high, nan=values[-1]),
+        )  # an open end
         assert low <= plans.to[i, j] <= high
         cuts = model.cells(mask, j)
-        assert flips(np.r_[values, cuts][(np.r_[values, cuts] >= low) & (np.r_[values, cuts] <= high)]).all()
+        assert flips(
+            np.r_[values, cuts][(np.r_[values, cuts] >= low) & (np.r_[values, cuts] <= high)]
+        ).all()
         below, above = values[values < low], values[values > high]
         for near, far in ((low, below[-1:]), (high, above[:1])):
-            if len(far):  # something up to the next value of a training person does not turn the decision
+            if len(
+                far
+            ):  # something up to the next value of a training person does not turn the decision
                 inner = cuts[(cuts > min(near, far[0])) & (cuts <= max(near, far[0]))]
                 assert not flips(np.r_[far, inner]).all()
                 ends += 1
@@ -143,7 +180,9 @@ def test_where_three_changes_do_not_do_more_are_tried(donors):
     some = (
         train
         if donors
-        else edfa.Table(train.frame[train.X.min(axis=1) == 0], train.schema, part="train", fitted=train.encoder)
+        else edfa.Table(
+            train.frame[train.X.min(axis=1) == 0], train.schema, part="train", fitted=train.encoder
+        )
     )
     rows = np.zeros((3, 6), dtype=np.float32)
     rows[1, 4:] = 1
@@ -155,13 +194,20 @@ def test_where_three_changes_do_not_do_more_are_tried(donors):
         {frozenset((j, 1.0) for j in range(4))},
         {frozenset((j, 1.0) for j in range(5))},
     ]
-    assert len(find_recourse(people, Nearest(some, **ANY_PLAN), constraints=Constraints(max_changes=3))) == 0
+    assert (
+        len(
+            find_recourse(people, Nearest(some, **ANY_PLAN), constraints=Constraints(max_changes=3))
+        )
+        == 0
+    )
 
 
 def test_a_bayesian_network_is_a_model_like_any_other():
     pytest.importorskip("pyagrum")
     train, _ = world(["ordinal", "categorical", "categorical"], [3, 3, 2], seed=4)
-    frame = train.frame.assign(y=np.where(train.X[:, 0] + train.X[:, 2] > 1.5, "class 1", "class 0"))
+    frame = train.frame.assign(
+        y=np.where(train.X[:, 0] + train.X[:, 2] > 1.5, "class 1", "class 0")
+    )
     table = edfa.Table(frame, train.schema, part="train", fitted=train.encoder)
     model = edfa.BayesNet().fit(table.X, table.y)
     people = People(hidden(table, np.random.default_rng(0), 10), Background.of(train, model))
@@ -174,7 +220,9 @@ def test_a_bayesian_network_is_a_model_like_any_other():
 
 
 def test_numbers_of_neighbours_are_combined_where_the_model_has_no_cells(table, network):
-    """A neural model is tried at 64 values of a number; a neighbour's is taken at the nearest of them."""
+    """A neural model is tried at 64 values of a number; a neighbour's is taken at the nearest of
+    them.
+    """
     people = People(table.test.X[:80], Background.of(table.train, network))
     plans = find_recourse(people, Nearest(table.train), constraints=Constraints(reading="paper"))
     assert (network.predict(plans.rows()) != plans.decision[plans.of]).all()
@@ -189,7 +237,9 @@ def test_numbers_of_neighbours_are_combined_where_the_model_has_no_cells(table, 
 
 def test_intervals_are_told_only_where_they_are_known(table, network):
     people = People(table.test.X[:60], Background.of(table.train, network))
-    plans = find_recourse(people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper"))
+    plans = find_recourse(
+        people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper")
+    )
     kinds = [table.schema.features[int(np.flatnonzero(~np.isnan(to))[0])].kind for to in plans.to]
     with_interval = {kind for kind, low in zip(kinds, plans.low, strict=True) if not np.isnan(low)}
     assert "continuous" in kinds
@@ -197,23 +247,35 @@ def test_intervals_are_told_only_where_they_are_known(table, network):
 
 
 def test_a_category_of_many_levels(load_real):
-    """More than the 64 values that are tried of a number where the model has no cells: every level is, all the same."""
+    """More than the 64 values that are tried of a number where the model has no cells: every level
+    is, all the same.
+    """
     table = load_real("acs_income", cap=3000)
-    wide = max((f for f in table.schema if f.kind == "categorical"), key=lambda f: len(table.encoder[f.name].levels))
+    wide = max(
+        (f for f in table.schema if f.kind == "categorical"),
+        key=lambda f: len(table.encoder[f.name].levels),
+    )
     column = table.schema.index(wide.name)
     levels = np.unique(table.train.X[:, column])
     assert len(levels) > 64
-    model = edfa.MaskedMLP(epochs=12, class_weight="balanced", learning_rate=5e-3).fit(table.train.X, table.train.y)
+    model = edfa.MaskedMLP(epochs=12, class_weight="balanced", learning_rate=5e-3).fit(
+        table.train.X, table.train.y
+    )
     people = People(table.test.X[:40], Background.of(table.train, model))
     plans = find_recourse(people, Nearest(table.train), constraints=Constraints(reading="paper"))
     rows = np.repeat(people.X, len(levels), axis=0)
     rows[:, column] = np.tile(levels, len(people))
     flips = model.predict(rows).reshape(len(people), -1) != model.predict(people.X)[:, None]
     slots = table.encoder[wide.name].slots
-    truth = {(int(i), float(levels[v])) for i, v in zip(*np.nonzero(flips & ~np.isin(levels, slots)), strict=True)}
+    truth = {
+        (int(i), float(levels[v]))
+        for i, v in zip(*np.nonzero(flips & ~np.isin(levels, slots)), strict=True)
+    }
     single = (plans.l0 == 1) & ~np.isnan(plans.to[:, column])
     assert len(truth) > 100
-    assert {(int(i), float(v)) for i, v in zip(plans.of[single], plans.to[single, column], strict=True)} == truth
+    assert {
+        (int(i), float(v)) for i, v in zip(plans.of[single], plans.to[single, column], strict=True)
+    } == truth
     donated = np.flatnonzero(plans.donor >= 0)
     words = [j for j, f in enumerate(table.schema) if f.kind == "categorical"]
     to, theirs = plans.to[donated][:, words], table.train.X[plans.donor[donated]][:, words]
@@ -240,7 +302,8 @@ class Counting(Predictor):
 
 @pytest.mark.parametrize("reading", ["card", "paper"])
 def test_a_group_is_asked_about_a_few_times_however_many_they_are(table, trees, reading):
-    """Once for every single change of everybody, once for every set of two and three of their neighbours' values.
+    """Once for every single change of everybody, once for every set of two and three of their
+    neighbours' values.
 
     What holds further along is asked once where plans are chosen and once where they are described.
     """
@@ -252,7 +315,9 @@ def test_a_group_is_asked_about_a_few_times_however_many_they_are(table, trees, 
     find_recourse(People(rows[:1], background), searcher, constraints=constraints, desired_class=1)
     for some in (rows[1:], rows[1:2]):
         model.asked_.clear()
-        plans = find_recourse(People(some, background), searcher, constraints=constraints, desired_class=1)
+        plans = find_recourse(
+            People(some, background), searcher, constraints=constraints, desired_class=1
+        )
         assert plans.legal.all()
         assert (plans.l0 > 1).any()
         assert len(model.asked_) <= asked
@@ -266,7 +331,10 @@ def test_alone_everybody_has_the_plans_they_have_in_a_batch(table, trees, desire
     rows[::3, 11:] = np.nan
     searcher, paper = Nearest(table.train, keep_dominated=dominated), Constraints(reading="paper")
     batch = find_recourse(
-        People(rows, Background.of(table.train, trees)), searcher, constraints=paper, desired_class=desired_class
+        People(rows, Background.of(table.train, trees)),
+        searcher,
+        constraints=paper,
+        desired_class=desired_class,
     )
     assert batch.count.max() > 3
     for i in range(len(rows)):
@@ -274,5 +342,7 @@ def test_alone_everybody_has_the_plans_they_have_in_a_batch(table, trees, desire
         one = People(rows[[i]], Background.of(table.train, trees))
         alone = find_recourse(one, own, constraints=paper, desired_class=desired_class)
         mine = batch.of == i
-        for name in "to low high reached probability_before probability_after l0 l2 heom effort donor".split():
+        for name in (
+            "to low high reached probability_before probability_after l0 l2 heom effort donor"
+        ).split():
             assert getattr(alone, name).tobytes() == getattr(batch, name)[mine].tobytes(), name

@@ -71,7 +71,9 @@ def test_native_nice_agrees_with_a_slow_transcription(reward, desired_class):
     for i, row in enumerate(rows):
         free = [j for j, f in enumerate(table.schema) if not f.sensitive and not np.isnan(row[j])]
         done = desired_class is not None and model.predict(row[None])[0] == desired_class
-        truth = None if done else transcription(model, table.train, row, free, reward, desired_class)
+        truth = (
+            None if done else transcription(model, table.train, row, free, reward, desired_class)
+        )
         mine = changed[plans.of == i]
         assert len(mine) == (truth is not None)
         if truth is not None:
@@ -81,7 +83,9 @@ def test_native_nice_agrees_with_a_slow_transcription(reward, desired_class):
 
 
 def test_three_classes_and_the_reward_of_likeness():
-    train, model = world(["ordinal", "categorical", "categorical", "ordinal"], [4, 3, 3, 4], seed=3, classes=3)
+    train, model = world(
+        ["ordinal", "categorical", "categorical", "ordinal"], [4, 3, 3, 4], seed=3, classes=3
+    )
     people = People(train.X[::7], Background.of(train, model))
     for reward in ("sparsity", "plausibility"):
         plans = find_recourse(people, NICE(train, reward, justified=False))
@@ -97,8 +101,15 @@ def test_the_reward_of_likeness_leads_to_people_like_those_of_training():
     for reward in ("sparsity", "plausibility"):
         searcher = NICE(table.train, reward, literal=True)
         plans = find_recourse(people, searcher, constraints=Constraints(reading="paper"))
-        scale, words = np.ptp(table.train.X, axis=0), [f.kind == "categorical" for f in table.schema]
-        gap = np.where(words, plans.rows()[:, None] != table.train.X, (plans.rows()[:, None] - table.train.X) / scale)
+        scale, words = (
+            np.ptp(table.train.X, axis=0),
+            [f.kind == "categorical" for f in table.schema],
+        )
+        gap = np.where(
+            words,
+            plans.rows()[:, None] != table.train.X,
+            (plans.rows()[:, None] - table.train.X) / scale,
+        )
         gaps[reward] = np.sqrt((gap**2).sum(axis=2)).min(axis=1).mean()
     assert gaps["plausibility"] < 0.99 * gaps["sparsity"]
 

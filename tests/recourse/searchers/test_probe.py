@@ -28,7 +28,9 @@ def simulate(plans, table, sigma, draws=DRAWS, seed=1):
 @pytest.mark.parametrize("model", ["trees", "network"])
 def test_the_reported_rate_is_that_of_simulation(model, table, request):
     count = {"trees": 60, "network": 20}[model]
-    people = People(table.test.X[:count], Background.of(table.train, request.getfixturevalue(model)))
+    people = People(
+        table.test.X[:count], Background.of(table.train, request.getfixturevalue(model))
+    )
     searcher = PROBE(table.train, rate=0.3, sigma=0.1)
     plans = find_recourse(people, searcher, constraints=Constraints(reading="paper"), k=4)
     truth = simulate(plans, table, 0.1)
@@ -41,7 +43,8 @@ def test_the_reported_rate_is_that_of_simulation(model, table, request):
     error = np.sqrt(np.maximum(truth * (1 - truth), 1 / DRAWS) / DRAWS)
     draws = np.sqrt(np.maximum(truth * (1 - truth), 1 / 256) / 256)
     gap = np.abs(truth - plans.invalidation)
-    # Three standard errors for every plan would be too much to ask of so many; of one in a hundred it is not.
+    # Three standard errors for every plan would be too much to ask of so many; of one in a hundred
+    # it is not.
     assert exact.sum() > 10 or model == "network"
     assert sampled.sum() > 5
     for rows, se in ((exact, error), (sampled, np.hypot(error, draws))):
@@ -81,7 +84,9 @@ def test_a_lower_rate_is_bought_with_a_longer_way(table, trees):
     rates, ways = [], []
     for rate in (0.05, 0.45):
         plans = find_recourse(
-            people, PROBE(table.train, rate=rate), constraints=Constraints(only=("credit_amount", "duration"))
+            people,
+            PROBE(table.train, rate=rate),
+            constraints=Constraints(only=("credit_amount", "duration")),
         )
         assert (plans.invalidation <= rate).all()
         rates.append(set(plans.of.tolist()))
@@ -94,11 +99,15 @@ def test_a_lower_rate_is_bought_with_a_longer_way(table, trees):
 
 
 def test_the_gradient_shortens_the_way():
-    """Three numbers and a straight border: moving along the gradient beats what neighbours happen to have."""
+    """Three numbers and a straight border: moving along the gradient beats what neighbours happen
+    to have.
+    """
     random = np.random.default_rng(0)
     frame = pd.DataFrame(random.normal(size=(900, 3)), columns=["a", "b", "c"])
     frame["y"] = np.where(frame.sum(axis=1) + random.normal(size=900) * 0.3 > 0, "yes", "no")
-    table = edfa.Table.from_frame(frame, edfa.Schema(tuple(edfa.Feature(n, "continuous") for n in "abc"), "y", "yes"))
+    table = edfa.Table.from_frame(
+        frame, edfa.Schema(tuple(edfa.Feature(n, "continuous") for n in "abc"), "y", "yes")
+    )
     model = edfa.MaskedMLP(epochs=40).fit(table.train.X, table.train.y)
     people = People(table.test.X[:80], Background.of(table.train, model))
     way = []
@@ -118,7 +127,9 @@ def test_logits_as_tensors_are_the_models_and_have_its_slope(table, network):
     known = table.test.X[:30][:, mask]
     values = torch.from_numpy(known).double().requires_grad_(True)
     logits = network.differentiable(mask)(values)
-    assert np.allclose(torch.softmax(logits, dim=1).detach().numpy(), network.predict_known(mask, known), atol=1e-5)
+    assert np.allclose(
+        torch.softmax(logits, dim=1).detach().numpy(), network.predict_known(mask, known), atol=1e-5
+    )
     (slope,) = torch.autograd.grad((logits[:, 1] - logits[:, 0]).sum(), values)
     j = int(np.flatnonzero(np.flatnonzero(mask) == table.schema.index("credit_amount"))[0])
     step = 1e-6

@@ -1,4 +1,6 @@
-"""Settings and learnt state of every registered searcher: scikit-learn's contract, and fingerprints made of the two."""
+"""Settings and learnt state of every registered searcher: scikit-learn's contract, and fingerprints
+made of the two.
+"""
 
 import inspect
 
@@ -21,9 +23,21 @@ TRAIN = plain_german().train
 COMMITTEE = Committee.of(TRAIN.X, TRAIN.y, SubsetXGB(n_estimators=5).fit(TRAIN.X, TRAIN.y), 2)
 OTHER = {  # every setting of every searcher, each at another value than its default
     "nearest": {"neighbours": 4, "farther": 20, "max_changes": 2, "keep_dominated": True},
-    "survival": {"n_completions": 16, "n_candidates": 8, "neighbours": 4, "farther": 20, "max_changes": 2}
+    "survival": {
+        "n_completions": 16,
+        "n_candidates": 8,
+        "neighbours": 4,
+        "farther": 20,
+        "max_changes": 2,
+    }
     | {"committee": COMMITTEE, "all_features": True, "second_look": 8, "enough": 0.5},
-    "nice": {"reward": "proximity", "justified": False, "neighbours": 9, "max_donors": 300, "literal": True},
+    "nice": {
+        "reward": "proximity",
+        "justified": False,
+        "neighbours": 9,
+        "max_donors": 300,
+        "literal": True,
+    },
     "probe": {"rate": 0.3, "sigma": 0.1, "draws": 64, "steps": 20},
     "dice": {"method": "genetic", "plans": 2, "draws": 64, "generations": 4, "steps": 20},
     "cvae": {"draws": 16, "max_draws": 64, "seed": 1},
@@ -55,7 +69,9 @@ IMPOSSIBLE = [
     ("cvae", {"draws": 0}),
     ("cvae", {"draws": 64, "max_draws": 32}),
 ]
-COLUMNS = "of to low high reached probability_before probability_after l0 l2 heom effort valid donor".split()
+COLUMNS = (
+    "of to low high reached probability_before probability_after l0 l2 heom effort valid donor"
+).split()
 
 every_searcher = pytest.mark.parametrize("name", SEARCHERS)
 
@@ -102,7 +118,10 @@ def test_a_clone_has_the_settings_and_nothing_learnt(name, table):
     assert copy.get_params() == searcher.get_params() == OTHER[name]
     assert [key for key in vars(searcher) if key.endswith("_")]
     assert not [key for key in vars(copy) if key.endswith("_")]
-    assert copy.set_params(**SEARCHERS[name]().get_params()).get_params() == SEARCHERS[name]().get_params()
+    assert (
+        copy.set_params(**SEARCHERS[name]().get_params()).get_params()
+        == SEARCHERS[name]().get_params()
+    )
 
 
 @every_searcher
@@ -117,8 +136,14 @@ def test_what_is_shown_are_settings_and_no_data(name, table):
 @every_searcher
 def test_an_unfitted_searcher_says_so(name, people):
     searcher = SEARCHERS[name]()
-    for use in (lambda: find_recourse(people, searcher), searcher.learnt_state, lambda: digest(searcher)):
-        with pytest.raises(UnfittedError, match=rf"this {type(searcher).__name__} has seen no training people"):
+    for use in (
+        lambda: find_recourse(people, searcher),
+        searcher.learnt_state,
+        lambda: digest(searcher),
+    ):
+        with pytest.raises(
+            UnfittedError, match=rf"this {type(searcher).__name__} has seen no training people"
+        ):
             use()
 
 
@@ -135,7 +160,9 @@ def test_training_people_in_the_constructor_are_short_for_fit(name, table, peopl
     plans = find_recourse(people, short)
     assert len(plans)
     assert same_plans(plans, find_recourse(people, long))
-    assert same_plans(plans, find_recourse(people, again)), "a second fit leaves nothing of the first"
+    assert same_plans(plans, find_recourse(people, again)), (
+        "a second fit leaves nothing of the first"
+    )
     assert digest(short) == digest(long) == digest(again)
 
 
@@ -206,7 +233,9 @@ def test_a_setting_that_nobody_knows(name, setting):
 
 
 def caches(part, seen):
-    """Every cache that can be reached from an object of this library, through attributes and containers."""
+    """Every cache that can be reached from an object of this library, through attributes and
+    containers.
+    """
     if id(part) in seen:
         return []
     seen[id(part)] = part
@@ -223,9 +252,13 @@ def caches(part, seen):
 
 @pytest.mark.parametrize("method", [*SEARCHERS, "dice gradient"])
 def test_a_searcher_has_one_cache(method, table, network, people):
-    """Whatever it works out for a model is held in one place, that of the searchers it consists of included."""
+    """Whatever it works out for a model is held in one place, that of the searchers it consists of
+    included.
+    """
     gradient = DiCE(table.train, "gradient", plans=2, steps=2)
-    searcher = gradient if method == "dice gradient" else SEARCHERS[method](table.train, **OTHER[method])
+    searcher = (
+        gradient if method == "dice gradient" else SEARCHERS[method](table.train, **OTHER[method])
+    )
     model = network if method == "dice gradient" else people.predictor
     find_recourse(People(people.X, Background.of(table.train, model)), searcher)
     assert caches(searcher, {}) == [searcher.cache_]

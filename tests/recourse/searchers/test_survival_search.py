@@ -17,7 +17,9 @@ def test_no_single_change_survives_better(seed, known):
     mask = np.array(known)
     train, model = world(KINDS, SIZES, seed)
     people = People(partly(train, mask, 6), Background.of(train, model))
-    searcher = SurvivalSearch(train, n_completions=matching(mask), n_candidates=64, holds_further=False, min_support=0)
+    searcher = SurvivalSearch(
+        train, n_completions=matching(mask), n_candidates=64, holds_further=False, min_support=0
+    )
     plans = find_recourse(people, searcher, constraints=Constraints(max_changes=1))
     for i, row in enumerate(people.X):
         best = 0.0
@@ -26,7 +28,10 @@ def test_no_single_change_survives_better(seed, known):
                 to = np.full(4, np.nan, dtype=np.float32)
                 to[j] = value
                 changed = np.where(np.isnan(to), row, to)
-                if value != row[j] and model.predict(changed[None])[0] != model.predict(row[None])[0]:
+                if (
+                    value != row[j]
+                    and model.predict(changed[None])[0] != model.predict(row[None])[0]
+                ):
                     best = max(best, by_hand(model, train, row, to))
         survival = plans.survival[plans.first[i]] if plans.legal[i] else 0.0
         assert survival == pytest.approx(best)
@@ -88,7 +93,9 @@ def test_a_larger_set_is_offered_only_where_it_survives_better(halfway):
     larger = 0
     for row in np.flatnonzero(plans.legal):
         mine = np.flatnonzero(plans.of == row)
-        changes = [{(j, plans.to[i, j]) for j in np.flatnonzero(~np.isnan(plans.to[i]))} for i in mine]
+        changes = [
+            {(j, plans.to[i, j]) for j in np.flatnonzero(~np.isnan(plans.to[i]))} for i in mine
+        ]
         for a, i in zip(changes, mine, strict=True):
             for b, j in zip(changes, mine, strict=True):
                 if a < b:

@@ -1,0 +1,133 @@
+"""The principal reasons of one refusal, as a letter names them."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edfa.errors import DataError
+from edfa.explanation.principal_reasons import PrincipalReasons, Shortfall, principal_reasons
+from edfa.predictors.own_model.given import as_given
+from edfa.predictors.own_model.majority import Majority
+
+if TYPE_CHECKING:
+    from edfa.advice.assessment import Assessment
+    from edfa.advice.fitted import FittedAdvisor
+
+__all__ = ["NamedReason", "Reasons", "find_reasons"]
+
+OTHERS = 1_000  # training people to compare with, where each is asked about in many completions
+FEWER: dict[str, int] = {
+    "n_compared": 16,
+    "n_permutations": 16,
+    "max_exact": 8,
+}  # questions, for the same reason
+
+
+@dataclass(frozen=True)
+class NamedReason:
+    """One principal reason: the features that it is made of and tell against the person, and its
+    share.
+
+    ``basis`` is the legal basis on which a sensitive feature among them is named; empty if there is
+    none.
+    """
+
+    features: tuple[str, ...]
+    contribution: float
+    share: float
+    basis: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons:
+    """The principal reasons and what they were worked out from; ``audit`` is that as plain data."""
+
+    named: tuple[NamedReason, ...]
+    values: PrincipalReasons
+    audit: Mapping[str, Any]
+
+
+def find_reasons(assessment: "Assessment", nameable: Mapping[str, str]) -> Reasons:
+    """The principal reasons why the one person of ``assessment`` is refused, from what is known of
+    them.
+
+    Facts with the same ``reason`` on the card are one reason. ``nameable`` are sensitive features
+    that may be named, with the legal basis of each. While facts are missing that a model of the
+    user's own uses, its score is the log odds of its decision in the person's completions.
+
+    Raises
+    ------
+    DataError
+        If a sensitive feature that is not nameable is among them, the person is granted, or nothing
+        is known.
+    """
+    fitted, predictor = assessment.fitted, assessment.majority()
+    groups = _groups([feature.reason for feature in fitted.schema])
+    by_majority = isinstance(predictor, Majority)
+    with as_given(assessment.given):
+        values = principal_reasons(
+            assessment.X[0],
+            predictor,
+            fitted.train.X[:OTHERS] if by_majority else fitted.train.X,
+            fitted.favourable,
+            threshold=predictor.threshold if by_majority else fitted.threshold,
+            groups=groups,
+            **(FEWER if by_majority else {}),
+        )
+    chosen = values.principal() or values.ranked[:1]  # of many small ones the first is named
+    named = tuple(_named(shortfall, values, fitted, nameable) for shortfall in chosen)
+    return Reasons(named, values, _audit(fitted, values))
+
+
+def _groups(reasons: list[str]) -> list[int]:
+    """(features,) the number of the first feature with the same reason; without a reason its
+    own.
+    """
+    return [
+        reasons.index(reason) if reason else position for position, reason in enumerate(reasons)
+    ]
+
+
+def _named(
+    shortfall: Shortfall,
+    values: PrincipalReasons,
+    fitted: "FittedAdvisor",
+    nameable: Mapping[str, str],
+) -> NamedReason:
+    against = [position for position in shortfall.features if values.contributions[position] < 0]
+    names = tuple(fitted.schema.names[position] for position in against)
+    for name in names:
+        if fitted.schema[name].sensitive and not nameable.get(name, "").strip():
+            raise DataError(
+                f"{name} is sensitive and among the principal reasons of this refusal; "
+                "none may be left out, so there "
+                f"is no letter: fit the advisor without {name}, or give the legal basis "
+                "for naming it under [nameable] "
+                "in letter.toml"
+            )
+    basis = "; ".join(
+        dict.fromkeys(nameable[name] for name in names if fitted.schema[name].sensitive)
+    )
+    return NamedReason(names, shortfall.contribution, shortfall.share, basis)
+
+
+def _audit(fitted: "FittedAdvisor", values: PrincipalReasons) -> dict[str, Any]:
+    """What every fact contributed, with what the person was compared, and one hash of all those
+    people's rows.
+
+    A hash of a single row could be found out by trying: few facts have few values.
+    """
+    known = ~np.isnan(values.contributions)
+    rows = fitted.train.X[values.compared][:, known]
+    names = np.array(fitted.schema.names)[known].tolist()
+    return {
+        "contributions": dict(zip(names, values.contributions[known].tolist(), strict=True)),
+        "standard_errors": dict(zip(names, values.errors[known].tolist(), strict=True)),
+        "margin": values.margin,
+        "baseline": values.baseline,
+        "people": values.people,
+        "baseline_sha256": hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest(),
+    }

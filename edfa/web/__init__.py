@@ -1,1 +1,0 @@
-"""The applicant's page, the operator's view and the JSON API: ``edfa serve``."""

@@ -1,0 +1,408 @@
+"""The JSON API under ``/api/v1``: every action of the page, for programs.
+
+The token of an interview is in the ``Authorization`` header and nowhere else; there are no cookies,
+so that no other site can act for somebody. ``POST`` with an ``Idempotency-Key`` may be sent again
+after a lost answer.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
+
+import pandas as pd
+from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from edfa.advice.answer_log import AnswerLog
+from edfa.advice.batch import advise
+from edfa.advice.receipt import Receipt, now
+from edfa.data.schema import Schema
+from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
+from edfa_serve import models, states
+from edfa_serve.decisions import decide, read_taken
+from edfa_serve.problems import FieldsError, ProblemError, responses
+from edfa_serve.routes import JsonText, TurnRoute
+from edfa_serve.security import same_key
+from edfa_serve.service import AUDIT, Service, Session, describe_shown
+from edfa_serve.settings import WebSettings
+from edfa_serve.store import ConflictError
+
+__all__ = ["PREFIX", "router"]
+
+PREFIX = "/api/v1"
+HERE = f"{PREFIX}/interviews/current"
+router = APIRouter(route_class=TurnRoute)
+_person = HTTPBearer(
+    auto_error=False, scheme_name="interview", description="The token of an interview."
+)
+_operator = HTTPBearer(auto_error=False, scheme_name="operator", description="The operator's key.")
+Result = TypeVar("Result")
+Credentials = HTTPAuthorizationCredentials | None
+
+
+# What only looks something up is ``async``: it would cost a change of threads otherwise.
+async def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _settings(request: Request) -> WebSettings:
+    settings: WebSettings = request.app.state.settings
+    return settings
+
+
+async def _token(given: Annotated[Credentials, Depends(_person)]) -> str:
+    if given is None or not given.credentials:
+        raise ProblemError("no-token", "send Authorization: Bearer TOKEN")
+    return given.credentials
+
+
+async def _check_operator(
+    request: Request, given: Annotated[Credentials, Depends(_operator)]
+) -> None:
+    if _settings(request).operator_key is None:
+        raise ProblemError("closed")
+    if not _is_operator(request, given):
+        raise ProblemError("no-operator", "send Authorization: Bearer KEY")
+
+
+def _is_operator(request: Request, given: Credentials) -> bool:
+    return same_key(given.credentials if given else None, _settings(request).operator_key)
+
+
+Token = Annotated[str, Depends(_token)]
+Serving = Annotated[Service, Depends(_service)]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=8,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Any word of yours, new for each action: if it is sent again "
+        "with the same body, nothing is done "
+        "and the answer is the same; with another body it is an error.",
+    ),
+]
+ACTS = responses(
+    "no-token", "unknown-interview", "conflict", "other-advisor", "fact", "unknown-name", "unusable"
+)
+READS = responses("no-token", "unknown-interview", "other-advisor")
+
+
+class Deed:
+    """One action in the interview of a request, which may be sent again."""
+
+    def __init__(self, token: str, service: Service, key: str | None, path: str) -> None:
+        self.token, self.service, self.key, self.path = token, service, key, path
+
+    def do(self, given: models.Step, kind: str, content: Mapping[str, Any]) -> Session:
+        """Do it, unless the same was done before; what is shown of it is recorded with it."""
+        request = (
+            None
+            if self.key is None
+            else (self.key, self.path.encode() + given.model_dump_json().encode())
+        )
+        if (
+            request is not None
+            and (before := self.service.repeated(self.token, request)) is not None
+        ):
+            return before
+        shows = None if kind in AUDIT else _shows
+        try:
+            return self.service.act(
+                self.token, given.seq, kind, content, shows=shows, request=request
+            )
+        except ConflictError:  # perhaps with the same request, sent twice at once
+            before = None if request is None else self.service.repeated(self.token, request)
+            if before is None:
+                raise
+            return before
+
+    def state(
+        self, given: models.Step, kind: str, content: Mapping[str, Any]
+    ) -> models.InterviewState:
+        """Do it and say how the interview stands then."""
+        return states.interview_state(self.do(given, kind, content))
+
+
+def _shows(session: Session) -> dict[str, Any]:
+    return describe_shown(session, "api")
+
+
+async def _deed(request: Request, token: Token, service: Serving, key: Key = None) -> Deed:
+    return Deed(token, service, key, request.url.path)
+
+
+Doing = Annotated[Deed, Depends(_deed)]
+
+
+def _check_facts(service: Service, facts: Mapping[str, Any]) -> None:
+    """FieldsError with every fact that cannot be understood."""
+    fitted = service.advisor.fitted
+    log, wrong = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant), []
+    for name, value in facts.items():
+        try:
+            fitted.schema.index(name)
+            log.check_value(name, value)
+        except (FactError, UnknownNameError) as error:
+            wrong.append((_pointer("facts", name), error))
+    if wrong:
+        raise FieldsError(wrong)
+
+
+def _check_name(schema: Schema, name: str | None) -> None:
+    if name is not None:
+        _at(("feature",), schema.index, name)
+
+
+def _check_language(settings: WebSettings, language: str) -> None:
+    if language not in settings.languages:
+        raise FieldsError(
+            [("/language", UnknownNameError("language", language, settings.languages))]
+        )
+
+
+def _at(field: tuple[str, ...], work: Callable[..., Result], *arguments: Any) -> Result:
+    """What ``work`` gives; its error names the field."""
+    try:
+        return work(*arguments)
+    except (FactError, UnknownNameError) as error:
+        raise FieldsError([(_pointer(*field), error)]) from None
+
+
+def _pointer(*steps: str) -> str:
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+@router.get(f"{PREFIX}/schema", tags=["about"], responses=responses("unknown-name"))
+def schema(
+    request: Request, service: Serving, language: Annotated[str, Query(max_length=10)] = "en"
+) -> models.SchemaState:
+    """What is asked, in a language."""
+    languages = _settings(request).languages
+    _check_language(_settings(request), language)
+    return states.schema_state(service.advisor.fitted, language, languages)
+
+
+@router.post(
+    f"{PREFIX}/interviews",
+    tags=["interview"],
+    status_code=status.HTTP_201_CREATED,
+    responses=responses("fact", "unknown-name"),
+)
+def begin(request: Request, service: Serving, given: models.Begin) -> models.Begun:
+    """Begin an interview. Its token is in this answer and never again."""
+    _check_language(_settings(request), given.language)
+    _check_facts(service, given.facts)
+    token, session = service.begin(given.facts, given.language, shows=_shows)
+    return models.Begun(token=token, interview=states.interview_state(session))
+
+
+@router.get(HERE, tags=["interview"], responses=READS)
+def current(service: Serving, token: Token) -> models.InterviewState:
+    """The interview as it stands."""
+    return states.interview_state(service.find(token))
+
+
+@router.delete(HERE, tags=["interview"], status_code=status.HTTP_204_NO_CONTENT, responses=READS)
+def delete(service: Serving, token: Token) -> Response:
+    """Forget everything that was said. That there was an interview, and when, stays."""
+    service.delete(token)
+    return Response(status_code=status.HTTP_204_NO_CONTENT)
+
+
+@router.post(f"{HERE}/answers", tags=["interview"], responses=ACTS)
+def answers(deed: Doing, given: models.Answers) -> models.InterviewState:
+    """Tell one or more facts, asked for or not."""
+    _check_facts(deed.service, given.facts)
+    return deed.state(given, "answer", {"facts": given.facts})
+
+
+@router.post(f"{HERE}/declines", tags=["interview"], responses=ACTS)
+def declines(deed: Doing, given: models.Decline) -> models.InterviewState:
+    """Rather not tell a fact: it is not asked again, and what comes next is planned without it."""
+    _check_name(deed.service.advisor.schema, given.feature)
+    return deed.state(given, "decline", {"name": given.feature})
+
+
+@router.post(f"{HERE}/undo", tags=["interview"], responses=ACTS)
+def undo(deed: Doing, given: models.Undo) -> models.InterviewState:
+    """Take back the last answer or refusal, or the one about a feature."""
+    _check_name(deed.service.advisor.schema, given.feature)
+    return deed.state(given, "undo", {"name": given.feature})
+
+
+@router.post(f"{HERE}/wishes", tags=["interview"], responses=ACTS)
+def wishes(deed: Doing, given: models.Wish) -> models.InterviewState:
+    """Plan again with what is hard or impossible for the person."""
+    names = deed.service.advisor.schema
+    limits = given.constraints
+    for field in ("locked", "difficulty", "ranges", "levels", "never_ask"):
+        for name in getattr(limits, field):
+            _at(("constraints", field), names.index, name)
+    return deed.state(
+        given, "wishes", {"constraints": limits.model_dump(exclude_defaults=True, mode="json")}
+    )
+
+
+@router.post(f"{HERE}/language", tags=["interview"], responses=ACTS)
+def speak(request: Request, deed: Doing, given: models.Speak) -> models.InterviewState:
+    """Go on in another language."""
+    _check_language(_settings(request), given.language)
+    return deed.state(given, "language", {"language": given.language})
+
+
+@router.post(f"{HERE}/choice", tags=["interview"], responses=ACTS)
+def choice(deed: Doing, given: models.Choice) -> models.InterviewState:
+    """Choose a plan that is offered."""
+    return _at(("plan",), deed.state, given, "choose", {"plan": given.plan})
+
+
+@router.post(f"{HERE}/stop", tags=["interview"], responses=ACTS)
+def stop(deed: Doing, given: models.Step) -> models.InterviewState:
+    """Want no more questions."""
+    return deed.state(given, "stop", {})
+
+
+@router.post(f"{HERE}/go-on", tags=["interview"], responses=ACTS)
+def go_on(deed: Doing, given: models.Step) -> models.InterviewState:
+    """Want to be asked on, although one may act or has stopped."""
+    return deed.state(given, "go_on", {})
+
+
+@router.post(f"{HERE}/let-down", tags=["interview"], responses=ACTS)
+def let_down(deed: Doing, given: models.LetDown) -> models.InterviewState:
+    """Report that the plan was done and did not lead where it should. The operator sees it, with
+    the plan.
+    """
+    session = deed.service.find(deed.token)
+    content = {"plan": given.plan or session.chosen, "may_act": session.interview.standing.may_act}
+    return deed.state(given, "let_down", content)
+
+
+@router.get(f"{HERE}/plans", tags=["interview"], responses=READS)
+def plans(
+    service: Serving, token: Token, k: Annotated[int, Query(ge=1, le=5)] = 3
+) -> models.Offered:
+    """At most ``k`` plans, the best first; or why there is none."""
+    return states.offered(service.find(token), k)
+
+
+@router.post(f"{HERE}/what-if", tags=["interview"], responses=ACTS)
+def what_if(service: Serving, token: Token, given: models.Suppose) -> models.Supposed:
+    """What would be if some facts were otherwise; nothing is kept."""
+    _check_facts(service, given.facts)
+    return states.supposed_state(*service.what_if(token, given.facts))
+
+
+@router.post(f"{HERE}/receipt", tags=["receipt"], response_model=models.ReceiptBody, responses=ACTS)
+def hand_out_receipt(deed: Doing, given: models.Step | None = None) -> Response:
+    """A receipt of the interview as it stands, to keep; signed if the operator has a key. That it
+    was is recorded.
+    """
+    content = {"time": now()}
+    session = deed.do(given or models.Step(), "receipt", content)
+    return _again(deed.service, deed.token, session.seq)
+
+
+@router.get(
+    f"{HERE}/receipt",
+    tags=["receipt"],
+    response_model=models.ReceiptBody,
+    responses=responses("no-token", "unknown-interview", "no-receipt", "other-advisor"),
+)
+def receipt(service: Serving, token: Token) -> Response:
+    """The receipt that was handed out last, again."""
+    return _again(service, token)
+
+
+def _again(service: Service, token: str, seq: int | None = None) -> Response:
+    last = service.last_receipt(token, seq)
+    if last is None:
+        raise ProblemError("no-receipt", "POST hands one out")
+    return JsonText(last.to_json())
+
+
+@router.post(
+    f"{HERE}/letter",
+    tags=["receipt"],
+    responses=responses(
+        "no-token", "unknown-interview", "no-letters", "conflict", "other-advisor", "unusable"
+    ),
+)
+def letter(request: Request, deed: Doing, given: models.LetterWanted) -> models.LetterState:
+    """The letter that a lender may send to somebody who was refused."""
+    write = getattr(request.app.state, "write_letter", None)  # see create_app
+    if write is None:
+        raise ProblemError("no-letters", "the operator has declared no letter.toml")
+    session = deed.service.find(deed.token)
+    text, audit = write(session, given.template)
+    return models.LetterState(seq=deed.do(given, "letter", audit).seq, html=text)
+
+
+@router.put(
+    f"{PREFIX}/decisions",
+    tags=["operator"],
+    dependencies=[Depends(_check_operator)],
+    responses=responses(
+        "no-operator", "closed", "unknown-interview", "conflict", "other-advisor", "unusable"
+    ),
+)
+def decisions(service: Serving, given: models.DecisionMade) -> models.DecisionRecorded:
+    """What was decided about a person, by whom and when: recorded, and told in their letter. For
+    the operator.
+    """
+    declared = given.model_dump(exclude={"interview", "seq"}, exclude_none=True)
+    record = decide(service, given.interview, read_taken(declared), given.seq)
+    return models.DecisionRecorded(interview=record.id, seq=record.seq)
+
+
+@router.post(f"{PREFIX}/verify", tags=["receipt"], responses=responses("unusable"))
+def verify(
+    request: Request,
+    service: Serving,
+    given: models.Verify,
+    key: Annotated[Credentials, Depends(_operator)],
+) -> models.Verified:
+    """Replay a receipt's interview and say what differs; with the operator's key, whether its
+    signature is right.
+    """
+    events = given.receipt.get("events")
+    if isinstance(events, list) and len(events) > models.MOST_EVENTS:
+        raise FieldsError([("/receipt/events", EdfaError(f"at most {models.MOST_EVENTS} events"))])
+    secret = service.key if _is_operator(request, key) else None
+    try:
+        handed_out = Receipt.from_json(json.dumps(given.receipt))
+        verification = service.advisor.verify(handed_out, secret)
+        return states.verified_state(verification)
+    except (EdfaError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        reason = (
+            error
+            if isinstance(error, EdfaError)
+            else UnreadableError("this is not a receipt of edfa")
+        )
+        raise FieldsError([("/receipt", reason)]) from None
+
+
+@router.post(
+    f"{PREFIX}/advise",
+    tags=["operator"],
+    dependencies=[Depends(_check_operator)],
+    responses=responses("no-operator", "closed"),
+)
+def advise_people(service: Serving, given: models.People) -> models.Advised:
+    """Advice for many people at once; whoever's facts are wrong has an error in their row. For the
+    operator.
+    """
+    fitted = service.advisor.fitted
+    names = {name for person in given.people for name in person}
+    for name in names:
+        _at(("people",), fitted.schema.index, name)
+    columns = [name for name in fitted.schema.names if name in names]
+    frame = pd.DataFrame(given.people, columns=columns, dtype=object)
+    frame = frame if columns else pd.DataFrame(index=range(len(given.people)))
+    rows = advise(fitted, frame, given.k).astype(object)
+    rows = rows.where(rows.notna(), None)
+    people = [row | {"plans": json.loads(row["plans"] or "[]")} for row in rows.to_dict("records")]
+    return models.Advised.model_validate({"advisor": fitted.fingerprint, "people": people})

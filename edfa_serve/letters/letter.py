@@ -1,0 +1,377 @@
+"""The letter to somebody who was refused: why, from which facts, what would change it, and what
+they can do about it.
+
+What was decided, by whom and when is the operator's to declare; the reasons come from the decision
+itself. Nothing that a letter must say is left out silently: what is missing is an error that names
+it.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from edfa.advice.principal import NamedReason, Reasons, find_reasons
+from edfa.advice.receipt import Receipt
+from edfa.advice.rules import read_overlay
+from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
+from edfa.text import narrate, phrases
+from edfa.text.steps import steps
+from edfa.writing import write_text
+from edfa_serve.letters.facts import Facts, sort_facts
+from edfa_serve.letters.page import print_pdf, render_letter
+from edfa_serve.letters.settings import Operator, Template, check_operator
+from edfa_serve.letters.words import (
+    say_letter,
+    write_date,
+    write_estimate,
+    write_origin,
+    write_reason,
+)
+
+if TYPE_CHECKING:
+    from edfa.advice.interview import Interview
+    from edfa.recourse.plan import Plan
+
+__all__ = ["Letter", "receipt_id", "write_letter"]
+
+TEMPLATES: tuple[Template, ...] = ("us", "eu")
+PAPER = {"us": "letter", "eu": "a4"}
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A letter, written.
+
+    ``kind`` is ``"refusal"``, or ``"request"`` where nothing was decided because facts are lacking.
+    ``reasons`` are the reasons in words, ``plans`` the plans in words, ``html`` is the whole page.
+    ``receipt`` is the one that the letter names; whoever sends the letter keeps it. ``audit`` is
+    what the operator's log needs to show later how the letter came about: contributions of all
+    facts, hashes of the people compared with, of the templates and of letter.toml.
+    """
+
+    kind: Literal["refusal", "request"]
+    template: Template
+    language: str
+    day: date
+    reasons: tuple[str, ...]
+    plans: tuple[str, ...]
+    html: str
+    receipt: Receipt
+    audit: Mapping[str, Any]
+
+    def write(self, path: str | Path) -> None:
+        """Write it to a file that ends in .html or .pdf; a PDF is printed by Chromium."""
+        ending = Path(path).suffix.lower()
+        if ending == ".pdf":
+            print_pdf(self.html, path, self.day)
+        elif ending in (".html", ".htm"):
+            write_text(path, self.html)
+        else:
+            raise SettingError(f"{Path(path).name}: a letter is written as .html or .pdf")
+
+    def _repr_html_(self) -> str:
+        from markupsafe import escape
+
+        return (
+            f'<iframe sandbox srcdoc="{escape(self.html)}" '
+            'style="width:100%;height:60em;border:1px solid"></iframe>'
+        )
+
+
+def write_letter(
+    interview: "Interview",
+    operator: Operator,
+    template: Template = "us",
+    *,
+    receipt: Receipt | None = None,
+) -> Letter:
+    """The letter about an interview, in its language.
+
+    Parameters
+    ----------
+    interview
+        As it stood when the decision was taken.
+    operator
+        What the operator declares: ``read_operator("letter.toml", language)``.
+    template
+        ``"us"``: a notice of adverse action under Regulation B and the Fair Credit Reporting Act.
+        ``"eu"``: information under Art. 15 and 22 of the GDPR, Art. 86 of the AI Act and Art. 18 of
+        Directive 2023/2225.
+    receipt
+        The receipt that the person was handed, of this interview; plans are told as it has them.
+        Without one, one is made, dated on the day of the decision.
+
+    Raises
+    ------
+    SettingError
+        If the operator has not declared something the letter needs; the message names the key in
+        letter.toml and why.
+    DataError
+        If there is no refusal to write about: supposed facts, a granted person, nothing known; or
+        if a sensitive fact is among the principal reasons.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> from edfa_serve.letters.settings import read_operator
+    >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(edfa.load("german"))
+    >>> interview = advisor.interview({"age": 35, "purpose": "radio/tv", "credit_amount": 2400})
+    >>> _ = interview.answer(duration=48).answer(checking_status="<0")
+    >>> letter = write_letter(interview, read_operator("letter.toml", "en"))  # doctest: +SKIP
+    >>> letter.write("letter.pdf")  # doctest: +SKIP
+    """
+    if template not in TEMPLATES:
+        raise UnknownNameError("template", template, TEMPLATES)
+    for name in operator.nameable:
+        interview.fitted.schema.index(name)
+    if interview.supposed:
+        raise DataError("a letter is for what was told, not for what was supposed")
+    facts = sort_facts(interview)
+    check_operator(operator, template, report=facts.from_bureau, score=facts.bureau_score)
+    receipt = receipt or interview.receipt(time=str(operator.decision.date))
+    if receipt.advisor != interview.fitted.fingerprint or dict(receipt.facts) != dict(
+        interview.log.facts
+    ):
+        raise MismatchError("the receipt is not of this interview")
+    if operator.decision.action == "incomplete":
+        return _Writer(interview, operator, template, receipt, facts, None).request()
+    return _Writer(
+        interview, operator, template, receipt, facts, _reasons(interview, operator)
+    ).refusal()
+
+
+def receipt_id(receipt: Receipt) -> str:
+    """The name of a receipt in letters: 16 digits of the SHA-256 of what it says."""
+    return hashlib.sha256(receipt.payload()).hexdigest()[:16]
+
+
+def _reasons(interview: "Interview", operator: Operator) -> Reasons | None:
+    """The model's reasons; None if somebody else decided on grounds of their own."""
+    if operator.own_reasons:
+        return None
+    if interview.decision.favourable:
+        raise DataError(
+            "this person is granted what they ask for by the system; if somebody else "
+            "refused, say so in letter.toml: "
+            "decision.decided_by, with their reasons"
+        )
+    return find_reasons(interview.assessment, operator.nameable)
+
+
+@dataclass(frozen=True, eq=False)
+class _Writer:
+    """All that a letter is written from."""
+
+    interview: "Interview"
+    operator: Operator
+    template: Template
+    receipt: Receipt
+    facts: Facts
+    reasons: Reasons | None
+
+    @property
+    def language(self) -> str:
+        return self.interview.language
+
+    def request(self) -> Letter:
+        """The letter that asks for lacking facts, where nothing was decided."""
+        lacking = [self._label(name) for name in self.facts.needed]
+        if not lacking:
+            raise DataError(
+                "decision.action is incomplete, but no fact that may be asked for is "
+                "lacking; the application is to be "
+                "decided"
+            )
+        return self._letter("request", {"lacking": lacking}, (), ())
+
+    def refusal(self) -> Letter:
+        """The letter that gives the reasons of a refusal."""
+        reasons = self._reason_lines()
+        plans, no_plan = self._plans()
+        decision = self.interview.decision
+        content = {
+            "reasons": reasons,
+            "only_one": self.reasons is not None and len(self.reasons.values.ranked) == 1,
+            "plans": plans,
+            "no_plan": no_plan,
+            "certificate": self._certificate() if plans else "",
+            "estimate": write_estimate(decision.probability, decision.threshold, self.language),
+            "compared": self.reasons.values.people if self.reasons else 0,
+        }
+        lines = tuple(line["text"] for line in reasons)
+        return self._letter("refusal", content, lines, tuple(plan["text"] for plan in plans))
+
+    def _letter(
+        self, kind: Any, content: dict[str, Any], reasons: tuple[str, ...], plans: tuple[str, ...]
+    ) -> Letter:
+        document, templates = render_letter(
+            self._common(kind) | content,
+            self.template,
+            self.language,
+            self.operator.templates,
+            ecoa=self.template == "us" and kind == "refusal",
+        )
+        assert self.operator.decision.date is not None  # noqa: S101 - check_operator has seen to it
+        day, audit = self.operator.decision.date, self._audit(kind, document, templates, reasons)
+        return Letter(
+            kind, self.template, self.language, day, reasons, plans, document, self.receipt, audit
+        )
+
+    def _common(self, kind: str) -> dict[str, Any]:
+        """What every template may use."""
+        operator, schema, language = self.operator, self.interview.fitted.schema, self.language
+        sections = ("creditor", "person", "review", "us", "eu", "bureau")
+        decision = asdict(operator.decision)
+        for name in ("date", "until"):
+            decision[name] = self._day(decision[name])
+        bureau = asdict(operator.bureau) | {"score_date": self._day(operator.bureau.score_date)}
+        return {
+            **{name: asdict(getattr(operator, name)) for name in sections},
+            "bureau": bureau,
+            "decision": decision,
+            "kind": kind,
+            "language": language,
+            "own_reasons": operator.own_reasons,
+            "paper": operator.paper or PAPER[self.template],
+            "wanted": phrases.plain(schema.outcome(schema.favourable, language)),
+            "facts": self._fact_rows(),
+            "unused": [self._label(name) for name in self.facts.unused],
+            "unknown": [self._label(name) for name in self.facts.unknown],
+            "declined": [self._label(name) for name in self.facts.declined],
+            "flags": list(self.interview.flags),
+            "from_bureau": self.facts.from_bureau or operator.bureau.used,
+            "from_others": self.facts.from_others,
+            "receipt": {
+                "id": receipt_id(self.receipt),
+                "day": self._receipt_day(),
+                "signed": self.receipt.signed,
+            },
+            "advisor": self.interview.fitted.fingerprint,
+        }
+
+    def _day(self, day: date | None) -> str:
+        return "" if day is None else write_date(day, self.template, self.language)
+
+    def _receipt_day(self) -> str:
+        """The day of the receipt in words; a time that is none stands as it is."""
+        try:
+            return self._day(datetime.fromisoformat(self.receipt.time).date())
+        except ValueError:
+            return phrases.plain(self.receipt.time)
+
+    def _label(self, name: str) -> str:
+        return phrases.plain(self.interview.fitted.schema[name].said(self.language).label)
+
+    def _fact_rows(self) -> list[dict[str, str]]:
+        schema, language = self.interview.fitted.schema, self.language
+        return [
+            {
+                "label": self._label(name),
+                "value": phrases.value(schema[name], value, language),
+                "origin": write_origin(schema[name], self.operator.bureau.name, language),
+            }
+            for name, value in self.facts.used.items()
+        ]
+
+    def _reason_lines(self) -> list[dict[str, str]]:
+        """The reasons in words, each with the legal basis of naming it (empty if it needs none)."""
+        if self.reasons is None:
+            return [
+                {"text": phrases.plain(reason), "basis": ""}
+                for reason in self.operator.decision.reasons
+            ]
+        return [
+            {"text": self._in_words(reason), "basis": reason.basis} for reason in self.reasons.named
+        ]
+
+    def _in_words(self, reason: NamedReason) -> str:
+        fitted = self.interview.fitted
+        directed = reason.features if fitted.model.obeys_directions else ()
+        features = [fitted.schema[name] for name in reason.features]
+        reasons = [feature.reason for feature in fitted.schema if feature.reason]
+        shared = reasons.count(features[0].reason) > 1
+        return write_reason(
+            features, self.facts.used, self.language, directed=directed, shared=shared
+        )
+
+    def _plans(self) -> tuple[list[dict[str, Any]], str]:
+        """The plans as the receipt has them, or why there is none; nothing of either if somebody
+        else decided.
+        """
+        if self.reasons is None:
+            return [], ""
+        interview, receipt, fitted = self.interview, self.receipt, self.interview.fitted
+        limits = read_overlay(receipt.constraints)
+        plans = interview.plans(receipt.k, limits)
+        if not plans:
+            why = interview.assessment.plans(receipt.k, limits).reasons[0]
+            return [], narrate.no_plan(why, fitted.schema, self.language, operator=fitted.rules)
+        return [self._plan(plan) for plan in plans], ""
+
+    def _plan(self, plan: "Plan") -> dict[str, Any]:
+        fitted, language = self.interview.fitted, self.language
+        visible = fitted.decisive
+        text = narrate.plan(
+            plan,
+            fitted.schema,
+            language,
+            blanket=visible,
+            locked=self.interview.locks,
+            operator=fitted.rules,
+        )
+        named = {
+            name
+            for reason in (self.reasons.named if self.reasons else ())
+            for name in reason.features
+        }
+        touches = any(change.feature in named for change in plan.changes)
+        notes = [say_letter("plan.among" if touches else "plan.not_among", language)]
+        if not plan.months:
+            notes.insert(0, say_letter("plan.no_wait", language))
+        if plan.id == self.receipt.chosen:
+            notes.insert(0, say_letter("plan.chosen", language))
+        taken = steps(plan, fitted.schema, language, operator=fitted.rules, blanket=visible)
+        lead, _, rest = text.partition(f"{phrases.listed(taken, language, max_listed=len(taken))}.")
+        parts = (
+            {"lead": lead, "steps": taken, "rest": rest}
+            if rest
+            else {"lead": "", "steps": [], "rest": text}
+        )
+        return parts | {
+            "text": f"{text} {' '.join(notes)}",
+            "notes": " ".join(notes),
+            "id": plan.id,
+        }
+
+    def _certificate(self) -> str:
+        """The certificate's sentence, if the person may act on the first plan that the letter
+        tells; else empty.
+        """
+        interview, first = self.interview, self.receipt.plans[:1]
+        if not interview.standing.may_act or not first or first[0]["id"] != interview.plans()[0].id:
+            return ""
+        return f"{narrate.standing(interview.standing, self.language)} {interview.guarantee}"
+
+    def _audit(
+        self, kind: str, document: str, templates: str, lines: tuple[str, ...]
+    ) -> dict[str, Any]:
+        taken = self.operator.decision
+        return {
+            "kind": kind,
+            "template": self.template,
+            "language": self.language,
+            "date": str(taken.date),
+            "action": taken.action,
+            "decided_by": taken.decided_by,
+            "advisor": self.receipt.advisor,
+            "receipt": receipt_id(self.receipt),
+            "reasons": list(lines),
+            "named": [asdict(reason) for reason in self.reasons.named] if self.reasons else [],
+            "method": dict(self.reasons.audit) if self.reasons else {},
+            "templates_sha256": templates,
+            "operator_sha256": self.operator.digest,
+            "letter_sha256": hashlib.sha256(document.encode()).hexdigest(),
+        }

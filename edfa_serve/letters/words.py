@@ -1,0 +1,271 @@
+"""The sentences of a letter that depend on the person, and what no letter may say."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from numbers import Real
+from typing import Any
+
+from edfa.data.feature import Feature
+from edfa.errors import UnknownNameError
+from edfa.text import phrases
+from edfa.text.phrases import LANGUAGES, ONE_BOUND, TWO_BOUNDS, plain
+
+__all__ = [
+    "BUREAU_SOURCES",
+    "forbidden_phrase",
+    "say_letter",
+    "sentences",
+    "write_date",
+    "write_estimate",
+    "write_origin",
+    "write_reason",
+]
+
+BUREAU_SOURCES = (
+    "bureau",
+    "bureau score",
+)  # what a card calls a credit bureau, and a score that it has made
+TIMES = (
+    "hours",
+    "hours a week",
+    "days",
+    "weeks",
+    "months",
+    "years",
+)  # units whose numbers are long or short rather than high or low
+
+# What a letter must not say, as patterns that ignore case, with the reason why.
+NEVER: dict[str, tuple[tuple[str, str], ...]] = {
+    "en": (
+        (
+            r"never matters?\b",
+            "nobody knows what matters for other people; say: made no difference here",
+        ),
+        (r"whatever (it is|they are|its value)", "nobody knows what matters for other people"),
+        (
+            r"score (is|was)? ?(too low|insufficient)|qualifying score|insufficient score",
+            "it is no specific reason",
+        ),
+        (r"\b(our|internal) (polic(y|ies)|standards?)\b", "it is no specific reason"),
+        (r"application (is|was) incomplete", "a decision was made"),
+        (
+            r"\b(we|you are|is|are) guaranteed?\b|we promise|will be (granted|approved)",
+            "no credit is promised",
+        ),
+        (r"your chances? (of|that)", "a certificate is about many people, not about one"),
+        (
+            r"will not (re)?pay|won't (re)?pay|cannot be trusted",
+            "nobody knows what a person will do",
+        ),
+    ),
+    "de": (
+        (
+            r"nie(mals)? eine rolle|spielt nie\b",
+            "niemand weiß, was für andere zählt; besser: machte hier keinen Unterschied",
+        ),
+        (
+            r"(was auch immer|gleich,? welche[rsn]?|egal,? welche[rsn]?|wie auch immer)",
+            "niemand weiß, was für andere zählt",
+        ),
+        (
+            r"(score|punktzahl|punktwert) (ist|war)? ?(zu niedrig|nicht ausreichend)",
+            "das ist kein bestimmter Grund",
+        ),
+        (
+            r"(unsere[rn]?|interne[rn]?) (richtlinien?|vorgaben?|geschäftspolitik)",
+            "das ist kein bestimmter Grund",
+        ),
+        (r"antrag (ist|war) unvollständig", "es wurde entschieden"),
+        (
+            r"\bgarantier|versprechen wir|wir versprechen|wird (bewilligt|gewährt) werden",
+            "kein Kredit wird zugesagt",
+        ),
+        (r"ihre chancen?\b", "ein Zertifikat spricht von vielen, nicht von einer Person"),
+        (
+            r"nicht zurückzahlen werden|werden [^.]{0,40}nicht zurückzahlen",
+            "niemand weiß, was jemand tun wird",
+        ),
+    ),
+}
+UNCERTIFIED = {
+    "en": r"you may act|you can act",
+    "de": r"sie (können|dürfen)( \w+){0,4} (nach|auf) [^.]{0,40}handeln",
+}
+
+
+@cache
+def sentences(language: str) -> Mapping[str, Any]:
+    """Every entry of ``letter.<language>.toml``, by section and name."""
+    if language not in LANGUAGES:
+        raise UnknownNameError("language", language, LANGUAGES)
+    text = (files("edfa_serve.letters") / f"letter.{language}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def say_letter(key: str, language: str, **values: object) -> str:
+    """One entry, ``section.name``, with its placeholders filled.
+
+    >>> say_letter("reason.value", "en", reason="income", value="900 EUR")
+    'income: 900 EUR'
+    """
+    section, name = key.split(".")
+    return str(sentences(language)[section][name]).format(**values)
+
+
+def write_date(day: date, style: str, language: str) -> str:
+    """A day in words, in the style of ``"us"`` or ``"eu"``.
+
+    >>> write_date(date(2026, 11, 3), "us", "en"), write_date(date(2026, 11, 3), "eu", "de")
+    ('November 3, 2026', '3. November 2026')
+    """
+    month = sentences(language)["months"][day.month - 1]
+    return say_letter(f"date.{style}", language, day=day.day, month=month, year=day.year)
+
+
+def write_reason(
+    features: Sequence[Feature],
+    facts: Mapping[str, Any],
+    language: str,
+    *,
+    directed: Sequence[str] = (),
+    shared: bool = False,
+) -> str:
+    """One reason with the person's own values, in the words of the card.
+
+    ``directed`` names features of which the model obeys the card's direction: of these it is said
+    which way they are wrong, if their value is a number. ``shared``: other facts of the card have
+    the same reason, so that it is said which one is meant.
+
+    >>> duration = Feature("duration", "continuous", label="duration of the loan", unit="months",
+    ...     monotone="down")
+    >>> write_reason([duration], {"duration": 48}, "en", directed=("duration",))
+    'duration of the loan: 48 months (too long)'
+    >>> newest = Feature("newest", "continuous", label="latest payment", unit="EUR",
+    ...     reason="amounts paid")
+    >>> write_reason([newest], {"newest": 0}, "en", shared=True)
+    'amounts paid (latest payment: 0 EUR)'
+    """
+    reason, first = plain(features[0].said(language).reason), features[0]
+    if len(features) > 1 or (
+        shared and plain(first.said(language).label).casefold() != reason.casefold()
+    ):
+        parts = [_part(feature, facts, language, directed) for feature in features]
+        return say_letter("reason.several", language, reason=reason, values="; ".join(parts))
+    words = {"reason": reason, "value": _value(first, facts, language)}
+    direction = _direction(first, facts.get(first.name)) if first.name in directed else None
+    if direction is None:
+        return say_letter("reason.value", language, **words)
+    return say_letter(
+        "reason.directed",
+        language,
+        direction=say_letter(f"direction.{direction}", language),
+        **words,
+    )
+
+
+def _part(
+    feature: Feature, facts: Mapping[str, Any], language: str, directed: Sequence[str]
+) -> str:
+    """One of the facts that a reason is made of."""
+    words = {
+        "label": plain(feature.said(language).label),
+        "value": _value(feature, facts, language),
+    }
+    direction = _direction(feature, facts.get(feature.name)) if feature.name in directed else None
+    if direction is None:
+        return say_letter("reason.part", language, **words)
+    said = say_letter(f"direction.{direction}", language)
+    return say_letter("reason.part_directed", language, direction=said, **words)
+
+
+def write_estimate(probability: float, threshold: float | None, language: str) -> str:
+    """What the estimate of a refused person came to and what is needed, out of 100.
+
+    There are as many digits as it takes to tell the two apart, at most three: nobody reads that
+    they had enough.
+
+    >>> write_estimate(0.6998, 0.7, "en")
+    'For you the estimate is 69.98 of 100; at least 70 of 100 are needed.'
+    >>> write_estimate(0.43, None, "en")
+    'For you the estimate is 43 of 100, and another outcome is likelier.'
+    """
+    if threshold is not None and probability >= threshold:  # a tie goes against the person
+        return say_letter(
+            "estimate.more", language, chance=phrases.number(round(100 * probability, 3), language)
+        )
+    line = 1.0 if threshold is None else threshold
+    for digits in range(4):
+        chance, needed = (round(100 * share, digits) for share in (probability, line))
+        if chance < needed and (chance or not probability):
+            break
+    chance = min(chance, needed)
+    words = {"chance": phrases.number(chance, language), "needed": phrases.number(needed, language)}
+    return say_letter(
+        "estimate.likeliest" if threshold is None else "estimate.threshold", language, **words
+    )
+
+
+def write_origin(feature: Feature, bureau: str, language: str) -> str:
+    """Where a fact comes from: the person, the credit bureau of this name, or what the card
+    says.
+    """
+    if not feature.source:
+        return say_letter("origin.person", language)
+    if feature.source not in BUREAU_SOURCES:
+        return say_letter("origin.other", language, source=plain(feature.source))
+    return say_letter(
+        "origin.bureau" if bureau else "origin.bureau_unnamed", language, bureau=bureau
+    )
+
+
+def forbidden_phrase(text: str, language: str, *, certified: bool = False) -> str | None:
+    """What the text says that no letter may say, and why; None if there is nothing.
+
+    ``certified``: the person may act now, so that the letter may say so.
+    """
+    words = " ".join(text.split())
+    patterns = (
+        NEVER[language]
+        if certified
+        else (*NEVER[language], (UNCERTIFIED[language], "nothing is certified"))
+    )
+    for pattern, why in patterns:
+        if match := re.search(pattern, words, re.IGNORECASE):
+            return f"{match.group()!r}: {why}"
+    return None
+
+
+def _value(feature: Feature, facts: Mapping[str, Any], language: str) -> str:
+    """A value in words; of a share or an amount with decimals three digits, the table of facts has
+    them all.
+    """
+    value = facts.get(feature.name)
+    broken = (
+        isinstance(value, float) and not value.is_integer() and f"{value:g}" not in feature.codes
+    )
+    return phrases.value(
+        feature,
+        phrases.short(float(value)) if broken and isinstance(value, float) else value,
+        language,
+    )
+
+
+def _direction(feature: Feature, value: Any) -> str | None:
+    """Which way a value is wrong: ``"high"``, ``"low"``, ``"long"`` or ``"short"``; None if it is
+    no number.
+    """
+    number = isinstance(value, Real) or any(
+        bound.fullmatch(str(value)) for bound in (ONE_BOUND, TWO_BOUNDS)
+    )
+    is_code = isinstance(value, Real) and any(float(code) == value for code in feature.codes)
+    if (
+        feature.monotone is None or not number or is_code or not feature.unit
+    ):  # classes are neither high nor low
+        return None
+    if feature.unit in TIMES:
+        return "short" if feature.monotone == "up" else "long"
+    return "low" if feature.monotone == "up" else "high"

@@ -1,0 +1,190 @@
+"""The operator's view: how interviews go, whether the promise holds, which letters are due."""
+
+import threading
+import time
+from datetime import timedelta
+from importlib.resources import files
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from starlette.responses import RedirectResponse, Response
+
+from edfa.advice.fitted import FittedAdvisor
+from edfa.certification.certificate import Certificate
+from edfa.certification.monitor import Monitor
+from edfa.errors import EdfaError
+from edfa_serve import operator_case
+from edfa_serve.operator_access import (
+    HEADERS,
+    check_operator,
+    check_origin,
+    give_cookie,
+    page,
+    read_fields,
+    settings_of,
+    take_cookie,
+)
+from edfa_serve.problems import ProblemError
+from edfa_serve.security import same_key
+from edfa_serve.service import Service
+from edfa_serve.settings import WebSettings
+from edfa_serve.statistics import LEAST, Summary, groups_of, hide_small, summarise
+from edfa_serve.store import utc_now
+
+__all__ = ["add_operator", "check_operator"]
+
+DAYS = 30  # that are counted
+FRESH = 10.0  # seconds that counts are shown before interviews are counted again
+router = APIRouter(include_in_schema=False)
+
+
+def add_operator(app: FastAPI) -> None:
+    """Put the operator's view into an application that has ``state.service`` and
+    ``state.settings``.
+    """
+    app.state.counted = Counted(app.state.service)
+    app.include_router(router)
+    app.include_router(operator_case.router)
+
+
+class Counted:
+    """The counts of the last interviews, which are counted at most once in ``FRESH`` seconds.
+    Threads may share it.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service, self._lock = service, threading.Lock()
+        self._summary, self._until = Summary(), 0.0
+
+    def summary(self) -> Summary:
+        """The counts, at most ``FRESH`` seconds old; whoever looks while they are made waits for
+        them.
+        """
+        with self._lock:
+            if time.monotonic() >= self._until:
+                fitted = self._service.advisor.fitted
+                groups = groups_of(fitted.schema, fitted.groups)
+                refused = [
+                    name
+                    for code, name in enumerate(fitted.schema.classes)
+                    if code != fitted.favourable
+                ]
+                records = self._service.store.records(utc_now() - timedelta(days=DAYS))
+                self._summary = summarise(records, groups, refused)
+                self._until = time.monotonic() + FRESH
+            return self._summary
+
+
+@router.get("/operator")
+def view(request: Request) -> Response:
+    """The view, or the form for the key."""
+    try:
+        check_operator(request)
+    except ProblemError as error:
+        return page(
+            403 if error.kind == "closed" else 401, error="closed" if error.kind == "closed" else ""
+        )
+    summary = request.app.state.counted.summary()
+    return page(
+        **_overview(summary, request.app.state.service.advisor.fitted, settings_of(request))
+    )
+
+
+@router.post("/operator/login")
+async def login(request: Request) -> Response:
+    """Take the key, and give a cookie for it."""
+    check_origin(request)
+    key = settings_of(request).operator_key
+    if key is None or not same_key((await read_fields(request)).get("key", ""), key):
+        return page(401, error="closed" if key is None else "wrong")
+    response = RedirectResponse("/operator", 303, headers=HEADERS)
+    give_cookie(request, response, key)
+    return response
+
+
+@router.post("/operator/logout")
+def logout(request: Request) -> Response:
+    """Make the browser forget its cookie."""
+    check_origin(request)
+    response = RedirectResponse("/operator", 303, headers=HEADERS)
+    take_cookie(request, response)
+    return response
+
+
+@router.get("/operator/style.css")
+def style() -> Response:
+    """The look of the view."""
+    text = files("edfa_serve").joinpath("templates", "operator.css").read_text(encoding="utf-8")
+    return Response(text, media_type="text/css")
+
+
+def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) -> dict[str, Any]:
+    """What the view shows."""
+    certificates = _certificates(fitted)
+    labels = {feature.name: feature.title for feature in fitted.schema}
+    return {
+        "summary": summary,
+        "days": DAYS,
+        "seconds": round(FRESH),
+        "least": LEAST,
+        "advisor": fitted.fingerprint,
+        "title": fitted.schema.title,
+        "groups": summary.groups,
+        "labels": labels,
+        **_rows(summary, labels),
+        "certificates": certificates,
+        "alpha": min((c.alpha for c in certificates.values() if c.certified), default=None),
+        "monitor": _monitor(settings, fitted),
+    }
+
+
+def _rows(summary: Summary, labels: dict[str, str]) -> dict[str, Any]:
+    """The rows of the view's tables."""
+    now, hidden = utc_now(), ["fewer than " + str(LEAST), "", ""]
+    numbers = sorted({number for number, _ in summary.steps})
+    return {
+        "due_rows": [
+            (
+                d.interview,
+                d.shown.isoformat(" ", "minutes"),
+                d.decided or "not yet",
+                (d.until - now).days,
+            )
+            for d in summary.due
+        ],
+        "step_rows": [
+            (n, *(summary.steps[n, end] for end in ("act", "stopped", "open"))) for n in numbers
+        ],
+        "declined_rows": [
+            (labels.get(n, n), count, summary.asked[n])
+            for n, count in summary.declined.most_common()
+        ],
+        "group_rows": {
+            name: [
+                (level, *(hidden if cell is None else cell))
+                for level, cell in sorted(hide_small(levels).items())
+            ]
+            for name, levels in summary.groups.items()
+        },
+    }
+
+
+def _certificates(fitted: FittedAdvisor) -> dict[str, Certificate]:
+    if fitted.certificates is not None:
+        return dict(fitted.certificates)
+    return {} if fitted.certificate is None else {"": fitted.certificate}
+
+
+def _monitor(settings: WebSettings, fitted: FittedAdvisor) -> Monitor | None:
+    """The monitor as the last audit left it (``edfa monitor``); None if there were no audits of
+    this advisor.
+    """
+    if settings.monitor is None or not settings.monitor.is_file():
+        return None
+    try:
+        monitor = Monitor.from_json(settings.monitor.read_text(encoding="utf-8"))
+    except (EdfaError, OSError, ValueError):
+        return None
+    return (
+        monitor if isinstance(monitor, Monitor) and monitor.advisor == fitted.fingerprint else None
+    )

@@ -1,0 +1,306 @@
+"""The applicant's page: start, question, result, what-if, receipt. Every form is answered by a
+redirect to a page.
+
+Only what-if is not: it changes nothing, and what was supposed must stand in no address.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.routing import Route
+
+from edfa.data.encode import Encoder
+from edfa.errors import EdfaError, SettingError, UnknownNameError
+from edfa_serve.assets import serve_asset
+from edfa_serve.forms import Given, UnclearError, read_fact
+from edfa_serve.limits import read_limits
+from edfa_serve.receipt_view import show_receipt
+from edfa_serve.rendering import (
+    HEADERS,
+    LETTER_HEADERS,
+    has_letter,
+    redirect,
+    render,
+    writes_letters,
+)
+from edfa_serve.screens import (
+    for_forms,
+    question_page,
+    result_page,
+    start_page,
+    supposed_page,
+    trouble_page,
+)
+from edfa_serve.service import Service
+from edfa_serve.store import ConflictError
+from edfa_serve.view import supposable
+from edfa_serve.visit import (
+    Visit,
+    act,
+    check_form,
+    check_fresh,
+    check_origin,
+    enter,
+    give_token,
+    take_token,
+    wording_for,
+)
+from edfa_serve.wording import Wording
+
+__all__ = ["add_pages", "router"]
+
+MOST_FIELDS = 1_000
+PLACES = (
+    "/interview",
+    "/result",
+    "/what-if",
+    "/receipt",
+    "/delete",
+)  # where another language may be chosen
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages, and which takes forms from this site alone."""
+
+    def get_route_handler(self) -> Handler:
+        """The handler, with errors caught."""
+        handle = super().get_route_handler()
+
+        async def safely(request: Request) -> Response:
+            try:
+                if request.method == "POST":
+                    check_origin(request)
+                return await handle(request)
+            except EdfaError as error:
+                return await run_in_threadpool(trouble_page, request, error)
+
+        return safely
+
+
+async def _read_form(request: Request) -> Given:
+    """The fields of a form, the last of each name; no files."""
+    form = await request.form(max_files=0, max_fields=MOST_FIELDS)
+    return {name: value for name, value in form.multi_items() if isinstance(value, str)}
+
+
+Form = Annotated[Given, Depends(_read_form)]
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+def add_pages(app: FastAPI) -> None:
+    """Put the pages and their files into an application that has ``state.service`` and
+    ``state.settings``.
+    """
+    schema = app.state.service.advisor.schema
+    app.state.wordings = {
+        language: Wording.of(schema, language) for language in app.state.settings.languages
+    }
+    app.router.routes.append(Route("/static/{digest}/{name}", serve_asset, methods=["GET"]))
+    app.include_router(router)
+
+
+@router.get("/")
+def start(request: Request, language: str | None = None) -> Response:
+    """What this does, and the facts to begin with."""
+    return start_page(request, wording_for(request, language))
+
+
+@router.post("/begin")
+def begin(request: Request, form: Form) -> Response:
+    """Begin an interview."""
+    service: Service = request.app.state.service
+    wording = wording_for(request, form.get("language"))
+    facts, errors = _read_facts(
+        service.advisor.schema.start, wording, service.advisor.fitted.encoder, form
+    )
+    if errors:
+        return start_page(request, wording, form, errors)
+    token, _ = service.begin(facts, wording.language)
+    response = redirect("/interview")
+    give_token(request, response, token)
+    return response
+
+
+def _read_facts(
+    names: Iterable[str], wording: Wording, encoder: Encoder, form: Given
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What a form says of some features, where it says something; and what is wrong, by feature."""
+    facts: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+    for name in names:
+        try:
+            for value in read_fact(wording, encoder, name, form, optional=True):
+                facts[name] = value
+        except UnclearError as error:
+            errors[name] = str(error)
+    return facts, errors
+
+
+@router.get("/interview")
+def interview(request: Request) -> Response:
+    """The next question; where there is none to put, the result."""
+    visit = enter(request)
+    return question_page(request, visit) if visit.session.asking else redirect("/result")
+
+
+@router.post("/interview")
+def do(request: Request, form: Form) -> Response:
+    """Answer, decline, stop, go on, take back, or choose a plan: the field ``do`` says which."""
+    visit = enter(request)
+    check_form(visit, form)
+    kind, name = form.get("do", "answer"), form.get("feature", "")
+    if kind == "answer":
+        return _answer(request, visit, form)
+    contents: dict[str, dict[str, Any]] = {
+        "decline": {"name": name},
+        "undo": {"name": name or None},
+        "choose": {"plan": form.get("plan", "")},
+        "stop": {},
+        "go_on": {},
+    }
+    if kind not in contents:
+        raise UnknownNameError("action", kind, contents)
+    act(visit, form, kind, contents[kind])
+    return redirect("/result#plans" if kind == "choose" else "/interview")
+
+
+def _answer(request: Request, visit: Visit, form: Given) -> Response:
+    """Take the answer to the question that was put; one that cannot be understood is asked for
+    again.
+    """
+    check_fresh(visit.record, form)
+    question, on_result = visit.session.interview.question, form.get("from") == "/result"
+    if question is None or form.get("feature") != question.feature:
+        raise ConflictError
+    try:
+        (value,) = read_fact(
+            visit.wording, visit.service.advisor.fitted.encoder, question.feature, form
+        )
+    except UnclearError as error:
+        if on_result:
+            return result_page(request, visit, given=form, error=str(error), status=422)
+        return question_page(request, visit, form, str(error), 422)
+    act(visit, form, "answer", {"facts": {question.feature: value}})
+    return redirect("/result" if on_result else "/interview")
+
+
+@router.get("/result")
+def result(request: Request) -> Response:
+    """Decision, standing, plans, lists, controls, what-if and timeline in one view."""
+    return result_page(request, enter(request))
+
+
+@router.post("/wishes")
+def wishes(request: Request, form: Form) -> Response:
+    """Plan again with what is easy, hard or impossible for the person; the field ``do`` may take
+    all of it back.
+
+    A form holds all wishes: of two that are sent one after the other, the last counts.
+    """
+    visit = enter(request)
+    check_form(visit, form)
+    content, errors = read_limits(visit.service.advisor.fitted, visit.wording, form)
+    if form.get("do") == "remove":
+        content, errors = {}, {}
+    if errors:
+        return result_page(request, visit, limits=form, wrong=errors, status=422)
+    act(visit, form, "wishes", {"constraints": content}, also=("wishes", "choose"))
+    return redirect("/result#plans")
+
+
+@router.get("/what-if")
+def what_if_form(request: Request) -> Response:
+    """Suppose that something were different."""
+    return supposed_page(request, enter(request))
+
+
+@router.post("/what-if")
+def what_if(request: Request, form: Form) -> Response:
+    """What would be then; nothing is saved."""
+    visit = enter(request)
+    check_form(visit, form)
+    fitted, known = visit.service.advisor.fitted, visit.session.interview.log.facts
+    facts, errors = _read_facts(supposable(fitted), visit.wording, fitted.encoder, form)
+    if errors:
+        return supposed_page(request, visit, form, errors)
+    supposed = {
+        name: value for name, value in facts.items() if name not in known or value != known[name]
+    }
+    session, other = visit.service.what_if(visit.token, supposed)
+    return supposed_page(request, replace(visit, session=session), form, other=other)
+
+
+@router.get("/receipt")
+def receipt(request: Request) -> Response:
+    """The receipt, to print."""
+    visit = enter(request)
+    session, paper = visit.service.receipt(visit.token)
+    view = show_receipt(session, paper, visit.wording)
+    forms, letters = for_forms(replace(visit, session=session)), has_letter(request, session)
+    return render(request, "receipt.html", visit.wording, receipt=view, letters=letters, **forms)
+
+
+@router.get("/receipt.json")
+def receipt_json(request: Request) -> Response:
+    """The receipt, to keep and to have checked."""
+    visit = enter(request)
+    _, paper = visit.service.receipt(visit.token)
+    headers = HEADERS | {"Content-Disposition": 'attachment; filename="receipt.json"'}
+    return Response(paper.to_json(), media_type="application/json", headers=headers)
+
+
+@router.get("/letter")
+def letter(request: Request) -> Response:
+    """The letter about a refusal, where the operator writes letters; that it was handed out is
+    recorded.
+
+    ``state.write_letter`` is called with the session and None, for the operator's usual template;
+    it returns the letter's HTML and what is recorded of it.
+    """
+    visit = enter(request)
+    if not writes_letters(request):
+        raise SettingError("this service writes no letters")
+    text, record = request.app.state.write_letter(visit.session, None)
+    visit.service.act(visit.token, None, "letter", record)
+    return Response(text, media_type="text/html", headers=LETTER_HEADERS)
+
+
+@router.post("/language")
+def language(request: Request, form: Form) -> Response:
+    """Go on in another language, on the same page."""
+    visit = enter(request)
+    check_form(visit, form)
+    if form.get("language") in request.app.state.wordings:
+        visit.service.act(visit.token, None, "language", {"language": form["language"]})
+    return redirect(form["to"] if form.get("to") in PLACES else "/interview")
+
+
+@router.get("/delete")
+def delete_form(request: Request) -> Response:
+    """Ask whether everything is to be deleted."""
+    visit = enter(request)
+    return render(request, "delete.html", visit.wording, **for_forms(visit))
+
+
+@router.post("/delete")
+def delete(request: Request, form: Form) -> Response:
+    """Delete everything that was said."""
+    visit = enter(request)
+    check_form(visit, form)
+    visit.service.delete(visit.token)
+    response = redirect(f"/deleted?language={visit.wording.language}")
+    take_token(request, response)
+    return response
+
+
+@router.get("/deleted")
+def deleted(request: Request, language: str | None = None) -> Response:
+    """That everything is deleted."""
+    wording = wording_for(request, language)
+    title, lead, link = wording("delete.done"), wording("delete.done_lead"), wording("delete.begin")
+    return render(request, "message.html", wording, title=title, lead=lead, link=link, to="/")

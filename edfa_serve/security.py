@@ -1,0 +1,260 @@
+"""What every request passes: an id, a limit on its size and on its number, safe headers, one line
+in the log.
+
+The line names the request's id, method, route template, status, milliseconds and the kinds of
+events. It never has an answer, a token, an address, a query string or the text of an error.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+import logging
+import secrets
+import threading
+import time
+import traceback
+from collections import OrderedDict
+from collections.abc import MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+from fastapi import HTTPException
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from edfa_serve.metrics import Metrics
+from edfa_serve.problems import handle_error, problem_of, respond
+from edfa_serve.service import happened
+from edfa_serve.settings import WebSettings
+
+__all__ = ["Guard", "RateLimiter", "bearer", "same_key"]
+
+LOG = logging.getLogger("edfa_serve")
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src "
+    "'self'; connect-src 'self'; "
+    "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "permissions-policy": (
+        "camera=(), microphone=(), geolocation=(), payment=(), interest-cohort=()"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+HSTS = "max-age=63072000; includeSubDomains"
+CLIENTS = 20_000  # whose last requests are remembered
+COST = {
+    "what-if": 4,
+    "wishes": 4,
+    "verify": 10,
+    "advise": 10,
+    "letter": 4,
+    "login": 20,
+    "audit": 4,
+}  # by last word
+ADDRESS_SHARE = 4  # people behind one address
+
+
+def bearer(header: str | None) -> str | None:
+    """The token of an ``Authorization`` header; None if it has none."""
+    scheme, _, token = (header or "").partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+def same_key(given: str | None, key: str | None) -> bool:
+    """Whether two keys are the same, in a time that does not depend on where they differ."""
+    if given is None or key is None:
+        return False
+    return hmac.compare_digest(
+        hashlib.sha256(given.encode()).digest(), hashlib.sha256(key.encode()).digest()
+    )
+
+
+class RateLimiter:
+    """Token buckets: a client may make ``a_minute`` requests at once, and as many again in every
+    minute.
+
+    Those that were not seen for longest are forgotten, so that memory is bounded. Threads may share
+    it.
+
+    Examples
+    --------
+    >>> limiter = RateLimiter(2)
+    >>> [limiter.wait("a", now=0.0), limiter.wait("a", now=0.0), limiter.wait("a", now=0.0),
+    ...     limiter.wait("b", now=0.0)]
+    [0.0, 0.0, 30.0, 0.0]
+    """
+
+    def __init__(self, a_minute: int, clients: int = CLIENTS) -> None:
+        self.a_minute, self.clients = a_minute, clients
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wait(self, client: str, cost: float = 1.0, now: float | None = None) -> float:
+        """Take ``cost`` from a client's bucket; 0, or the seconds until there is enough in it, if
+        nothing was taken.
+        """
+        now, rate = time.monotonic() if now is None else now, self.a_minute / 60
+        cost = min(cost, self.a_minute)
+        with self._lock:
+            left, then = self._left.pop(client, (float(self.a_minute), now))
+            left = min(self.a_minute, left + (now - then) * rate)
+            short = cost - left
+            self._left[client] = (left if short > 0 else left - cost, now)
+            while len(self._left) > self.clients:
+                self._left.popitem(last=False)
+        return max(short / rate, 0.0)
+
+
+class Guard:
+    """ASGI middleware around everything; see the module.
+
+    Parameters
+    ----------
+    app
+        The application inside.
+    settings, metrics
+        Its limits, and where requests are counted.
+    """
+
+    def __init__(self, app: ASGIApp, settings: WebSettings, metrics: Metrics) -> None:
+        self.app, self.settings, self.metrics = app, settings, metrics
+        self._tokens = RateLimiter(settings.requests_a_minute)
+        self._addresses = RateLimiter(settings.requests_a_minute * ADDRESS_SHARE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id, began = secrets.token_hex(8), time.perf_counter()
+        scope["edfa.request"] = request_id
+        kinds: list[str] = []
+        reset = happened.set(kinds)
+        status = 0
+
+        async def safe_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._add_headers(message, request_id)
+            await send(message)
+
+        try:
+            await self._answer(scope, self._bounded(scope, receive), safe_send)
+        except Exception as error:
+            LOG.error("request=%s fault=%s at=%s", request_id, type(error).__name__, _place(error))
+            if not status:
+                await handle_error(Request(scope), error)(scope, receive, safe_send)
+        finally:
+            happened.reset(reset)
+            seconds = time.perf_counter() - began
+            route, method = _route(scope), _method(scope)
+            self.metrics.request(method, route, status or 499, seconds, kinds)
+            words = (
+                request_id,
+                method,
+                route,
+                status or 499,
+                seconds * 1e3,
+                ",".join(kinds) or "-",
+            )
+            LOG.info("request=%s method=%s route=%s status=%d ms=%.0f event=%s", *words)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > self.settings.max_body:
+            await respond(problem_of("too-large"), scope["edfa.request"])(scope, receive, send)
+            return
+        if wait := self._wait(scope, headers):
+            after = {"retry-after": str(int(wait) + 1)}
+            await respond(problem_of("too-many"), scope["edfa.request"], after)(
+                scope, receive, send
+            )
+            return
+        await self.app(scope, receive, send)
+
+    def _wait(self, scope: Scope, headers: Headers) -> float:
+        """How long a client has to wait, by their token and by their address."""
+        if scope["path"] == "/healthz":
+            return 0.0
+        cost = COST.get(scope["path"].rstrip("/").rpartition("/")[2], 1)
+        address = self._addresses.wait(_network(scope), cost)
+        token = _token(headers)
+        if address or token is None:
+            return address
+        return self._tokens.wait(hashlib.sha256(token.encode()).hexdigest(), cost)
+
+    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        """``receive``, which ends with 413 where a body goes past the limit."""
+        taken = 0
+
+        async def bounded() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self.settings.max_body:
+                raise HTTPException(413)
+            return message
+
+        return bounded
+
+    def _add_headers(self, message: MutableMapping[str, Any], request_id: str) -> None:
+        headers = MutableHeaders(scope=message)
+        for name, value in HEADERS.items():
+            headers.setdefault(name, value)
+        headers["x-request-id"] = request_id
+        if self.settings.secure:
+            headers["strict-transport-security"] = HSTS
+
+
+def _network(scope: Scope) -> str:
+    """The client's address; of IPv6 the network of its home, which has as many addresses as it
+    likes.
+    """
+    host = (scope.get("client") or ("-", 0))[0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return str(host)
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
+    return str(address)
+
+
+def _token(headers: Headers) -> str | None:
+    """What a client is known by: the token of the API, or of the page's cookie."""
+    if token := bearer(headers.get("authorization")):
+        return token
+    try:
+        cookies = SimpleCookie(headers.get("cookie", "")[:4096])
+    except CookieError:
+        return None
+    return next((cookies[name].value for name in ("__Host-edfa", "edfa") if name in cookies), None)
+
+
+def _route(scope: Scope) -> str:
+    """The template of the route that answered; a path that has none may hold anything."""
+    path = getattr(scope.get("route"), "path", None)
+    return path if isinstance(path, str) else "-"
+
+
+def _method(scope: Scope) -> str:
+    known = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+    return scope["method"] if scope["method"] in known else "-"
+
+
+def _place(error: BaseException) -> str:
+    """Where an error was raised, without what it says."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    return (
+        " < ".join(
+            f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in reversed(frames)
+        )
+        or "-"
+    )

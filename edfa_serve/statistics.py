@@ -1,0 +1,160 @@
+"""What the operator sees of many interviews: counts alone, in one pass over the store, in bounded
+memory.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from edfa.data.schema import Schema
+from edfa_serve.store import Event, InterviewRecord, utc_now
+
+__all__ = ["LEAST", "LetterDue", "Summary", "groups_of", "hide_small", "summarise"]
+
+LEAST = 20  # people in a cell that is shown
+CLOCK = timedelta(days=30)  # for a letter, since a refusal was shown
+MOST_DUE = 50  # letters that are listed
+MOST_LEVELS = 50  # of a group
+
+
+@dataclass(frozen=True)
+class LetterDue:
+    """An interview in which a refusal was shown and no letter was written.
+
+    ``until`` is the end of its 30 days; ``decided`` is the day of the decision, empty if none was
+    declared.
+    """
+
+    interview: str
+    shown: datetime
+    until: datetime
+    decided: str = ""
+
+
+@dataclass
+class Summary:
+    """Counts of interviews.
+
+    ``days`` by the day they began; ``steps`` by the number of questions that were put, and how they
+    stand: ``"act"`` (they may act), ``"stopped"`` or ``"open"``. ``declined`` and ``asked`` by
+    feature. ``acting`` people may act, ``let_down`` of them reported that the plan did not hold,
+    ``other_let_down`` others did. ``groups`` by feature and level: people, refused ones, and those
+    who may act. ``due`` are the first letters due, ``overdue`` how many are past their time,
+    ``owed`` how many there are at all.
+    """
+
+    interviews: int = 0
+    finished: int = 0
+    days: Counter[str] = field(default_factory=Counter)
+    steps: Counter[tuple[int, str]] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=Counter)
+    declined: Counter[str] = field(default_factory=Counter)
+    acting: int = 0
+    let_down: int = 0
+    other_let_down: int = 0
+    groups: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    due: list[LetterDue] = field(default_factory=list)
+    owed: int = 0
+    overdue: int = 0
+
+
+def groups_of(schema: Schema, own: str | None) -> tuple[str, ...]:
+    """The features whose levels make groups: that of the certificates, and the sensitive ones that
+    have levels.
+    """
+    sensitive = [
+        feature.name for feature in schema if feature.sensitive and feature.kind != "continuous"
+    ]
+    return tuple(dict.fromkeys([*([own] if own else []), *sensitive]))
+
+
+def summarise(
+    records: Iterable[InterviewRecord], groups: Iterable[str], refused: Iterable[str]
+) -> Summary:
+    """Count interviews; ``groups`` are features, ``refused`` the outcomes that are a refusal."""
+    summary, names, bad = Summary(), tuple(groups), {*refused}
+    for record in records:
+        _count(summary, record, names, bad)
+    return summary
+
+
+def _count(
+    summary: Summary, record: InterviewRecord, groups: tuple[str, ...], refused: set[str]
+) -> None:
+    facts, shown, kinds = (
+        _facts(record.events),
+        _last_shown(record.events),
+        [event.kind for event in record.events],
+    )
+    summary.interviews += 1
+    summary.finished += record.finished
+    summary.days[record.began.date().isoformat()] += 1
+    for event in record.events:
+        if event.kind == "decline":
+            summary.declined[event.content["name"]] += 1
+        if event.kind in ("answer", "decline"):
+            summary.asked.update([*event.content.get("facts", ())] or [event.content["name"]])
+    acting = any(e.kind == "shown" and e.content.get("status") == "act" for e in record.events)
+    end = "act" if acting else "stopped" if "stop" in kinds else "open"
+    summary.steps[sum(kind in ("answer", "decline") for kind in kinds), end] += 1
+    summary.acting += acting
+    if "let_down" in kinds:
+        summary.let_down += acting
+        summary.other_let_down += not acting
+    for name in groups:
+        if isinstance(level := facts.get(name), str | int | float) and shown is not None:
+            levels = summary.groups.setdefault(name, {})
+            label = str(level) if str(level) in levels or len(levels) < MOST_LEVELS else "others"
+            cell = levels.setdefault(label, [0, 0, 0])
+            for part, true in enumerate((True, shown.get("outcome") in refused, acting)):
+                cell[part] += true
+    _note_letter(summary, record, "letter" in kinds)
+
+
+def _note_letter(summary: Summary, record: InterviewRecord, written: bool) -> None:
+    first = next(
+        (e for e in record.events if e.kind == "shown" and e.content.get("refusal_shown")), None
+    )
+    if first is None or written:
+        return
+    until = first.time + CLOCK
+    summary.owed += 1
+    summary.overdue += until < utc_now()
+    if (
+        len(summary.due) < MOST_DUE
+    ):  # records come in the order of their beginning: the oldest are listed
+        days = [
+            str(event.content.get("date", "")) for event in record.events if event.kind == "decided"
+        ]
+        summary.due.append(LetterDue(record.id, first.time, until, days[-1] if days else ""))
+
+
+def _facts(events: Iterable[Event]) -> dict[str, object]:
+    """What was told, and not taken back."""
+    facts: dict[str, object] = {}
+    for event in events:
+        if event.kind in ("start", "answer"):
+            facts |= event.content["facts"]
+        elif event.kind == "undo" and event.content.get("name"):
+            facts.pop(event.content["name"], None)
+    return facts
+
+
+def _last_shown(events: Iterable[Event]) -> Mapping[str, object] | None:
+    shown = [event.content for event in events if event.kind == "shown"]
+    return shown[-1] if shown else None
+
+
+def hide_small(levels: Mapping[str, list[int]], least: int = LEAST) -> dict[str, list[int] | None]:
+    """The cells of a group, None where there are fewer than ``least`` people.
+
+    If just one is hidden, the smallest other one is too: it could be worked out from the total.
+
+    >>> hide_small({"a": [50, 9, 1], "b": [30, 2, 0], "c": [3, 1, 0]})
+    {'a': [50, 9, 1], 'b': None, 'c': None}
+    """
+    shown = {level: cell for level, cell in levels.items() if cell[0] >= least}
+    if len(levels) - len(shown) == 1 and shown:
+        del shown[min(shown, key=lambda level: shown[level][0])]
+    return {level: shown.get(level) for level in levels}

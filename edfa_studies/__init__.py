@@ -1,0 +1,1 @@
+"""Studies: many measurements, on one machine or a cluster; and the paper's tables and figures."""

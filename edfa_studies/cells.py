@@ -1,0 +1,154 @@
+"""Cells: the units of a study. Each is measured on its own; its results depend on nothing but what
+it says.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self
+
+__all__ = ["Cell", "Part"]
+
+LENGTH = 16  # hexadecimal digits of a key
+
+
+@dataclass(frozen=True)
+class Part:
+    """One choice of a cell: a data set, a predictor, a blanket, a policy, a searcher or a promise.
+
+    Parameters
+    ----------
+    name
+        What the study calls it, and what tables and figures show.
+    of
+        What it is: a name that edfa knows, such as ``"xgb"``; for data, also the path of a file.
+    settings
+        Its settings, as JSON: ``{"mode": "nan"}``.
+
+    Examples
+    --------
+    >>> Part("xgb-masked", "xgb", {"mode": "nan"}).content
+    {'of': 'xgb', 'settings': {'mode': 'nan'}}
+    """
+
+    name: str
+    of: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+
+    def __hash__(self) -> int:
+        return hash((self.name, canonical(self.content)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.of, dict(self.settings))
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What it is, whatever it is called."""
+        return {"of": self.of, "settings": dict(self.settings)}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement: these people, this model, this policy, this searcher, one seed.
+
+    Parameters
+    ----------
+    measure
+        What is measured: a name in ``edfa_studies.measures.MEASURES``.
+    data, predictor, blanket, policy, searcher
+        What it is measured with.
+    seed
+        Which draw of people, and of whatever else is random.
+    settings
+        Everything else that the result depends on, as JSON: ``people``, ``budget``, ``cap``,
+        ``reading``, ``promise`` and so on.
+
+    Examples
+    --------
+    >>> parts = [Part(name, name) for name in ("german", "xgb", "hiton-mb", "edfa", "nearest")]
+    >>> cell = Cell("growth", *parts, seed=0, settings={"people": 20})
+    >>> cell.key == Cell.from_json(cell.to_json()).key
+    True
+    >>> cell
+    <Cell growth: german, xgb, hiton-mb, edfa, nearest, seed 0>
+    """
+
+    measure: str
+    data: Part
+    predictor: Part
+    blanket: Part
+    policy: Part
+    searcher: Part
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        return f"<Cell {self.measure}: {', '.join(self.labels.values())}, seed {self.seed}>"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The name of each part, as tables show them."""
+        return {
+            part: getattr(self, part).name
+            for part in ("data", "predictor", "blanket", "policy", "searcher")
+        }
+
+    @property
+    def key(self) -> str:
+        """The identity of the cell: a digest of all that its result depends on; what its parts are
+        called is not.
+        """
+        parts = {part: getattr(self, part).content for part in self.labels}
+        rest = {"measure": self.measure, "seed": self.seed, "settings": dict(self.settings)}
+        return digest(parts | rest)
+
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back."""
+        parts = {name: asdict_part(getattr(self, name)) for name in self.labels}
+        rest = {"measure": self.measure, "seed": self.seed, "settings": dict(self.settings)}
+        return json.dumps(rest | parts, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what ``to_json`` wrote."""
+        values = json.loads(text)
+        parts = {
+            name: Part(**values[name])
+            for name in ("data", "predictor", "blanket", "policy", "searcher")
+        }
+        return cls(
+            measure=values["measure"], seed=values["seed"], settings=values["settings"], **parts
+        )
+
+
+def asdict_part(part: Part) -> dict[str, Any]:
+    """A part as JSON."""
+    return {"name": part.name} | part.content
+
+
+def canonical(value: Any) -> str:
+    """JSON in one form only: keys sorted, no spaces.
+
+    >>> canonical({"b": 1, "a": [1.5]})
+    '{"a":[1.5],"b":1}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(value: Any) -> str:
+    """The first digits of the SHA-256 of a value's canonical JSON."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:LENGTH]

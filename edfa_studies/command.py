@@ -1,0 +1,398 @@
+"""``edfa study``: many cells, anywhere; what they take, how far they are, and the tables and
+figures made of them.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edfa.commands.common import EXIT_NO, AsJson, Output, Quiet
+from edfa.commands.completion import complete
+from edfa.commands.examples import show_examples
+from edfa_studies.command_needs import check_extras, note_absent
+from edfa_studies.command_progress import duration, progress_bar
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from edfa_studies.config import Study
+    from edfa_studies.engine import Progress
+    from edfa_studies.estimate import Estimate
+    from edfa_studies.store import Store
+
+__all__ = ["study"]
+
+study = typer.Typer(
+    name="study",
+    help="Studies: plan, run, follow and report many measurements.",
+    epilog=show_examples("study"),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+
+def _complete_studies(incomplete: str) -> list[str]:
+    """Names of shipped studies, for completion by the shell."""
+    from edfa_studies.config import SHIPPED
+
+    return complete(*SHIPPED)(incomplete)
+
+
+Config = Annotated[
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        help="A study that ships with edfa (edfa study list), or a TOML file.",
+        autocompletion=_complete_studies,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the study; by default NAME-study.", show_default=False),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        help=(
+            "Store: an SQLite file or a URL (postgresql+psycopg://…); by "
+            "default study.sqlite in the folder."
+        )
+    ),
+]
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of shared work; by default cache in the study's folder.", show_default=False
+    ),
+]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        help=(
+            'Some cells only, such as "data=german,policy=edfa"; repeat '
+            "a key to allow several values."
+        )
+    ),
+]
+
+
+@study.command(name="list", epilog=show_examples("study list"))
+def list_studies(as_json: AsJson = False, quiet: Quiet = False) -> None:
+    """List the studies that ship with edfa."""
+    from edfa_studies.config import SHIPPED
+
+    output = Output(as_json, quiet)
+    rows = [_shipped(name) for name in SHIPPED]
+    output.write_json(
+        studies=[dict(zip(("name", "cells", "title"), row, strict=True)) for row in rows]
+    )
+    if output.people:
+        shown = [
+            [name, "" if count is None else f"{count:,}", title] for name, count, title in rows
+        ]
+        output.console.print(_table("name >cells title", shown))
+
+
+def _shipped(name: str) -> tuple[str, int | None, str]:
+    """The name of a study that ships with edfa, its number of cells and its title; or which extra
+    it needs.
+    """
+    from edfa.errors import MissingExtraError
+    from edfa_studies.config import read_study
+    from edfa_studies.expand import expand
+
+    try:
+        one = read_study(name)
+    except MissingExtraError as error:
+        return name, None, str(error)
+    return one.name, len(expand(one)), one.title
+
+
+@study.command(epilog=show_examples("study plan"))
+def plan(
+    config: Config,
+    out: Out = None,
+    store: Where = None,
+    cache: CacheFolder = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show the cells of a study and an estimate of its time; nothing is run or written."""
+    from edfa_studies.cache import Cache
+    from edfa_studies.config import read_study
+    from edfa_studies.estimate import estimate, measured_seconds
+
+    output = Output(as_json, quiet)
+    chosen = read_study(config)
+    folder = _folder(chosen, out)
+    status = _status(store or folder / "study.sqlite")
+    done = set() if status is None else set(status.loc[status["status"] == "done", "key"])
+    measured = None if status is None else measured_seconds(status)
+    result = estimate(chosen, measured, done=done, made=Cache(cache or folder / "cache").has)
+    output.write_json(**asdict(result), basis=result.basis, study=chosen.name, title=chosen.title)
+    if output.people:
+        _show_plan(output, chosen, result)
+
+
+def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
+    """The plan for people: grids, measures, shared work, and what is not on this machine."""
+    from edfa.parallel import count_jobs
+    from edfa_studies.expand import expand
+
+    grids = [
+        [
+            str(i),
+            grid.measure,
+            f"{grid.cells:,}",
+            f"{grid.new:,}",
+            duration(grid.seconds),
+            grid.title,
+        ]
+        for i, grid in enumerate(result.grids, 1)
+    ]
+    output.say(chosen.title, "", style="bold")
+    output.console.print(_table(">grid measure >cells >new >time title", grids))
+    cells = expand(chosen)
+    counts = {
+        measure: sum(cell.measure == measure for cell in cells)
+        for measure in {c.measure: 0 for c in cells}
+    }
+    output.say(
+        "", "cells: " + ", ".join(f"{count:,} {measure}" for measure, count in counts.items())
+    )
+    shared = (
+        f"{one.count:,} {plural(one.kind, one.count)} ({duration(one.seconds)})"
+        for one in result.shared
+    )
+    output.say("shared work, done once: " + (", ".join(shared) or "nothing left to make"))
+    done = f", {result.done:,} of them done" if result.done else ""
+    jobs = count_jobs(-1)
+    output.say(
+        f"in all: {len(cells):,} cells{done}; about {duration(result.seconds)} of one "
+        "processor core, "
+        f"{duration(result.seconds / jobs)} with {jobs} workers",
+        f"An estimate, {result.basis}.",
+    )
+    note_absent(output, cells)
+
+
+@study.command(epilog=show_examples("study run"))
+def run(
+    config: Config,
+    out: Out = None,
+    store: Where = None,
+    cache: CacheFolder = None,
+    jobs: Annotated[int, typer.Option(help="Number of processes; -1 uses every processor.")] = -1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a Dask scheduler, whose workers are used instead."),
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try failed cells again.")
+    ] = False,
+    only: Only = None,
+    limit_minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Start no new cell after this many minutes; the same command goes on later."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure the cells that are not done; exit code 3 if some have failed. Run again, it goes on
+    where it stopped.
+    """
+    from edfa.places import check_writable
+    from edfa_studies.config import read_study
+    from edfa_studies.engine import run_study
+    from edfa_studies.expand import expand, select
+    from edfa_studies.store import Store
+
+    output = Output(as_json, quiet)
+    chosen = read_study(config)
+    cells = expand(chosen) if only is None else select(expand(chosen), only)
+    folder = _folder(chosen, out)
+    check_writable((cache or folder / "cache") / "entry", made=True)
+    check_extras(cells)
+    note_absent(output, cells)
+    start = time.perf_counter()
+    place = store or folder / "study.sqlite"
+    with Store.open(place) as opened, progress_bar(output, len(cells)) as show:
+        _note_study(opened, chosen)
+        progress = run_study(
+            cells,
+            opened,
+            (cache or folder / "cache").resolve(),  # workers may be elsewhere
+            jobs=jobs,
+            scheduler=scheduler,
+            retry_failed=retry_failed,
+            progress=show,
+            limit_seconds=None if limit_minutes is None else 60 * limit_minutes,
+        )
+    _tell_end(output, config, progress, time.perf_counter() - start, str(folder))
+    if progress.failed:
+        raise typer.Exit(EXIT_NO)
+
+
+def _note_study(store: "Store", chosen: "Study") -> None:
+    """Keep with the results what they were made from."""
+    from edfa import __version__
+
+    for name, value in {"title": chosen.title, "config": chosen.text, "edfa": __version__}.items():
+        store.note(name, value)
+
+
+def _tell_end(
+    output: Output, config: str, progress: "Progress", seconds: float, folder: str
+) -> None:
+    """What a run has done, and what is left."""
+    counts = {
+        "done": progress.done,
+        "before": progress.skipped,
+        "failed": progress.failed,
+        "left": progress.left,
+    }
+    output.write_json(folder=folder, total=progress.total, **counts, seconds=seconds)
+    before = f", {progress.skipped:,} were done before" if progress.skipped else ""
+    output.say(
+        f"{progress.done:,} of {progress.total:,} cells measured in {duration(seconds)}{before}"
+    )
+    if progress.failed:
+        output.say(
+            f"{progress.failed:,} failed; edfa study status {config} shows why, "
+            "--retry-failed tries them again"
+        )
+    if progress.left:
+        output.say(f"{progress.left:,} are left; run the same command again to go on")
+
+
+@study.command(epilog=show_examples("study status"))
+def status(
+    config: Config,
+    out: Out = None,
+    store: Where = None,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Whole tracebacks of the cells that failed.")
+    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show how many cells are done, open and failed, and why these failed."""
+    from edfa_studies.config import read_study
+    from edfa_studies.expand import expand
+
+    output = Output(as_json, quiet)
+    chosen = read_study(config)
+    cells = {cell.key: cell for cell in expand(chosen)}
+    frame = _status(store or _folder(chosen, out) / "study.sqlite")
+    rows = (
+        {}
+        if frame is None
+        else {row["key"]: row for row in frame.to_dict("records") if row["key"] in cells}
+    )
+    states = {key: rows[key]["status"] if key in rows else "open" for key in cells}
+    counts = {state: list(states.values()).count(state) for state in ("done", "open", "failed")}
+    failed: list[dict[str, Any]] = [
+        {
+            "cell": repr(cells[key]),
+            "key": key,
+            "attempts": int(rows[key]["attempts"]),
+            "error": str(rows[key]["error"]),
+        }
+        for key, state in states.items()
+        if state == "failed"
+    ]
+    output.write_json(study=chosen.name, total=len(cells), **counts, failures=failed)
+    output.say(", ".join(f"{count:,} {state}" for state, count in counts.items()))
+    for one in failed:
+        text = one["error"].rstrip()
+        output.say(
+            one["cell"],
+            text
+            if errors
+            else "  " + text.splitlines()[-1]
+            if text
+            else "  no error message was stored",
+        )
+
+
+@study.command(epilog=show_examples("study report"))
+def report(
+    config: Config,
+    out: Out = None,
+    store: Where = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the tables and figures of what is done so far: HTML, Markdown, CSV, LaTeX, PNG and
+    SVG.
+    """
+    from edfa.errors import UnavailableError
+    from edfa.places import check_writable
+    from edfa_studies.config import read_study
+    from edfa_studies.report import write_report
+    from edfa_studies.store import Store
+
+    output = Output(as_json, quiet)
+    chosen = read_study(config)
+    folder = _folder(chosen, out)
+    place = store or folder / "study.sqlite"
+    if not _is_there(place):
+        raise UnavailableError(
+            f"there are no results in {place}; run the study first: edfa study run {config}"
+        )
+    check_writable(folder / "report", made=True)
+    with Store.open(place) as opened:
+        paths = write_report(opened, chosen, folder / "report")
+    output.say(f"wrote {len(paths):,} files to {folder / 'report'}")
+    output.write_json(folder=str(folder / "report"), files=[str(path) for path in paths])
+
+
+def _folder(chosen: "Study", out: Path | None) -> Path:
+    """Where a study keeps its store, its cache and its report."""
+    return Path(f"{chosen.name}-study") if out is None else out
+
+
+def _is_there(place: str | Path) -> bool:
+    """Whether there is a store to open; a server is taken to have one."""
+    return "://" in str(place) or Path(place).is_file()
+
+
+def _status(place: str | Path) -> Any:
+    """The status of a store's cells; None if there is no store yet."""
+    from edfa_studies.store import Store
+
+    if not _is_there(place):
+        return None
+    with Store.open(place) as opened:
+        return opened.status()
+
+
+def plural(noun: str, count: int) -> str:
+    """A noun for a number of things.
+
+    >>> plural("policy", 2), plural("blanket", 1)
+    ('policies', 'blanket')
+    """
+    if count == 1:
+        return noun
+    return noun[:-1] + "ies" if noun.endswith("y") and noun[-2] not in "aeiou" else noun + "s"
+
+
+def _table(columns: str, rows: Sequence[Sequence[str]]) -> "RichTable":
+    """A table for the terminal; ">" before a column's name right-aligns it."""
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    grid = RichTable(box=None, pad_edge=False)
+    for column in columns.split():
+        justify: Any = "right" if column.startswith(">") else "left"
+        grid.add_column(column.lstrip(">"), justify=justify, header_style="dim", overflow="fold")
+    for row in rows:
+        grid.add_row(*map(escape, row))
+    return grid

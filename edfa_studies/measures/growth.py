@@ -1,0 +1,197 @@
+"""Phase 1: how recourse grows while features are acquired, and how good the counterfactuals are.
+
+Costs are shares of the price of everything beyond the start set: 0 at the start, 1 when all is
+known.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from edfa.acquisition.trajectory import Trajectory
+from edfa.blanket.units import Blanket
+from edfa.explanation.partition import members
+from edfa.recourse.metrics import plausibility
+from edfa.recourse.plans import Plans
+from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array, IntArray
+from edfa_studies.measures import Payload
+from edfa_studies.products import Materials
+
+__all__ = ["States", "measure_growth", "normalised_cost"]
+
+GRID = np.linspace(0, 1, 21)
+SLACK = 1e-9  # sums of prices are not exact
+# sets of known features whose plans are held against outlier models: each takes one of its own
+JUDGED = 20
+
+
+def measure_growth(materials: Materials) -> Payload:
+    """Recourse, semifactuals, accuracy and active features at every step and cost; at the end;
+    quality of plans.
+    """
+    trajectory = materials.trajectory("test")
+    plans = materials.plans("test")
+    states = States(
+        trajectory, plans, materials.blanket, materials.table.test.y[materials.people("test")]
+    )
+    units = [
+        {"head": head, "spouses": list(spouses)}
+        for head, spouses in materials.blanket.units.items()
+    ]
+    return {
+        "step": [
+            {"step": k} | states.means(states.at_step(k))
+            for k in range(int(trajectory.step.max()) + 1)
+        ],
+        "cost": [states.means(states.at_cost(cost)) | {"cost": float(cost)} for cost in GRID],
+        "end": [states.at_end()],
+        "quality": [_quality(plans, materials, states)],
+        "unit": units,
+    }
+
+
+def normalised_cost(trajectory: Trajectory) -> Float64Array:
+    """What was spent by each step beyond the start set, as a share of the price of everything else,
+    (steps,).
+    """
+    schema, start = trajectory.schema, trajectory.background.start
+    free, everything = float(schema.costs[start].sum()), float(schema.costs.sum())
+    return np.asarray((trajectory.spent - free) / max(everything - free, SLACK))
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Everybody at every step, as columns of shape (steps,): what is known, what can be changed,
+    who is right.
+
+    ``truth`` are the class codes of the people, (people,).
+    """
+
+    trajectory: Trajectory
+    plans: Plans
+    blanket: Blanket
+    truth: Int64Array
+
+    @cached_property
+    def columns(self) -> dict[str, AnyArray]:
+        """The measures of every step; each is averaged over people."""
+        trajectory, start = self.trajectory, self.trajectory.background.start
+        inside = members(trajectory.schema.names, self.blanket)
+        active = (self.counterfactual & inside).sum(axis=1)
+        asked = trajectory.known & ~start
+        return {
+            "cost": normalised_cost(trajectory),
+            "recourse": self.plans.count,
+            "any_recourse": self.plans.legal,
+            "semifactual": len(self.blanket) - active,
+            "accuracy": trajectory.decision == self.truth[trajectory.who],
+            "active": active / max(1, len(self.blanket)),
+            "features": asked.sum(axis=1),
+            "outside": (asked & ~inside).sum(axis=1),
+        }
+
+    @property
+    def counterfactual(self) -> BoolArray:
+        """Which features are known and can turn the decision by themselves, (steps, features)."""
+        return np.asarray(
+            self.trajectory.known & (np.nan_to_num(np.asarray(self.trajectory.necessity)) > 0)
+        )
+
+    def at_step(self, step: int) -> IntArray:
+        """The row of each person at a step; who has ended is at their last."""
+        return self.trajectory.at(step)
+
+    def at_cost(self, cost: float) -> IntArray:
+        """The row of each person's last step within a cost."""
+        within = self.columns["cost"] <= cost + SLACK
+        count = np.bincount(self.trajectory.who[within], minlength=len(self.truth))
+        first = np.searchsorted(self.trajectory.who, np.arange(len(self.truth)))
+        return np.asarray(first + np.maximum(count - 1, 0))
+
+    def means(self, rows: IntArray) -> dict[str, Any]:
+        """The means of all measures over some rows, one a person."""
+        means = {name: float(column[rows].mean()) for name, column in self.columns.items()}
+        return {"people": len(rows)} | means
+
+    def at_end(self) -> dict[str, Any]:
+        """The means at everybody's last step, and what the first recourse cost those who came to
+        have some.
+        """
+        schema, legal = self.trajectory.schema, self.plans.legal
+        who, cost = self.trajectory.who[legal], self.columns["cost"][legal]
+        first = cost[np.unique(who, return_index=True)[1]]
+        rest = {
+            "base_rate": float(np.bincount(self.truth).max() / len(self.truth)),
+            "first_cost": float(first.mean()) if len(first) else None,
+            "first_share": len(first) / len(self.truth),
+            "blanket_size": len(self.blanket),
+            "n_features": len(schema),
+            "n_start": int(self.trajectory.background.start.sum()),
+        }
+        return self.means(self.trajectory.last) | rest
+
+
+def _quality(plans: Plans, materials: Materials, states: States) -> dict[str, Any]:
+    """Means over every plan at every step; plausibility over some sets of known features; lift over
+    first plans.
+    """
+    if not len(plans):
+        return {"plans": 0}
+    inside = members(plans.people.schema.names, states.blanket)
+    changed = ~np.isnan(plans.to)
+    likeness = plausibility(_some_sets(plans), materials.table.train)
+    return {
+        "plans": len(plans),
+        "l0": float(plans.l0.mean()),
+        "l2": float(plans.l2.mean()),
+        "heom": float(plans.heom.mean()),
+        "effort": float(plans.effort.mean()),
+        "plausible": _mean(likeness.inlier),
+        "plausible_real": _mean(likeness.inlier_base),
+        "plausible_shuffled": _mean(likeness.inlier_shuffled),
+        "lift": _lift(plans, materials, states.trajectory),
+        "on_blanket": float((changed & inside).sum() / max(1, changed.sum())),
+    }
+
+
+def _some_sets(plans: Plans) -> Plans:
+    """The plans of people who know one of some sets of features, evenly spread over all sets in
+    order of their size.
+
+    Only the columns that plausibility looks at are right.
+    """
+    known = plans.people.known[plans.of]
+    sets, which = np.unique(
+        np.c_[known.sum(axis=1), np.packbits(known, axis=1)], axis=0, return_inverse=True
+    )
+    judged = np.linspace(0, len(sets) - 1, min(JUDGED, len(sets))).round().astype(int)
+    chosen = np.isin(which.ravel(), judged)
+    return replace(plans, of=plans.of[chosen], to=plans.to[chosen])
+
+
+def _lift(plans: Plans, materials: Materials, trajectory: Trajectory) -> float | None:
+    """By how much the first plan of each last step changes the probability of the class it leads
+    to.
+
+    The probability is that of a model that took no part and knows everything that is true of the
+    person.
+    """
+    rows = trajectory.last[plans.legal[trajectory.last]]
+    if not len(rows):
+        return None
+    first, judge = plans.first[rows], materials.judge()
+    truth = materials.table.test.X[materials.people("test")][trajectory.who[rows]]
+    before, after = (
+        judge.predict_proba(truth),
+        judge.predict_proba(plans.make_changes(first, truth)),
+    )
+    reached = plans.reached[first]
+    return _mean((after - before)[np.arange(len(rows)), reached])
+
+
+def _mean(values: AnyArray) -> float | None:
+    """The mean of the values that are numbers; None if there are none."""
+    numbers = values[~np.isnan(values)]
+    return float(numbers.mean()) if len(numbers) else None

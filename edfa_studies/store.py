@@ -1,0 +1,313 @@
+"""The store of a study: which cells are done, what they gave, which failed and why. An SQLite file,
+or PostgreSQL.
+
+A cell's result is written once, in one transaction: whatever ends the run, the cells written before
+are there. Results are kept as JSON; reading them runs no code.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from edfa.database import connect, name_of, typed
+from edfa.errors import UnreadableError
+from edfa_studies.cells import Cell
+from edfa_studies.payload import LABELS, PARTS, Payload, by_column, check_tables, encode
+
+__all__ = ["Store"]
+
+FORMAT = 1
+# If several processes create a store at once, one makes the tables. The number is an arbitrary lock
+# id.
+LOCK = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(18231406)"}
+STATUS = ("key", "measure", *PARTS, "seed", "status", "seconds", "attempts", "error")
+
+METADATA = sa.MetaData()
+CELLS = sa.Table(
+    "study_cell",
+    METADATA,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("measure", sa.Text, nullable=False, index=True),
+    *(sa.Column(part, sa.Text, nullable=False) for part in PARTS),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("reading", sa.Text, nullable=False),
+    sa.Column("promise", sa.Text, nullable=False),
+    sa.Column("cell", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False, default="open"),
+    sa.Column("attempts", sa.Integer, nullable=False, default=0),
+    sa.Column("seconds", sa.Float),
+    sa.Column("worker", sa.Text),
+    sa.Column("error", sa.Text),
+)
+RESULTS = sa.Table(
+    "study_result",
+    METADATA,
+    sa.Column("key", sa.Text, sa.ForeignKey(CELLS.c.key), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("columns", sa.Text, nullable=False),
+)
+NOTES = sa.Table(
+    "study_note",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+
+
+class Store:
+    """The cells of a study and their results; ``Store.open`` opens or begins one.
+
+    Several processes may use the same store at once.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from edfa_studies.cells import Part
+    >>> cell = Cell("growth", *(Part(name, name) for name in ("german", "xgb", "hiton-mb", "edfa",
+    ...     "nearest")))
+    >>> with TemporaryDirectory() as folder, Store.open(Path(folder) / "study.sqlite") as store:
+    ...     store.save(cell, {"step": [{"step": 0, "cost": 0.0}, {"step": 1, "cost": 0.5}]},
+    ...     seconds=1.5)
+    ...     store.frame("growth", "step")[["policy", "step", "cost"]]
+      policy  step  cost
+    0   edfa     0   0.0
+    1   edfa     1   0.5
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        inserts: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+        self._insert = inserts[
+            engine.dialect.name
+        ]  # both know what to do about a row that is there
+        self._name = name_of(engine)
+
+    @classmethod
+    def open(cls, place: str | Path) -> Self:
+        """Open the store at ``place``, the path of an SQLite file or a URL; it is begun if it is
+        not there.
+
+        Raises
+        ------
+        SettingError
+            If the URL is of no known kind.
+        UnavailableError
+            If the file cannot be opened or the server does not answer.
+        UnreadableError
+            If it is not a store of this version of edfa.
+        """
+        store = cls(connect(place))
+        try:
+            store._begin()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Store {self._name}>"
+
+    def add(self, cells: Iterable[Cell]) -> None:
+        """Register cells; what is known about them stays, their names are the newest."""
+        rows = [_row(cell) for cell in cells]
+        if not rows:
+            return
+        insert = self._insert(CELLS)
+        renamed = {name: insert.excluded[name] for name in rows[0] if name != "key"}
+        with self._writing() as connection:
+            connection.execute(
+                insert.on_conflict_do_update(index_elements=["key"], set_=renamed), rows
+            )
+
+    def save(
+        self, cell: Cell, payload: Payload, seconds: float, worker: str = "", attempts: int = 1
+    ) -> None:
+        """Write what a cell gave, named lists of rows; if the cell is done already, nothing
+        changes.
+        """
+        tables = [
+            {"key": cell.key, "name": name, "columns": encode(by_column(rows))}
+            for name, rows in check_tables(payload).items()
+        ]
+        done = {"status": "done", "seconds": seconds, "worker": worker, "error": None}
+        with self._writing() as connection:
+            if self._set(connection, cell, done, attempts) and tables:
+                connection.execute(sa.insert(RESULTS), tables)
+
+    def fail(self, cell: Cell, error: str, seconds: float, attempts: int = 1) -> None:
+        """Write that a cell failed, with the text of its traceback; a cell that is done stays
+        so.
+        """
+        with self._writing() as connection:
+            self._set(
+                connection, cell, {"status": "failed", "seconds": seconds, "error": error}, attempts
+            )
+
+    def status(self) -> pd.DataFrame:
+        """One row a cell: what it is, whether it is open, done or failed, its time, attempts and
+        error.
+        """
+        rows = self._select(sa.select(*(CELLS.c[name] for name in STATUS)))
+        frame = pd.DataFrame(
+            sorted(map(tuple, rows), key=lambda row: (row[1:8], row[0])), columns=list(STATUS)
+        )
+        return frame.astype({"seed": "int64", "seconds": "float64", "attempts": "int64"})
+
+    def done(self) -> set[str]:
+        """The keys of the cells that are done."""
+        return self._keys("done")
+
+    def failed(self) -> set[str]:
+        """The keys of the cells that failed."""
+        return self._keys("failed")
+
+    def frame(self, measure: str, table: str, keys: Collection[str] | None = None) -> pd.DataFrame:
+        """All rows of one table of the cells that are done, with the names of their parts first.
+
+        Parameters
+        ----------
+        measure, table
+            Which results: ``"growth"``, ``"step"``.
+        keys
+            Of these cells alone.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns data, predictor, blanket, policy, searcher, seed, reading, promise and cell (its
+            key), then those of the rows. Cells are in the order of these columns, whoever measured
+            them and when. What was not a number is NaN.
+        """
+        columns = [*(CELLS.c[name] for name in LABELS[:-1]), CELLS.c.key, RESULTS.c.columns]
+        wanted = (
+            (CELLS.c.measure == measure) & (CELLS.c.status == "done") & (RESULTS.c.name == table)
+        )
+        stored = self._select(sa.select(*columns).join_from(CELLS, RESULTS).where(wanted))
+        chosen = None if keys is None else frozenset(keys)
+        # Sorted here and not by the database: these sort text each in its own way.
+        cells = sorted(tuple(cell) for cell in stored if chosen is None or cell.key in chosen)
+        tables = [json.loads(cell[-1]) for cell in cells]
+        lengths = [len(next(iter(columns.values()), ())) for columns in tables]
+        labels = pd.DataFrame([cell[:-1] for cell in cells], columns=list(LABELS))
+        labels = labels.loc[np.repeat(np.arange(len(cells)), lengths)].reset_index(drop=True)
+        return labels.join(_join(tables, lengths))
+
+    def note(self, name: str, value: Any) -> None:
+        """Keep something about the study, as JSON: its title, its configuration, the versions it
+        ran with.
+        """
+        insert = self._insert(NOTES).values(name=name, value=encode(value))
+        with self._writing() as connection:
+            connection.execute(
+                insert.on_conflict_do_update(
+                    index_elements=["name"], set_={"value": insert.excluded.value}
+                )
+            )
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """Everything that was noted, by name."""
+        rows = self._select(sa.select(NOTES.c.name, NOTES.c.value).where(NOTES.c.name != "format"))
+        return {
+            row.name: json.loads(row.value) for row in sorted(rows, key=lambda row: str(row.name))
+        }
+
+    def _begin(self) -> None:
+        """Make the tables that are not there, and see that they are of this version."""
+        with self._writing() as connection:
+            connection.execute(sa.text(LOCK[self._engine.dialect.name]))
+            METADATA.create_all(connection)
+            insert = self._insert(NOTES).values(name="format", value=str(FORMAT))
+            connection.execute(insert.on_conflict_do_nothing())
+            version = connection.execute(
+                sa.select(NOTES.c.value).where(NOTES.c.name == "format")
+            ).scalar()
+        if version != str(FORMAT):
+            raise UnreadableError(
+                f"{self._name} is a store of version {version}; this version of edfa reads {FORMAT}"
+            )
+
+    def _set(
+        self, connection: sa.Connection, cell: Cell, values: dict[str, Any], attempts: int
+    ) -> bool:
+        """Change the row of a cell that is not done; False if it is."""
+        connection.execute(self._insert(CELLS).values(_row(cell)).on_conflict_do_nothing())
+        unfinished = (CELLS.c.key == cell.key) & (CELLS.c.status != "done")
+        update = (
+            sa.update(CELLS)
+            .where(unfinished)
+            .values(values | {"attempts": CELLS.c.attempts + attempts})
+        )
+        return connection.execute(update).rowcount == 1
+
+    def _keys(self, status: str) -> set[str]:
+        return {
+            row.key for row in self._select(sa.select(CELLS.c.key).where(CELLS.c.status == status))
+        }
+
+    def _select(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
+        with typed(self._name, "read"), self._engine.connect() as connection:
+            return list(connection.execute(query).all())
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """One transaction."""
+        with typed(self._name, "written"), self._engine.begin() as connection:
+            yield connection
+
+
+def _join(tables: Sequence[Mapping[str, list[Any]]], lengths: Sequence[int]) -> pd.DataFrame:
+    """The rows of all tables, one under the other; a column that a table lacks has no values
+    there.
+    """
+    names = dict.fromkeys(name for columns in tables for name in columns)
+    empty = [[None] * length for length in lengths]
+    joined = {
+        name: [
+            v for columns, gap in zip(tables, empty, strict=True) for v in columns.get(name, gap)
+        ]
+        for name in names
+    }
+    return pd.DataFrame(
+        {name: _numbers(values) for name, values in joined.items()}, index=range(sum(lengths))
+    )
+
+
+def _numbers(values: list[Any]) -> pd.Series:
+    """A column; of numbers, too, where infinities were words or nothing was a number."""
+    column = pd.Series(values)
+    if column.dtype.kind in "biuf":
+        return column
+    numeric = all(type(v) in (int, float) or v in (None, "inf", "-inf") for v in values)
+    return column.astype("float64") if numeric else column
+
+
+def _row(cell: Cell) -> dict[str, Any]:
+    """What the store says about a cell that is new."""
+    promise = cell.settings.get("promise", {})
+    extra = {
+        "reading": str(cell.settings.get("reading", "")),
+        "promise": str(promise.get("name", "")),
+    }
+    return (
+        {"key": cell.key, "measure": cell.measure, "seed": cell.seed, "cell": cell.to_json()}
+        | cell.labels
+        | extra
+    )

@@ -1,0 +1,241 @@
+"""Tasks: handed to processes or a cluster, in an order that respects what needs what.
+
+A task that fails has its traceback for an outcome. A worker that dies is replaced and its tasks are
+tried again. Results depend neither on the number of workers nor on the order in which they end.
+"""
+
+import os
+import platform
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from edfa.workers import Workers, worker_died
+
+__all__ = ["Outcome", "Task", "run_tasks"]
+
+ATTEMPTS = 3
+HANDED_OUT = 2  # tasks a worker has at a time: one it does, and one to go on with at once
+DIED = "the worker died {} times during this task: it was killed, ran out of memory, or crashed"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A piece of work.
+
+    Parameters
+    ----------
+    key
+        Its identity.
+    work, args
+        A function that a worker can import, and what it is called with.
+    needs
+        The keys of tasks that come before it; those that are not among the tasks are taken to be
+        done.
+    shared
+        It is done for the sake of others: what it returns is not sent back.
+    """
+
+    key: str
+    work: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    needs: tuple[str, ...] = ()
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task: its result, or else its error as the text of a traceback; the time it
+    took, and where.
+    """
+
+    key: str
+    result: Any = None
+    error: str | None = None
+    seconds: float = 0.0
+    worker: str = ""
+    attempts: int = 1
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    opened: Callable[[], AbstractContextManager[Workers]],
+    on_outcome: Callable[[Outcome], None],
+    *,
+    attempts: int = ATTEMPTS,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Do all tasks, each after those it needs, and pass each outcome on as soon as it is there.
+
+    A task that fails does not keep back those that need it.
+
+    Parameters
+    ----------
+    tasks
+        Of those that may begin, the first in this order does.
+    opened
+        Opens the workers; again, if these are gone.
+    on_outcome
+        Is called in this process, with one outcome at a time. What it raises ends the run.
+    attempts
+        How often a task is tried whose worker dies. An error of the task itself is final.
+    stop
+        When it returns true, no new task is handed out; those that were are finished.
+
+    Examples
+    --------
+    >>> from edfa.workers import open_workers
+    >>> tasks = [Task("a", max, (1, 2)), Task("b", int, ("one",))]
+    >>> run_tasks(tasks, lambda: open_workers(1), lambda outcome: print(outcome.key,
+    ...     outcome.result))
+    a 2
+    b None
+    """
+    agenda = _Agenda(tasks, attempts)
+    while agenda.unfinished and not stop():
+        with opened() as workers:
+            _hand_out(agenda, workers, on_outcome, stop)
+
+
+class _Agenda:
+    """Which tasks may begin, and which had been handed out when a worker died."""
+
+    def __init__(self, tasks: Sequence[Task], attempts: int) -> None:
+        self.tasks, self.attempts = {task.key: task for task in tasks}, attempts
+        self.places = {key: place for place, key in enumerate(self.tasks)}
+        needs = {task.key: [key for key in task.needs if key in self.tasks] for task in tasks}
+        self.sorter = TopologicalSorter(needs)
+        self.sorter.prepare()
+        self.ready: list[tuple[int, str]] = []
+        self.suspects: list[str] = []
+        self.deaths: Counter[str] = Counter()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether any task is not finished yet."""
+        return self.sorter.is_active()
+
+    def begin(self, running: Collection[Task], most: int) -> Task | None:
+        """The next task, or None if it has to wait.
+
+        Nobody knows which of the tasks that had been handed out killed a worker. They are tried
+        again one at a time: a task that always kills its worker is identified, and no other task
+        fails because of it.
+        """
+        if self.suspects or any(task.key in self.deaths for task in running):
+            return None if running else self.tasks[self.suspects.pop()]
+        for key in self.sorter.get_ready():
+            self.put_back(key)
+        return self.tasks[heappop(self.ready)[1]] if self.ready and len(running) < most else None
+
+    def put_back(self, key: str) -> None:
+        """Let a task begin when it is its turn."""
+        if key in self.deaths:
+            self.suspects.append(key)
+        else:
+            heappush(self.ready, (self.places[key], key))
+
+    def suspect(self, keys: Sequence[str], alone: bool) -> Outcome | None:
+        """Note that a worker died with these tasks; the outcome of a task that has failed for
+        it.
+        """
+        self.deaths.update(keys)
+        if alone and (deaths := self.deaths[keys[0]]) >= self.attempts:
+            return Outcome(keys[0], error=DIED.format(deaths), attempts=deaths)
+        self.suspects.extend(reversed(keys))
+        return None
+
+
+def _hand_out(
+    agenda: _Agenda,
+    workers: Workers,
+    on_outcome: Callable[[Outcome], None],
+    stop: Callable[[], bool],
+) -> None:
+    """Hand out tasks and take in outcomes, until all are done, it is time to stop, or the workers
+    are gone.
+    """
+    running: dict[Future[Outcome], Task] = {}
+    # In this process a task is done as it is handed out: one at a time, or the first outcome waits
+    # for the second.
+    most = 1 if workers.count == 1 else HANDED_OUT * workers.count
+    while agenda.unfinished:
+        gone = not (stop() or _submit(agenda, workers, running, most))
+        if not running:
+            return
+        alone = len(running) == 1
+        finished, _ = wait(running, return_when=FIRST_COMPLETED)
+        if gone or any(
+            isinstance(_error(future), BrokenExecutor | CancelledError) for future in finished
+        ):
+            gone, (finished, _) = (
+                True,
+                wait(running),
+            )  # they are lost all together, but for what was done already
+        lost = []
+        for future in finished:
+            task, error = running.pop(future), _error(future)
+            if worker_died(error):
+                lost.append(task.key)
+            else:
+                _finish(agenda, on_outcome, _outcome(task, future, agenda.deaths[task.key] + 1))
+        if lost and (failed := agenda.suspect(lost, alone)):
+            _finish(agenda, on_outcome, failed)
+        if gone:
+            return
+
+
+def _submit(
+    agenda: _Agenda, workers: Workers, running: dict[Future[Outcome], Task], most: int
+) -> bool:
+    """Hand out what may begin; False if the workers are gone."""
+    while task := agenda.begin(running.values(), most):
+        try:
+            running[workers.executor.submit(_attempt, task)] = task
+        except Exception as error:
+            if not worker_died(error):
+                raise
+            agenda.put_back(task.key)
+            return False
+    return True
+
+
+def _attempt(task: Task) -> Outcome:
+    """Do a task, on a worker, with one thread: sums of many threads differ in their last bits."""
+    begun, result, error = time.perf_counter(), None, None
+    try:
+        with threadpool_limits(1):
+            result = task.work(*task.args)
+    except (Exception, SystemExit):  # whatever it raises is its outcome
+        error = traceback.format_exc()
+    where = f"{platform.node()}:{os.getpid()}"
+    return Outcome(
+        task.key, None if task.shared else result, error, time.perf_counter() - begun, where
+    )
+
+
+def _error(future: Future[Outcome]) -> BaseException | None:
+    return CancelledError() if future.cancelled() else future.exception()
+
+
+def _outcome(task: Task, future: Future[Outcome], attempts: int) -> Outcome:
+    """What a worker has sent, or why it could not be sent."""
+    if (error := _error(future)) is not None:
+        return Outcome(
+            task.key, error="".join(traceback.format_exception(error)), attempts=attempts
+        )
+    return replace(future.result(), attempts=attempts)
+
+
+def _finish(agenda: _Agenda, on_outcome: Callable[[Outcome], None], outcome: Outcome) -> None:
+    on_outcome(outcome)
+    agenda.sorter.done(outcome.key)
