@@ -1,0 +1,70 @@
+"""The one kind of memory that edfa keeps results in: named, bounded, shared by threads.
+
+There are at most five of them, and ``tools/house.py`` counts them.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Generic, TypeVar
+
+__all__ = ["Cache"]
+
+Value = TypeVar("Value")
+
+
+class Cache(Generic[Value]):
+    """Results by key; the least recently used one is forgotten when there are more than ``most``.
+
+    Keys must say everything that a result depends on: a fingerprint, bytes of an array, a name.
+    The identity of an object (``id``) is no key, because another object may get it later.
+
+    Parameters
+    ----------
+    name
+        What is remembered, in a word or two.
+    most
+        The largest number of results.
+
+    Examples
+    --------
+    >>> squares = Cache("squares", most=2)
+    >>> [squares.get(n, lambda n=n: n * n) for n in (1, 2, 3)]
+    [1, 4, 9]
+    >>> len(squares), 1 in squares
+    (2, False)
+    """
+
+    def __init__(self, name: str, most: int) -> None:
+        self.name, self.most = name, most
+        self._results: OrderedDict[Hashable, Value] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The result under ``key``; made and remembered if it is not there.
+
+        Two threads that miss at once both make it, and the first one's result stays.
+        """
+        with self._lock:
+            if key in self._results:
+                self._results.move_to_end(key)
+                return self._results[key]
+        made = make()
+        with self._lock:
+            made = self._results.setdefault(key, made)
+            self._results.move_to_end(key)
+            while len(self._results) > self.most:
+                self._results.popitem(last=False)
+        return made
+
+    def forget(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._results.clear()
+
+    def __contains__(self, key: Hashable) -> bool:
+        with self._lock:
+            return key in self._results
+
+    def __len__(self) -> int:
+        return len(self._results)
