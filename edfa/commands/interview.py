@@ -33,7 +33,7 @@ def interview(
         typer.Option(
             help=(
                 "A .json or .toml file of answers by feature name, null to "
-                "decline; nothing is asked then."
+                "decline; all are told, and nothing is asked."
             )
         ),
     ] = None,
@@ -153,17 +153,32 @@ def _read_answers(path: Path) -> dict[str, Any]:
 
 
 def _answer_from_file(interview: "Interview", answers: Mapping[str, Any]) -> None:
-    """Tell the start set and answer every question that the file has an answer to; other answers
-    are not used.
+    """Tell everything that is in the file, so that the decision is that of all facts given.
+
+    What the interview knows already is passed over; a fact that contradicts it is an error. First
+    comes the start set, then what the interview asks for, in its order, then all other facts.
     """
-    schema = interview.fitted.schema
+    log = interview.log
     for name in answers:
-        schema.index(name)  # an unknown feature is an error before any question
-    for name in schema.start:
-        if name in answers and name not in {*interview.log.facts, *interview.log.declined}:
-            _tell(interview, name, answers[name])
-    while (question := interview.question) is not None and question.feature in answers:
-        _tell(interview, question.feature, answers[question.feature])
+        log.check_name(name)
+    pending = {
+        name: answer
+        for name, answer in answers.items()
+        if not (
+            (name in log.facts and log.check_value(name, answer) == log.facts[name])
+            or (name in log.declined and answer is None)
+        )
+    }
+    for name in interview.fitted.schema.start:
+        if name in pending:
+            _tell(interview, name, pending.pop(name))
+    while (question := interview.question) is not None and question.feature in pending:
+        _tell(interview, question.feature, pending.pop(question.feature))
+    unasked = {name: answer for name, answer in pending.items() if answer is not None}
+    if unasked:
+        interview.answer(unasked)
+    for name in (name for name in pending if name not in unasked):
+        interview.decline(name)
 
 
 def _tell(interview: "Interview", name: str, answer: Any) -> None:

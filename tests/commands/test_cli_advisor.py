@@ -189,18 +189,53 @@ def test_an_interview_from_a_file_with_a_receipt_that_holds(promising, answers, 
     )
 
 
-def test_answers_that_are_not_asked_for_are_not_used(folder, tmp_path, run):
+def test_the_decision_is_that_of_all_facts_in_the_file(folder, tmp_path, run):
+    """Also of facts that the policy would not ask for, before a question without an answer."""
     (tmp_path / "a.toml").write_text('age = 35\nhousing = "own"\nchecking_status = "<0"\n')
     receipt = json.loads(
         run("interview", folder, "--answers", tmp_path / "a.toml", "--json").stdout
     )
-    assert set(receipt["facts"]) == {"age", "checking_status"}
+    assert set(receipt["facts"]) == {"age", "checking_status", "housing"}
     assert receipt["next"]["feature"] == "duration"
-    (tmp_path / "b.json").write_text('{"checking_status": null, "duration": 24}')
+    (tmp_path / "b.json").write_text('{"checking_status": null, "housing": null, "duration": 48}')
     receipt = json.loads(
         run("interview", folder, "--answers", tmp_path / "b.json", "--json").stdout
     )
-    assert receipt["declined"] == ["checking_status"]
+    assert receipt["declined"] == ["checking_status", "housing"]
+    assert receipt["facts"] == {"duration": 48}
+
+
+def test_answers_of_a_file_decide_as_the_same_facts_do_in_python(folder, tmp_path, run):
+    """An unknown answer to the first question does not take the others away."""
+    turned = 0
+    for person in words(edfa.load("german"))[:12]:
+        facts = {n: v for n, v in person.items() if n != "checking_status"}
+        (tmp_path / "a.json").write_text(json.dumps(facts))
+        receipt = json.loads(
+            run("interview", folder, "--answers", tmp_path / "a.json", "--json").stdout
+        )
+        assert receipt["facts"] == facts
+        decided = german().interview(facts).decision
+        assert receipt["decision"]["outcome"] == decided.outcome
+        turned += decided.outcome != german().interview({}).decision.outcome
+    assert turned, "somebody's facts must decide otherwise than nothing does"
+
+
+def test_answers_of_a_file_are_features_and_agree_with_what_is_known(folder, tmp_path, run):
+    (tmp_path / "wrong.json").write_text('{"hosing": "own"}')
+    done = run("interview", folder, "--answers", tmp_path / "wrong.json", "--json")
+    assert done.returncode == 2
+    assert "hosing" in done.stderr
+    assert "housing" in done.stderr
+    (tmp_path / "a.json").write_text('{"age": 35, "duration": 24, "housing": null}')
+    kept = ("--keep", tmp_path / "kept.json")
+    assert run("interview", folder, "--answers", tmp_path / "a.json", *kept).returncode == 0
+    again = ("--resume", tmp_path / "kept.json", "--answers")
+    assert run("interview", folder, *again, tmp_path / "a.json").returncode == 0
+    (tmp_path / "b.json").write_text('{"age": 36}')
+    done = run("interview", folder, *again, tmp_path / "b.json")
+    assert done.returncode == 2
+    assert "age is known already (35)" in done.stderr
 
 
 def test_an_interview_in_the_terminal(promising, folder, run):
@@ -308,11 +343,12 @@ def test_an_operators_rules_come_from_a_file(tmp_path, run):
     assert done.returncode == 0, done.stderr
     rules = Constraints(locked=("duration",), never_ask=("checking_status",))
     assert Advisor.load(tmp_path / "advisor").fitted.constraints == rules
-    (tmp_path / "answers.json").write_text(json.dumps(ANSWERS))
+    told = {name: value for name, value in ANSWERS.items() if name != "checking_status"}
+    (tmp_path / "answers.json").write_text(json.dumps(told))
     (tmp_path / "mine.toml").write_text("max_changes = 1\n")
     extra = ("--answers", tmp_path / "answers.json", "--rules", tmp_path / "mine.toml", "--json")
     receipt = json.loads(run("interview", tmp_path / "advisor", *extra).stdout)
-    assert "checking_status" not in receipt["facts"]
+    assert receipt["next"] is None  # the one question of this advisor that is left is never asked
     assert receipt["overlay"]["max_changes"] == 1
     assert receipt["plans"] == []
     assert receipt["no_plan"]
