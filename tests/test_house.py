@@ -1,0 +1,73 @@
+"""The tool that holds the size of the packages sees what it says it sees."""
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).parents[1] / "tools" / "house.py"
+
+
+@pytest.fixture(scope="module")
+def house():
+    spec = importlib.util.spec_from_file_location("house", FILE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["house"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["house"]
+
+
+@pytest.fixture
+def source(house):
+    def make(text, path="edfa/some.py"):
+        return house.Source(path, text, ast.parse(text))
+
+    return make
+
+
+def test_comments_and_docstrings_are_free(house, source):
+    bare = source("def add(a, b):\n    return a + b\n")
+    said = source(
+        '"""Sums.\n\nOf two."""\n\n\n# why\ndef add(a, b):\n    """The sum."""\n    return a + b\n'
+    )
+    assert house.count_tokens(bare) == house.count_tokens(said) == 12
+    assert house.count_docstring_lines(said) == 4
+    assert house.count_code_lines(bare) == 2
+
+
+def test_arguments_are_counted_without_self_and_constructors(house, source):
+    names = ", ".join("abcdefghi")
+    text = f"class A:\n    def __init__(self, {names}): ...\n    def few(self, {names[:-3]}): ...\n"
+    assert not [*house.long_signatures(source(text), 8)]
+    (line,) = house.long_signatures(source(text + f"    def many(self, {names}): ...\n"), 8)
+    assert "many takes 9" in line
+
+
+def test_class_checks_are_found_in_unions_and_tuples(house, source):
+    text = (
+        "isinstance(a, UserModel)\nisinstance(a, (int, UserModel))\nisinstance(a, B | UserModel)\n"
+    )
+    assert len([*house.class_checks(source(text), ["UserModel"])]) == 3
+    assert not [*house.class_checks(source("isinstance(a, int)\nUserModel()\n"), ["UserModel"])]
+
+
+def test_every_kind_of_cache_is_counted(house, source):
+    text = (
+        "import functools\nA = Cache('a', 3)\n@functools.lru_cache(8)\ndef b(): ...\n"
+        "@cache\ndef c(): ...\n@cached_property\ndef d(self): ...\n"
+    )
+    assert len([*house.find_caches(source(text))]) == 3
+
+
+def test_a_trace_counts_modules_whose_functions_run(house):
+    from edfa.errors import hint
+
+    trace = house.Trace(["edfa"])
+    with trace.on() as found:
+        hint("ab", ["abc"])
+    assert [*found] == ["edfa.errors"]
+    hint("ab", ["abc"])
+    assert [*found] == ["edfa.errors"]
