@@ -1,39 +1,144 @@
-"""Connections to a database: an SQLite file by default, PostgreSQL by its URL; errors in one
-line.
+"""Databases of edfa: an SQLite file by default, PostgreSQL by its URL; errors in one line.
+
+``Database`` is what the store of a study and the interviews of a service have in common: opening,
+making the tables, checking their version, transactions, closing.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from sqlite3 import OperationalError
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import sqlalchemy as sa
 
 from edfa.errors import MissingExtraError, SettingError, UnavailableError, UnreadableError
 
-__all__ = ["connect", "name_of", "typed"]
+__all__ = ["Database", "typed"]
 
 BUSY_SECONDS = 60.0  # to wait for another writer
 
 
-def connect(place: str | Path, *, durable: bool = False) -> sa.Engine:
+class Database:
+    """A database with tables of one version; ``open`` opens or begins one.
+
+    Threads and processes may share it. A subclass names its tables in ``metadata``, and in
+    ``about`` the one of two columns, name and value, that holds the version in the row
+    ``version_name``. All transactions of SQLite are begun explicitly: one that writes has the
+    right to from its beginning, so that two writers wait for each other instead of failing.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> class Notes(Database):
+    ...     metadata = sa.MetaData()
+    ...     about = sa.Table("about", metadata, sa.Column("name", sa.Text, primary_key=True),
+    ...         sa.Column("value", sa.Text))
+    >>> with TemporaryDirectory() as folder, Notes.open(Path(folder) / "notes.sqlite") as notes:
+    ...     with notes.reading() as connection:
+    ...         connection.execute(sa.select(Notes.about)).all()
+    [('version', '1')]
+    """
+
+    metadata: ClassVar[sa.MetaData]
+    about: ClassVar[sa.Table]
+    version: ClassVar[int] = 1
+    version_name: ClassVar[str] = "version"
+    lock: ClassVar[int] = 1
+    """Number of PostgreSQL's advisory lock under which the tables are made."""
+    durable: ClassVar[bool] = False
+    """Whether what was committed must survive a loss of power, and what is deleted must be gone
+    from the file (SQLite; PostgreSQL does both)."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self._writer = engine.execution_options(writes=True)
+        url = engine.url
+        self.name = (
+            str(url.database) if engine.dialect.name == "sqlite" else url.render_as_string()
+        )  # without a password
+
+    @classmethod
+    def open(cls, place: str | Path) -> Self:
+        """Open the database at ``place``; it is begun if it is not there.
+
+        Parameters
+        ----------
+        place
+            The path of an SQLite file, ``sqlite:///PATH`` or ``postgresql://USER@HOST/DATABASE``.
+
+        Raises
+        ------
+        SettingError
+            If the URL is of no known kind.
+        UnavailableError
+            If the file cannot be opened or the server does not answer.
+        UnreadableError
+            If it is not such a database, or one of another version.
+        """
+        database = cls(_connect(place, durable=cls.durable))
+        try:
+            database._make_tables()
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection to read from; everything read in the block is of one moment."""
+        with typed(self.name, "read"), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """One transaction: all of the block is written, or nothing if it raises."""
+        with (
+            typed(self.name, "written"),
+            self._writer.connect() as connection,
+            connection.begin() as transaction,
+        ):
+            yield connection
+            self.commit(transaction)
+
+    def commit(self, transaction: sa.RootTransaction) -> None:
+        """End a transaction of ``writing``."""
+        transaction.commit()
+
+    def _make_tables(self) -> None:
+        """Make the tables that are not there, one process at a time, and check their version."""
+        name, value = self.about.columns
+        with self.writing() as connection:
+            if self.engine.dialect.name == "postgresql":
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(self.lock)))
+            self.metadata.create_all(connection)
+            row = sa.select(value).where(name == self.version_name)
+            written = connection.scalar(row)
+            if written is None:
+                first = {name: self.version_name, value: str(self.version)}
+                connection.execute(sa.insert(self.about).values(first))
+            elif written != str(self.version):
+                raise UnreadableError(
+                    f"{self.name} has version {written}; this version of edfa reads {self.version}"
+                )
+
+
+def _connect(place: str | Path, *, durable: bool) -> sa.Engine:
     """An engine for a path or URL; SQLite waits for other writers, and readers do not wait for
     them.
-
-    Parameters
-    ----------
-    place
-        The path of an SQLite file, ``sqlite:///PATH``, or ``postgresql://USER@HOST/DATABASE``.
-    durable
-        Whether what was committed must survive a loss of power, what is deleted must be gone from
-        the file, and every transaction must have the right to write from its beginning (SQLite
-        alone; PostgreSQL does all that).
-
-    Raises
-    ------
-    SettingError
-        If the URL is of no known kind.
     """
     url = _url(place)
     if url.get_backend_name() == "postgresql":
@@ -52,26 +157,16 @@ def connect(place: str | Path, *, durable: bool = False) -> sa.Engine:
         if durable:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
-            connection.isolation_level = (
-                None  # the driver begins no transaction by itself: see below
-            )
+        connection.isolation_level = None  # the driver begins no transaction by itself: see below
 
-    if durable:
-
-        @sa.event.listens_for(engine, "begin")
-        def begin(connection: sa.Connection) -> None:
-            # A transaction that reads first and writes then may find that another has written
-            # meanwhile.
-            writes = connection.get_execution_options().get("writes", False)
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        # A transaction that reads first and writes then may find that another has written
+        # meanwhile.
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
-
-
-def name_of(engine: sa.Engine) -> str:
-    """The file, or the URL without its password."""
-    url = engine.url
-    return str(url.database) if engine.dialect.name == "sqlite" else url.render_as_string()
 
 
 @contextmanager

@@ -12,16 +12,14 @@ import json
 import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import sqlalchemy as sa
 
-from edfa.database import connect, name_of, typed
-from edfa.errors import EdfaError, UnreadableError
+from edfa.database import Database, typed
+from edfa.errors import EdfaError
 from edfa_serve.tables import ABOUT, EVENTS, INTERVIEWS, METADATA, REPLIES
 from edfa_serve.turns import TURNS
 
@@ -36,7 +34,6 @@ __all__ = [
     "utc_now",
 ]
 
-VERSION = 1
 TOKEN_BYTES = 16  # 128 bits
 PAGE = 500  # interviews that are read or deleted at once
 
@@ -81,49 +78,26 @@ class InterviewRecord:
         return len(self.events)
 
 
-class InterviewStore:
+class InterviewStore(Database):
     """The interviews of a service; ``InterviewStore.open`` opens or begins one. Threads and
     processes may share it.
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder,
-    ...     InterviewStore.open(Path(folder) / "interviews.sqlite") as store:
+    >>> folder = TemporaryDirectory()
+    >>> with InterviewStore.open(Path(folder.name) / "interviews.sqlite") as store:
     ...     token = store.begin("0123", [("start", {"age": 35})])
     ...     record = store.read(token)
     ...     store.append(record.id, record.seq, [("decline", {"name": "housing"})])
     ...     [(event.seq, event.kind) for event in store.read(token).events]
     2
     [(1, 'start'), (2, 'decline')]
+    >>> folder.cleanup()
     """
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine, self._name = engine, name_of(engine)
-        self._writer = engine.execution_options(writes=True)
-
-    @classmethod
-    def open(cls, place: str | Path) -> Self:
-        """Open the store at ``place``, the path of an SQLite file or a URL; it is begun if it is
-        not there.
-        """
-        store = cls(connect(place, durable=True))
-        try:
-            store._migrate()
-        except BaseException:
-            store.close()
-            raise
-        return store
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._engine.dispose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    metadata, about, lock, durable = METADATA, ABOUT, 20260921, True
 
     def begin(
         self,
@@ -149,7 +123,7 @@ class InterviewStore:
             "began": now,
             "changed": now,
         }
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(sa.insert(INTERVIEWS).values(**row, finished=False))
             self._insert(connection, key, 0, events)
         return token
@@ -157,7 +131,7 @@ class InterviewStore:
     def read(self, token: str) -> InterviewRecord:
         """The interview that a token opens; UnknownInterviewError if there is none."""
         query = sa.select(INTERVIEWS).where(INTERVIEWS.c.token == hash_of_token(token))
-        with self._reading() as connection:
+        with self.reading() as connection:
             row = connection.execute(query).one_or_none()
             if row is None:
                 raise UnknownInterviewError
@@ -184,7 +158,7 @@ class InterviewStore:
         )
         alive = (INTERVIEWS.c.id == interview) & INTERVIEWS.c.deleted.is_(None)
         try:
-            with self._writing() as connection:
+            with self.writing() as connection:
                 if (
                     connection.execute(sa.update(INTERVIEWS).where(alive).values(changes)).rowcount
                     != 1
@@ -204,14 +178,14 @@ class InterviewStore:
 
     def delete(self, interview: str) -> None:
         """Forget what was said in an interview; that there was one, and when, stays."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             self._forget(connection, [interview])
         self._truncate()
 
     def expire(self, unfinished: timedelta, finished: timedelta) -> int:
         """Delete interviews that were last changed longer ago than this; returns how many."""
         now, old = utc_now(), []
-        with self._writing() as connection:
+        with self.writing() as connection:
             for done, age in ((False, unfinished), (True, finished)):
                 query = sa.select(INTERVIEWS.c.id).where(
                     INTERVIEWS.c.finished.is_(done),
@@ -243,7 +217,7 @@ class InterviewStore:
             query = query.where(INTERVIEWS.c.began >= since)
         page = query
         while True:
-            with self._reading() as connection:
+            with self.reading() as connection:
                 rows = connection.execute(page).all()
                 events = self._events(connection, [row.id for row in rows])
             yield from (self._as_record(row, events.get(row.id, ())) for row in rows)
@@ -259,7 +233,7 @@ class InterviewStore:
         query = sa.select(INTERVIEWS).where(
             INTERVIEWS.c.id == interview, INTERVIEWS.c.deleted.is_(None)
         )
-        with self._reading() as connection:
+        with self.reading() as connection:
             row = connection.execute(query).one_or_none()
             if row is None:
                 raise UnknownInterviewError
@@ -269,13 +243,13 @@ class InterviewStore:
         """How many interviews there are: ``begun`` (all), ``finished``, ``deleted``."""
         done, gone = INTERVIEWS.c.finished.is_(True), INTERVIEWS.c.deleted.is_not(None)
         parts = [sa.func.count(), *(sa.func.count(sa.case((part, 1))) for part in (done, gone))]
-        with self._reading() as connection:
+        with self.reading() as connection:
             numbers = connection.execute(sa.select(*parts).select_from(INTERVIEWS)).one()
         return dict(zip(("begun", "finished", "deleted"), numbers, strict=True))
 
     def check(self) -> None:
         """UnavailableError if the database does not answer."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             connection.execute(sa.select(ABOUT.c.key).limit(1)).first()
 
     def reply(self, interview: str, key: str) -> tuple[str, int] | None:
@@ -285,14 +259,14 @@ class InterviewStore:
         query = sa.select(REPLIES.c.body, REPLIES.c.seq).where(
             REPLIES.c.interview == interview, REPLIES.c.key == _digest(key)
         )
-        with self._reading() as connection:
+        with self.reading() as connection:
             row = connection.execute(query).one_or_none()
             return None if row is None else (row.body, row.seq)
 
     def remember(self, interview: str, key: str, body: bytes, seq: int) -> None:
         """Remember a request under a key of the caller's."""
         try:
-            with self._writing() as connection:
+            with self.writing() as connection:
                 self._remember(connection, interview, key, body, seq)
         except sa.exc.IntegrityError:
             raise ConflictError from None
@@ -356,42 +330,16 @@ class InterviewStore:
 
     def _truncate(self) -> None:
         """Take what was deleted out of SQLite's log too."""
-        if self._engine.dialect.name == "sqlite":
-            with typed(self._name, "written"), self._engine.connect() as connection:
+        if self.engine.dialect.name == "sqlite":
+            with typed(self.name, "written"), self.engine.connect() as connection:
                 connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql(
                     "PRAGMA wal_checkpoint(TRUNCATE)"
                 )
 
-    def _migrate(self) -> None:
-        """Make the tables, or bring those of an older version up to date; one process at a time."""
-        with self._writing() as connection:
-            if self._engine.dialect.name == "postgresql":
-                connection.execute(sa.text("SELECT pg_advisory_xact_lock(20260921)"))
-            METADATA.create_all(connection)
-            written = connection.scalar(sa.select(ABOUT.c.value).where(ABOUT.c.key == "version"))
-            if written is None:
-                connection.execute(sa.insert(ABOUT).values(key="version", value=str(VERSION)))
-            elif int(written) > VERSION:
-                raise UnreadableError(
-                    f"{self._name} was written by a newer edfa (version {written}, not {VERSION})"
-                )
-
-    @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
-        with typed(self._name, "read"), self._engine.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        """One transaction that is on disk when it ends."""
-        with (
-            typed(self._name, "written"),
-            self._writer.connect() as connection,
-            connection.begin() as transaction,
-        ):
-            yield connection
-            with TURNS.pause():  # while the disk works
-                transaction.commit()
+    def commit(self, transaction: sa.RootTransaction) -> None:
+        """Let others take their turn while the disk works."""
+        with TURNS.pause():
+            transaction.commit()
 
 
 def hash_of_token(token: str) -> str:

@@ -6,27 +6,20 @@ are there. Results are kept as JSON; reading them runs no code.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from edfa.database import connect, name_of, typed
-from edfa.errors import UnreadableError
+from edfa.database import Database
 from edfa_studies.cells import Cell
 from edfa_studies.payload import LABELS, PARTS, Payload, by_column, check_tables, encode
 
 __all__ = ["Store"]
 
-FORMAT = 1
-# If several processes create a store at once, one makes the tables. The number is an arbitrary lock
-# id.
-LOCK = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(18231406)"}
 STATUS = ("key", "measure", *PARTS, "seed", "status", "seconds", "attempts", "error")
 
 METADATA = sa.MetaData()
@@ -61,13 +54,14 @@ NOTES = sa.Table(
 )
 
 
-class Store:
+class Store(Database):
     """The cells of a study and their results; ``Store.open`` opens or begins one.
 
     Several processes may use the same store at once.
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from edfa_studies.cells import Part
     >>> cell = Cell("growth", *(Part(name, name) for name in ("german", "xgb", "hiton-mb", "edfa",
@@ -81,48 +75,13 @@ class Store:
     1   edfa     1   0.5
     """
 
+    metadata, about, version_name, lock = METADATA, NOTES, "format", 18231406
+
     def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         inserts: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-        self._insert = inserts[
-            engine.dialect.name
-        ]  # both know what to do about a row that is there
-        self._name = name_of(engine)
-
-    @classmethod
-    def open(cls, place: str | Path) -> Self:
-        """Open the store at ``place``, the path of an SQLite file or a URL; it is begun if it is
-        not there.
-
-        Raises
-        ------
-        SettingError
-            If the URL is of no known kind.
-        UnavailableError
-            If the file cannot be opened or the server does not answer.
-        UnreadableError
-            If it is not a store of this version of edfa.
-        """
-        store = cls(connect(place))
-        try:
-            store._begin()
-        except BaseException:
-            store.close()
-            raise
-        return store
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._engine.dispose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"<Store {self._name}>"
+        # both know what to do about a row that is there
+        self._insert = inserts[engine.dialect.name]
 
     def add(self, cells: Iterable[Cell]) -> None:
         """Register cells; what is known about them stays, their names are the newest."""
@@ -131,7 +90,7 @@ class Store:
             return
         insert = self._insert(CELLS)
         renamed = {name: insert.excluded[name] for name in rows[0] if name != "key"}
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 insert.on_conflict_do_update(index_elements=["key"], set_=renamed), rows
             )
@@ -147,7 +106,7 @@ class Store:
             for name, rows in check_tables(payload).items()
         ]
         done = {"status": "done", "seconds": seconds, "worker": worker, "error": None}
-        with self._writing() as connection:
+        with self.writing() as connection:
             if self._set(connection, cell, done, attempts) and tables:
                 connection.execute(sa.insert(RESULTS), tables)
 
@@ -155,7 +114,7 @@ class Store:
         """Write that a cell failed, with the text of its traceback; a cell that is done stays
         so.
         """
-        with self._writing() as connection:
+        with self.writing() as connection:
             self._set(
                 connection, cell, {"status": "failed", "seconds": seconds, "error": error}, attempts
             )
@@ -214,7 +173,7 @@ class Store:
         ran with.
         """
         insert = self._insert(NOTES).values(name=name, value=encode(value))
-        with self._writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 insert.on_conflict_do_update(
                     index_elements=["name"], set_={"value": insert.excluded.value}
@@ -228,21 +187,6 @@ class Store:
         return {
             row.name: json.loads(row.value) for row in sorted(rows, key=lambda row: str(row.name))
         }
-
-    def _begin(self) -> None:
-        """Make the tables that are not there, and see that they are of this version."""
-        with self._writing() as connection:
-            connection.execute(sa.text(LOCK[self._engine.dialect.name]))
-            METADATA.create_all(connection)
-            insert = self._insert(NOTES).values(name="format", value=str(FORMAT))
-            connection.execute(insert.on_conflict_do_nothing())
-            version = connection.execute(
-                sa.select(NOTES.c.value).where(NOTES.c.name == "format")
-            ).scalar()
-        if version != str(FORMAT):
-            raise UnreadableError(
-                f"{self._name} is a store of version {version}; this version of edfa reads {FORMAT}"
-            )
 
     def _set(
         self, connection: sa.Connection, cell: Cell, values: dict[str, Any], attempts: int
@@ -263,14 +207,8 @@ class Store:
         }
 
     def _select(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
-        with typed(self._name, "read"), self._engine.connect() as connection:
+        with self.reading() as connection:
             return list(connection.execute(query).all())
-
-    @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        """One transaction."""
-        with typed(self._name, "written"), self._engine.begin() as connection:
-            yield connection
 
 
 def _join(tables: Sequence[Mapping[str, list[Any]]], lengths: Sequence[int]) -> pd.DataFrame:

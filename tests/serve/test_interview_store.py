@@ -188,10 +188,10 @@ def test_a_store_of_a_newer_version_or_another_file_is_refused(tmp_path):
     place = tmp_path / "a.sqlite"
     with (
         InterviewStore.open(place) as store,
-        store._engine.execution_options(writes=True).begin() as connection,
+        store.engine.execution_options(writes=True).begin() as connection,
     ):
         connection.execute(sa.text("UPDATE edfa_web SET value = '99'"))
-    with pytest.raises(UnreadableError, match="newer edfa"):
+    with pytest.raises(UnreadableError, match="has version"):
         InterviewStore.open(place)
     (tmp_path / "junk").write_bytes(b"no database" * 1000)
     with pytest.raises(UnreadableError, match="is not a database of edfa"):

@@ -335,7 +335,7 @@ def test_a_long_request_holds_up_nobody_else(client, monkeypatch):
 
 def test_no_transaction_is_open_while_the_model_is_asked(client, monkeypatch):
     pool, asked, held = (
-        client.app.state.service.store._engine.pool,
+        client.app.state.service.store.engine.pool,
         [],
         {},
     )  # connections, and the threads they are in

@@ -83,7 +83,7 @@ def test_a_cluster_gives_the_same_bytes(tmp_path, cluster):
     assert (last.done, last.failed) == (12, 0)
     with (
         Store.open(tmp_path / "cluster" / "study.sqlite") as store,
-        store._engine.connect() as connection,
+        store.engine.connect() as connection,
     ):
         used = connection.exec_driver_sql("SELECT DISTINCT worker FROM study_cell").scalars().all()
     assert {int(worker.rpartition(":")[2]) for worker in used} == {worker.pid for worker in workers}

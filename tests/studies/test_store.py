@@ -126,7 +126,7 @@ def test_numbers_that_json_does_not_have(store, place):
     assert frame["never"].isna().all()
     assert frame["text"].tolist()[:2] == ["inf", "said"]
     assert frame["known"].tolist() == [["é", 1], [None], []]
-    with store._engine.connect() as connection:
+    with store.engine.connect() as connection:
         text = connection.execute(sa.text("SELECT columns FROM study_result")).scalar()
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
@@ -184,7 +184,7 @@ def test_a_full_disk_is_one_line_and_what_was_written_stays(tmp_path):
     with Store.open(path) as store:
         store.save(toy_cell(0), ROWS, 1.0)
 
-        @sa.event.listens_for(store._engine, "checkout")
+        @sa.event.listens_for(store.engine, "checkout")
         def limit(connection, *_):
             connection.execute("PRAGMA max_page_count = 40")
 
@@ -208,7 +208,7 @@ def test_a_store_that_may_not_be_written(tmp_path):
     with Store.open(path) as store:
         store.save(toy_cell(0), ROWS, 1.0)
 
-        @sa.event.listens_for(store._engine, "checkout")
+        @sa.event.listens_for(store.engine, "checkout")
         def forbid(connection, *_):
             connection.execute("PRAGMA query_only = ON")
 
@@ -235,11 +235,9 @@ def test_what_is_no_store(tmp_path):
         Store.open("mysql://me@here/study")
     with pytest.raises(SettingError, match="a database is a path"):
         Store.open("://")
-    with Store.open(tmp_path / "old.sqlite") as store, store._engine.begin() as connection:
+    with Store.open(tmp_path / "old.sqlite") as store, store.engine.begin() as connection:
         connection.execute(sa.text("UPDATE study_note SET value = '99'"))
-    with pytest.raises(
-        UnreadableError, match="a store of version 99; this version of edfa reads 1"
-    ):
+    with pytest.raises(UnreadableError, match="has version 99; this version of edfa reads 1"):
         Store.open(tmp_path / "old.sqlite")
 
 
