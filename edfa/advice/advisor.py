@@ -446,14 +446,13 @@ class Advisor:
         persist.save(self.fitted, settings, getattr(self, "evaluation_", None), folder)
 
     @classmethod
-    def load(cls, folder: str | Path, *, old_formats: bool = False, model: Any = None) -> "Advisor":
+    def load(cls, folder: str | Path, *, model: Any = None) -> "Advisor":
         """Read what ``save`` wrote; runs no code from the folder, and refuses one that was changed.
 
-        ``old_formats`` reads folders of formats 3 and 4 too, whose fingerprint nobody can check.
-        ``model`` is a model of the user's own that is in no file, such as a function: the one that
-        the advisor was made for.
+        ``model`` is the user model that the advisor was made for, where it is in no file, such as a
+        function.
         """
-        fitted, settings, evaluation = persist.load(folder, old_formats=old_formats, model=model)
+        fitted, settings, evaluation = persist.load(folder, model)
         parts: dict[str, Any] = {
             "policy": fitted.policy,
             "searcher": fitted.searcher,

@@ -245,10 +245,6 @@ class AdvisorEvaluation:
             if self.n
             else "nobody is told to act"
         )
-        if (
-            self.n and self.acting is None
-        ):  # of an advisor saved before there were promises to those who act
-            risk = f"{self.risk:.1%} of {self.n} plans did not last"
         known = f"{self.accuracy_all:.1%} knowing everything"
         known += "" if self.base_rate is None else f", {self.base_rate:.1%} knowing nothing"
         auroc = "" if self.auroc is None else f"AUROC {self.auroc:.3f}, "

@@ -63,8 +63,7 @@ class FittedAdvisor:
     ``tau_for`` say which one is about a person.
 
     ``made_with`` are the versions of libraries that it was fitted with; None: those of this
-    process. ``of_old`` says that it was saved in a format whose fingerprints cannot be worked out
-    again.
+    process.
     """
 
     train: Table
@@ -86,7 +85,6 @@ class FittedAdvisor:
     groups: str | None = None
     certificates: GroupCertificates | None = None
     made_with: Mapping[str, str] | None = None
-    of_old: bool = False
 
     @classmethod
     def of(

@@ -22,7 +22,6 @@ from edfa.advice.promise import REFERENCES
 from edfa.advice.receipt import versions
 from edfa.advice.saved import (
     FORMAT,
-    IDENTIFIED,
     KIND,
     finish_manifest,
     people_from_parquet,
@@ -52,7 +51,6 @@ from edfa.writing import list_files, replace_folder
 
 __all__ = ["FORMAT", "SETTINGS", "check_target_folder", "load", "save"]
 
-BEFORE_IDENTIFIED = 4  # the newest format of advisors whose fingerprint cannot be worked out again
 ROWS = "calibration.safetensors"
 OWN = "own"  # the name of a model of the user's own
 SETTINGS = (
@@ -72,13 +70,6 @@ SETTINGS = (
 )
 """The plain settings of an advisor; its parts are described by their class and their own settings.
 """
-BEFORE_4: dict[str, Any] = {
-    "reference": "trajectory_end",
-    "committee": 0,
-    "min_survival": 0.0,
-    "min_need": 0.0,
-}
-"""The settings that advisors written in an older format did not have, as they were for them."""
 
 
 def save(
@@ -97,13 +88,13 @@ def save(
     """
     root = Path(folder)
     check_target_folder(root)
-    if not fitted.of_old and fitted.fingerprint != identify_advisor(fitted):
+    if fitted.fingerprint != identify_advisor(fitted):
         raise MismatchError(
             "this advisor is not the one that was fitted: one of its parts was changed; "
             "fit it again"
         )
     manifest: dict[str, Any] = {
-        "format": BEFORE_IDENTIFIED if fitted.of_old else FORMAT,
+        "format": FORMAT,
         "kind": KIND,
         "made_with": dict(fitted.made_with or versions()),
         "fingerprint": fitted.fingerprint,
@@ -133,36 +124,34 @@ def save(
 
 
 def load(
-    folder: str | Path, *, old_formats: bool = False, model: Any = None
+    folder: str | Path, model: Any = None
 ) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEvaluation | None]:
-    """Read what ``save`` wrote; a part that was changed, is missing, too new or another advisor's
-    is an error.
+    """Read what ``save`` wrote.
 
-    The fingerprint is worked out again from what was read, and must be the one that the manifest
-    names. That of an advisor of format 4 or older cannot be: it was not made from everything. Such
-    a folder is refused, unless ``old_formats`` says to read it all the same: then the hashes of all
-    parts are checked, and whose certificates and evaluation it holds. ``model`` is the user's own,
-    where it is in no file of the folder.
+    Parameters
+    ----------
+    folder
+        The folder of a saved advisor.
+    model
+        The user model, where it is in no file of the folder.
+
+    Returns
+    -------
+    tuple
+        The fitted advisor, its plain settings (``SETTINGS``), and its evaluation, if there is one.
+
+    Raises
+    ------
+    UnreadableError
+        If a part is missing or was changed, or if the advisor is not the one that its fingerprint,
+        worked out again from what was read, says it is.
     """
     root = Path(folder)
     manifest, saved = read_saved(root)
-    if manifest["format"] < IDENTIFIED and not old_formats:
-        raise UnreadableError(
-            f"{root} was written in format {manifest['format']}, in which it cannot be "
-            "checked whether it is the "
-            "advisor that it says it is; fit it again, or trust it: Advisor.load(folder, "
-            "old_formats=True)"
-        )
     try:
         with readable(f"what its {MANIFEST} describes"):
-            manifest["settings"] = (BEFORE_4 if manifest["format"] < 4 else {}) | manifest[
-                "settings"
-            ]
             _check_settings(manifest["settings"])
-            fitted = _assemble(saved, manifest, model)
-            fitted = replace(
-                fitted, made_with=_made_with(manifest), of_old=manifest["format"] < IDENTIFIED
-            )
+            fitted = replace(_assemble(saved, manifest, model), made_with=_made_with(manifest))
             _check_identity(fitted)
             return fitted, dict(manifest["settings"]), _read_evaluation(saved, fitted.fingerprint)
     except UnreadableError as error:
@@ -178,7 +167,7 @@ def _check_identity(fitted: FittedAdvisor) -> None:
     """Raise UnreadableError unless an advisor is what its fingerprint says, and its promises are
     its own.
     """
-    if not fitted.of_old and identify_advisor(fitted) != fitted.fingerprint:
+    if identify_advisor(fitted) != fitted.fingerprint:
         changed = {k: v for k, v in (fitted.made_with or {}).items() if versions().get(k) != v}
         hint = f"; it was made with {changed}, which may be why" if changed else ""
         raise UnreadableError(f"it is not the advisor it says it is, {fitted.fingerprint}{hint}")
@@ -276,7 +265,7 @@ def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdviso
     )
     model = _read_model(saved.under("model"), str(manifest["predictor"]["name"]), own)
     model.threshold = manifest["predictor"]["threshold"]
-    model.favourable = manifest["predictor"].get("favourable")
+    model.favourable = manifest["predictor"]["favourable"]
     if model.n_features_in_ != len(schema) or len(model.classes_) != len(schema.classes):
         raise UnreadableError("the model is of other features or classes than the card")
     searcher: Searcher = _make(manifest["searcher"])
@@ -287,7 +276,7 @@ def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdviso
     searcher.fit(train)
     policy = policy.load_state(saved.under("policy"), train)
     fitted = FittedAdvisor.of(train, model, blanket, policy, searcher)
-    reference = manifest.get("reference", "trajectory_end")
+    reference = manifest["reference"]
     if reference not in get_args(Reference):
         raise UnreadableError(f"the reference is {reference!r}")
     if not isinstance(manifest["fingerprint"], str):
@@ -305,7 +294,7 @@ def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdviso
         budget=settings["budget"],
         constraints=_read(saved, "constraints", Constraints),
         certificate=_read(saved, "certificate", Certificate),
-        groups=settings.get("groups"),
+        groups=settings["groups"],
         certificates=_read(saved, "certificates", GroupCertificates),
         directions=_read(saved, "directions", DirectionCheck),
     )
@@ -333,14 +322,12 @@ def _read_rows(saved: Folder, width: int) -> Any:
 
 
 def _read_evaluation(saved: Folder, fingerprint: str) -> AdvisorEvaluation | None:
-    """The evaluation, which must be of the advisor of this fingerprint; in folders of old it does
-    not say so.
-    """
+    """The evaluation, which must be of the advisor of this fingerprint; None if there is none."""
     if "evaluation.json" not in saved.files:
         return None
     with readable("evaluation.json"):
         record = parse_json(saved.files["evaluation.json"].decode("utf-8"), "evaluation.json")
-        advisor = record.pop("advisor", fingerprint)
+        advisor = record.pop("advisor")
         evaluation = AdvisorEvaluation.from_json(json.dumps(record))
     if advisor != fingerprint:
         raise UnreadableError(f"its evaluation is of another advisor: {advisor!r}")

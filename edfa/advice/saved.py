@@ -20,7 +20,6 @@ from edfa.writing import read_settled
 
 __all__ = [
     "FORMAT",
-    "IDENTIFIED",
     "KIND",
     "finish_manifest",
     "people_from_parquet",
@@ -28,10 +27,7 @@ __all__ = [
     "read_saved",
 ]
 
-FORMAT = 5
-IDENTIFIED = (
-    5  # the format from which on a folder's fingerprint is worked out again from its content
-)
+FORMAT = 1
 KIND = "Advisor"
 SEAL = "manifest_sha256"
 NEEDED = (
@@ -95,13 +91,13 @@ def _check_manifest(root: Path) -> dict[str, Any]:
         ) from None
     if kind != KIND:
         raise UnreadableError(f"{root} holds a {kind}, not an {KIND.lower()}")
-    if type(written) is not int or written > FORMAT:
+    if type(written) is not int or written != FORMAT:
         raise UnreadableError(
-            f"{root} was written by a newer edfa (format {written}, this one reads {FORMAT})"
+            f"{root} was written by another edfa (format {written}, this one reads {FORMAT})"
         )
     if not isinstance(hashes, dict) or not all(isinstance(value, str) for value in hashes.values()):
         raise UnreadableError(f"{root} is not a saved advisor: its {MANIFEST} has no hashes")
-    if written >= IDENTIFIED and manifest.get(SEAL) != _seal(manifest):
+    if manifest.get(SEAL) != _seal(manifest):
         raise UnreadableError(f"{root}: its {MANIFEST} has been changed since it was written")
     return dict(manifest)
 

@@ -2,8 +2,6 @@
 what nobody asks.
 """
 
-import json
-import shutil
 from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
@@ -11,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from advisors import begin, german, surviving, words
+from advisors import surviving
 from scipy.stats import binom
 
 import edfa
@@ -22,10 +20,8 @@ from edfa.advice.judges import draw_judges
 from edfa.advice.promise import make_certifier
 from edfa.advice.twins import _by_chance, check_strangers
 from edfa.certification.records import Records
-from edfa.errors import ColumnError, DataError, UnreadableError
+from edfa.errors import ColumnError, DataError
 from edfa.predictors.committee import fold_of
-from edfa.reading import sha256_of
-from edfa.writing import list_files
 
 TABLE = edfa.load("german")
 OTHERS = TABLE.calibration.frame.drop(columns="class")
@@ -298,81 +294,3 @@ def test_plans_are_replayed_once_for_each_promise(monkeypatch):
     calls.clear()
     made.certify(OTHERS)
     assert len(calls) == 2
-
-
-OLD_PLANS = 104
-
-
-@pytest.fixture
-def format_3(tmp_path):
-    """A folder as it was written before there were judges, committees and a choice of what plans
-    are held against.
-    """
-    folder = tmp_path / "advisor"
-    german().save(folder)
-    for part in ("judges", "committee"):
-        shutil.rmtree(folder / part, ignore_errors=True)
-    (folder / "calibration.safetensors").unlink()
-    old = german().certificate.to_json()
-    certificate = {
-        k: v
-        for k, v in json.loads(old).items()
-        if k not in ("ceiling", "also_last", "act_risk", "asked")
-    }
-    certificate = {k: v for k, v in certificate.items() if k not in ("loss", "wasted")}
-    certificate |= {
-        "target": "all",
-        "status": "certified",
-        "anchor": None,
-        "tau": 0.1,
-        "reference": "trajectory_end",
-    }
-    (folder / "certificate.json").write_text(json.dumps(certificate))
-    record = json.loads((folder / "evaluation.json").read_text())
-    for name in ("wasted", "acting", "changes", "effort", "groups"):
-        del record[name]
-    record |= {"n": OLD_PLANS, "risk": 0.115, "risk_error": 0.03}
-    (folder / "evaluation.json").write_text(json.dumps(record))
-    manifest = json.loads((folder / "manifest.json").read_text())
-    for name in ("reference", "committee", "min_survival", "groups"):
-        del manifest["settings"][name]
-    del manifest["reference"]
-    parts = [part for part in list_files(folder) if part != "manifest.json"]
-    manifest |= {"format": 3, "sha256": {part: sha256_of(folder / part) for part in parts}}
-    manifest["settings"]["target"] = "all"
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder
-
-
-def test_an_advisor_of_format_3_works_and_keeps_its_sentence(format_3, tmp_path):
-    with pytest.raises(UnreadableError, match="written in format 3, in which it cannot be checked"):
-        edfa.Advisor.load(format_3)
-    loaded = edfa.Advisor.load(format_3, old_formats=True)
-    assert (loaded.fitted.judges, loaded.fitted.calibration, loaded.fitted.groups) == (
-        None,
-        None,
-        None,
-    )
-    assert (loaded.reference, loaded.committee, loaded.min_survival) == ("trajectory_end", 0, 0.0)
-    assert loaded.certificate.loss == "recourse"
-    assert "would see the prediction or the recourse fail" in loaded.certificate.sentence
-    assert loaded.fitted.ceiling is None  # nothing was asked of a plan's own survival
-    assert "told to act" not in str(loaded.evaluation_)  # which it did not measure
-    assert f"% of {OLD_PLANS} plans did not last" in str(loaded.evaluation_)
-    person = words(TABLE)[0]
-    assert begin(loaded, person).question == begin(german(), person).question
-    loaded.save(tmp_path / "again")
-    again = edfa.Advisor.load(tmp_path / "again", old_formats=True)
-    assert (again.fitted.min_survival, again.fitted.ceiling) == (0.0, loaded.fitted.ceiling)
-    assert again.certificate == loaded.certificate
-    renewed = loaded.certify(OTHERS)
-    assert (renewed.reference, renewed.loss, renewed.target) == (
-        "trajectory_end",
-        "let_down",
-        "all",
-    )
-    assert renewed.people == 200
-    with pytest.raises(
-        DataError, match="12 of 40 people are among those the advisor was fitted on"
-    ):
-        loaded.certify(pd.concat([OTHERS.head(28), TRAINING.head(12)]))

@@ -19,6 +19,7 @@ from hostile.folders import rehash
 import edfa
 from edfa import Advisor
 from edfa.advice.persist import FORMAT
+from edfa.advice.saved import SEAL, _seal
 from edfa.errors import DataError, SettingError, UnreadableError
 from edfa.writing import list_files, replace_folder, restore_interrupted
 
@@ -102,8 +103,11 @@ def test_every_missing_part_is_noticed(copy):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": FORMAT + 1}, f"newer edfa \\(format {FORMAT + 1}, this one reads {FORMAT}\\)"),
-        ({"format": "one"}, "newer edfa"),
+        (
+            {"format": FORMAT + 1},
+            f"another edfa \\(format {FORMAT + 1}, this one reads {FORMAT}\\)",
+        ),
+        ({"format": "one"}, "another edfa"),
         ({"kind": "SubsetXGB"}, "holds a SubsetXGB, not an advisor"),
         ({"policy": None}, "what its manifest.json describes is damaged"),
         ({"predictor": {"name": "os.system", "threshold": None}}, "no predictor named 'os.system'"),
@@ -117,22 +121,26 @@ def test_a_manifest_that_is_not_ours_is_refused(change, message, copy):
         Advisor.load(copy)
 
 
+def write_manifest(folder, **changes):
+    """Change entries of a manifest, whose seal fits again."""
+    manifest = json.loads((folder / "manifest.json").read_text()) | changes
+    (folder / "manifest.json").write_text(json.dumps(manifest | {SEAL: _seal(manifest)}))
+
+
 @pytest.mark.parametrize(
     ("hashes", "message"),
     [({}, "schema.json is missing"), (None, "no hashes"), ({"schema.json": 3}, "no hashes")],
 )
 def test_a_manifest_without_hashes_is_refused(hashes, message, copy):
-    manifest = json.loads((copy / "manifest.json").read_text()) | {"format": 4, "sha256": hashes}
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+    write_manifest(copy, sha256=hashes)
     with pytest.raises(UnreadableError, match=message):
         Advisor.load(copy)
 
 
 def test_parts_lie_in_the_folder(copy):
-    manifest = json.loads((copy / "manifest.json").read_text()) | {"format": 4}
+    hashes = json.loads((copy / "manifest.json").read_text())["sha256"]
     for name in ("../outside", "/etc/hostname", "model/../../outside", "./schema.json"):
-        more = {"sha256": manifest["sha256"] | {name: "0"}}
-        (copy / "manifest.json").write_text(json.dumps(manifest | more))
+        write_manifest(copy, sha256=hashes | {name: "0"})
         with pytest.raises(UnreadableError, match="is no name of a part"):
             Advisor.load(copy)
 
