@@ -34,6 +34,7 @@ __all__ = [
     "read_files",
     "read_parts",
     "readable",
+    "save_arrays",
     "write_parts",
 ]
 
@@ -247,6 +248,25 @@ def readable(name: str) -> Iterator[None]:
     ) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UnreadableError(f"{name} is damaged: {first}") from None
+
+
+def save_arrays(arrays: Mapping[str, AnyArray]) -> bytes:
+    """Write named arrays as the content of a safetensors file; ``load_arrays`` reads it back.
+
+    safetensors writes an array's memory as it lies, so that arrays in Fortran order or with gaps
+    between their rows would come back with their values in other places. They are copied first.
+
+    Examples
+    --------
+    >>> rows = np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> load_arrays(save_arrays({"rows": rows}), "rows")["rows"].tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    from safetensors.numpy import save
+
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    content: bytes = save(contiguous)
+    return content
 
 
 def load_arrays(content: bytes, name: str) -> dict[str, AnyArray]:

@@ -4,11 +4,9 @@ these again.
 
 from pathlib import Path
 
-from safetensors.numpy import save
-
 from edfa.acquisition.base import Policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.artifacts import load_arrays, read_parts, readable, write_parts
+from edfa.artifacts import load_arrays, read_parts, readable, save_arrays, write_parts
 from edfa.data.table import Table
 from edfa.errors import UnreadableError
 from edfa.people import Background, Provenance
@@ -34,7 +32,7 @@ FILE = "trajectory.safetensors"
 def write(trajectory: Trajectory, folder: Path) -> None:
     """Write the columns of a trajectory, with a hash, into a folder."""
     columns = {name: getattr(trajectory, name) for name in (*PEOPLE, *STEPS)}
-    content = save({name: column for name, column in columns.items() if column is not None})
+    content = save_arrays({name: column for name, column in columns.items() if column is not None})
     write_parts(folder / "trajectory", "Trajectory", {"seed": trajectory.seed}, {FILE: content})
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import edfa
-from edfa.artifacts import read_parts, write_parts
+from edfa.artifacts import load_arrays, read_parts, save_arrays, write_parts
 from edfa.errors import UnreadableError
 from edfa.reading import sha256_of
 from edfa.writing import atomic_file, list_files, replace_folder, restore_interrupted, write_text
@@ -238,3 +238,31 @@ def test_a_part_outside_the_folder_is_not_read(folder):
     (folder / "manifest.json").write_text(text.replace('"a.bin"', '"../secret"'))
     with pytest.raises(UnreadableError, match=r"'\.\./secret' is no name of a part"):
         read_parts(folder, "Thing")
+
+
+def test_safetensors_is_handed_arrays_in_c_order_whatever_lies_in_memory(monkeypatch):
+    rows = np.arange(12, dtype=np.float32).reshape(4, 3)
+    given = {"fortran": np.asfortranarray(rows), "strided": rows[:, ::2], "scalar": np.array(2.5)}
+    handed = {}
+
+    def record(arrays):
+        handed.update(arrays)
+        return b""
+
+    for name, array in load_arrays(save_arrays(given), "arrays").items():
+        assert np.array_equal(array, given[name])
+    monkeypatch.setattr("safetensors.numpy.save", record)
+    save_arrays(given)
+    assert all(array.flags.c_contiguous for array in handed.values())
+
+
+def test_a_model_of_fortran_ordered_rows_answers_the_same_once_it_is_read(tmp_path):
+    random = np.random.default_rng(0)
+    rows = np.asfortranarray(random.normal(size=(400, 3)).astype(np.float32))
+    chance = 1 / (1 + np.exp(-rows[:, 0]))
+    model = edfa.SubsetXGB(n_estimators=5).fit(
+        rows, (chance > 0.5).astype(int), chances=np.stack([1 - chance, chance], axis=1)
+    )
+    model.to_folder(tmp_path / "model")
+    again = edfa.SubsetXGB.from_folder(tmp_path / "model")
+    assert np.array_equal(model.predict_proba(rows), again.predict_proba(rows))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from safetensors.numpy import save
 
 from edfa.extras import extra
 
@@ -27,6 +26,7 @@ from edfa.artifacts import (
     load_arrays,
     read_parts,
     readable,
+    save_arrays,
     write_parts,
 )
 from edfa.data.schema import Schema
@@ -215,8 +215,7 @@ class LearnedPolicy(Policy):
         arrays |= self._arrays() | {"prior": self.prior_}
         for name, network in self._networks().items():
             arrays |= {f"{name}.{key}": weights for key, weights in weights_of(network).items()}
-        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        parts = {POLICY_FILE: save(contiguous)}
+        parts = {POLICY_FILE: save_arrays(arrays)}
         write_parts(
             folder, type(self).__name__, json.loads(json.dumps(self.get_params(deep=False))), parts
         )

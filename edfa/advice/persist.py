@@ -12,8 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-import safetensors.numpy as safetensors
-
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
 from edfa.advice.evaluation import AdvisorEvaluation
@@ -28,7 +26,15 @@ from edfa.advice.saved import (
     people_to_parquet,
     read_saved,
 )
-from edfa.artifacts import MANIFEST, Folder, check_arrays, check_replaceable, load_arrays, readable
+from edfa.artifacts import (
+    MANIFEST,
+    Folder,
+    check_arrays,
+    check_replaceable,
+    load_arrays,
+    readable,
+    save_arrays,
+)
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.certification.rcps import RecourseCertifier
@@ -246,7 +252,7 @@ def _write_parts(
         if committee is not None:
             committee.to_folder(partial / name)
     if fitted.calibration is not None:
-        (partial / ROWS).write_bytes(safetensors.save({"X": fitted.calibration}))
+        (partial / ROWS).write_bytes(save_arrays({"X": fitted.calibration}))
 
 
 def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdvisor:

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from safetensors.numpy import save
 from sklearn.tree import DecisionTreeClassifier
 
 from edfa.artifacts import (
@@ -24,6 +23,7 @@ from edfa.artifacts import (
     load_arrays,
     read_parts,
     readable,
+    save_arrays,
     write_parts,
 )
 from edfa.data.graph import Graph
@@ -278,7 +278,7 @@ class BayesNet(Predictor):
         }
         parents = {name: list(above) for name, above in self.network_.graph.parents.items()}
         settings = {"params": self._settings(), "parents": parents, "width": self.n_features_in_}
-        write_parts(folder, "BayesNet", settings, {NETWORK_FILE: save(arrays)})
+        write_parts(folder, "BayesNet", settings, {NETWORK_FILE: save_arrays(arrays)})
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:

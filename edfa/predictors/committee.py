@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 import xgboost as xgb
-from safetensors.numpy import save
 
 from edfa.artifacts import (
     Folder,
@@ -25,6 +24,7 @@ from edfa.artifacts import (
     load_arrays,
     read_parts,
     readable,
+    save_arrays,
     write_parts,
 )
 from edfa.errors import SettingError, UnreadableError
@@ -205,7 +205,7 @@ class Committee:
     def to_folder(self, folder: str | Path) -> None:
         """Write the members as UBJSON; no pickle."""
         parts = {f"{i:03d}.ubj": booster_bytes(booster) for i, booster in enumerate(self.boosters)}
-        columns = save({"columns": self.columns.astype(np.uint8)})
+        columns = save_arrays({"columns": self.columns.astype(np.uint8)})
         write_parts(folder, "Committee", {}, {COLUMNS_FILE: columns} | parts)
 
     @classmethod

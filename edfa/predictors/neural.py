@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from safetensors.numpy import save
 
 from edfa.extras import extra
 
@@ -31,6 +30,7 @@ from edfa.artifacts import (
     load_arrays,
     read_parts,
     readable,
+    save_arrays,
     write_parts,
 )
 from edfa.errors import SettingError, UnreadableError
@@ -320,8 +320,7 @@ class Neural(Predictor):
         arrays |= {"prior": self.prior_, "classes": np.asarray(self.classes_)}
         arrays |= {"temperature": np.array([self.temperature_])}
         arrays |= {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
-        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        parts = {MODEL_FILE: save(contiguous)}
+        parts = {MODEL_FILE: save_arrays(arrays)}
         write_parts(folder, type(self).__name__, json.loads(json.dumps(self._settings())), parts)
 
     @classmethod

@@ -18,7 +18,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import xgboost as xgb
-from safetensors.numpy import save
 
 from edfa.artifacts import (
     Folder,
@@ -27,6 +26,7 @@ from edfa.artifacts import (
     load_arrays,
     read_parts,
     readable,
+    save_arrays,
     write_parts,
 )
 from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
@@ -485,7 +485,7 @@ class SubsetXGB(Predictor):
             for name, mask in self._definite().items()
         }
         settings = {**self._settings(), VERSION: self.xgboost_version_}
-        write_parts(folder, "SubsetXGB", settings, {TRAIN_FILE: save(arrays)} | parts)
+        write_parts(folder, "SubsetXGB", settings, {TRAIN_FILE: save_arrays(arrays)} | parts)
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from safetensors.numpy import save
 
-from edfa.artifacts import check_arrays, load_arrays
+from edfa.artifacts import check_arrays, load_arrays, save_arrays
 from edfa.data.encode import Encoder
 from edfa.errors import ModelError, UnreadableError
 from edfa.predictors.conditional import Neighbours
@@ -91,7 +90,7 @@ def write_kept(kept: KeptModel) -> dict[str, bytes]:
     }
     file = write_model(own)
     facts["file"] = None if file is None else file[0]
-    parts = {ARRAYS: save({name: np.ascontiguousarray(array) for name, array in arrays.items()})}
+    parts = {ARRAYS: save_arrays(arrays)}
     parts |= {OWN: json.dumps(facts).encode(), ROWS: rows_to_json(_asked(source, kept.tried))}
     parts[USAGE] = kept.usage.to_json().encode()
     if source.frames is not None:
