@@ -164,7 +164,11 @@ class _Layout:
         same_id = nodes["id"][:, 0] == np.array([number for _, _, number in self.trees])
         features = np.array([files[file].features for file, _, _ in self.trees])
         numeric = ~nodes["split_type"].any(axis=1) & (nodes["default_left"] < 2).all(axis=1)
-        split = nodes["split_indices"]
+        split, condition = nodes["split_indices"], nodes["split_conditions"]
+        # XGBoost from 3.4 on splits known from unknown values at an infinite condition; a leaf's
+        # value, which is kept in the same array, is added up and must be finite.
+        is_leaf = nodes["left_children"] == -1
+        usable = np.where(is_leaf, np.isfinite(condition), ~np.isnan(condition)).all(axis=1)
         checks = {
             "a tree is damaged": alike
             & same_id
@@ -173,9 +177,7 @@ class _Layout:
             "a tree splits by a feature that is not there": (
                 (split >= 0) & (split < features[:, None])
             ).all(axis=1),
-            "a tree has a value that is no number": np.isfinite(nodes["split_conditions"]).all(
-                axis=1
-            ),
+            "a tree has a value that is no number": usable,
             "a tree has a kind of split that no model here has": numeric,
         }
         for damage, holds in checks.items():

@@ -86,7 +86,8 @@ class Forest:
             high[column[level], below] = np.minimum(high[column[level], below], split[level])
             low[column[level], above] = np.maximum(low[column[level], above], split[level])
             level = np.concatenate([below, above])
-        thresholds = tuple(np.unique(split[inner & (column == j)]) for j in range(len(low)))
+        finite = inner & np.isfinite(split)  # an infinite split parts known from unknown values
+        thresholds = tuple(np.unique(split[finite & (column == j)]) for j in range(len(low)))
         # XGBoost stores leaf values in the array of split conditions.
         return cls(
             split[~inner],

@@ -2,6 +2,7 @@
 answer stays the same.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,13 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xgboost as xgb
 from hostile.folders import ask_people, flip, tiny
 
 import edfa
 from edfa import Advisor, SubsetXGB
 from edfa.errors import UnreadableError
-from edfa.predictors.boosting import booster_bytes
+from edfa.predictors.boosting import booster_bytes, load_boosters
 from edfa.predictors.check_booster import BoosterFile, check_boosters
+from edfa.predictors.forest import Forest
 from edfa.writing import list_files
 
 FLIPS, REHASHED, CACHED, RAW = 500, 200, 50, 400
@@ -194,7 +197,6 @@ def set_number(content, array, node, value):
         ("split_indices", 0, 6),
         ("split_indices", 0, -1),
         ("split_conditions", 0, 0x7FC00000),  # NaN
-        ("split_conditions", 3, 0x7F800000),  # infinity
     ],
 )
 def test_nodes_that_lead_nowhere_are_refused(array, node, value):
@@ -202,6 +204,32 @@ def test_nodes_that_lead_nowhere_are_refused(array, node, value):
     assert check_boosters([file])
     with pytest.raises(UnreadableError, match="is no booster as XGBoost writes it: a "):
         check_boosters([file._replace(content=set_number(file.content, array, node, value))])
+
+
+def first_leaf(content):
+    booster = xgb.Booster()
+    booster.load_model(bytearray(content))
+    model = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]
+    return model["trees"][0]["left_children"].index(-1)
+
+
+@pytest.mark.parametrize("infinite", [0x7F800000, 0xFF800000 - 2**32])
+def test_an_infinite_split_is_read_and_an_infinite_leaf_is_refused(infinite):
+    """XGBoost 3.4 parts what is known from what is not by a split at -inf."""
+    file = booster_file(2)
+    split = file._replace(content=set_number(file.content, "split_conditions", 0, infinite))
+    (booster,) = load_boosters([split])
+    assert np.isfinite(booster.inplace_predict(ROWS)).all()
+    forest = Forest.of(booster.save_raw("json"))
+    assert all(np.isfinite(thresholds).all() for thresholds in forest.thresholds)
+    margins = forest.margins(ROWS[:50], np.zeros(1, dtype=int), ROWS[0, :1])[:, 0]
+    rows = ROWS[:50].copy()
+    rows[:, 0] = rows[0, 0]
+    exact = booster.inplace_predict(rows, predict_type="margin")
+    assert np.abs(margins - exact).max() <= forest.tolerance
+    leaf = set_number(file.content, "split_conditions", first_leaf(file.content), infinite)
+    with pytest.raises(UnreadableError, match="a tree has a value that is no number"):
+        check_boosters([file._replace(content=leaf)])
 
 
 def test_a_damaged_or_swapped_file_of_the_cache_is_trained_again_and_written_over(tmp_path):
