@@ -1,0 +1,180 @@
+"""This tree against another one: the same work in both, in turns, in one run.
+
+    EDFA_BEFORE=/path/to/another/checkout ./run bench before_after
+
+Each piece of work runs in a process of its own with that tree's packages first on the path, in turns
+(before, after, before, …). A process warms up once and reports the shortest of some repetitions;
+the table has the median over processes, and the ratio of the two.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from report import table, write
+
+ROOT = Path(__file__).parents[1]
+TURNS = int(os.environ.get("EDFA_TURNS", "3"))
+NOISE = 1.10  # a ratio that two runs of the same tree may show here
+
+COMMON = """
+import json, sys, tempfile, time, warnings
+from pathlib import Path
+import numpy as np
+import edfa
+warnings.simplefilter("ignore")
+def best(job, repeats):
+    job()
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter(); job(); taken.append(time.perf_counter() - start)
+    return min(taken)
+def words(table, n=None):
+    names = list(table.schema.names)
+    rows = table.test.frame[names].head(n or 10**9).to_dict("records")
+    return [{k: v for k, v in r.items() if v == v and v is not None} for r in rows]
+def hold(advisor, people):
+    start = [f.name for f in advisor.schema if f.start]
+    for facts in people:
+        i = advisor.interview({k: facts[k] for k in start if k in facts})
+        while True:
+            _ = i.decision, i.standing, i.plans(3)
+            q = i.question
+            if q is None or q.feature not in facts: break
+            i.answer({q.feature: facts[q.feature]})
+def say(**numbers): print("RESULT" + json.dumps(numbers))
+"""
+
+WORK = {
+    "advisor": """
+german = edfa.load("german")
+say(**{"fit (german)": best(lambda: edfa.Advisor(threshold="balanced").fit(german, n_jobs=1), 2)})
+advisor = edfa.Advisor(threshold="balanced").fit(german, n_jobs=1)
+people = words(german, 25)
+say(**{"25 interviews to the end (german)": best(lambda: hold(advisor, people), 3)})
+with tempfile.TemporaryDirectory() as f:
+    advisor.save(Path(f) / "a")
+    say(**{"load": best(lambda: edfa.Advisor.load(Path(f) / "a"), 5)})
+from edfa.advice.batch import advise
+adult = edfa.load("adult", cap=10000)
+wide = edfa.Advisor(threshold="balanced").fit(adult, n_jobs=1)
+frame = adult.test.frame[list(adult.schema.names)]
+half = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.3)
+say(**{"a file of 2,000, complete (adult)": best(lambda: advise(wide.fitted, frame), 2)})
+say(**{"a file of 2,000, half known (adult)": best(lambda: advise(wide.fitted, half), 1)})
+""",
+    "plans": """
+from edfa.recourse.searchers.nearest import Nearest
+from edfa.recourse.searchers.survival import SurvivalSearch
+german = edfa.load("german")
+blanket = edfa.discover(german.train)
+model = edfa.SubsetXGB(seed=0).fit(german.train.X, german.train.y)
+way = edfa.acquire(german.test, edfa.EDFA(blanket), model, budget=0.9, seed=0)
+for name, searcher in {"nearest": Nearest(), "survival": SurvivalSearch()}.items():
+    fitted = searcher.fit(german.train)
+    say(**{f"plans at every step, {name} (german)": best(lambda: edfa.find_recourse(way, fitted), 3)})
+""",
+    "user model": """
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+import pandas as pd
+from edfa.advice.batch import advise
+german = edfa.load("german")
+frame = german.train.frame[list(german.schema.names)]
+text = [c for c in frame if not pd.api.types.is_numeric_dtype(frame[c])]
+parts = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), text), (StandardScaler(), [c for c in frame if c not in text]))
+model = make_pipeline(parts, LogisticRegression(max_iter=2000)).fit(frame, german.train.frame[german.schema.target])
+fit = lambda: edfa.Advisor(predictor=edfa.wrap(model)).fit(german, n_jobs=1)
+say(**{"user model: fit (german)": best(fit, 1)})
+advisor = fit()
+people = words(german, 10)
+say(**{"user model: 10 interviews": best(lambda: hold(advisor, people), 2)})
+say(**{"user model: a file of 200": best(lambda: advise(advisor.fitted, german.test.frame[list(german.schema.names)]), 2)})
+with tempfile.TemporaryDirectory() as f:
+    advisor.save(Path(f) / "a")
+    say(**{"user model: load": best(lambda: edfa.Advisor.load(Path(f) / "a"), 2)})
+""",
+    "web": """
+import contextlib, importlib
+def module(name):
+    try: return importlib.import_module("edfa_serve." + name)
+    except ImportError: return importlib.import_module("edfa.web." + name)
+from starlette.testclient import TestClient
+german = edfa.load("german")
+advisor = edfa.Advisor(threshold="balanced").fit(german, n_jobs=1)
+people, start = words(german, 25), [f.name for f in german.schema if f.start]
+with tempfile.TemporaryDirectory() as f, module("store").InterviewStore.open(Path(f) / "i.sqlite") as store:
+    app = module("app").create_app(module("service").Service(advisor, store, b"0123456789abcdef"), module("settings").WebSettings(secure=False, requests_a_minute=10**9))
+    with TestClient(app) as client:
+        def interviews():
+            for facts in people:
+                begun = client.post("/api/v1/interviews", json={"facts": {k: facts[k] for k in start if k in facts}}).json()
+                state, headers = begun["interview"], {"Authorization": "Bearer " + begun["token"]}
+                while (q := state["question"]) is not None and q["feature"] in facts:
+                    body = {"seq": state["seq"], "facts": {q["feature"]: facts[q["feature"]]}}
+                    answer = client.post("/api/v1/interviews/current/answers", json=body, headers=headers)
+                    assert answer.status_code == 200, answer.text
+                    state = answer.json()
+        say(**{"25 interviews over the API": best(interviews, 3)})
+""",
+}
+
+
+def measure(tree: Path, work: str) -> dict[str, float]:
+    """Seconds by name of what one process of this tree reports."""
+    environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", COMMON + WORK[work]]
+    done = subprocess.run(
+        command, env=environment, cwd="/", capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    numbers: dict[str, float] = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("RESULT"):
+            numbers |= json.loads(line.removeprefix("RESULT"))
+    return numbers
+
+
+def main() -> None:
+    before = Path(os.environ["EDFA_BEFORE"]).resolve()
+    taken: dict[str, tuple[list[float], list[float]]] = {}
+    for work in WORK:
+        for _ in range(TURNS):
+            for side, tree in enumerate((before, ROOT)):
+                for name, seconds in measure(tree, work).items():
+                    taken.setdefault(name, ([], []))[side].append(seconds)
+    rows = []
+    for name, (old, new) in taken.items():
+        ratio = statistics.median(new) / statistics.median(old)
+        verdict = "slower" if ratio > NOISE else "faster" if ratio < 1 / NOISE else "as before"
+        rows.append(
+            [
+                name,
+                f"{statistics.median(old):.3f}",
+                f"{statistics.median(new):.3f}",
+                f"{ratio:.2f}",
+                verdict,
+            ]
+        )
+    commit = subprocess.run(
+        ["git", "-C", before, "rev-parse", "--short", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    write(
+        "before_after",
+        "The same work before and after the redesign",
+        f"Before: commit {commit.stdout.strip()}. Seconds, the median of {TURNS} processes each, which took turns on {os.cpu_count()} processors; a ratio within {NOISE:.2f} is noise here.",
+        table(["work", "before, s", "after, s", "ratio", ""], rows),
+    )
+
+
+if __name__ == "__main__":
+    main()
