@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from edfa.data.column import Levels, Measure
 from edfa.data.encode import Encoder
-from edfa.data.numbers import parse_number
+from edfa.data.numbers import exact_text, parse_number
 from edfa.errors import FactError
 from edfa.text import phrases
 from edfa_serve.wording import Wording
@@ -97,18 +97,18 @@ def make_field(
         "hint": phrases.plain(feature.hint),
         "error": error,
     }
-    chosen = (given or {}).get(key, "") if given is not None else _sent(column, known)
+    chosen = " ".join(given.get(key, "").split()) if given is not None else _sent(column, known)
     if isinstance(column, Levels):
         choices = _choices(wording, column, name, chosen, optional)
         return Field(
             kind="radios" if len(column.levels) <= FEW else "select", choices=choices, **common
         )
     state = (
-        (given or {}).get(f"{key}~", "")
+        given.get(f"{key}~", "")
         if given is not None
         else (chosen if chosen[:1] in (GAP, CODE) else "")
     )
-    states = _states(wording, column, name, state)
+    states = _choosable(wording, column, name, state)
     rest = (Choice("", wording("field.number_above"), not state),) if states else ()
     text = (
         chosen if given is not None else ("" if state or known is None else wording.number(known))
@@ -146,45 +146,54 @@ def _ends(column: Measure) -> tuple[float, float]:
     return low, high
 
 
+def _answers(column: Measure | Levels) -> dict[str, Any]:
+    """What a form sends for each answer to choose, and what it means: levels, then codes, then
+    None for not knowing, where others did not either.
+
+    The position tells apart names that look alike; the name tells a form of another card.
+    """
+    levels = column.levels if isinstance(column, Levels) else ()
+    codes = [state for state in column.states if state is not None]
+    answers: dict[str, Any] = {
+        " ".join(f"{sign}{position}:{exact_text(value)}".split()): value
+        for sign, values in ((LEVEL, levels), (CODE, codes))
+        for position, value in enumerate(values)
+    }
+    return answers | ({GAP: None} if None in column.states else {})
+
+
 def _sent(column: Measure | Levels, value: Any) -> str:
-    """What a form would send for a known value."""
+    """What a form would send for a known value; of a number that is no answer to choose, itself."""
     if value is None:
         return ""
-    if isinstance(value, int | float) and float(value) in [
-        state for state in column.states if state is not None
-    ]:
-        return f"{CODE}{float(value):g}"
-    return f"{LEVEL}{_level_text(column, value)}" if isinstance(column, Levels) else str(value)
+    for token, answer in _answers(column).items():
+        if answer is not None and exact_text(answer) == exact_text(_as_float(value)):
+            return token
+    return "" if isinstance(column, Levels) else str(value)
 
 
-def _level_text(column: Levels, level: Any) -> str:
-    return str(level) if column.words else f"{float(level):g}"
+def _as_float(value: Any) -> Any:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _choices(
     wording: Wording, column: Levels, name: str, chosen: str, optional: bool
 ) -> tuple[Choice, ...]:
-    levels = [
-        (f"{LEVEL}{_level_text(column, level)}", wording.value(name, level))
-        for level in column.levels
-    ]
-    choices = [Choice(value, text, value == chosen) for value, text in levels]
-    choices += _states(wording, column, name, chosen)
+    choices = _choosable(wording, column, name, chosen)
     rather_not = Choice("", wording("field.rather_not"), not chosen)
     return (*choices, rather_not) if optional else tuple(choices)
 
 
-def _states(wording: Wording, column: Measure | Levels, name: str, chosen: str) -> list[Choice]:
-    """Answers beside the levels or numbers: the card's codes, and not to know where others did not
-    either.
-    """
-    codes = [state for state in column.states if state is not None]
-    states = [
-        Choice(f"{CODE}{code:g}", wording.value(name, code), chosen == f"{CODE}{code:g}")
-        for code in codes
+def _choosable(wording: Wording, column: Measure | Levels, name: str, chosen: str) -> list[Choice]:
+    """Answers to choose: levels, the card's codes, and not to know."""
+    return [
+        Choice(
+            token,
+            wording("field.unknown") if value is None else wording.value(name, value),
+            token == chosen,
+        )
+        for token, value in _answers(column).items()
     ]
-    gap = [Choice(GAP, wording("field.unknown"), chosen == GAP)] if None in column.states else []
-    return [*states, *gap]
 
 
 def read_fact(
@@ -199,21 +208,16 @@ def read_fact(
     """
     column, key = encoder[name], f"fact.{name}"
     text, label = " ".join(given.get(key, "").split()), wording.label(name)
-    state = given.get(f"{key}~", "") if isinstance(column, Measure) and not text else text
-    if state[:1] in (GAP, CODE) and (state[:1] == CODE or None in column.states):
-        return (_read_state(wording, column, name, state),)
+    chosen = given.get(f"{key}~", "") if isinstance(column, Measure) and not text else text
+    answers = _answers(column)
+    if (token := " ".join(chosen.split())) in answers:
+        return (_whole(answers[token], column.whole),)
+    if (isinstance(column, Levels) and text) or chosen != text:
+        raise UnclearError(wording("invalid.choice", label=label))
     if not text:
         if optional:
             return ()
         raise UnclearError(wording("invalid.missing", label=label))
-    if isinstance(column, Levels):
-        levels = {
-            " ".join(f"{LEVEL}{_level_text(column, level)}".split()): level
-            for level in column.levels
-        }
-        if text not in levels:
-            raise UnclearError(wording("invalid.choice", label=label))
-        return (_whole(levels[text], column.whole and not column.words),)
     number = _whole(read_number(text, wording, label, column.typical), column.whole)
     try:
         column.encode_fact(number)
@@ -222,15 +226,6 @@ def read_fact(
         ends = {"low": wording.number(low), "high": wording.value(name, high)}
         raise UnclearError(wording("invalid.outside", label=label, **ends)) from None
     return (number,)
-
-
-def _read_state(wording: Wording, column: Measure | Levels, name: str, state: str) -> Any:
-    if state == GAP:
-        return None
-    for code in column.states:
-        if code is not None and state == f"{CODE}{code:g}":
-            return _whole(code, column.whole)
-    raise UnclearError(wording("invalid.choice", label=wording.label(name)))
 
 
 def _whole(value: Any, whole: bool) -> Any:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.data.encode import Encoder, Levels
+from edfa.data.numbers import exact_text
 from edfa.data.schema import Schema
 from edfa.errors import SettingError, did_you_mean
 from edfa.typing import Float32Array, ObjectArray
@@ -61,9 +62,7 @@ def label_groups(
 
 
 def _text(value: object) -> str:
-    return (
-        NOT_RECORDED if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-    )
+    return NOT_RECORDED if value is None else exact_text(value)
 
 
 def certificate_of_unknown(

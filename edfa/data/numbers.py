@@ -7,8 +7,9 @@ silence.
 
 import math
 import re
+from numbers import Real
 
-__all__ = ["LARGEST", "parse_number", "unit_of"]
+__all__ = ["LARGEST", "exact_text", "parse_number", "unit_of"]
 
 # numbers beyond it measure nothing about a person, and are no longer whole in floating point
 LARGEST = 1e15
@@ -23,6 +24,21 @@ _NUMBER = re.compile(
     \s*(?P<scale>[kKmM])?\s*(?P<after>%|{_MONEY})?\s*(?P<close>\))?""",  # noqa: E501
     re.VERBOSE,
 )
+
+
+def exact_text(value: object) -> str:
+    """A value as text that no other value has: whole numbers without a fraction, others with all
+    their digits; anything that is no number as it is.
+
+    Examples
+    --------
+    >>> exact_text(9999997.0), exact_text(0.1), exact_text(2), exact_text("own ")
+    ('9999997', '0.1', '2', 'own ')
+    """
+    if isinstance(value, int) or not isinstance(value, Real):
+        return str(value)
+    number = float(value)
+    return str(int(number)) if number.is_integer() and abs(number) <= LARGEST else repr(number)
 
 
 def parse_number(text: str) -> float | None:

@@ -7,10 +7,9 @@ that is wrong by a factor of a thousand must not be made in silence.
 
 import re
 from collections.abc import Sequence
-from numbers import Real
 
 from edfa.data.feature import Feature
-from edfa.data.numbers import CURRENCIES, LARGEST
+from edfa.data.numbers import CURRENCIES, LARGEST, exact_text
 from edfa.errors import FactError
 from edfa.text import phrases
 from edfa.text.phrases import say
@@ -72,7 +71,7 @@ def choice_keys(choices: Sequence[Answer]) -> list[str]:
     (['1', '2'], ['-1', '0', '1'])
     """
     if all(_as_number(choice) is not None for choice in choices):
-        return [_name(choice) for choice in choices]
+        return [exact_text(choice) for choice in choices]
     return [str(i) for i in range(1, len(choices) + 1)]
 
 
@@ -90,9 +89,10 @@ def _level(text: str, feature: Feature, levels: Sequence[Answer], language: str)
     """The level that a text names."""
     typed, keys = text.casefold(), choice_keys(levels)
     names = [
-        {_name(level).casefold(), words_of(feature, level, language).casefold()} for level in levels
+        {exact_text(level).casefold(), words_of(feature, level, language).casefold()}
+        for level in levels
     ]
-    exact = [level for level in levels if _name(level) == text]
+    exact = [level for level in levels if exact_text(level) == text]
     by_name = [level for level, known in zip(levels, names, strict=True) if typed in known]
     by_key = [level for level, key in zip(levels, keys, strict=True) if text == key]
     if _as_number(text) is None:
@@ -215,11 +215,6 @@ def _error(key: str, text: str, language: str) -> FactError:
     return FactError(
         say(f"answer.{key}", language, text=phrases.quoted(text, language), example=example)
     )
-
-
-def _name(level: Answer) -> str:
-    """The name of a level in the card: ``2.0`` is ``2``."""
-    return f"{level:g}" if isinstance(level, Real) and not isinstance(level, bool) else str(level)
 
 
 def _as_number(level: Answer) -> float | None:

@@ -11,7 +11,7 @@ KEY = "operator-key-for-tests"
 LETTERS = replace(
     TRIAL, operator_key=KEY, letter=next(Path(__file__).parents[2].glob("docs/**/letter.toml"))
 )
-START = {"fact.purpose": "=radio/tv", "fact.credit_amount": "2400", "fact.age": "35"}
+START = {"fact.purpose": "=6:radio/tv", "fact.credit_amount": "2400", "fact.age": "35"}
 
 
 class Reader(HTMLParser):

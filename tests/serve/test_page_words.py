@@ -5,13 +5,15 @@ they show.
 import string
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import edfa
 from edfa.advice.answers import Decision
-from edfa.data.feature import FeatureWords
+from edfa.data.feature import Feature, FeatureWords
+from edfa.data.schema import Schema
 from edfa_serve.forms import UnclearError, make_field, read_fact, read_number
 from edfa_serve.wording import Wording, sentences
 
@@ -163,3 +165,49 @@ def test_the_card_is_said_in_the_language():
     field = make_field(wording, TABLE.encoder, "checking_status")
     assert (field.label, field.ask, field.hint) == ("Kontostand", "Wie viel?", "Ungefähr.")
     assert field.choices[-1].text == "kein Konto"
+
+
+LOOK_ALIKE = {
+    "levels": (1000001.0, 1000002.0, 1000003.0),
+    "fractions": (0.1234561, 0.1234562),
+    "words": ("own", "own ", "own  ", "Own", "0", "0:own"),
+}
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKE)
+def test_levels_that_look_alike_are_told_apart(name):
+    levels = LOOK_ALIKE[name]
+    frame = pd.DataFrame({name: [*levels] * 40, "y": ["good", "bad"] * (20 * len(levels))})
+    schema = Schema((Feature(name, "categorical", levels=levels),), "y", "good")
+    table = edfa.Table.from_frame(frame, schema)
+    wording, column = Wording.of(schema, "en"), table.encoder[name]
+    field = make_field(wording, table.encoder, name)
+    assert len({choice.value for choice in field.choices}) == len(levels)
+    for choice, level in zip(field.choices, column.levels, strict=True):
+        assert read_fact(wording, table.encoder, name, {field.name: choice.value}) == (level,)
+        again = make_field(wording, table.encoder, name, known=level)
+        assert [c.value for c in again.choices if c.chosen] == [choice.value]
+
+
+def test_codes_that_look_alike_are_told_apart():
+    feature = replace(TABLE.schema["duration"], codes={"9999997": "no end", "9999998": "not asked"})
+    features = tuple(feature if f.name == "duration" else f for f in TABLE.schema)
+    table = edfa.Table.from_frame(TABLE.frame, replace(TABLE.schema, features=features))
+    wording = Wording.of(table.schema, "en")
+    for code, text in ((9999997, "no end"), (9999998, "not asked")):
+        field = make_field(wording, table.encoder, "duration", known=code)
+        (chosen,) = (choice for choice in field.choices if choice.chosen)
+        assert chosen.text == text
+        assert read_fact(wording, table.encoder, "duration", {"fact.duration~": chosen.value}) == (
+            code,
+        )
+
+
+def test_a_choice_of_another_card_is_asked_for_again():
+    field = make_field(WORDINGS["en"], TABLE.encoder, "checking_status")
+    position, _, name = field.choices[0].value.partition(":")
+    for sent in (f"{position}:other", f"=1:{name}", f"=99:{name}", position):
+        with pytest.raises(UnclearError, match="choose one"):
+            read_fact(
+                WORDINGS["en"], TABLE.encoder, "checking_status", {"fact.checking_status": sent}
+            )
