@@ -212,12 +212,12 @@ def read_fact(
     answers = _answers(column)
     if (token := " ".join(chosen.split())) in answers:
         return (_whole(answers[token], column.whole),)
-    if (isinstance(column, Levels) and text) or chosen != text:
-        raise UnclearError(wording("invalid.choice", label=label))
-    if not text:
-        if optional:
-            return ()
+    if not chosen and optional:
+        return ()
+    if not chosen:
         raise UnclearError(wording("invalid.missing", label=label))
+    if isinstance(column, Levels) or not text:
+        raise UnclearError(wording("invalid.choice", label=label))
     number = _whole(read_number(text, wording, label, column.typical), column.whole)
     try:
         column.encode_fact(number)

@@ -282,7 +282,7 @@ def test_labels_are_values_in_words_and_a_new_level_is_nobody_elses_group():
 
 @pytest.mark.parametrize("levels", [(1000001.0, 1000002.0), (0.1234561, 0.1234562)])
 def test_groups_whose_numbers_look_alike_are_told_apart(levels):
-    schema = edfa.Schema((edfa.Feature("code", "categorical", levels=levels),), "y", "good")
+    schema = edfa.Schema((edfa.Feature("code", "ordinal", levels=levels),), "y", "good")
     values = pd.DataFrame({"code": [*levels, *levels]})
     encoder = edfa.data.Encoder.fit(values, schema)
     labels = label_groups(encoder.encode(values)[:, 0], encoder, "code").tolist()

@@ -178,7 +178,7 @@ LOOK_ALIKE = {
 def test_levels_that_look_alike_are_told_apart(name):
     levels = LOOK_ALIKE[name]
     frame = pd.DataFrame({name: [*levels] * 40, "y": ["good", "bad"] * (20 * len(levels))})
-    schema = Schema((Feature(name, "categorical", levels=levels),), "y", "good")
+    schema = Schema((Feature(name, "ordinal", levels=levels),), "y", "good")
     table = edfa.Table.from_frame(frame, schema)
     wording, column = Wording.of(schema, "en"), table.encoder[name]
     field = make_field(wording, table.encoder, name)
