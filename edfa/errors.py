@@ -1,23 +1,22 @@
 """Every exception that edfa raises on purpose.
 
     EdfaError
-    ├── SchemaError            (ValueError)    a card or a feature that contradicts itself
-    ├── UnknownNameError       (LookupError)   an unknown name; the message has the nearest known
-    one ├── DataError              (ValueError)    a table that cannot be used as it is │   ├──
-    UnreadableError                    a file that is missing, damaged, too large or in another
-    encoding │   ├── UnwritableError                    a place that cannot be written to: missing,
-    protected, full, in use │   │   └── BusyError                      a place that another run is
-    writing to │   ├── EmptyTableError                    no rows, or a part of the split without
-    any │   ├── ColumnError                        a column that is missing, doubled or has values
-    of the wrong kind │   └── TargetError                        an outcome column with gaps, one
-    class, too many, or too few of one ├── BudgetError            (ValueError)    a budget that is
-    not a number, or too small for any question ├── FactError              (ValueError)    one
-    person's answer that cannot be understood ├── SettingError           (ValueError)    a setting
-    outside its range, or two that contradict each other ├── ModelError             (ValueError)
-    a model of the user's own that fails, or answers no probabilities ├── MismatchError
-    (ValueError)    a certificate used with something it was not made for ├── UnavailableError
-    (OSError)       a data set that is not on this machine └── MissingExtraError      (ImportError)
-    an optional dependency that is not installed
+    ├── SchemaError        (ValueError)   a card or a feature that contradicts itself
+    ├── UnknownNameError   (LookupError)  an unknown name; the message has the nearest known one
+    ├── DataError          (ValueError)   a table that cannot be used as it is
+    │   ├── UnreadableError               a file that is missing, damaged, too large or not UTF-8
+    │   ├── UnwritableError               a place that is missing, protected, full or in use
+    │   │   └── BusyError                 a place that another run is writing to
+    │   ├── EmptyTableError               no rows, or a part of the split without any
+    │   ├── ColumnError                   a column that is missing, doubled or of the wrong kind
+    │   └── TargetError                   an outcome with gaps, one class, or too few of one
+    ├── BudgetError        (ValueError)   a budget that is no number, or too small for any question
+    ├── FactError          (ValueError)   one person's answer that cannot be understood
+    ├── SettingError       (ValueError)   a setting out of range, or two that contradict each other
+    ├── ModelError         (ValueError)   a user model that fails, or answers no probabilities
+    ├── MismatchError      (ValueError)   a certificate used with what it was not made for
+    ├── UnavailableError   (OSError)      a data set that is not on this machine
+    └── MissingExtraError  (ImportError)  an optional dependency that is not installed
 
 Every message is one line that names what is wrong and, if there is one, the nearest valid name.
 Each exception is also the builtin a caller would expect, so ``except ValueError`` keeps working.
@@ -112,9 +111,7 @@ class SettingError(EdfaError, ValueError):
 
 
 class ModelError(EdfaError, ValueError):
-    """A model of the user's own cannot be used as it is, fails, or answers what are no
-    probabilities.
-    """
+    """A user model cannot be used as it is, fails, or answers what are no probabilities."""
 
 
 class MismatchError(EdfaError, ValueError):

@@ -1,13 +1,15 @@
-"""Checks of settings that many parts share, made before any work is spent."""
+"""Names and settings at the edge: classes by name, and checks made before any work is spent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from importlib import import_module
 from numbers import Integral
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from edfa.errors import SettingError
+from edfa.errors import SettingError, UnknownNameError
 
-__all__ = ["LARGEST_SEED", "check_count", "check_items", "check_seed"]
+__all__ = ["LARGEST_SEED", "Registry", "check_count", "check_items", "check_seed"]
 
+T = TypeVar("T")
 LARGEST_SEED = 2**32 - 1  # what NumPy, scikit-learn, XGBoost and PyTorch all take
 
 
@@ -73,3 +75,56 @@ def check_items(name: str, values: Any, what: str, *, text: bool = False) -> lis
     if not items or (text and not all(isinstance(item, str) for item in items)):
         raise SettingError(f"{name}: a list of {what}, not {repr(values)[:40]}")
     return items
+
+
+class Registry(MutableMapping[str, type[T]], Generic[T]):
+    """Classes by name. An entry may be the class or ``"module:Class"``, imported when it is first
+    asked for.
+
+    Examples
+    --------
+    >>> shapes = Registry("shape", {"ordered": "collections:OrderedDict"})
+    >>> shapes["ordered"].__name__
+    'OrderedDict'
+    >>> shapes["orderd"]
+    Traceback (most recent call last):
+        ...
+    edfa.errors.UnknownNameError: no shape named 'orderd'; did you mean 'ordered'?
+    """
+
+    def __init__(self, what: str, entries: Mapping[str, "str | type[T]"]) -> None:
+        self.what = what
+        self._entries: dict[str, Any] = dict(entries)
+
+    def __getitem__(self, name: str) -> type[T]:
+        if name not in self._entries:
+            raise UnknownNameError(self.what, name, self._entries)
+        if isinstance(entry := self._entries[name], str):
+            module, _, attribute = entry.partition(":")
+            self._entries[name] = entry = getattr(import_module(module), attribute)
+        kind: type[T] = entry
+        return kind
+
+    def __setitem__(self, name: str, entry: "str | type[T]") -> None:
+        self._entries[name] = entry
+
+    def __delitem__(self, name: str) -> None:
+        del self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def name_of(self, kind: type[Any]) -> str:
+        """The name a class is registered under."""
+        for name, entry in self._entries.items():
+            if entry is kind or entry == f"{kind.__module__}:{kind.__name__}":
+                return name
+        raise SettingError(
+            f"{kind.__name__} is not a registered {self.what}; register it under a name to save it"
+        )

@@ -5,13 +5,14 @@ never mix.
 a lock, flushed to disk, and moved in by renaming. Whoever is killed meanwhile leaves what was there
 before; the next writer tidies up. Names of temporary files cannot be guessed and are created by the
 writer, so that no link planted there is followed. A link at the place itself is the user's: what it
-points to is written.
+points to is written. ``check_writable`` asks whether a place can be written, before work is spent.
 """
 
 import os
 import re
 import shutil
 import stat
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ except (
 
 __all__ = [
     "atomic_file",
+    "check_writable",
     "list_files",
     "locked",
     "read_settled",
@@ -43,6 +45,7 @@ T = TypeVar("T")
 PATIENCE = 60.0  # seconds that a writer waits for another one of the same place
 NAP = 0.02  # seconds between two attempts
 NEW = ".new"
+TRIAL_BYTES = 1 << 16  # that ``check_writable`` finds room for
 ATTEMPTS = 10  # at reading a folder that is replaced again and again
 
 
@@ -226,6 +229,59 @@ def list_files(folder: Path) -> list[str]:
     return sorted(
         path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
     )
+
+
+def check_writable(path: str | Path, *, made: bool = False) -> Path:
+    """Raise UnwritableError unless something could be written at ``path`` now; return it with links
+    resolved.
+
+    A few bytes are written, under no name, to the folder that it would be in, and are gone at once:
+    this notices a folder that is missing or protected, and a disk that is read-only or full.
+
+    Parameters
+    ----------
+    path
+        A file, or a folder that is replaced as a whole.
+    made
+        Whether the folder that it is in is made if need be; otherwise it must be there.
+
+    Examples
+    --------
+    >>> check_writable("no_such_folder/out.csv")
+    Traceback (most recent call last):
+        ...
+    edfa.errors.UnwritableError: cannot write no_such_folder/out.csv: there is no folder no_such_folder
+    """  # noqa: E501
+    try:
+        place = Path(path).resolve()
+        why = _obstacle(place, made)
+    except OSError as error:
+        why = error.strerror or str(error)
+    except (RuntimeError, ValueError) as error:  # links in a circle, or a zero byte in the name
+        why = str(error)
+    if why:
+        raise UnwritableError(f"cannot write {path}: {why}")
+    return place
+
+
+def _obstacle(place: Path, made: bool) -> str:
+    """What stands in the way, in words; an OSError if the system says it; empty if nothing does."""
+    folder = place.parent
+    while made and not os.path.lexists(folder):
+        folder = folder.parent
+    if not folder.is_dir():
+        return (
+            f"{folder} is no folder"
+            if os.path.lexists(folder)
+            else f"there is no folder {folder.name}"
+        )
+    if place.is_dir() and not made:
+        return "it is a folder"
+    with tempfile.TemporaryFile(dir=folder) as trial:
+        trial.write(bytes(TRIAL_BYTES))
+        trial.flush()
+        os.fsync(trial.fileno())
+    return ""
 
 
 @contextmanager

@@ -5,11 +5,12 @@ them for good.
 import gzip
 import hashlib
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 
 from starlette.requests import Request
 from starlette.responses import Response
+
+from edfa.resources import RESOURCES
 
 __all__ = ["Asset", "asset_url", "assets", "serve_asset"]
 
@@ -31,9 +32,13 @@ class Asset:
     digest: str
 
 
-@cache
 def assets() -> dict[str, Asset]:
     """All files of ``edfa_serve/static``, by name."""
+    found: dict[str, Asset] = RESOURCES.get("static files", _read_assets)
+    return found
+
+
+def _read_assets() -> dict[str, Asset]:
     held = {}
     for file in (files("edfa_serve") / "static").iterdir():
         kind = KINDS.get(file.name.rpartition(".")[2])

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from edfa.errors import DataError, MismatchError, SettingError
-from edfa.parsing import one_line, parse
+from edfa.reading import one_line, parse
 from edfa_serve.letters.settings import LACKING, OURS, Taken, check_taken
 from edfa_serve.letters.words import forbidden_phrase
 from edfa_serve.service import AUDIT, Service, Session, happened

@@ -3,7 +3,6 @@
 import threading
 import time
 from datetime import timedelta
-from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -13,6 +12,7 @@ from edfa.advice.fitted import FittedAdvisor
 from edfa.certification.certificate import Certificate
 from edfa.certification.monitor import Monitor
 from edfa.errors import EdfaError
+from edfa.resources import read_resource
 from edfa_serve import operator_case
 from edfa_serve.operator_access import (
     HEADERS,
@@ -114,7 +114,7 @@ def logout(request: Request) -> Response:
 @router.get("/operator/style.css")
 def style() -> Response:
     """The look of the view."""
-    text = files("edfa_serve").joinpath("templates", "operator.css").read_text(encoding="utf-8")
+    text = read_resource("edfa_serve", "templates/operator.css")
     return Response(text, media_type="text/css")
 
 

@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import json
 import time
-from functools import cache
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -18,6 +17,7 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from edfa.resources import RESOURCES
 from edfa_serve.problems import ProblemError
 from edfa_serve.security import bearer, same_key
 from edfa_serve.settings import WebSettings
@@ -74,7 +74,6 @@ def _valid(cookie: str, key: str) -> bool:
     return hmac.compare_digest(cookie.encode(), _signed(int(until), key).encode())
 
 
-@cache
 def _environment() -> jinja2.Environment:
     loader = jinja2.PackageLoader("edfa_serve")
     made = jinja2.Environment(
@@ -95,7 +94,8 @@ def page(status: int = 200, **context: Any) -> HTMLResponse:
         "interview": "",
         "wrong": "",
     }
-    text = _environment().get_template("operator.html").render(**(defaults | context))
+    templates: jinja2.Environment = RESOURCES.get("operator templates", _environment)
+    text = templates.get_template("operator.html").render(**(defaults | context))
     return HTMLResponse(text, status, headers=HEADERS)
 
 

@@ -7,7 +7,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, Response
 
 from edfa.errors import EdfaError, SettingError
-from edfa.parsing import parse
+from edfa.reading import parse
 from edfa_serve.decisions import TEXTS, decide, read_taken
 from edfa_serve.letters.settings import Taken
 from edfa_serve.operator_access import (

@@ -2,13 +2,13 @@
 own files.
 """
 
-from functools import cache
 from typing import Any
 
 import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
+from edfa.resources import RESOURCES
 from edfa_serve.assets import asset_url
 from edfa_serve.service import Session
 from edfa_serve.wording import Wording, sentences
@@ -34,7 +34,6 @@ LETTER_HEADERS = HEADERS | {  # a letter is one file with its own style, and not
 }
 
 
-@cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("edfa_serve"),
@@ -63,7 +62,7 @@ def render(
     }
     settings = request.app.state.settings
     text = (
-        _environment()
+        RESOURCES.get("page templates", _environment)
         .get_template(name)
         .render(
             **(defaults | context),

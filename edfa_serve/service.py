@@ -23,7 +23,7 @@ from edfa.advice.interview import Interview
 from edfa.advice.receipt import Receipt
 from edfa.data.constraints import Constraints
 from edfa.errors import EdfaError, MismatchError, UnknownNameError
-from edfa.parsing import parse
+from edfa.reading import parse
 from edfa_serve.recent import LeastRecent
 from edfa_serve.store import ConflictError, Event, InterviewRecord, InterviewStore, hash_of_body
 from edfa_serve.turns import TURNS

@@ -2,11 +2,8 @@
 outcomes.
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from math import ceil, floor
 from numbers import Real
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 from edfa.advice.answers import Decision
 from edfa.data.feature import Feature
 from edfa.data.schema import Schema
+from edfa.resources import read_entries
 from edfa.text import phrases
 
 __all__ = ["Wording", "sentences"]
@@ -21,20 +19,10 @@ __all__ = ["Wording", "sentences"]
 TOTALS = (100, 1_000, 10_000)  # what chances are counted out of; the coarsest that tells them apart
 
 
-@cache
 def sentences(language: str) -> Mapping[str, str]:
     """Every sentence of the page in a language, keyed ``section.name``."""
     phrases.table(language)  # a language nobody speaks is an error
-    text = (files("edfa_serve") / "sentences" / f"{language}.toml").read_text(encoding="utf-8")
-    return dict(_flat(tomllib.loads(text)))
-
-
-def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    for name, entry in section.items():
-        if isinstance(entry, dict):
-            yield from _flat(entry, f"{prefix}{name}.")
-        else:
-            yield prefix + name, str(entry)
+    return read_entries("edfa_serve", f"sentences/{language}.toml")
 
 
 @dataclass(frozen=True, eq=False)

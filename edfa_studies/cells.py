@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Self
 
-__all__ = ["Cell", "Part"]
+__all__ = ["Cell", "Part", "hash_json"]
 
 LENGTH = 16  # hexadecimal digits of a key
 
@@ -41,7 +41,7 @@ class Part:
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
 
     def __hash__(self) -> int:
-        return hash((self.name, canonical(self.content)))
+        return hash((self.name, self.of, hash_json(dict(self.settings))))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.name, self.of, dict(self.settings))
@@ -114,7 +114,7 @@ class Cell:
         """
         parts = {part: getattr(self, part).content for part in self.labels}
         rest = {"measure": self.measure, "seed": self.seed, "settings": dict(self.settings)}
-        return digest(parts | rest)
+        return hash_json(parts | rest)
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` reads it back."""
@@ -140,15 +140,11 @@ def asdict_part(part: Part) -> dict[str, Any]:
     return {"name": part.name} | part.content
 
 
-def canonical(value: Any) -> str:
-    """JSON in one form only: keys sorted, no spaces.
+def hash_json(value: Any) -> str:
+    """The first digits of the SHA-256 of a value as JSON, its keys sorted and without spaces.
 
-    >>> canonical({"b": 1, "a": [1.5]})
-    '{"a":[1.5],"b":1}'
+    >>> hash_json({"a": 1, "b": [1.5]}) == hash_json({"b": [1.5], "a": 1})
+    True
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def digest(value: Any) -> str:
-    """The first digits of the SHA-256 of a value's canonical JSON."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:LENGTH]
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]

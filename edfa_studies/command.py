@@ -207,7 +207,7 @@ def run(
     """Measure the cells that are not done; exit code 3 if some have failed. Run again, it goes on
     where it stopped.
     """
-    from edfa.places import check_writable
+    from edfa.writing import check_writable
     from edfa_studies.config import read_study
     from edfa_studies.engine import run_study
     from edfa_studies.expand import expand, select
@@ -333,7 +333,7 @@ def report(
     SVG.
     """
     from edfa.errors import UnavailableError
-    from edfa.places import check_writable
+    from edfa.writing import check_writable
     from edfa_studies.config import read_study
     from edfa_studies.report import write_report
     from edfa_studies.store import Store

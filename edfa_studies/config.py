@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from edfa.errors import SchemaError, UnknownNameError, hint
-from edfa.parsing import parse
-from edfa.reading import MEGABYTE, read_text
+from edfa.reading import MEGABYTE, parse, read_text
 from edfa.settings import LARGEST_SEED
 from edfa_studies.cells import Part
 from edfa_studies.parts import (

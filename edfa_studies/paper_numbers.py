@@ -3,19 +3,20 @@ own.
 """
 
 import json
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import pandas as pd
 
+from edfa.resources import RESOURCES, read_resource
+
 __all__ = ["features_acquired", "figure_number", "figure_numbers", "quality", "sets"]
 
 
-@cache
 def _numbers() -> dict[str, Any]:
-    text = (files("edfa_studies") / "paper_numbers.json").read_text(encoding="utf-8")
-    numbers: dict[str, Any] = json.loads(text)
+    numbers: dict[str, Any] = RESOURCES.get(
+        "the paper's numbers",
+        lambda: json.loads(read_resource("edfa_studies", "paper_numbers.json")),
+    )
     return numbers
 
 

@@ -4,13 +4,13 @@ sections.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, make_dataclass
-from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from edfa.errors import SchemaError, UnknownNameError, UnreadableError, hint
-from edfa.parsing import parse
+from edfa.reading import parse
+from edfa.resources import RESOURCES
 from edfa_studies.cells import Part
 
 if TYPE_CHECKING:
@@ -205,7 +205,9 @@ def _check_settings(kind: str, of: str, settings: Mapping[str, Any], where: str)
     """The settings of a part, as plain JSON, checked against what it is made with."""
     if not settings:
         return {}
-    parsed = parse(_settings_class(kind, of), settings, where)
+    parsed = parse(
+        RESOURCES.get(("settings", kind, of), lambda: _settings_class(kind, of)), settings, where
+    )
     checked = {key: _plain(getattr(parsed, key)) for key in settings}
     threshold = checked.get("threshold")
     if threshold not in (None, "balanced") and (
@@ -222,7 +224,6 @@ def _plain(value: Any) -> Any:
     return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-@cache
 def _settings_class(kind: str, of: str) -> type[Any]:
     """A dataclass with one field for each setting that a file may give to a part."""
     annotations: dict[str, Any] = {}

@@ -39,7 +39,7 @@ from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import Int64Array
 from edfa_studies import trajectories
 from edfa_studies.cache import Cache
-from edfa_studies.cells import Cell, digest
+from edfa_studies.cells import Cell, hash_json
 
 __all__ = ["Materials", "PartName", "Product", "make", "products"]
 
@@ -108,15 +108,15 @@ class _Keys:
             self.cell.data.content,
             _content_hash(self.cell.data.of, self.cell.data.settings.get("card")),
         ]
-        return digest([*made, settings["cap"], settings["split"], edfa.__version__, RECIPE])
+        return hash_json([*made, settings["cap"], settings["split"], edfa.__version__, RECIPE])
 
     @cached_property
     def blanket(self) -> str:
-        return digest([self.data, self.cell.blanket.content])
+        return hash_json([self.data, self.cell.blanket.content])
 
     @cached_property
     def predictor(self) -> str:
-        return digest([self.data, self.cell.predictor.content, self.cell.settings["reading"]])
+        return hash_json([self.data, self.cell.predictor.content, self.cell.settings["reading"]])
 
     @cached_property
     def policy_class(self) -> type[Policy]:
@@ -135,7 +135,7 @@ class _Keys:
         )
         asks_model = self.learns and self.policy_class.asks_model
         made = [self.data, self.cell.policy.content, self.blanket if has_blanket else None]
-        return digest(
+        return hash_json(
             [*made, [self.predictor, self.cell.settings["reading"]] if asks_model else None]
         )
 
@@ -149,7 +149,7 @@ class _Keys:
             self.cell.seed,
             settings["budget"],
         ]
-        return digest([*made, explains(self.cell), settings["reading"]])
+        return hash_json([*made, explains(self.cell), settings["reading"]])
 
 
 def people_wanted(cell: Cell, part: PartName) -> int:
@@ -340,7 +340,7 @@ class Materials:
         """The searcher, fitted on the training people."""
         part, kind = self.cell.searcher, SEARCHERS[self.cell.searcher.of]
         held = _held.setdefault((str(self.root), "searcher"), {})
-        key = digest(["searcher", self.keys.data, part.content])
+        key = hash_json(["searcher", self.keys.data, part.content])
         if key not in held:
             _hold(held, key, kind(**part.settings).fit(self.table.train))
         searcher: Searcher = held[key]
@@ -352,7 +352,7 @@ class Materials:
         They depend on the data and the seed alone, so that every policy meets the same people.
         """
         size = len(getattr(self.table, part))
-        random = np.random.default_rng(int(digest([self.keys.data, part, self.cell.seed]), 16))
+        random = np.random.default_rng(int(hash_json([self.keys.data, part, self.cell.seed]), 16))
         return np.sort(random.permutation(size)[: people_wanted(self.cell, part)]).astype(np.int64)
 
     def trajectory(self, part: PartName) -> Trajectory:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
-from edfa.registry import Registry
+from edfa.settings import Registry
 
 if TYPE_CHECKING:
     from edfa.acquisition.base import Policy

@@ -1,4 +1,4 @@
-import edfa.registry
+import edfa.settings
 
 from .base import Policy as Policy
 from .dime import DIME as DIME
@@ -13,4 +13,4 @@ from .random import RandomBlanket as RandomBlanket
 from .survival import SurvivalPolicy as SurvivalPolicy
 from .trajectory import Trajectory as Trajectory
 
-POLICIES: edfa.registry.Registry[Policy]
+POLICIES: edfa.settings.Registry[Policy]

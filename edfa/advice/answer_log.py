@@ -13,7 +13,7 @@ from edfa.data.edge import Flag, find_flag
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import DataError, FactError, UnknownNameError
-from edfa.parsing import is_unicode
+from edfa.reading import is_unicode
 from edfa.typing import BoolArray, Float32Array
 
 __all__ = ["AnswerLog", "Event", "Kind"]

@@ -14,7 +14,7 @@ from edfa.advice.assessment import Assessment
 from edfa.blanket.units import Blanket
 from edfa.data.encode import Levels
 from edfa.explanation.partition import members
-from edfa.parsing import parse
+from edfa.reading import parse
 
 __all__ = [
     "DEVIATIONS",

@@ -24,9 +24,9 @@ from edfa.advice.people_files import FORMATS, check_format, chunks, source_files
 from edfa.advice.person_rules import read_person_rules
 from edfa.advice.receipt import versions
 from edfa.errors import ColumnError, DataError, EmptyTableError, SettingError, UnreadableError, hint
-from edfa.places import check_writable
 from edfa.reading import existing, sha256_of
 from edfa.typing import IntArray
+from edfa.writing import check_writable
 
 __all__ = ["CHUNK", "FORMATS", "SECONDS", "advise_file", "chunks"]
 

@@ -18,10 +18,10 @@ from edfa.certification.records import Records
 from edfa.certification.replay import replay
 from edfa.certification.stopping import Runs
 from edfa.data.table import Table
-from edfa.parsing import parse
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.own_model.fidelity import Fidelity, measure_fidelity
 from edfa.predictors.wrapped import Wrapped
+from edfa.reading import parse
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import BoolArray, Float32Array, IntArray

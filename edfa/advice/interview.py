@@ -28,8 +28,8 @@ from edfa.certification.certificate import Certificate
 from edfa.data.constraints import Constraints
 from edfa.errors import DataError, EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa.explanation.partition import Person
-from edfa.parsing import one_line
 from edfa.predictors.own_model.given import Given, numbers_given
+from edfa.reading import one_line
 from edfa.recourse.plan import NoPlan, Plan
 from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence

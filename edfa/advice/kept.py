@@ -9,7 +9,7 @@ from typing import Any
 
 from edfa.advice.answer_log import Event
 from edfa.errors import MismatchError, UnreadableError
-from edfa.parsing import parse, parse_object
+from edfa.reading import parse, parse_object
 
 __all__ = ["KeptInterview"]
 

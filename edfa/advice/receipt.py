@@ -15,15 +15,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from math import isinf
 from pathlib import Path
 from typing import Any, Literal
 
 from edfa.errors import SettingError, UnreadableError
-from edfa.parsing import parse, parse_object
-from edfa.reading import read_bytes
+from edfa.reading import parse, parse_object, read_bytes
+from edfa.resources import RESOURCES
 from edfa.text import summaries
 from edfa.text.phrases import LANGUAGES
 
@@ -261,9 +260,13 @@ def read_key(path: str | Path) -> bytes:
     return check_key(read_bytes(path, LARGEST_KEY).strip(), f"the key in {path}")
 
 
-@cache
 def versions() -> dict[str, str]:
     """The versions of edfa, Python and the libraries that answers depend on."""
+    found: dict[str, str] = RESOURCES.get("versions", _look_up_versions)
+    return found
+
+
+def _look_up_versions() -> dict[str, str]:
     used = {"edfa": sys.modules["edfa"].__version__, "python": platform.python_version()}
     for name in MADE_WITH:
         try:

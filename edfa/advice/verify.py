@@ -11,7 +11,7 @@ from edfa.advice.interview import Interview
 from edfa.advice.receipt import Difference, Receipt, Verification, check_key, in_words
 from edfa.advice.rules import read_overlay
 from edfa.errors import EdfaError, UnreadableError
-from edfa.parsing import parse
+from edfa.reading import parse
 
 __all__ = ["verify"]
 

@@ -1,7 +1,6 @@
 """Contingency tables within strata, and the tests of independence that are read off them."""
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -24,12 +23,13 @@ __all__ = [
 
 K = TypeVar("K")
 V = TypeVar("V")
-LOOKUP_ROWS = 1 << 21  # rows up to which k ln k is tabulated, 16 MiB
 MAX_PRODUCT_CELLS = (
     1024  # cells of a stratum up to which both margins are computed by one matrix product
 )
 ROWS_PER_CELL = 5
 MAX_PRODUCTS = 1 << 21  # products of margins that cmh holds at a time
+_COUNTS = np.arange(1 << 16, dtype=float)
+K_LOG_K = xlogy(_COUNTS, _COUNTS)  # for every k below 65,536, shape (65536,)
 
 
 class BoundedCache(dict[K, V]):
@@ -87,32 +87,21 @@ class Margin:
 
 
 def sum_k_log_k(counts: AnyArray, n: int) -> float:
-    """Σ k ln k over counts k of at most n, by look-up: the same few thousand numbers recur in every
-    test.
-    """
-    values = (
-        xlogy(counts, counts)
-        if n > LOOKUP_ROWS
-        else _k_log_k_below(1 << n.bit_length()).take(counts)
-    )
+    """Σ k ln k over counts k of at most n, by look-up unless one of them is very large."""
+    listed = n < len(K_LOG_K) or counts.max(initial=0) < len(K_LOG_K)
+    values = K_LOG_K.take(counts) if listed else xlogy(counts, counts)
     return float(np.add.reduce(values, axis=None))
 
 
-@cache
-def _k_log_k_below(size: int) -> Float64Array:
-    """The numbers k ln k for k = 0, …, size - 1, shape ``(size,)``."""
-    k = np.arange(size, dtype=float)
-    return np.asarray(xlogy(k, k))
-
-
-@cache
 def _margin_matrix(x_levels: int, y_levels: int) -> Float64Array:
     """Matrix that maps the flat cells of a stratum to its counts of x and of y.
 
     Shape ``(x_levels * y_levels, x_levels + y_levels)``.
     """
-    of_x = np.repeat(np.eye(x_levels), y_levels, axis=0)
-    return np.hstack([of_x, np.tile(np.eye(y_levels), (x_levels, 1))])
+    matrix = np.zeros((x_levels, y_levels, x_levels + y_levels))
+    x, y = np.arange(x_levels), np.arange(y_levels)
+    matrix[x, :, x] = matrix[:, y, x_levels + y] = 1.0
+    return matrix.reshape(x_levels * y_levels, x_levels + y_levels)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """``discover``: from a table to the Markov blanket of its target."""
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 from threadpoolctl import ThreadpoolController
@@ -23,12 +22,7 @@ __all__ = ["METHODS", "Method", "Search", "describe", "discover"]
 Method = Literal["hiton-mb", "bamb", "eamb", "iamb"]
 METHODS: tuple[Method, ...] = ("hiton-mb", "bamb", "eamb", "iamb")
 SYMMETRIES: tuple[Symmetry, ...] = ("none", "and", "or")
-
-
-@cache
-def _thread_pools() -> Any:
-    """The thread pools of the linear algebra libraries, looked up once."""
-    return ThreadpoolController()
+LINEAR_ALGEBRA = ThreadpoolController()  # its libraries are loaded by the imports above
 
 
 @dataclass(frozen=True)
@@ -83,7 +77,7 @@ class Search:
 
         On one thread: the linear systems are small, and more threads only wait for each other.
         """
-        with _thread_pools().limit(limits=1):
+        with LINEAR_ALGEBRA.limit(limits=1):
             return self._find(tester, target, progress)
 
     def _find(self, tester: Tester, target: int, progress: Progress | None) -> IndexedBlanket:

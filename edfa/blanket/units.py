@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
-from edfa.parsing import parse
+from edfa.reading import parse
 from edfa.text import html
 
 __all__ = ["Blanket", "Evidence"]

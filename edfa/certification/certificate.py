@@ -19,7 +19,7 @@ from edfa.certification.sample_size import Required
 from edfa.certification.stopping import Rule, Stops, stop_at
 from edfa.certification.words import certificate_in_words
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError, UnreadableError
-from edfa.parsing import parse, parse_object
+from edfa.reading import parse, parse_object
 from edfa.recourse.plans import Plans
 from edfa.text import html
 

@@ -73,8 +73,8 @@ def advise(
     """
     from edfa.advice.batch_file import advise_file, chunks
     from edfa.errors import DataError
-    from edfa.places import check_writable
     from edfa.text.spreadsheet import restored
+    from edfa.writing import check_writable
 
     output = Output(as_json, quiet)
     check_writable(out)

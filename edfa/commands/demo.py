@@ -25,7 +25,7 @@ def demo(
     report.
     """
     from edfa.demo import run_demo, story, write_report
-    from edfa.places import check_writable
+    from edfa.writing import check_writable
 
     output = Output(as_json, quiet)
     check_writable(out / "report.html", made=True)

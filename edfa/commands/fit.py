@@ -209,7 +209,7 @@ def fit(
     from edfa.advice.persist import check_target_folder
     from edfa.advice.warnings import find_warnings
     from edfa.data.constraints import Constraints
-    from edfa.places import check_writable
+    from edfa.writing import check_writable
 
     output = Output(as_json, quiet)
     if out.exists() and not force:

@@ -16,6 +16,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import UnavailableError, UnknownNameError, UnreadableError
 from edfa.reading import sha256_of
+from edfa.resources import read_resource
 
 __all__ = ["BUNDLED", "NAMES", "load", "load_schema", "where"]
 
@@ -67,8 +68,7 @@ def load_schema(name: str) -> Schema:
     """The schema of a data set of the paper, from the card in the package."""
     if name not in NAMES:
         raise UnknownNameError("data set", name, NAMES)
-    card = files("edfa.data") / "cards" / f"{name}.toml"
-    return Schema.from_toml(card.read_text(encoding="utf-8"), where=f"{name}.toml")
+    return Schema.from_toml(read_resource("edfa.data", f"cards/{name}.toml"), where=f"{name}.toml")
 
 
 def where(name: str) -> str:

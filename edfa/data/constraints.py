@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from edfa.data.feature import Feature, months_of
 from edfa.data.formula import Formula
 from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError
-from edfa.parsing import parse
-from edfa.reading import read_text
+from edfa.reading import parse, read_text
 
 if TYPE_CHECKING:
     from edfa.data.schema import Schema

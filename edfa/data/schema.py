@@ -25,8 +25,7 @@ from edfa.errors import (
     did_you_mean,
     hint,
 )
-from edfa.parsing import parse
-from edfa.reading import read_text
+from edfa.reading import parse, read_text
 from edfa.typing import Float64Array
 from edfa.writing import write_text
 

@@ -1,4 +1,4 @@
-import edfa.registry
+import edfa.settings
 
 from .aligned import Aligned as Aligned
 from .aligned import align as align
@@ -10,4 +10,4 @@ from .wrapped import Wrapped as Wrapped
 from .wrapped import wrap as wrap
 from .xgb import SubsetXGB as SubsetXGB
 
-PREDICTORS: edfa.registry.Registry[Predictor]
+PREDICTORS: edfa.settings.Registry[Predictor]

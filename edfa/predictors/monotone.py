@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edfa.errors import SettingError
-from edfa.parsing import parse
 from edfa.predictors.base import Predictor
+from edfa.reading import parse
 from edfa.typing import BoolArray, Float32Array, IntArray
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import lazy_loader
 
 from edfa.data.constraints import Constraints
-from edfa.registry import Registry
+from edfa.settings import Registry
 
 if TYPE_CHECKING:
     from edfa.recourse.searcher import Searcher

@@ -1,5 +1,5 @@
 import edfa.data.constraints
-import edfa.registry
+import edfa.settings
 
 from .find import find_recourse as find_recourse
 from .metrics import PlanQuality as PlanQuality
@@ -17,4 +17,4 @@ from .searchers.survival import SurvivalSearch as SurvivalSearch
 from .survival import add_survival as add_survival
 
 Constraints = edfa.data.constraints.Constraints
-SEARCHERS: edfa.registry.Registry[Searcher]
+SEARCHERS: edfa.settings.Registry[Searcher]

@@ -12,8 +12,8 @@ from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
 from edfa.errors import DataError, EdfaError, UnreadableError, hint
-from edfa.parsing import parse
 from edfa.people import Background, People
+from edfa.reading import parse
 from edfa.recourse.plan import NoPlan
 from edfa.typing import AnyArray, Float32Array, Int64Array
 

@@ -6,16 +6,14 @@ the same keys.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from functools import cache
-from importlib.resources import files
 from numbers import Real
 from typing import Any, Literal
 
 from edfa.data.feature import Feature
 from edfa.errors import UnknownNameError
+from edfa.resources import read_entries
 
 __all__ = [
     "CASES",
@@ -57,7 +55,6 @@ ONE_BOUND = re.compile(r"(<=|>=|<|>)\s*(-?\d+(?:\.\d+)?)")
 TWO_BOUNDS = re.compile(r"(-?\d+(?:\.\d+)?)\s*<=\s*[Xx]\s*<\s*(-?\d+(?:\.\d+)?)")
 
 
-@cache
 def table(language: str, kind: str = "") -> Mapping[str, Any]:
     """Every entry of a language file, keyed ``section.name``; an unknown language is an
     ``UnknownNameError``.
@@ -68,20 +65,7 @@ def table(language: str, kind: str = "") -> Mapping[str, Any]:
     if language not in LANGUAGES:
         raise UnknownNameError("language", language, LANGUAGES)
     name = f"{kind}.{language}.toml" if kind else f"{language}.toml"
-    text = (files("edfa.text") / "sentences" / name).read_text(encoding="utf-8")
-    return dict(_flatten(tomllib.loads(text)))
-
-
-def _flatten(section: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """The entries of nested TOML tables, with dotted keys."""
-    entries: list[tuple[str, Any]] = []
-    for name, entry in section.items():
-        entries += (
-            _flatten(entry, f"{prefix}{name}.")
-            if isinstance(entry, dict)
-            else [(prefix + name, entry)]
-        )
-    return entries
+    return read_entries("edfa.text", f"sentences/{name}")
 
 
 def say(key: str, language: str, count: int | None = None, /, **values: object) -> str:

@@ -9,7 +9,7 @@ from edfa.advice.receipt import Receipt
 from edfa.advice.rules import read_overlay
 from edfa.advice.verify import verify
 from edfa.errors import MismatchError
-from edfa.parsing import parse
+from edfa.reading import parse
 from edfa_serve.letters.letter import Letter, write_letter
 from edfa_serve.letters.settings import Operator, Template
 

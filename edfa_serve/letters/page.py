@@ -12,7 +12,6 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from datetime import date
-from functools import cache
 from html import unescape
 from importlib.resources import files
 from pathlib import Path
@@ -24,6 +23,7 @@ from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
 from jinja2.sandbox import SandboxedEnvironment
 
 from edfa.errors import SettingError, UnavailableError, UnreadableError
+from edfa.resources import RESOURCES
 from edfa.writing import atomic_file
 from edfa_serve.letters.words import forbidden_phrase
 
@@ -72,7 +72,9 @@ def render_letter(
         no letter may say.
     """
     name = f"{template}.{language}.html.jinja"
-    environment = _environment(own)
+    environment: SandboxedEnvironment = RESOURCES.get(
+        ("letter templates", own), lambda: _environment(own)
+    )
     try:
         document = environment.get_template(name).render(content, ecoa_notice=ECOA_NOTICE)
     except TemplateNotFound as error:
@@ -109,7 +111,6 @@ def _check(text: str, name: str, language: str, *, ecoa: bool, certified: bool) 
         raise SettingError(f"the letter says {said} (in a template, letter.toml or the card)")
 
 
-@cache
 def _environment(own: str) -> SandboxedEnvironment:
     """Where templates run; those of the operator's folder are read again when they have changed."""
     return SandboxedEnvironment(

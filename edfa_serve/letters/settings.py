@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edfa.errors import SchemaError, SettingError, UnreadableError, hint
-from edfa.parsing import parse
-from edfa.reading import MEGABYTE, read_bytes
+from edfa.reading import MEGABYTE, parse, read_bytes
 from edfa.text.phrases import LANGUAGES
 from edfa.text.phrases import table as check_language
 

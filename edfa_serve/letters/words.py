@@ -1,16 +1,14 @@
 """The sentences of a letter that depend on the person, and what no letter may say."""
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import date
-from functools import cache
-from importlib.resources import files
 from numbers import Real
 from typing import Any
 
 from edfa.data.feature import Feature
 from edfa.errors import UnknownNameError
+from edfa.resources import read_entries
 from edfa.text import phrases
 from edfa.text.phrases import LANGUAGES, ONE_BOUND, TWO_BOUNDS, plain
 
@@ -97,13 +95,11 @@ UNCERTIFIED = {
 }
 
 
-@cache
 def sentences(language: str) -> Mapping[str, Any]:
-    """Every entry of ``letter.<language>.toml``, by section and name."""
+    """Every entry of ``letter.<language>.toml``, by ``section.name``."""
     if language not in LANGUAGES:
         raise UnknownNameError("language", language, LANGUAGES)
-    text = (files("edfa_serve.letters") / f"letter.{language}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return read_entries("edfa_serve.letters", f"letter.{language}.toml")
 
 
 def say_letter(key: str, language: str, **values: object) -> str:
@@ -112,8 +108,7 @@ def say_letter(key: str, language: str, **values: object) -> str:
     >>> say_letter("reason.value", "en", reason="income", value="900 EUR")
     'income: 900 EUR'
     """
-    section, name = key.split(".")
-    return str(sentences(language)[section][name]).format(**values)
+    return str(sentences(language)[key]).format(**values)
 
 
 def write_date(day: date, style: str, language: str) -> str:

@@ -31,9 +31,8 @@ from edfa.advice.people_files import chunks, decode_part, encode_part, write_adv
 from edfa.cli import app
 from edfa.data.synthetic import credit_story
 from edfa.errors import BusyError, DataError, UnreadableError, UnwritableError
-from edfa.places import check_writable
 from edfa.text.spreadsheet import restored, safe
-from edfa.writing import locked
+from edfa.writing import check_writable, locked
 from edfa_studies.report import _write, exhibit_files
 
 
@@ -389,7 +388,7 @@ def test_a_full_disk_is_known_before_the_work(rows, tmp_path, monkeypatch):
     def full(_handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("edfa.places.os.fsync", full)
+    monkeypatch.setattr("edfa.writing.os.fsync", full)
     with pytest.raises(UnwritableError, match=r"cannot write .*out\.csv: No space left on device"):
         advise_file(advisor(0).fitted, rows, tmp_path / "out.csv")
     monkeypatch.undo()

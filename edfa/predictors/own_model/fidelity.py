@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from edfa.parsing import parse
 from edfa.predictors.wrapped import Wrapped
+from edfa.reading import parse
 from edfa.text import html
 from edfa.typing import Float32Array
 

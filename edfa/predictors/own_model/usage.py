@@ -14,7 +14,7 @@ import pandas as pd
 
 from edfa.blanket import Blanket
 from edfa.errors import DataError, UnknownNameError, UnreadableError
-from edfa.parsing import parse_object
+from edfa.reading import parse_object
 from edfa.text import html
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 

@@ -9,7 +9,6 @@ helps by itself, without what is not needed.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from itertools import combinations
 from typing import Self
 
@@ -307,21 +306,19 @@ def combine(
     return Candidates.of(set_case[good], to[good], probabilities[good]), donor[first[good]]
 
 
-@cache
 def _index_sets(size: int, max_changes: int) -> tuple[IntArray, IntArray]:
     """Every pair and triple of indices below ``size``, (sets, 3), a pair with its last index twice.
 
     With the numbers of the pairs that each triple holds, (sets, 3); -1 for a pair.
     """
-    two = list(combinations(range(size), 2))
-    three = list(combinations(range(size), 3)) if max_changes > 2 else []
-    pairs = [[-1] * 3 for _ in two] + [
-        [two.index(pair) for pair in combinations(triple, 2)] for triple in three
-    ]
-    sets = [(*pair, pair[1]) for pair in two] + three
-    return np.array(sets, dtype=np.intp).reshape(-1, 3), np.array(pairs, dtype=np.intp).reshape(
-        -1, 3
-    )
+    two = np.array(list(combinations(range(size), 2)), dtype=np.intp).reshape(-1, 2)
+    triples = combinations(range(size), 3) if max_changes > 2 else ()
+    three = np.array(list(triples), dtype=np.intp).reshape(-1, 3)
+    number = np.full((size, size), -1, dtype=np.intp)
+    number[two[:, 0], two[:, 1]] = np.arange(len(two))
+    of_triples = number[three[:, [0, 0, 1]], three[:, [1, 2, 2]]]
+    sets = np.concatenate([two[:, [0, 1, 1]], three])
+    return sets, np.concatenate([np.full((len(two), 3), -1, dtype=np.intp), of_triples])
 
 
 def _most_helpful(
