@@ -8,9 +8,10 @@ from numbers import Real
 from typing import Any
 
 from edfa.advice.interview import Interview
+from edfa.data.feature import Feature
 from edfa.recourse.plan import Change, Plan
 from edfa.text import phrases
-from edfa.text.steps import not_known, waits
+from edfa.text.steps import not_known, shortened, waits
 from edfa_serve.wording import Wording
 
 __all__ = ["Comparison", "PlanView", "Row", "compare", "show_plans"]
@@ -79,14 +80,17 @@ def show_plans(interview: Interview, wording: Wording, chosen: str | None) -> tu
 def _row(change: Change, plan: Plan, interview: Interview, wording: Wording) -> Row:
     """One change, in words."""
     name = change.feature
-    label, before = wording.label(name), wording.value(name, _near(change.before, 0))
+    label, before = (
+        wording.label(name),
+        wording.value(name, shortened(wording.schema[name], change.before, 0)),
+    )
     if waits(change, plan, interview.fitted.schema, interview.fitted.rules):
         way = 1 if change.after > change.before else -1
         return Row(
             name,
             label,
             before,
-            wording.value(name, _near(change.after, way)),
+            wording.value(name, shortened(wording.schema[name], change.after, way)),
             wording("plans.wait"),
         )
     after, works = _goal(
@@ -100,42 +104,34 @@ def _goal(change: Change, wording: Wording, *, reserve: bool) -> tuple[str, str]
     only to the edge.
     """
     name, low, high, after = change.feature, change.low, change.high, change.after
-    way = _way(change)
+    way, feature = _way(change), wording.schema[change.feature]
     if low is not None and high is not None and low != high:
-        start, end = _inside(low, high)
+        start, end = _inside(feature, low, high)
         first = (
             wording.number(float(start)) if isinstance(start, Real) else wording.value(name, start)
         )
-        goal = min(max(_near(after, way), start), end) if isinstance(start, Real) else after
+        goal = (
+            min(max(shortened(feature, after, way), start), end)
+            if isinstance(start, Real)
+            else after
+        )
         return wording.value(name, goal), wording(
             "plans.works", low=first, high=wording.value(name, end)
         )
     if (low is None) == (high is None):
-        return wording.value(name, _near(after, way)), ""
+        return wording.value(name, shortened(feature, after, way)), ""
     side, end = (-1, high) if low is None else (1, low)
     if reserve or end == after:
-        return wording.bounded(name, _near(after, side), side), ""
-    bound = wording.bounded(name, _near(end, side), side)
-    return wording.value(name, _near(after, side)), wording("plans.works_open", bound=bound)
-
-
-def _near(value: Any, way: int) -> Any:
-    """A number in three digits, rounded the given way; whole ones below 10,000 and what is no
-    number as they are.
-    """
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return value
-    amount = float(value)
-    return (
-        value
-        if amount.is_integer() and (way == 0 or abs(amount) < 1_000)
-        else phrases.short(amount, way)
+        return wording.bounded(name, shortened(feature, after, side), side), ""
+    bound = wording.bounded(name, shortened(feature, end, side), side)
+    return wording.value(name, shortened(feature, after, side)), wording(
+        "plans.works_open", bound=bound
     )
 
 
-def _inside(low: Any, high: Any) -> tuple[Any, Any]:
+def _inside(feature: Feature, low: Any, high: Any) -> tuple[Any, Any]:
     """The ends of a range, rounded inwards unless nothing would be left."""
-    start, end = _near(low, 1), _near(high, -1)
+    start, end = shortened(feature, low, 1), shortened(feature, high, -1)
     return (start, end) if not isinstance(low, Real) or start < end else (low, high)
 
 

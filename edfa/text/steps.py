@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from edfa.data.constraints import Constraints
     from edfa.recourse.plan import Change, Plan
 
-__all__ = ["not_known", "steps", "waits", "what_if"]
+__all__ = ["not_known", "shortened", "steps", "waits", "what_if"]
 
 
 def steps(
@@ -111,7 +111,7 @@ def _change(
             if is_number
             else phrases.value(feature, start, language)
         )
-        goal = _between(_short(feature, after, _way(change) or 0), start, end)
+        goal = _between(shortened(feature, after, _way(change) or 0), start, end)
         goal, last = (phrases.value(feature, value, language) for value in (goal, end))
         return say("plan.change_within", language, after=goal, low=first, high=last, **words)
     if (low is None) == (high is None):
@@ -123,10 +123,10 @@ def _change(
         return say(
             "plan.change",
             language,
-            after=bounded(feature, _short(feature, after, way), language),
+            after=bounded(feature, shortened(feature, after, way), language),
             **words,
         )
-    bound = bounded(feature, _short(feature, end, way), language)
+    bound = bounded(feature, shortened(feature, end, way), language)
     return say(
         "plan.change_open",
         language,
@@ -137,23 +137,24 @@ def _change(
 
 
 def _told(feature: Feature, value: Any, way: int | None, language: str) -> str:
-    """A value in words, a number shortened; whole, it stays as it is unless it goes a way."""
-    whole = isinstance(value, Real) and float(value).is_integer()
+    """A value in words, a number shortened; with ``way`` None as it is."""
     return phrases.value(
-        feature,
-        value if way is None or (way == 0 and whole) else _short(feature, value, way),
-        language,
+        feature, value if way is None else shortened(feature, value, way), language
     )
 
 
-def _short(feature: Feature, value: Any, way: int) -> Any:
-    """A number in three digits, rounded the given way (0: to the nearest); a code, a level, or what
-    the card's range would end before stays as it is.
+def shortened(feature: Feature, value: Any, way: int) -> Any:
+    """A number in three significant digits, as every face of an interview shows it.
+
+    It is rounded up (``way`` 1), down (-1) or to the nearest (0; whole numbers then stay as they
+    are). A code, a level, and a number that rounding would take out of the card's range stay as
+    they are.
     """
     if (
         isinstance(value, bool)
         or not isinstance(value, Real)
         or any(float(code) == value for code in feature.codes)
+        or (way == 0 and float(value).is_integer())
     ):
         return value
     rounded = phrases.short(float(value), way)
@@ -170,7 +171,7 @@ def _way(change: "Change") -> int | None:
 
 def _inside(feature: Feature, low: Any, high: Any) -> tuple[Any, Any]:
     """The ends of a range, rounded inwards unless nothing would be left."""
-    start, end = _short(feature, low, 1), _short(feature, high, -1)
+    start, end = shortened(feature, low, 1), shortened(feature, high, -1)
     return (start, end) if not isinstance(low, Real) or start < end else (low, high)
 
 

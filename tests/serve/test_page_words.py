@@ -3,7 +3,7 @@ they show.
 """
 
 import string
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pandas as pd
 import pytest
@@ -14,10 +14,14 @@ import edfa
 from edfa.advice.answers import Decision
 from edfa.data.feature import Feature, FeatureWords
 from edfa.data.schema import Schema
+from edfa.recourse.plan import Change, Plan
+from edfa.text.steps import steps
 from edfa_serve.forms import UnclearError, make_field, read_fact, read_number
+from edfa_serve.plan_view import _goal
 from edfa_serve.wording import Wording, sentences
 
 TABLE = edfa.load("german")
+BARE = dict.fromkeys(field.name for field in fields(Plan)) | {"months": 0.0}
 WORDINGS = {language: Wording.of(TABLE.schema, language) for language in ("en", "de")}
 FORBIDDEN = (
     "never matter",
@@ -211,3 +215,15 @@ def test_a_choice_of_another_card_is_asked_for_again():
             read_fact(
                 WORDINGS["en"], TABLE.encoder, "checking_status", {"fact.checking_status": sent}
             )
+
+
+@pytest.mark.parametrize("range", [None, (0.0, 12345.0)])
+def test_text_and_page_round_a_plan_s_numbers_alike(range):
+    amount = Feature("amount", "continuous", unit="EUR", change="up", range=range)
+    schema = Schema((amount,), "y", "good", ("bad", "good"))
+    change = Change("amount", 100.0, 12345.0, low=12345.0)
+    plan = Plan(**BARE | {"changes": (change,), "unknown": ()})
+    (step,) = steps(plan, schema, "en")
+    goal, _ = _goal(change, Wording.of(schema, "en"), reserve=False)
+    assert goal == ("12,345 EUR or more" if range else "12,400 EUR or more")
+    assert goal in step
