@@ -217,13 +217,13 @@ def test_a_choice_of_another_card_is_asked_for_again():
             )
 
 
-@pytest.mark.parametrize("range", [None, (0.0, 12345.0)])
-def test_text_and_page_round_a_plan_s_numbers_alike(range):
-    amount = Feature("amount", "continuous", unit="EUR", change="up", range=range)
+@pytest.mark.parametrize("limits", [None, (0.0, 12345.0)])
+def test_text_and_page_round_a_plan_s_numbers_alike(limits):
+    amount = Feature("amount", "continuous", unit="EUR", change="up", range=limits)
     schema = Schema((amount,), "y", "good", ("bad", "good"))
     change = Change("amount", 100.0, 12345.0, low=12345.0)
     plan = Plan(**BARE | {"changes": (change,), "unknown": ()})
     (step,) = steps(plan, schema, "en")
     goal, _ = _goal(change, Wording.of(schema, "en"), reserve=False)
-    assert goal == ("12,345 EUR or more" if range else "12,400 EUR or more")
+    assert goal == ("12,345 EUR or more" if limits else "12,400 EUR or more")
     assert goal in step
