@@ -1,13 +1,17 @@
-"""Advisors that several test files use, fitted once a session; and people to ask."""
+"""Advisors that several test files use, fitted once in a run of the tests and loaded by every other
+process; and people to ask.
+"""
 
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 
 import edfa
 
 PLAIN = Path(__file__).parent / "german_plain.toml"
+FOLDER: Path | None = None  # where the processes of this run share advisors; see conftest.py
 
 
 @cache
@@ -18,14 +22,22 @@ def plain_german():
     return edfa.Table.from_frame(edfa.load("german").frame, edfa.Schema.read(PLAIN), name="german")
 
 
+def shared(name, **settings):
+    """An advisor on German credit, decided at the base rate, so that a good share is refused.
+
+    The first process that asks for ``name`` fits and saves it, the others load it.
+    """
+    folder = FOLDER / "advisors" / name
+    with FileLock(FOLDER / f"{name}.lock"):
+        if not folder.exists():
+            edfa.Advisor(threshold="balanced", **settings).fit(edfa.load("german")).save(folder)
+    return edfa.Advisor.load(folder)
+
+
 @cache
 def german():
-    """German credit by the paper's recipe, decided at the base rate, so that a good share is
-    refused.
-    """
-    return edfa.Advisor(
-        predictor=edfa.SubsetXGB(n_estimators=40), threshold="balanced", searcher="nearest"
-    ).fit(edfa.load("german"))
+    """The paper's recipe."""
+    return shared("german", predictor=edfa.SubsetXGB(n_estimators=40), searcher="nearest")
 
 
 @cache
@@ -33,18 +45,13 @@ def mixed():
     """The same with both kinds of models: of single sets on the policy's path, and a masked one for
     any other.
     """
-    model = edfa.SubsetXGB("mixed", n_estimators=40)
-    return edfa.Advisor(predictor=model, threshold="balanced", searcher="nearest").fit(
-        edfa.load("german")
-    )
+    return shared("mixed", predictor=edfa.SubsetXGB("mixed", n_estimators=40), searcher="nearest")
 
 
 @cache
 def surviving():
     """German credit with plans and questions chosen to last."""
-    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=40), threshold="balanced").fit(
-        edfa.load("german")
-    )
+    return shared("surviving", predictor=edfa.SubsetXGB(n_estimators=40))
 
 
 def words(table, rows=None):

@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import advisors
 import pytest
 
 import edfa
@@ -16,16 +17,23 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]  # they hold fixtures, no
 
 
 def pytest_addoption(parser) -> None:
-    parser.addoption("--long", action="store_true", help="run the tests that take minutes too")
+    parser.addoption("--all", action="store_true", help="run the tests marked long too")
 
 
 def pytest_collection_modifyitems(config, items) -> None:
-    if config.getoption("--long"):
+    """Leave out the tests marked long, unless --all is given or they are named one by one."""
+    if config.getoption("--all") or any("::" in word for word in config.args):
         return
-    skip = pytest.mark.skip(reason="takes minutes; --long runs it")
-    for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker(skip)
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_advisors(tmp_path_factory) -> None:
+    """Advisors are saved where all processes of this run of the tests find them."""
+    base = tmp_path_factory.getbasetemp()
+    advisors.FOLDER = base if "PYTEST_XDIST_WORKER" not in os.environ else base.parent
 
 
 def _absent(what: str, why: str) -> None:

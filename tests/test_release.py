@@ -21,7 +21,6 @@ ROOT = Path(__file__).parents[1]
 README = re.findall(
     r"```(\w+)\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.S
 )
-pytestmark = pytest.mark.slow
 
 
 def load_tool(name):
@@ -87,6 +86,7 @@ def run_in(installed, folder, *command):
     return done.stdout
 
 
+@pytest.mark.long
 def test_the_packages_are_whole(dist):
     (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
     assert wheel.name == f"edfa-{edfa.__version__}-py3-none-any.whl"
@@ -94,6 +94,7 @@ def test_the_packages_are_whole(dist):
     assert check_release.check_sdist(sdist) == []
 
 
+@pytest.mark.long
 def test_a_wheel_that_is_not_whole_is_refused(dist, tmp_path):
     (wheel,) = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(tmp_path / wheel.name, "w") as broken:
@@ -109,6 +110,7 @@ def test_a_wheel_that_is_not_whole_is_refused(dist, tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_an_installed_edfa_is_the_wheels(installed, tmp_path):
     code = (
         "import edfa, importlib.metadata as m; print(edfa.__file__, "
@@ -121,6 +123,7 @@ def test_an_installed_edfa_is_the_wheels(installed, tmp_path):
     assert (version, name) == (edfa.__version__, "german")
 
 
+@pytest.mark.long
 def test_the_readmes_first_commands_run_from_the_wheel(installed, tmp_path):
     """``./run demo`` is ``edfa demo`` there; installing has been done, and the tests stay with the
     checkout.
@@ -138,6 +141,7 @@ def test_the_readmes_first_commands_run_from_the_wheel(installed, tmp_path):
     assert [*tmp_path.rglob("*.*")], "they write what they say"
 
 
+@pytest.mark.long
 def test_the_readmes_first_python_runs_from_the_wheel(installed, tmp_path):
     block = next(text for language, text in README if language == "python")
     run_in(installed, tmp_path, str(installed / "python"), "-c", block)

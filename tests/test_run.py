@@ -110,7 +110,7 @@ def test_each_command_starts_its_program(shell, clone, tmp_path, monkeypatch):
     demo = call(shell, folder, fake, "demo", cwd=tmp_path)
     assert demo.stdout == f"python -m edfa demo in {tmp_path}\n"
     tests = call(shell, folder, fake, "test", "-k", "one thing")
-    assert tests.stdout == f"python -m pytest -n auto --dist loadfile -k one thing in {folder}\n"
+    assert tests.stdout == f"python -m pytest -n auto --dist worksteal -k one thing in {folder}\n"
     assert "-n 3 " in call(shell, folder, fake, "test", EDFA_TEST_JOBS="3").stdout
     docs = call(shell, folder, fake, "docs")
     assert docs.stdout == f"python -m mkdocs build --strict --quiet in {folder}\n"

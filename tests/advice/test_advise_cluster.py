@@ -185,6 +185,7 @@ class Dying(SerialExecutor):
         return lost
 
 
+@pytest.mark.long
 def test_work_of_a_worker_that_dies_is_done_by_another():
     def results(deaths):
         with open_crew(german().fitted, 1) as crew:

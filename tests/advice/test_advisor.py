@@ -45,7 +45,13 @@ for line in open(sys.argv[2]):
 """
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "german lasting",
+        *(pytest.param(n, marks=pytest.mark.long) for n in SETS if "lasting" not in n),
+    ],
+)
 def test_from_table_to_interviews_elsewhere(name, load_real, tmp_path):
     options, settings = SETS[name]
     table = load_real(name.split()[0], **options)

@@ -325,6 +325,7 @@ edfa.advice.batch_file.advise_file(advisor.fitted, sys.argv[2], sys.argv[3], chu
 """
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on_where_it_was(people, tmp_path):
     german().save(tmp_path / "advisor")
     rows, out = tmp_path / "rows.csv", tmp_path / "out.csv"

@@ -149,6 +149,7 @@ edfa.advice.batch_file.advise_file(advisor.fitted, sys.argv[2], sys.argv[3], pro
 """
 
 
+@pytest.mark.long
 def test_a_killed_run_keeps_its_parts_and_may_go_on_with_others(tmp_path):
     """Everybody is in one block; what was finished is kept all the same, and the rest may be parted
     anew.

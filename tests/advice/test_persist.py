@@ -259,6 +259,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_a_killed_save_leaves_an_advisor(saved, tmp_path):
     folder = tmp_path / "advisor"
     shutil.copytree(saved, folder)

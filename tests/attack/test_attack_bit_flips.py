@@ -101,6 +101,7 @@ def run(script, *arguments):
     return done.stdout.splitlines()
 
 
+@pytest.mark.long
 def test_a_flipped_bit_with_fitting_hashes_is_refused_or_changes_no_answer(copy):
     """In a process of its own, which a native reader could end."""
     lines = run(REHASHING, copy)
@@ -148,6 +149,7 @@ def booster_file(classes):
     return BoosterFile("model.ubj", booster_bytes(model._booster(None)), 6, classes)
 
 
+@pytest.mark.long
 def test_no_damaged_booster_ends_the_process():
     lines = run(READING)
     assert len(lines) == RAW

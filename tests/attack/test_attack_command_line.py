@@ -23,7 +23,7 @@ from edfa.errors import SettingError
 from edfa.settings import check_seed
 
 HUGE = 10**30
-SECONDS = 6
+GUARD = 600  # seconds after which a command that hangs is ended; nothing is measured
 ROOM = 6 << 30  # bytes that a command may take before it counts as reading without end
 MARKUP = "[/good]"
 
@@ -42,7 +42,7 @@ def call(*arguments):
     before, limits = signal.signal(signal.SIGALRM, stop), resource.getrlimit(resource.RLIMIT_AS)
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + ROOM, limits[1]))
-    signal.alarm(SECONDS)
+    signal.alarm(GUARD)
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
             app([str(argument) for argument in arguments])

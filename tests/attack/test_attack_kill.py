@@ -245,6 +245,7 @@ def check_killed(name, prepare, victims, count):
                 assert store.status()["status"].tolist() == ["done", "done"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WRITING)
 def test_a_killed_command_leaves_the_old_or_the_new(name, prepare, victims):
     check_killed(name, prepare, victims, 6)

@@ -6,7 +6,7 @@ against the exact risk of the population. That draws which differ only in who is
 is tested in test_fixed_sequence.py; for bets, whose order counts, they are not taken as one.
 
 The modes cross six factors. By default a covering design runs: cases in which every pair of values
-that occurs in the cross occurs at least once. ``--long`` runs the whole cross.
+that occurs in the cross occurs at least once. ``--all`` runs the whole cross.
 """
 
 from collections.abc import Iterator

@@ -80,6 +80,7 @@ def pages(site):
     return {path: Page(path.read_text(encoding="utf-8")) for path in paths}
 
 
+@pytest.mark.long
 def test_every_link_and_anchor_leads_somewhere(site, pages):
     wrong = []
     for path, page in pages.items():
@@ -101,6 +102,7 @@ def test_every_link_and_anchor_leads_somewhere(site, pages):
     assert sum(len(page.links) for page in pages.values()) > 1000
 
 
+@pytest.mark.long
 def test_nothing_is_fetched_from_elsewhere(site, pages):
     foreign = {
         f"{path.name}: {r}"
@@ -121,6 +123,7 @@ def documented_packages():
     ]
 
 
+@pytest.mark.long
 def test_every_public_name_is_in_the_reference(pages):
     ids = {
         anchor
@@ -212,6 +215,7 @@ def address(site):
         thread.join(10)
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_look_as_they_should_in_a_browser(scheme, address, chromium, tmp_path):

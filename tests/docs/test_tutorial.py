@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TUTORIAL = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 
 
@@ -34,6 +36,7 @@ def output_of(language: str, block: str, namespace: dict) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_every_block_prints_what_stands_under_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace, printed, shown = {}, "", 0

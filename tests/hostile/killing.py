@@ -33,7 +33,6 @@ def in_place(path, place, flags):
     return writes and not any(part.startswith(".") for part in os.path.relpath(path, place).split(os.sep))
 
 def run(arguments, place, left, told):
-    signal.alarm(60)
     sys.stdout = sys.stderr = open(os.devnull, "w")
     operations = 0
     def count(event, values):

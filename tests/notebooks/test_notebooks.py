@@ -51,6 +51,7 @@ def cells_of(name):
     return cells((NOTEBOOKS / f"{name}.py").read_text(encoding="utf-8"))
 
 
+@pytest.mark.long
 def test_a_lender_with_their_own_model(tmp_path):
     shown = output("lender_with_own_model", tmp_path)
     assert "The decisions are those of the operator's own model" in shown
@@ -66,6 +67,7 @@ def test_a_lender_with_their_own_model(tmp_path):
     }
 
 
+@pytest.mark.long
 def test_a_researcher_with_a_policy_a_searcher_and_a_study(tmp_path):
     shown = output("researcher_policy_searcher_study", tmp_path)
     assert "broken: a batch gives what one person at a time gives" in shown
@@ -91,6 +93,7 @@ def test_a_researcher_with_a_policy_a_searcher_and_a_study(tmp_path):
     assert asked["changeable-first"][0] > 0.8
 
 
+@pytest.mark.long
 def test_a_clinic_with_costs_of_tests(tmp_path, shared_data):
     shown = output("clinic_diabetes130", tmp_path, EDFA_DATA=str(shared_data))
     assert "5: 2 facts, such as glucose serum test, A1c test" in shown

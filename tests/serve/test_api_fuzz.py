@@ -38,6 +38,7 @@ def client(tmp_path_factory):
         yield opened
 
 
+@pytest.mark.long
 def test_requests_from_the_description_never_break_the_service(client):
     chance, statuses = random.Random(0), []  # noqa: S311
 
