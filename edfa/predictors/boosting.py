@@ -13,7 +13,7 @@ import xgboost as xgb
 from edfa.artifacts import readable
 from edfa.errors import UnreadableError
 from edfa.predictors.base import fit_temperature
-from edfa.predictors.check_booster import BoosterFile, check_boosters
+from edfa.predictors.booster_file import BoosterFile, check_boosters
 from edfa.predictors.forest import class_probabilities
 from edfa.reading import MEGABYTE, read_bytes
 from edfa.writing import atomic_file

@@ -8,7 +8,6 @@ prediction by the trees. Sums come out in another order than the trees', so that
 to the decision threshold must be left to them.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
+from edfa.predictors.booster_file import decode, join_trees, trees_of
+from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Forest", "class_probabilities"]
 
@@ -62,20 +62,17 @@ class Forest:
 
     @classmethod
     def of(cls, model: bytes | bytearray) -> "Forest":
-        """Read the leaves of a model that XGBoost wrote as JSON."""
-        learner = json.loads(model)["learner"]
-        parameters, trees = (
-            learner["learner_model_param"],
-            learner["gradient_booster"]["model"]["trees"],
-        )
+        """Read the leaves of a booster with one output, as XGBoost wrote it (JSON or UBJSON)."""
+        learner = decode(bytes(model))["learner"]
+        parameters, trees = learner["learner_model_param"], trees_of(learner)["trees"]
         size = np.array([len(tree["left_children"]) for tree in trees])
         root = np.cumsum(size) - size
         tree = np.repeat(np.arange(len(trees)), size)
-        left, right = (_join(trees, name, np.intp) for name in ("left_children", "right_children"))
-        column, split = (
-            _join(trees, "split_indices", np.intp),
-            _join(trees, "split_conditions", np.float32),
+        left, right = (
+            join_trees(trees, name, np.intp) for name in ("left_children", "right_children")
         )
+        column = join_trees(trees, "split_indices", np.intp)
+        split = join_trees(trees, "split_conditions", np.float32)
         inner = left >= 0
         low = np.full((int(parameters["num_feature"]), len(left)), -np.inf, dtype=np.float32)
         high, level = -low, root
@@ -154,11 +151,6 @@ class Forest:
         return np.asarray(
             (values[:, None] >= self.low[column]) & (values[:, None] < self.high[column])
         )
-
-
-def _join(trees: list[Any], name: str, kind: type) -> AnyArray:
-    """One array of all trees' nodes."""
-    return np.concatenate([np.asarray(tree[name], dtype=kind) for tree in trees])
 
 
 def _base(parameters: dict[str, str]) -> float:

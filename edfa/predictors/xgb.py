@@ -39,6 +39,7 @@ from edfa.predictors.base import (
     sample_weights,
     soften,
 )
+from edfa.predictors.booster_file import BoosterFile
 from edfa.predictors.boosting import (
     booster_bytes,
     booster_hash,
@@ -47,7 +48,6 @@ from edfa.predictors.boosting import (
     train_booster,
     write_cached,
 )
-from edfa.predictors.check_booster import BoosterFile
 from edfa.predictors.forest import Forest, class_probabilities
 from edfa.predictors.monotone import check_signs
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray

@@ -17,8 +17,8 @@ from hostile.folders import ask_people, flip, tiny
 import edfa
 from edfa import Advisor, SubsetXGB
 from edfa.errors import UnreadableError
+from edfa.predictors.booster_file import BoosterFile, check_boosters
 from edfa.predictors.boosting import booster_bytes, load_boosters
-from edfa.predictors.check_booster import BoosterFile, check_boosters
 from edfa.predictors.forest import Forest
 from edfa.writing import list_files
 

@@ -15,6 +15,7 @@ import zipfile
 
 import numpy as np
 import pytest
+import xgboost as xgb
 from hostile.own_models import asked, change_part, flip_bit, outcome, own_model, people
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,7 +28,13 @@ from edfa.errors import EdfaError, ModelError, UnreadableError
 from edfa.predictors.own_model import skops_file
 from edfa.predictors.own_model.ask import OwnModel
 from edfa.predictors.own_model.check_nodes import check_lightgbm, check_nodes
-from edfa.predictors.own_model.files import read_model, rows_to_json, try_in_child, write_model
+from edfa.predictors.own_model.files import (
+    open_model,
+    read_model,
+    rows_to_json,
+    try_in_child,
+    write_model,
+)
 from edfa.predictors.own_model.onnx import OnnxModel
 from edfa.predictors.own_model.skops_file import unpack
 
@@ -263,6 +270,76 @@ def test_trees_of_xgboost_are_looked_at(field, value):
     whole["learner"]["gradient_booster"]["model"]["trees"][-1][field][0] = value
     with pytest.raises(UnreadableError):
         check_nodes(Booster())
+
+
+def damage_model(**changed):
+    """An XGBoost file in JSON with entries of its trees' list, or of its last tree, replaced."""
+    whole = json.loads(bytes(own_model("xgboost").model.get_booster().save_raw("json")))
+    model = whole["learner"]["gradient_booster"]["model"]
+    for name, value in changed.items():
+        if name in model:
+            model[name] = value(model[name])
+        else:
+            model["trees"][-1][name] = value(model["trees"][-1][name])
+    return json.dumps(whole).encode()
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("tree_info", lambda old: [2**29] * len(old)),
+        ("tree_info", lambda old: [-1] * len(old)),
+        ("tree_info", lambda old: [1] * len(old)),
+        ("tree_info", lambda old: old[:-1]),
+        ("iteration_indptr", lambda old: [*old[:-1], 10**6]),
+        ("trees", lambda old: old[:-1]),
+        ("id", lambda old: 0),
+        ("base_weights", lambda old: old[:-1]),
+        ("split_conditions", lambda old: [*old[:-1], float("inf")]),
+        ("categories", lambda old: [2**31 - 1]),
+        ("categories_nodes", lambda old: [0]),
+        ("split_type", lambda old: [9] * len(old)),
+    ],
+)
+def test_a_strangers_xgboost_file_is_refused_before_xgboost_sees_it(
+    entry, value, tmp_path, monkeypatch
+):
+    def reached(*_):
+        raise AssertionError("XGBoost has seen it")
+
+    (tmp_path / "model.json").write_bytes(damage_model(**{entry: value}))
+    for library in ("xgboost.Booster.load_model", "xgboost.XGBClassifier.load_model"):
+        monkeypatch.setattr(library, reached)
+    with pytest.raises(UnreadableError) as error:
+        read_model("model.json", (tmp_path / "model.json").read_bytes(), "booster")
+    assert str(error.value).startswith("model.json is no booster as XGBoost writes it: ")
+    with pytest.raises(UnreadableError, match="is no booster as XGBoost writes it"):
+        open_model(tmp_path / "model.json")
+
+
+def test_an_entry_that_is_there_twice_is_refused():
+    content = damage_model()
+    twice = content.replace(b'"tree_info"', b'"tree_info": [536870912], "tree_info"')
+    with pytest.raises(UnreadableError, match="an entry is there twice"):
+        read_model("model.json", twice)
+
+
+@pytest.mark.parametrize("kind", ["gbtree", "dart", "gblinear"])
+def test_whatever_xgboost_writes_for_a_classifier_is_read(kind):
+    frame = people()
+    columns = ["age"] if kind == "gblinear" else ["age", "job"]
+    more = {} if kind == "gblinear" else {"max_cat_to_onehot": 1}
+    for labels in (outcome(), np.arange(len(frame)) % 3):
+        codes = np.unique(labels, return_inverse=True)[1]
+        model = xgb.XGBClassifier(
+            n_estimators=3, booster=kind, enable_categorical=True, verbosity=0, **more
+        ).fit(frame[columns], codes)
+        for form in ("json", "ubj"):
+            content = bytes(model.get_booster().save_raw(form))
+            again = read_model(f"model.{form}", content)
+            assert np.array_equal(
+                again.predict_proba(frame[columns]), model.predict_proba(frame[columns])
+            )
 
 
 @given(

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from edfa.errors import EdfaError, MissingExtraError, UnreadableError
+from edfa.predictors.booster_file import check_user_booster
 from edfa.predictors.own_model.ask import Kind, OwnModel
 from edfa.predictors.own_model.check_nodes import check_lightgbm
 from edfa.predictors.own_model.onnx import OnnxModel
@@ -117,6 +118,7 @@ def _read_xgboost(name: str, content: bytes, kind: Kind) -> Any:
 
     if not content.startswith(b"{"):
         raise UnreadableError(f"{name} is no model as XGBoost writes it")
+    check_user_booster(content, name)
     if kind == "booster":
         booster = xgb.Booster({"nthread": 1})
         booster.load_model(bytearray(content))
