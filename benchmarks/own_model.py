@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -37,9 +37,9 @@ from xgboost import XGBClassifier
 
 import edfa
 from edfa.advice.batch_file import advise_file
-from edfa.advice.evaluation import Rollout, fidelity_of, roll_out
+from edfa.advice.evaluation import fidelity_of
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.promise import certify_records, practise
+from edfa.advice.promise import Rollout, State, certify, dry_run, roll_out
 from edfa.errors import ModelError
 from edfa.predictors.wrapped import PARTIAL, wrap
 
@@ -236,19 +236,16 @@ def measure_promise(data: edfa.Table, name: str, sizes: Sizes) -> dict[str, Any]
     ).fit(data, n_jobs=1)
     fitted, seconds = advisor.fitted, time.process_time() - start
     rows = fitted.model.asked_.rows
-    practised = practise(fitted, advisor.seed, 1, ["all_features"])["all_features"]
+    dry = dry_run(fitted, advisor.seed, 1, ["all_features"])["all_features"]
     calibration, test = (
         roll_out(fitted, part.X, n_jobs=1) for part in (data.calibration, data.test)
     )
     copies = [own.copy(number) for number in range(sizes.copies)]
     promises = []
     for alpha in ALPHAS:
-        made: Any = certify_records(
-            fitted,
-            calibration.records,
-            practised,
-            {"alpha": alpha, "delta": DELTA, "target": "early"},
-        )
+        ending = replace(fitted.promise.ending, alpha=alpha)
+        held = replace(fitted, promise=replace(fitted.promise, ending=ending))
+        made: Any = certify(held, State(), calibration.records, dry)
         row = {
             "alpha": alpha,
             "status": made.status,
@@ -269,7 +266,7 @@ def measure_promise(data: edfa.Table, name: str, sizes: Sizes) -> dict[str, Any]
         "fit_seconds": seconds,
         "fit_rows": rows,
         "status": advisor.certificate.status,  # at the first alpha, as a user sees it
-        "min_need": fitted.min_need,  # lines without it were measured with 0
+        "min_need": fitted.promise.min_need,  # lines without it were measured with 0
         "promises": promises,
         "fidelity": fidelities(own, fitted, data, test),
     }

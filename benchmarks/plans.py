@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 import edfa
-from edfa.advice.evaluation import roll_out
+from edfa.advice.promise import roll_out
 from edfa.data.catalog import NAMES
 from edfa.predictors.aligned import align
 from edfa.predictors.monotone import signs
@@ -67,7 +67,8 @@ def first_plans(advisor: Any, rows: Any) -> Iterator[tuple[str, Any, Plans]]:
     rollout = roll_out(advisor.fitted, rows)
     plans, person = rollout.plans, np.asarray(rollout.plans.people.person)
     last = np.flatnonzero(np.r_[person[1:] != person[:-1], True])
-    tau = advisor.fitted.tau
+    made = advisor.fitted.certificate_for(None)
+    tau = None if made is None else made.tau
     low = plans.legal & (rollout.records.signal <= (-np.inf if tau is None else tau))
     stop = last.copy()
     for row in np.flatnonzero(low)[::-1]:  # the first of a person stays
@@ -176,7 +177,7 @@ def measure(name: str, kind: str) -> Iterator[tuple[list[Any], dict[str, Any]]]:
             file=sys.stderr,
         )
     (free_auroc, free_plans, _), (own_auroc, own_plans, advisor) = results[True], results[False]
-    certified = "yes" if advisor.fitted.tau is not None else "no"
+    certified = "yes" if advisor.fitted.certificate_for(None) is not None else "no"
     for where in ("stop", "end"):
         own, other = own_plans[where], free_plans[where]
         numbers = [

@@ -26,9 +26,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import edfa
-from edfa.advice.evaluation import Rollout, replay_promise, roll_out
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.promise import make_certifier, practise
+from edfa.advice.promise import Rollout, choose_certifier, dry_run, judge_plans, roll_out
 from edfa.people import People
 from edfa.predictors.aligned import align
 from edfa.predictors.committee import Committee
@@ -109,7 +108,7 @@ def certificates(
 ) -> Iterator[dict[str, Any]]:
     """A row for each reference and alpha: the certificate, and what its rule does to test people."""
     rollouts = {name: roll_out(fitted, X, n_jobs=1) for name, X in parts.items()}
-    practised = practise(fitted, seed, 1)
+    dry = dry_run(fitted, seed, 1)
     test, X = rollouts["test"], parts["test"]
     last = test.trajectory.last
     refused = test.trajectory.decision[last] != fitted.favourable
@@ -125,14 +124,14 @@ def certificates(
     if test.plans.survival is not None:
         shared["end_survival"] = float(test.plans.survival[test.plans.first[ends]].mean())
     for reference in references:
-        held = replace(fitted, reference=reference)
-        records = {name: replay_promise(held, rollouts[name].plans, parts[name]) for name in parts}
+        promise = replace(fitted.promise, reference=reference, delta=DELTA)
+        held = replace(fitted, promise=promise)
+        records = {name: judge_plans(held, rollouts[name].plans, parts[name]) for name in parts}
         for alpha in ALPHAS:
-            levels = {"alpha": alpha, "delta": DELTA, "target": "early"}
+            ending = replace(promise.ending, alpha=alpha, target="early")
+            levels = replace(held, promise=replace(promise, ending=ending))
             try:
-                certifier = make_certifier(
-                    held, practised[reference], len(parts["calibration"]), levels
-                )
+                certifier = choose_certifier(levels, dry[reference], len(parts["calibration"]))
             except edfa.errors.DataError:
                 yield shared | {
                     "reference": reference,
@@ -272,7 +271,7 @@ def case(name: str, seed: int, min_need: float = 0.0) -> dict[str, Any]:
     )
     rows += certificates("nearest", nearest, parts, REFERENCES, judges, seed)
     chosen = edfa.Advisor(**common).fit(table, n_jobs=1)
-    default = {"reference": chosen.fitted.reference, "status": chosen.certificate.status}
+    default = {"reference": chosen.fitted.promise.reference, "status": chosen.certificate.status}
     default |= {"evaluation": json.loads(chosen.evaluation_.to_json())}
     peers = robust_peers(ours, parts["test"], judges, seed)
     return {"set": name, "seed": seed, "rows": rows, "default": default, "peers": peers}

@@ -57,6 +57,11 @@ class Cache(Generic[Value]):
                 self._results.popitem(last=False)
         return made
 
+    def discard(self, key: Hashable) -> None:
+        """Forget one result, if it is there."""
+        with self._lock:
+            self._results.pop(key, None)
+
     def forget(self) -> None:
         """Forget everything."""
         with self._lock:

@@ -14,8 +14,8 @@ import numpy as np
 from markupsafe import Markup
 
 from edfa.advice.advisor import Advisor
-from edfa.advice.evaluation import roll_out
 from edfa.advice.interview import Interview
+from edfa.advice.promise import roll_out
 from edfa.data.catalog import load
 from edfa.data.constraints import Constraints
 from edfa.data.table import Table

@@ -15,6 +15,7 @@
     ├── SettingError       (ValueError)   a setting out of range, or two that contradict each other
     ├── ModelError         (ValueError)   a user model that fails, or answers no probabilities
     ├── MismatchError      (ValueError)   a certificate used with what it was not made for
+    ├── PendingError                      an answer that is still being worked out
     ├── UnavailableError   (OSError)      a data set that is not on this machine
     └── MissingExtraError  (ImportError)  an optional dependency that is not installed
 
@@ -37,6 +38,7 @@ __all__ = [
     "MismatchError",
     "MissingExtraError",
     "ModelError",
+    "PendingError",
     "SchemaError",
     "SettingError",
     "TargetError",
@@ -116,6 +118,13 @@ class ModelError(EdfaError, ValueError):
 
 class MismatchError(EdfaError, ValueError):
     """A certificate is used with an advisor, signal or group other than the one it was made for."""
+
+
+class PendingError(EdfaError):
+    """An answer that is still being worked out; ask again later."""
+
+    def __init__(self) -> None:
+        super().__init__("it is still being worked out whether the person may act; ask again later")
 
 
 class UnavailableError(EdfaError, OSError):

@@ -16,6 +16,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from edfa.advice.answer_log import AnswerLog
 from edfa.advice.batch import advise
 from edfa.advice.receipt import Receipt, now
+from edfa.advice.verify import verify as verify_receipt
 from edfa.data.schema import Schema
 from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa_serve import models, states
@@ -374,7 +375,9 @@ def verify(
     secret = service.key if _is_operator(request, key) else None
     try:
         handed_out = Receipt.from_json(json.dumps(given.receipt))
-        verification = service.advisor.verify(handed_out, secret)
+        verification = verify_receipt(
+            service.advisor.fitted, handed_out, secret, service.certify_later
+        )
         return states.verified_state(verification)
     except (EdfaError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = (
@@ -402,7 +405,7 @@ def advise_people(service: Serving, given: models.People) -> models.Advised:
     columns = [name for name in fitted.schema.names if name in names]
     frame = pd.DataFrame(given.people, columns=columns, dtype=object)
     frame = frame if columns else pd.DataFrame(index=range(len(given.people)))
-    rows = advise(fitted, frame, given.k).astype(object)
+    rows = advise(fitted, frame, given.k, certify_later=service.certify_later).astype(object)
     rows = rows.where(rows.notna(), None)
     people = [row | {"plans": json.loads(row["plans"] or "[]")} for row in rows.to_dict("records")]
     return models.Advised.model_validate({"advisor": fitted.fingerprint, "people": people})

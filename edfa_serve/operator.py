@@ -63,7 +63,7 @@ class Counted:
         with self._lock:
             if time.monotonic() >= self._until:
                 fitted = self._service.advisor.fitted
-                groups = groups_of(fitted.schema, fitted.groups)
+                groups = groups_of(fitted.schema, fitted.promise.groups)
                 refused = [
                     name
                     for code, name in enumerate(fitted.schema.classes)
@@ -170,9 +170,7 @@ def _rows(summary: Summary, labels: dict[str, str]) -> dict[str, Any]:
 
 
 def _certificates(fitted: FittedAdvisor) -> dict[str, Certificate]:
-    if fitted.certificates is not None:
-        return dict(fitted.certificates)
-    return {} if fitted.certificate is None else {"": fitted.certificate}
+    return {label or "": made for label, made in fitted.promise.certificates.items()}
 
 
 def _monitor(settings: WebSettings, fitted: FittedAdvisor) -> Monitor | None:

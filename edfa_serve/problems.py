@@ -20,6 +20,7 @@ from edfa.errors import (
     FactError,
     MismatchError,
     MissingExtraError,
+    PendingError,
     UnavailableError,
     UnknownNameError,
     UnwritableError,
@@ -88,6 +89,7 @@ TITLES = {
     "repeated-key": (422, "The Idempotency-Key belongs to another request"),
     "too-many": (429, "Too many requests"),
     "fault": (500, "A fault in the service"),
+    "pending": (503, "The answer is still being worked out"),
     "unavailable": (503, "The service is not available"),
 }
 _KINDS: tuple[tuple[type[EdfaError], str], ...] = (
@@ -97,6 +99,7 @@ _KINDS: tuple[tuple[type[EdfaError], str], ...] = (
     (RepeatedKeyError, "repeated-key"),
     (FactError, "fact"),
     (UnknownNameError, "unknown-name"),
+    (PendingError, "pending"),
     (UnavailableError, "unavailable"),
     (UnwritableError, "unavailable"),
     (MissingExtraError, "unavailable"),
@@ -210,6 +213,7 @@ def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
         "media-type",
         "invalid",
         "too-many",
+        "pending",
         "unavailable",
     ):
         status, title = TITLES[kind]

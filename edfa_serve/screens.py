@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from edfa.advice.interview import Interview
 from edfa.data.constraints import Constraints
-from edfa.errors import EdfaError, MismatchError
+from edfa.errors import EdfaError, MismatchError, PendingError
 from edfa_serve.forms import Field, Given, make_field
 from edfa_serve.limits import make_controls
 from edfa_serve.rendering import has_letter, redirect, render
@@ -41,6 +41,7 @@ TROUBLE: tuple[tuple[type[EdfaError], str, int], ...] = (
     (UnknownInterviewError, "gone", 404),
     (MismatchError, "other", 410),
     (ForgedError, "csrf", 403),
+    (PendingError, "pending", 503),
     (EdfaError, "wrong", 422),
 )
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
+from queue import Full, Queue
 from typing import Any
 
 from edfa.advice.advisor import Advisor
@@ -33,8 +34,8 @@ __all__ = ["AUDIT", "DONE", "RepeatedKeyError", "Service", "Session", "describe_
 NO_WISHES = Constraints()
 HELD = 256  # interviews in memory
 STATES = 512  # assessments in memory, which interviews of people with the same facts share
+CALIBRATIONS = 32  # states whose certificates may wait to be made; more are asked for again later
 WORKED_OUT = (
-    "standing",
     "decision",
     "question",
 )  # of a session, which what is only noted does not change
@@ -89,10 +90,11 @@ class Session:
             return False
         return self.went_on or not self.standing.may_act
 
-    @cached_property
+    @property
     def standing(self) -> Standing:
-        """Whether the person may act now; this and the next two are worked out once, until
-        something is told.
+        """Whether the person may act now; its status is "pending" while that is being worked out.
+
+        This and the next two are worked out once, until something is told.
         """
         return self.interview.standing
 
@@ -208,6 +210,40 @@ class RepeatedKeyError(EdfaError):
         super().__init__("this Idempotency-Key was used for another request; take a new one")
 
 
+class CalibrationThread:
+    """Makes certificates of people's own states beside the requests, one after the other.
+
+    Called with a task, it says whether there is room for it; the thread is started by the first
+    one and ends with the process.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: Queue[Callable[[], None]] = Queue(CALIBRATIONS)
+        self._start = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def __call__(self, task: Callable[[], None]) -> bool:
+        """Take a task; False if too many are waiting."""
+        try:
+            self._tasks.put_nowait(task)
+        except Full:
+            return False
+        with self._start:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, daemon=True, name="certify")
+                self._thread.start()
+        return True
+
+    def finish(self) -> None:
+        """Wait until all certificates that were asked for are made."""
+        self._tasks.join()
+
+    def _work(self) -> None:
+        while True:
+            self._tasks.get()()
+            self._tasks.task_done()
+
+
 class Service:
     """Interviews with one advisor, kept in a store. Threads may share it.
 
@@ -227,6 +263,7 @@ class Service:
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
         self._states: dict[bytes, Assessment] = LeastRecent(STATES)
+        self.certify_later = CalibrationThread()
 
     def begin(
         self,
@@ -352,7 +389,14 @@ class Service:
 
     def _new(self, key: str, language: str) -> Session:
         return Session(
-            key, 0, Interview(self.advisor.fitted, language=language, states=self._states)
+            key,
+            0,
+            Interview(
+                self.advisor.fitted,
+                language=language,
+                certify_later=self.certify_later,
+                states=self._states,
+            ),
         )
 
     def _current(self, record: InterviewRecord) -> Session:

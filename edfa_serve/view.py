@@ -32,7 +32,12 @@ __all__ = [
 ]
 
 Light = Literal["yes", "wait", "none", "granted", "nothing"]
-LIGHTS: Mapping[str, Light] = {"act": "yes", "ask": "wait", "granted": "granted"}
+LIGHTS: Mapping[str, Light] = {
+    "act": "yes",
+    "ask": "wait",
+    "pending": "wait",
+    "granted": "granted",
+}
 
 
 @dataclass(frozen=True)

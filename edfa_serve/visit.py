@@ -176,14 +176,14 @@ def note_shown(visit: Visit, page: str) -> Visit:
         (event.seq for event in visit.record.events if event.kind not in NEUTRAL), default=0
     )
     shown = [event for event in visit.record.events if event.kind == "shown"]
-    if any(event.seq > changed and event.content.get("page") == page for event in shown):
-        return visit
     interview = visit.session.interview
+    said = {"page": page, "status": interview.standing.status}
+    if any(event.seq > changed and said.items() <= event.content.items() for event in shown):
+        return visit
     decision, question = interview.decision, interview.question
     content: dict[str, Any] = {
-        "page": page,
+        **said,
         "outcome": decision.outcome,
-        "status": interview.standing.status,
         "question": question.feature if question else None,
         "plans": [plan.id for plan in interview.plans()],
     }

@@ -54,8 +54,7 @@ def _user_model(table: Any) -> Any:
 
 def certificates(advisor: Any) -> Any:
     """Certificates as JSON, without what names the advisor."""
-    fitted = advisor.fitted
-    parts = {"": fitted.certificate} if fitted.certificates is None else fitted.certificates
+    parts = {"": advisor.certificate} if advisor.groups is None else advisor.certificates
     return {label: _plain(json.loads(part.to_json())) for label, part in dict(parts).items()}
 
 

@@ -3,16 +3,18 @@ may act.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from sklearn.base import BaseEstimator
+
 from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget
 from edfa.advice import persist
-from edfa.advice.calibrate import Calibration
-from edfa.advice.evaluation import AdvisorEvaluation, evaluate, roll_out
+from edfa.advice.calibration_people import CalibrationPeople
+from edfa.advice.evaluation import evaluate
 from edfa.advice.factory import (
     Threshold,
     add_committee,
@@ -25,19 +27,20 @@ from edfa.advice.factory import (
     new_searcher,
 )
 from edfa.advice.fitted import FittedAdvisor, identify_advisor, sweep_directions
-from edfa.advice.groups import check_group
 from edfa.advice.interview import Interview
 from edfa.advice.judges import learn_judges
+from edfa.advice.on_workers import open_crew, roll_out_away
 from edfa.advice.own_model import blanket_of_model, check_reference
-from edfa.advice.promise import REFERENCES, choose_reference, practise
+from edfa.advice.promise import certify_people, choose_reference, dry_run, roll_out
 from edfa.advice.receipt import Receipt, Verification
 from edfa.advice.rules import check_operator_rules, describe_rules
+from edfa.advice.terms import Ending, Promise, check_group
 from edfa.advice.verify import verify
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.certification.rcps import RecourseCertifier
-from edfa.certification.records import Reference
+from edfa.certification.records import REFERENCES, Reference
 from edfa.certification.risk_curve import Target
 from edfa.data.constraints import Constraints
 from edfa.data.schema import Schema
@@ -54,14 +57,12 @@ from edfa.text import summaries
 
 __all__ = ["STAGES", "Advisor"]
 
-# of the completions of a person that a model of the user's own must refuse before they may act
-OWN_NEED = 0.5
+USER_MODEL_NEED = 0.5  # of a person's completions that a user model must refuse before they may act
 STAGES = ("blanket", "model", "policy", "calibration", "test")
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(eq=False)
-class Advisor:
+class Advisor(BaseEstimator):  # type: ignore[misc]
     """Everything fitted together: what to ask, what to change, when to act.
 
     Parameters
@@ -96,7 +97,7 @@ class Advisor:
     min_need
         Nobody is told to act whose estimated chance of being refused without a plan is below this;
         they are asked on. At 0.5 far less effort is wasted, and questions cost more. None: 0.5
-        where a model of the user's own decides, else 0.
+        where a user model decides, else 0.
     budget
         What one interview may cost; a share up to 1, an amount, or ``"inf"``.
     threshold
@@ -122,33 +123,52 @@ class Advisor:
     2.0
     """
 
-    blanket: str | Blanket = "hiton-mb"
-    predictor: str | Predictor = "xgb"
-    policy: str | Policy | None = None
-    searcher: str | Searcher = "survival"
-    signal: str | None = None
-    alpha: float = 0.2
-    delta: float = 0.05
-    target: Target = "early"
-    reference: Reference | Literal["auto"] = "auto"
-    committee: int = 12
-    min_survival: float = 0.5
-    min_need: float | None = None
-    budget: Budget = "inf"
-    threshold: Threshold = None
-    seed: int = 0
-    obey_directions: bool = True
-    constraints: Constraints | None = None
-    groups: str | None = None
-    fitted_: FittedAdvisor = field(init=False, repr=False)
-    evaluation_: AdvisorEvaluation = field(init=False, repr=False)
+    def __init__(
+        self,
+        blanket: str | Blanket = "hiton-mb",
+        predictor: str | Predictor = "xgb",
+        policy: str | Policy | None = None,
+        searcher: str | Searcher = "survival",
+        signal: str | None = None,
+        alpha: float = 0.2,
+        delta: float = 0.05,
+        target: Target = "early",
+        reference: Reference | Literal["auto"] = "auto",
+        committee: int = 12,
+        min_survival: float = 0.5,
+        min_need: float | None = None,
+        budget: Budget = "inf",
+        threshold: Threshold = None,
+        seed: int = 0,
+        obey_directions: bool = True,
+        constraints: Constraints | None = None,
+        groups: str | None = None,
+    ) -> None:
+        self.blanket = blanket
+        self.predictor = predictor
+        self.policy = policy
+        self.searcher = searcher
+        self.signal = signal
+        self.alpha = alpha
+        self.delta = delta
+        self.target = target
+        self.reference = reference
+        self.committee = committee
+        self.min_survival = min_survival
+        self.min_need = min_need
+        self.budget = budget
+        self.threshold = threshold
+        self.seed = seed
+        self.obey_directions = obey_directions
+        self.constraints = constraints
+        self.groups = groups
+        self._check()
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
+        """Refuse settings that nobody could fit with, before any work is spent."""
         check_seed(self.seed)
         anchor = 0.0 if self.target in ("early", "act") else None
-        RecourseCertifier(
-            self.alpha, self.delta, target=self.target, anchor=anchor
-        )  # refuses what is no level
+        RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
         if self.reference not in ("auto", *REFERENCES):
             raise UnknownNameError("reference", self.reference, ("auto", *REFERENCES))
         if self.committee and self.committee < 2:
@@ -168,21 +188,29 @@ class Advisor:
         """Split, find the blanket, fit, certify on the calibration part, and measure itself on the
         test part.
 
-        Parts that were passed as objects are cloned and fitted on the training part. ``progress``
-        is called with the stage (one of ``STAGES``), what is done of it and what there is to do.
-        ``n_jobs`` threads share the search for plans.
+        Parts that were passed as objects are cloned and fitted on the training part.
+
+        Parameters
+        ----------
+        table
+            A whole table, which the advisor splits by the table's own seed and shares.
+        progress
+            Called with the stage (one of ``STAGES``), what is done of it and what there is to do.
+        n_jobs
+            Threads that share the search for plans.
         """
+        self._check()
         report = progress or (lambda stage, done, total: None)
         if table.part != "all":
             raise DataError(
                 "an advisor is fitted on a whole table, which it splits; this is a "
                 f"{table.part} part"
             )
-        train, calibration, test = (
+        train, calibration, test = (  # an empty one is an error at once
             table.train,
             table.calibration,
             table.test,
-        )  # an empty one is an error at once
+        )
         settings = (self.predictor, table, self.threshold, self.seed)
         unfitted = new_predictor(*settings, obey_directions=self.obey_directions)
         rules = self._rules(table.schema)
@@ -190,34 +218,29 @@ class Advisor:
         blanket = self._find_blanket(table, report)
         report("model", 0, 1)
         model = unfitted.fit_table(train)
-        own = isinstance(model, Wrapped)
-        reference = "all_features" if own else self.reference
         fit_parts = partial(self._fit_parts, train, model, blanket, n_jobs=n_jobs, report=report)
+        reference = "all_features" if isinstance(model, Wrapped) else self.reference
         fitted = fit_parts(all_features=reference == "all_features")
         judged = reference in ("auto", "retrained")
-        judges = learn_judges(fitted, calibration, self.seed) if judged else None
-        fitted = replace(fitted, judges=judges, calibration=calibration.X)
-        records = practise(
-            fitted, self.seed, n_jobs, REFERENCES if reference == "auto" else [reference]
-        )
+        others: dict[str, Any] = {
+            "judges": learn_judges(fitted, calibration, self.seed) if judged else None,
+            "calibration": calibration.X,
+        }
+        fitted = replace(fitted, **others)
+        tried = REFERENCES if reference == "auto" else [reference]
+        dry = dry_run(fitted, self.seed, n_jobs, tried)
         if reference == "auto":
-            reference = choose_reference(fitted, records, len(calibration), self._levels)
-            if (
-                reference == "all_features"
-            ):  # which plans survive is then asked of the model that sees all of them
-                fitted = replace(
-                    fit_parts(all_features=True),
-                    judges=fitted.judges,
-                    calibration=fitted.calibration,
-                )
-                records = practise(fitted, self.seed, n_jobs, [reference])
-        fitted = replace(fitted, reference=reference)
-        self.fitted_ = replace(fitted, fingerprint=identify_advisor(fitted))
+            reference = choose_reference(fitted, dry, len(calibration))
+            if reference == "all_features":
+                # which plans survive is then asked of the model that sees all of them
+                fitted = replace(fit_parts(all_features=True), **others)
+                dry = dry_run(fitted, self.seed, n_jobs, [reference])
+        fitted = replace(fitted, promise=replace(fitted.promise, reference=reference))
+        fitted = replace(fitted, fingerprint=identify_advisor(fitted))
         model.remember(test.X, test.frame)
-        certify = Calibration.of(calibration, self.fitted).certify
-        self.fitted_ = certify(
-            records[reference], self._levels, partial(report, "calibration"), n_jobs
-        )
+        people = CalibrationPeople.of(calibration, fitted)
+        records = roll_out(fitted, people.X, partial(report, "calibration"), n_jobs).records
+        self.fitted_ = certify_people(fitted, people, records, dry[reference])
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
         self.evaluation_ = evaluate(self.fitted, test, rollout)
         return self
@@ -258,16 +281,19 @@ class Advisor:
             policy.set_params(aligned=False)
         policy.fit(train, model.for_questions, n_jobs=n_jobs, progress=partial(report, "policy"))
         model = keep_path(model, policy, searcher, self.budget, limits, self.seed)
+        need = USER_MODEL_NEED if isinstance(model, Wrapped) else 0.0
+        signal = default_signal(self.searcher) if self.signal is None else self.signal
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
-            signal=default_signal(self.searcher) if self.signal is None else self.signal,
             budget=self.budget,
             constraints=rules,
-            min_survival=self.min_survival,
-            min_need=(OWN_NEED if isinstance(model, Wrapped) else 0.0)
-            if self.min_need is None
-            else self.min_need,
-            groups=self.groups,
+            promise=Promise(
+                Ending(signal=signal, target=self.target, alpha=self.alpha),
+                self.delta,
+                min_survival=self.min_survival,
+                min_need=need if self.min_need is None else self.min_need,
+                groups=self.groups,
+            ),
         )
         return replace(fitted, directions=sweep_directions(fitted))
 
@@ -280,10 +306,6 @@ class Advisor:
         feature = schema[self.groups]
         stays = feature.sensitive or (feature.change == "frozen" and rules.reading == "card")
         return rules if stays else rules.tighten(Constraints(locked=(self.groups,)))
-
-    @property
-    def _levels(self) -> dict[str, Any]:
-        return {"alpha": self.alpha, "delta": self.delta, "target": self.target}
 
     def _find_blanket(self, table: Table, report: Progress) -> Blanket:
         if isinstance(self.policy, Policy) and self.policy.blanket is not None:
@@ -342,26 +364,30 @@ class Advisor:
         """From when on a person may act, and what that promises; or why there is no such
         promise.
         """
-        certificate = self.fitted.certificate
-        if self.fitted.certificates is not None:
+        made = self._certified()
+        if isinstance(made, GroupCertificates):
+            groups = self.fitted.promise.groups
             raise MismatchError(
-                f"this advisor has a certificate for each {self.fitted.groups}; read certificates"
+                f"this advisor has a certificate for each {groups}; read certificates"
             )
-        if certificate is None:
-            raise UnfittedError("this advisor has no certificate yet; call certify(people) first")
-        return certificate
+        return made
 
     @property
     def certificates(self) -> GroupCertificates:
         """The certificate of each group of people."""
-        certificates = self.fitted.certificates
-        if self.fitted.groups is None:
+        if self.fitted.promise.groups is None:
             raise MismatchError(
                 "this advisor has one certificate for everybody; Advisor(groups=...) makes groups"
             )
-        if certificates is None:
-            raise UnfittedError("this advisor has no certificates yet; call certify(people) first")
-        return certificates
+        made = self._certified()
+        assert isinstance(made, GroupCertificates)  # noqa: S101
+        return made
+
+    def _certified(self) -> Certificate | GroupCertificates:
+        made = self.fitted.promise.certificate
+        if made is None:
+            raise UnfittedError("this advisor has no certificate yet; call certify(people) first")
+        return made
 
     @property
     def fingerprint(self) -> str:
@@ -389,12 +415,20 @@ class Advisor:
         workers share the people, and the certificate is the same; workers that can read the
         ``folder`` this advisor is saved in need not be sent it.
         """
-        report, reference = progress or (lambda stage, done, total: None), self.fitted.reference
-        calibration = Calibration.of(people, self.fitted)
-        records = practise(self.fitted, self.seed, n_jobs, [reference])[reference]
-        steps = partial(report, "calibration")
-        self.fitted_ = calibration.certify(records, self._levels, steps, n_jobs, scheduler, folder)
-        return self.certificate if self.fitted.groups is None else self.certificates
+        report, promise = progress or (lambda stage, done, total: None), self.fitted.promise
+        ending = replace(promise.ending, alpha=self.alpha, target=self.target)
+        promise = replace(promise, ending=ending, delta=self.delta)
+        fitted = replace(self.fitted, promise=promise)
+        calibration = CalibrationPeople.of(people, fitted)
+        reference, steps = promise.reference, partial(report, "calibration")
+        dry = dry_run(fitted, self.seed, n_jobs, [reference])[reference]
+        if scheduler is None:
+            records = roll_out(fitted, calibration.X, steps, n_jobs).records
+        else:
+            with open_crew(fitted, scheduler=scheduler, folder=folder) as crew:
+                records = roll_out_away(crew, calibration.X, steps)
+        self.fitted_ = certify_people(fitted, calibration, records, dry)
+        return self._certified()
 
     def interview(
         self,
@@ -421,13 +455,13 @@ class Advisor:
         return verify(self.fitted, receipt, key)
 
     def _repr_html_(self) -> str:
-        settings = {f.name: str(getattr(self, f.name)) for f in fields(self) if f.init}
+        settings = {name: str(value) for name, value in self.get_params(deep=False).items()}
         settings["constraints"] = (
             "; ".join(describe_rules(self.constraints or Constraints())) or "none"
         )
         if not hasattr(self, "fitted_"):
             return summaries.advisor_html(settings)
-        certificate = self.fitted.certificates or self.fitted.certificate
+        certificate = self.fitted.promise.certificate
         return summaries.advisor_html(
             settings,
             fingerprint=self.fingerprint,
@@ -440,8 +474,12 @@ class Advisor:
         """Write everything into a folder: JSON, safetensors, UBJSON, Parquet, with hashes. All of
         it or nothing.
         """
+        promise = self.fitted.promise
         settings = {name: getattr(self, name) for name in persist.SETTINGS} | {
-            "min_need": self.fitted.min_need
+            "min_need": promise.min_need,
+            "alpha": promise.ending.alpha,
+            "delta": promise.delta,
+            "target": promise.ending.target,
         }
         persist.save(self.fitted, settings, getattr(self, "evaluation_", None), folder)
 

@@ -31,7 +31,7 @@ __all__ = [
 
 QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
 Status = Literal[
-    "act", "ask", "unsure", "granted", "no_plan", "passed", "not_certified", "off_path"
+    "act", "ask", "unsure", "granted", "no_plan", "not_certified", "off_path", "pending"
 ]
 DEVIATIONS = ("start", "order", "passed", "declined", "costs", "locks", "constraints")
 
@@ -123,7 +123,7 @@ class Standing:
     where the advisor's certificate looks at people (asked in the policy's order up to the point
     where its rule says "act", for the card's prices, under the operator's rules), and there is no
     certificate for the state and the wishes they have; in a file, perhaps none that was tried.
-    ``"passed"`` stands in older receipts alone.
+    ``"pending"``: a certificate for the state that the person is in is being made; look again.
 
     ``deviations`` says how this person differs (one or more of ``DEVIATIONS``: facts of the start
     set are not known, others were told out of order, they went on past the point where the rule

@@ -15,6 +15,7 @@ import numpy as np
 
 from edfa.acquisition.loop import budget_amount, next_question
 from edfa.advice.fitted import NO_RULES, FittedAdvisor
+from edfa.advice.terms import NEVER
 from edfa.certification.replay import signal_of, uncertainty
 from edfa.data.constraints import Constraints
 from edfa.explanation.necessity import necessity
@@ -317,15 +318,16 @@ class Assessment:
     def _signal(self, plans: Plans) -> Float64Array:
         if not len(plans):
             return np.full(len(self), np.nan)
-        signal = signal_of(plans, self.explained.probabilities, self.fitted.signal)
+        watched = self.fitted.promise.ending.signal
+        signal = signal_of(plans, self.explained.probabilities, watched)
         signal = np.where(plans.legal, signal, np.nan)
-        return self.fitted.hold_unneeded(self.explained, signal)
+        return np.where(self.fitted.lacks_need(self.explained, signal), NEVER, signal)
 
     def stops(self, tau: float, k: int | None = None) -> BoolArray:
         """Who is stopped here by the rule "act at the first plan whose signal is at most tau", if
         they get here.
         """
-        if self.fitted.signal != "uncertainty":
+        if self.fitted.promise.ending.signal != "uncertainty":
             return self._stops(tau, k) if self.refused.any() else np.zeros(len(self), dtype=bool)
         # The model's uncertainty is known without a plan: only where it is low enough is one looked
         # for.
@@ -347,6 +349,7 @@ class Assessment:
         searcher = self.fitted.searcher
         again = isinstance(searcher, SurvivalSearch) and searcher.second_look > 0
         planned = any(enough == 1.0 for *_, enough in self._plans)
-        enough = 1.0 if planned or again or self.fitted.signal != "survival" else 1 - tau + 1e-9
+        watched = self.fitted.promise.ending.signal
+        enough = 1.0 if planned or again or watched != "survival" else 1 - tau + 1e-9
         plans = self._search(k, self._limits(), min(enough, 1.0))
         return np.asarray(self.refused & (self._signal(plans) <= tau))

@@ -11,7 +11,8 @@ import pandas as pd
 from edfa.advice.assessment import Assessment
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.person_rules import PersonRules
-from edfa.advice.standing import find_standings
+from edfa.advice.promise import CertifyLater
+from edfa.advice.standing import Certifying, find_standings
 from edfa.data.constraints import Constraints
 from edfa.data.edge import Flag
 from edfa.data.partial import encode_partial
@@ -59,13 +60,15 @@ def advise(
     first: int = 0,
     n_jobs: int | None = None,
     rules: pd.Series | None = None,
+    certify_later: CertifyLater | None = None,
 ) -> pd.DataFrame:
     """A row a person: decision, next question, whether they may act, plans; or what is wrong with
     their facts or rules.
 
     ``frame`` has whatever is known of them; an empty cell is not known. ``rules`` (people,) are
     limits of their own, a cell each: empty, or JSON such as ``{"max_changes": 1}``. ``first`` is
-    the number of the first row; ``n_jobs`` threads share the people.
+    the number of the first row; ``n_jobs`` threads share the people. With ``certify_later``,
+    calibrations that people's states take are run there; until then their status is "pending".
     """
     encoded, errors, flags = encode_partial(frame, fitted.encoder, fitted.schema, fitted.relevant)
     facts, threads = np.where(fitted.relevant, encoded, np.float32(np.nan)), count_jobs(n_jobs)
@@ -89,6 +92,7 @@ def advise(
             k,
             own.constraints[own.which[part[0]]],
             kinds[which[part[0]]],
+            Certifying(later=certify_later),
         ),
         parts,
         threads,
@@ -158,6 +162,7 @@ def _advise(
     k: int,
     own: Constraints,
     given: tuple[Given, ...],
+    certifying: Certifying,
 ) -> dict[str, Any]:
     """The columns of people, of these groups (people,), whose facts are right and whose own limits
     are the same.
@@ -175,7 +180,7 @@ def _advise(
         "question": names[question],
         "cost": np.where(question >= 0, prices, np.nan),
         "status": find_standings(
-            assessment, k, partial(Assessment.of, fitted, given=given), group=group
+            assessment, k, partial(Assessment.of, fitted, given=given), group, certifying
         ).status,
         "plans": _texts(plans),
         "reason": _reasons(plans, assessment.refused),

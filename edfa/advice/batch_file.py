@@ -114,7 +114,7 @@ def _identity(fitted: FittedAdvisor, k: int, rules_column: str | None) -> dict[s
     settings = {"k": k, "rules_column": rules_column, "block": BLOCK, "columns": COLUMNS}
     return settings | {
         "advisor": fitted.fingerprint,
-        "certificate": fitted.promise_key,
+        "certificate": fitted.promise.certificate_id,
         "made_with": versions(),
     }
 

@@ -3,136 +3,30 @@ plans last.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.advice.fitted import NEVER, FittedAdvisor
-from edfa.advice.judges import draw_judges
-from edfa.certification.records import Records
-from edfa.certification.replay import replay
+from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.promise import Rollout
 from edfa.certification.stopping import Runs
 from edfa.data.table import Table
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.own_model.fidelity import Fidelity, measure_fidelity
 from edfa.predictors.wrapped import Wrapped
 from edfa.reading import parse
-from edfa.recourse.find import find_recourse
-from edfa.recourse.plans import Plans
 from edfa.typing import BoolArray, Float32Array, IntArray
 
 __all__ = [
     "AdvisorEvaluation",
     "GroupEvaluation",
-    "Rollout",
-    "ask",
-    "ask_and_replay",
     "evaluate",
     "fidelity_of",
-    "replay_promise",
-    "roll_out",
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class Rollout:
-    """People who were asked to the end: what was asked, the plans at every step, and what became of
-    each.
-    """
-
-    trajectory: Trajectory
-    plans: Plans
-    records: Records
-
-
-def roll_out(
-    fitted: FittedAdvisor,
-    X: Float32Array,  # noqa: N803
-    progress: Callable[[int, int], None] | None = None,
-    n_jobs: int | None = -1,
-) -> Rollout:
-    """``ask`` everybody to the end; then hold each step's first plan against what is known
-    there.
-    """
-    trajectory, plans = ask(fitted, X, progress, n_jobs)
-    return Rollout(trajectory, plans, replay_promise(fitted, plans, X))
-
-
-def ask(
-    fitted: FittedAdvisor,
-    X: Float32Array,  # noqa: N803
-    progress: Callable[[int, int], None] | None = None,
-    n_jobs: int | None = -1,
-) -> tuple[Trajectory, Plans]:
-    """Ask everybody in the policy's order, to the end, and find plans at every step.
-
-    The operator's rules hold for questions and plans.
-
-    ``X`` are complete encoded rows, (people, features). ``progress`` is called with the numbers of
-    states that have been searched for plans, and of all.
-    """
-    trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget, fitted.limits)
-    plans = find_recourse(
-        trajectory,
-        fitted.searcher,
-        constraints=fitted.limits,
-        desired_class=fitted.favourable,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
-    return trajectory, plans
-
-
-def ask_and_replay(fitted: FittedAdvisor, X: Float32Array, judge: IntArray) -> Records:  # noqa: N803
-    """The records of some people by themselves, with the judge of each (people,), to be joined with
-    those of others.
-    """
-    plans = ask(fitted, X, n_jobs=1)[1]
-    return replay_promise(fitted, plans, X, judge)
-
-
-def replay_promise(
-    fitted: FittedAdvisor,
-    plans: Plans,
-    X: Float32Array,  # noqa: N803
-    judge: IntArray | None = None,
-) -> Records:
-    """Hold plans of complete encoded people X (people, features) against what the advisor's promise
-    is about.
-
-    A loss is a person who did the plan and is still refused. ``judge`` (people,) is each person's,
-    drawn unless given.
-    """
-    signal: Any = (
-        fitted.signal if len(plans) else np.ones(len(plans.people))
-    )  # there is nothing to watch
-    against: dict[str, Any] = {"reference": fitted.reference}
-    if fitted.reference != "trajectory_end":
-        against["whole"] = X
-    if fitted.reference == "retrained":
-        against |= {
-            "judges": fitted.judges,
-            "judge": draw_judges(fitted, X) if judge is None else judge,
-        }
-    records = replay(
-        plans,
-        favourable=fitted.favourable,
-        signal=signal,
-        advisor=fitted.fingerprint,
-        loss="let_down",
-        **against,
-    )
-    person = records.person
-    ends = np.append(person[1:] != person[:-1], True)
-    several = np.append(False, person[1:] == person[:-1])
-    watched = fitted.hold_back(records.signal, ends & several)
-    watched = fitted.hold_unneeded(plans.people, np.where(records.legal, watched, NEVER))
-    return replace(records, signal=watched, signal_name=fitted.signal)
 
 
 @dataclass(frozen=True)
@@ -263,7 +157,7 @@ class AdvisorEvaluation:
 def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorEvaluation:
     """Compare what ``roll_out`` found about some people with their true outcomes."""
     trajectory, labels = rollout.trajectory, fitted.group_of(people)
-    if not fitted.promise_key:
+    if fitted.promise.certificate is None:
         raise UnfittedError("there is no certificate to check; call certify(people) first")
     last, truth, decided = trajectory.last, people.y, trajectory.decision
     runs = Runs.from_records(rollout.records)

@@ -3,18 +3,17 @@ changes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from edfa.acquisition.base import Policy, never_asked
 from edfa.acquisition.loop import Budget
-from edfa.advice.groups import certificate_of_unknown, label_groups
 from edfa.advice.receipt import versions
+from edfa.advice.terms import NO_PROMISE, Promise, label_groups
 from edfa.blanket.units import Blanket
-from edfa.certification.certificate import Certificate, GroupCertificates
-from edfa.certification.records import Reference
+from edfa.certification.certificate import Certificate
 from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
@@ -29,41 +28,41 @@ from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array, ObjectArray
 
-__all__ = [
-    "LAST_SURVIVAL",
-    "NEVER",
-    "NO_RULES",
-    "FittedAdvisor",
-    "identify_advisor",
-    "sweep_directions",
-]
+__all__ = ["NO_RULES", "FittedAdvisor", "identify_advisor", "sweep_directions"]
 
 NO_RULES = Constraints()
-LAST_SURVIVAL = 0.95  # that a plan needs after the last of several questions
-NEVER = 2.0  # a signal at which nobody is told to act
 
 
 @dataclass(frozen=True, eq=False)
 class FittedAdvisor:
     """What an advisor has learnt.
 
-    ``train`` are the training people; ``background`` holds the model as the policy shows it;
-    ``blanket`` is the one that was found, whether or not the policy keeps to it. ``signal`` is what
-    the stop rule watches, ``budget`` what one interview may cost, ``constraints`` the operator's
-    rules beyond those of the card. ``directions`` says how a model that took directions as a
-    penalty keeps to them.
-
-    The promise: ``reference`` is what plans are held against, ``judges`` are the models learnt
-    again that it may be held against, ``min_survival`` is the survival below which nobody is told
-    to act, ``min_need`` the chance of being refused without a plan below which nobody is, and
-    ``calibration`` are the encoded rows (people, features) of those the certificate was made on.
-
-    With ``groups``, the name of a feature, there are ``certificates`` by group and no
-    ``certificate`` of all people together, which nobody could rely on; ``certificate_for`` and
-    ``tau_for`` say which one is about a person.
-
-    ``made_with`` are the versions of libraries that it was fitted with; None: those of this
-    process.
+    Parameters
+    ----------
+    train
+        The training people.
+    background
+        The model as the policy shows it, with the card and the encoder.
+    blanket
+        The blanket that was found, whether or not the policy keeps to it.
+    policy, searcher
+        What is asked next, and how plans are found.
+    budget
+        What one interview may cost.
+    constraints
+        The operator's rules beyond those of the card.
+    promise
+        What is promised, and the certificates.
+    judges
+        Models learnt again that plans may be held against; they choose nothing.
+    calibration
+        Encoded rows (people, features) of the calibration part of the table.
+    directions
+        How a model that took directions as a penalty keeps to them; None: exactly, or it has none.
+    fingerprint
+        One word for all that answers depend on; see ``identify_advisor``.
+    made_with
+        The versions of libraries that it was fitted with; None: those of this process.
     """
 
     train: Table
@@ -71,19 +70,13 @@ class FittedAdvisor:
     blanket: Blanket
     policy: Policy
     searcher: Searcher
-    certificate: Certificate | None = None
-    fingerprint: str = ""
-    signal: str = "uncertainty"
     budget: Budget = "inf"
-    directions: DirectionCheck | None = None
     constraints: Constraints = NO_RULES
-    reference: Reference = "trajectory_end"
+    promise: Promise = NO_PROMISE
     judges: Committee | None = None
-    min_survival: float = 0.5
-    min_need: float = 0.0
-    calibration: Float32Array | None = None
-    groups: str | None = None
-    certificates: GroupCertificates | None = None
+    calibration: Float32Array = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+    directions: DirectionCheck | None = None
+    fingerprint: str = ""
     made_with: Mapping[str, str] | None = None
 
     @classmethod
@@ -136,51 +129,28 @@ class FittedAdvisor:
         """The model as the policy shows it."""
         return self.background.predictor
 
-    @property
-    def tau(self) -> float | None:
-        """The threshold for a person of whom no group is known; None if nothing is promised to
-        them.
-        """
-        certificate = self.certificate_for(None)
-        return None if certificate is None else certificate.tau
-
     def certificate_for(self, group: str | None) -> Certificate | None:
-        """The certificate that speaks of a person of ``group``, a label of ``group_of``; None: no
-        promise is made.
+        """The certificate that speaks of a person of ``group``, a label of ``group_of``; None:
+        nothing is promised.
 
         Without groups it is the same for everybody. With groups a person relies on the certificate
-        of their own group alone. Of whom the group is not known (None), the strictest threshold
+        of their own group alone; of whom the group is not known (None), the strictest threshold
         holds, if every group is certified there.
         """
-        if self.groups is None:
-            return self._valid(self.certificate)
-        if self.certificates is None:
-            return None
-        if group is None:
+        promise = self.promise
+        if promise.groups is not None and group is None:
             return self._of_unknown_group
-        return self._valid(self.certificates.certificates.get(group))
-
-    def is_own(self, certificate: Certificate) -> bool:
-        """Whether a certificate is about this advisor, what it watches, and what its plans are held
-        against.
-        """
-        about = (certificate.advisor, certificate.signal, certificate.reference)
-        return about == (self.fingerprint, self.signal, self.reference)
-
-    def _valid(self, certificate: Certificate | None) -> Certificate | None:
-        """A certificate that promises something of this advisor; else None."""
-        return (
-            certificate
-            if certificate is not None and certificate.certified and self.is_own(certificate)
-            else None
-        )
+        made = promise.certificates.get(None if promise.groups is None else group)
+        if made is None or not made.certified or not promise.check_owner(made, self.fingerprint):
+            return None
+        return made
 
     @cached_property
     def _of_unknown_group(self) -> Certificate | None:
-        seen = set(self.group_of(self.train).tolist())
-        if self.certificates is None or not all(map(self.is_own, self.certificates.values())):
+        certificates = self.promise.certificates.values()
+        if not all(self.promise.check_owner(made, self.fingerprint) for made in certificates):
             return None
-        return certificate_of_unknown(self.certificates, seen)
+        return self.promise.of_unknown_group(set(self.group_of(self.train).tolist()))
 
     def tau_for(self, groups: ObjectArray) -> Float64Array:
         """The threshold of each person's certificate, (people,), from labels of ``group_of``; NaN:
@@ -189,12 +159,10 @@ class FittedAdvisor:
         No signal is at most NaN, so that ``signal <= tau_for(groups)`` tells nobody to act without
         a certificate.
         """
-        distinct = dict.fromkeys(groups.tolist())
-        chosen = {group: self.certificate_for(group) for group in distinct}
-        taus = {
-            group: np.nan if own is None or own.tau is None else own.tau
-            for group, own in chosen.items()
-        }
+        taus = {}
+        for group in dict.fromkeys(groups.tolist()):
+            made = self.certificate_for(group)
+            taus[group] = np.nan if made is None or made.tau is None else made.tau
         return np.array([taus[group] for group in groups.tolist()], dtype=float)
 
     def group_of(self, people: Table | Float32Array) -> ObjectArray:
@@ -203,66 +171,32 @@ class FittedAdvisor:
 
         Without groups, nobody's is.
         """
-        if self.groups is None:
+        name = self.promise.groups
+        if name is None:
             return np.full(len(people), None, dtype=object)
-        position = self.schema.index(self.groups)
+        position = self.schema.index(name)
         if isinstance(people, Table):
-            return label_groups(
-                people.X[:, position], self.encoder, self.groups, people.frame[self.groups]
-            )
-        return label_groups(people[:, position], self.encoder, self.groups)
+            return label_groups(people.X[:, position], self.encoder, name, people.frame[name])
+        return label_groups(people[:, position], self.encoder, name)
 
-    @property
-    def promise_key(self) -> str:
-        """All that is promised, as text; two advisors of one fingerprint differ in nothing else."""
-        held = self.certificates if self.groups is not None else self.certificate
-        return "" if held is None else held.to_json()
+    def lacks_need(self, people: People, signal: Float64Array) -> BoolArray:
+        """Whose chance of being refused without a plan is too small for a plan to be advised,
+        (people,): effort that is not needed is nothing to advise.
 
-    @property
-    def promises_everybody(self) -> bool:
-        """Whether the promise is about all who have a plan, so that whoever is asked to the end may
-        act on the last.
+        ``signal`` (people,) is what the stop rule watches; nobody above the ceiling, or whose
+        signal is NaN, is looked at.
         """
-        made = next(iter(self.certificates.values())) if self.certificates else self.certificate
-        return made is not None and made.target in ("all", "refused")
-
-    @property
-    def ceiling(self) -> float | None:
-        """The largest signal at which anybody is told to act; None: there is no such limit."""
-        return (
-            1 - self.min_survival if self.signal == "survival" and self.min_survival > 0 else None
-        )
-
-    def hold_back(self, signal: Float64Array, at_last: BoolArray) -> Float64Array:
-        """The signal (people,) with ``NEVER`` for those who have been asked the last question,
-        (people,), in vain.
-
-        Whoever is asked to the end is a hard case: no earlier plan was good enough. If the promise
-        is about another model, they are told to act only on a plan that nearly all models accept.
-        """
-        if self.signal != "survival" or self.reference == "trajectory_end":
-            # held against the end of the same questions, a plan that is made there cannot fail
-            return signal
-        return np.where(at_last & (signal > 1 - LAST_SURVIVAL), NEVER, signal)
-
-    def hold_unneeded(self, people: People, signal: Float64Array) -> Float64Array:
-        """The signal (people,) with ``NEVER`` for those whose chance of being refused without a
-        plan is too small.
-
-        They are asked on: effort that is not needed is nothing to advise.
-        """
-        if (
-            not self.min_need
-            or not isinstance(self.searcher, SurvivalSearch)
-            or self.signal != "survival"
-        ):
-            return signal
-        rows = np.flatnonzero(signal <= (np.inf if self.ceiling is None else self.ceiling))
-        some = People(people.X[rows], people.background, decided=people.decision[rows])
-        stays = self.searcher.completions_.decision_stability(some) if len(rows) else np.zeros(0)
-        held = signal.copy()
-        held[rows[stays < self.min_need]] = NEVER
-        return held
+        lacks, least = np.zeros(len(signal), dtype=bool), self.promise.min_need
+        watched = self.promise.ending.signal == "survival"
+        if not least or not watched or not isinstance(self.searcher, SurvivalSearch):
+            return lacks
+        ceiling = self.promise.ceiling
+        rows = np.flatnonzero(signal <= (np.inf if ceiling is None else ceiling))
+        if len(rows):
+            some = People(people.X[rows], people.background, decided=people.decision[rows])
+            stays = self.searcher.completions_.decision_stability(some)
+            lacks[rows[stays < least]] = True
+        return lacks
 
     @cached_property
     def favourable(self) -> int:
@@ -338,6 +272,7 @@ def identify_advisor(fitted: FittedAdvisor) -> str:
     threshold, the reference and its judges, the floors, or a library's version changes it. The
     certificate is no part of it: it names the advisor that it is about.
     """
+    promise = fitted.promise
     learnt = {
         "model": fitted.model,
         "blanket": fitted.blanket,
@@ -352,10 +287,11 @@ def identify_advisor(fitted: FittedAdvisor) -> str:
         card=canonical(fitted.schema),
         rules=canonical(fitted.constraints),
         watched=(
-            f"{fitted.signal} {fitted.budget} {fitted.model.threshold} {fitted.model.favourable}"
+            f"{promise.ending.signal} {fitted.budget} "
+            f"{fitted.model.threshold} {fitted.model.favourable}"
         ),
-        promise=f"{fitted.reference} {digest(fitted.judges)} {fitted.groups or ''}",
-        floors=f"{fitted.min_survival} {fitted.min_need}",
+        promise=f"{promise.reference} {digest(fitted.judges)} {promise.groups or ''}",
+        floors=f"{promise.min_survival} {promise.min_need}",
         directions="" if fitted.directions is None else fitted.directions.to_json(),
         versions=str(sorted((fitted.made_with or versions()).items())),
     )

@@ -20,13 +20,20 @@ from edfa.advice.answers import (
 from edfa.advice.assessment import Assessment
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.kept import KeptInterview
+from edfa.advice.promise import CertifyLater, Progress
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.rules import check_rules, read_overlay
-from edfa.advice.standing import certificate_id, find_standing
-from edfa.advice.wishes import Progress, certify_for, find_prices, find_wishes
+from edfa.advice.standing import Certifying, find_prices, find_standing
 from edfa.certification.certificate import Certificate
 from edfa.data.constraints import Constraints
-from edfa.errors import DataError, EdfaError, FactError, UnknownNameError, UnreadableError
+from edfa.errors import (
+    DataError,
+    EdfaError,
+    FactError,
+    PendingError,
+    UnknownNameError,
+    UnreadableError,
+)
 from edfa.explanation.partition import Person
 from edfa.predictors.own_model.given import Given, numbers_given
 from edfa.reading import one_line
@@ -67,6 +74,9 @@ class Interview:
     progress
         Called with the number of calibration people that are done, and of all, while a certificate
         is made for the person's wishes; that may take a few seconds.
+    certify_later
+        Runs such a calibration elsewhere; until it is done, ``standing.status`` is ``"pending"``.
+        None: it is run at once.
     states
         Where assessments of people without wishes are kept, by their facts; interviews with the
         same advisor may share it, and it may forget. By default one of its own, which its copies
@@ -97,6 +107,7 @@ class Interview:
         language: str = "en",
         supposed: bool = False,
         progress: Progress | None = None,
+        certify_later: CertifyLater | None = None,
         states: MutableMapping[bytes, Assessment] | None = None,
     ) -> None:
         for name in (*(costs or {}), *locks):
@@ -114,9 +125,9 @@ class Interview:
         self.log = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant)
         self._prices = find_prices(fitted, self.costs)
         self._history: list[Assessment] = []  # one after every event of the log
-        self._stands: tuple[AnswerLog, Standing] | None = (
-            None  # whether they may act, after the events of a log
-        )
+        self.certify_later = certify_later
+        # whether they may act, after the events of a log
+        self._stood: tuple[AnswerLog, tuple[Standing, Certificate | None]] | None = None
         self._states: MutableMapping[bytes, Assessment] = {} if states is None else states
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
@@ -228,14 +239,12 @@ class Interview:
 
     @property
     def standing(self) -> Standing:
-        """Whether the person may act now; worked out once, until something is told."""
-        assessment = self.assessment
-        if self._stands is None or self._stands[0] is not self.log:
-            self._stands = (
-                self.log,
-                find_standing(assessment, K, self._assess, self._group, self.progress),
-            )
-        return self._stands[1]
+        """Whether the person may act now; worked out once, until something is told.
+
+        Where that takes a calibration which is made elsewhere (``certify_later``), its status is
+        ``"pending"`` until that is done.
+        """
+        return self._stands()[0]
 
     @property
     def certificate(self) -> Certificate | None:
@@ -244,15 +253,18 @@ class Interview:
         It is the advisor's own, or one that was made for the person's state of knowledge and their
         wishes.
         """
-        return self._certificate(self.standing)
+        return self._stands()[1]
 
-    def _certificate(self, standing: Standing) -> Certificate | None:
-        if not standing.may_act:
-            return None
-        if not standing.for_wishes:
-            return self.fitted.certificate_for(self._group[0])
-        (wishes,), _ = find_wishes(self.assessment, np.arange(1), self._group)
-        return certify_for(self.fitted, wishes)
+    def _stands(self) -> tuple[Standing, Certificate | None]:
+        """The standing and its certificate, after the events of the log."""
+        assessment = self.assessment
+        if self._stood is None or self._stood[0] is not self.log:
+            certifying = Certifying(later=self.certify_later, progress=self.progress)
+            stands = find_standing(assessment, K, self._assess, self._group, certifying)
+            if stands[0].status == "pending":
+                return stands
+            self._stood = (self.log, stands)
+        return self._stood[1]
 
     @property
     def _group(self) -> ObjectArray:
@@ -262,8 +274,7 @@ class Interview:
     @property
     def guarantee(self) -> str | None:
         """The certificate in the person's words; None if they may not act now."""
-        standing = self.standing
-        certificate = self._certificate(standing)
+        standing, certificate = self._stands()
         if certificate is None:
             return None
         if not standing.for_wishes:
@@ -292,10 +303,13 @@ class Interview:
 
         ``k`` and ``constraints`` are those the plans were offered under, ``chosen`` the id of the
         plan that is followed; it is signed with ``key`` if there is one, of at least 16 bytes;
-        ``time`` replaces the present one.
+        ``time`` replaces the present one. PendingError while it is being worked out whether the
+        person may act.
         """
         if self.supposed:
             raise DataError("a receipt is for what was told, not for what was supposed")
+        if self.standing.status == "pending":
+            raise PendingError
         plans, question = self.plans(k, constraints), self.question
         if chosen is not None and chosen not in [plan.id for plan in plans]:
             raise UnknownNameError("plan", chosen, [plan.id for plan in plans])
@@ -327,7 +341,7 @@ class Interview:
             chosen=chosen,
             standing=asdict(self.standing),
             certificate=self.guarantee or "",
-            certificate_id=certificate_id(self.fitted),
+            certificate_id=self.fitted.promise.certificate_id,
             model=self.fitted.own_model,
         )
         receipt = Receipt.from_json(
@@ -414,6 +428,7 @@ class Interview:
             language=language,
             supposed=supposed,
             progress=self.progress,
+            certify_later=self.certify_later,
             states=self._states,
         )
 

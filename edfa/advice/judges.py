@@ -12,12 +12,8 @@ from edfa.typing import Float32Array, IntArray
 __all__ = ["draw_judges", "learn_judges"]
 
 N_JUDGES = 12
-SHARE = (
-    0.15  # of the number of training people that a judge learns from, besides calibration people
-)
-JUDGES_SEED = (
-    1_000_003  # added to the advisor's: judges share no draw with the committee that chooses
-)
+TRAINING_SHARE = 0.15  # training people that a judge learns from, besides calibration people
+JUDGES_SEED = 1_000_003  # added to the advisor's: no draw in common with the committee that chooses
 
 
 def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Committee:
@@ -38,7 +34,7 @@ def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Commit
         seed=seed + JUDGES_SEED,
         others=others,
         varied=False,
-        share=SHARE,
+        share=TRAINING_SHARE,
     )
 
 
@@ -50,7 +46,7 @@ def draw_judges(fitted: FittedAdvisor, X: Float32Array) -> IntArray:  # noqa: N8
     """
     size = len(fitted.judges or ())
     judge = np.random.default_rng(len(X)).integers(max(size, 1), size=len(X))
-    if fitted.calibration is None or not size:
+    if not size:
         return judge
     learnt = _positions(X, fitted.calibration)
     folds = int(fold_of(np.arange(size)).max()) + 1

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 from threadpoolctl import threadpool_limits
 
 from edfa.advice import persist
-from edfa.advice.evaluation import ask_and_replay
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.judges import draw_judges
+from edfa.advice.promise import ask_and_judge
 from edfa.advice.receipt import versions
 from edfa.certification.records import Records
 from edfa.errors import EdfaError, MismatchError
@@ -118,7 +118,7 @@ def roll_out_away(
     firsts = iter(range(0, len(X), PEOPLE))
     judge = draw_judges(crew.fitted, X)
     some = lambda first: (X[first : first + PEOPLE], judge[first : first + PEOPLE])  # noqa: E731
-    for first, records in crew.results(ask_and_replay, firsts, some):
+    for first, records in crew.results(ask_and_judge, firsts, some):
         parts[first] = replace(records, person=records.person + first)
         if progress:
             progress(sum(len(part.people) for part in parts.values()), len(X))
@@ -161,7 +161,7 @@ _lock = threading.Lock()
 
 def _key(fitted: FittedAdvisor) -> str:
     """One word for an advisor with its certificate."""
-    return fingerprint(advisor=fitted.fingerprint, certificate=fitted.promise_key)
+    return fingerprint(advisor=fitted.fingerprint, certificate=fitted.promise.certificate_id)
 
 
 def _work_away(

@@ -10,13 +10,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
 from edfa.advice.evaluation import AdvisorEvaluation
 from edfa.advice.fitted import FittedAdvisor, identify_advisor
-from edfa.advice.promise import REFERENCES
 from edfa.advice.receipt import versions
 from edfa.advice.saved import (
     FORMAT,
@@ -26,6 +25,7 @@ from edfa.advice.saved import (
     people_to_parquet,
     read_saved,
 )
+from edfa.advice.terms import Ending, Promise
 from edfa.artifacts import (
     MANIFEST,
     Folder,
@@ -38,7 +38,7 @@ from edfa.artifacts import (
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.certification.rcps import RecourseCertifier
-from edfa.certification.records import Reference
+from edfa.certification.records import REFERENCES
 from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder
 from edfa.data.schema import Schema
@@ -110,8 +110,8 @@ def save(
             "shares": fitted.train.shares,
         },
         "settings": dict(settings),
-        "signal": fitted.signal,
-        "reference": fitted.reference,
+        "signal": fitted.promise.ending.signal,
+        "reference": fitted.promise.reference,
         "predictor": {
             "name": OWN
             if isinstance(fitted.model, Wrapped)
@@ -177,16 +177,17 @@ def _check_identity(fitted: FittedAdvisor) -> None:
         changed = {k: v for k, v in (fitted.made_with or {}).items() if versions().get(k) != v}
         hint = f"; it was made with {changed}, which may be why" if changed else ""
         raise UnreadableError(f"it is not the advisor it says it is, {fitted.fingerprint}{hint}")
-    if fitted.certificate if fitted.groups is not None else fitted.certificates:
+    promise = fitted.promise
+    if isinstance(promise.certificate, GroupCertificates) != (promise.groups is not None) and (
+        promise.certificate is not None
+    ):
         raise UnreadableError(
             "it has a certificate for all people and groups, or certificates of groups "
             "without groups"
         )
-    parts = dict(fitted.certificates or {}) | (
-        {} if fitted.certificate is None else {None: fitted.certificate}
-    )
-    for label, certificate in parts.items():
-        if not fitted.is_own(certificate) or certificate.group != label:
+    for label, certificate in promise.certificates.items():
+        own = promise.check_owner(certificate, fitted.fingerprint)
+        if not own or certificate.group != label:
             about = (
                 f"{certificate.advisor!r}, {certificate.signal}, "
                 f"{certificate.reference}, {certificate.group}"
@@ -235,8 +236,9 @@ def _write_parts(
         "encoder": fitted.encoder,
         "blanket": fitted.blanket,
     }
-    nouns |= {"constraints": fitted.constraints, "certificate": fitted.certificate}
-    nouns |= {"directions": fitted.directions, "certificates": fitted.certificates}
+    nouns |= {"constraints": fitted.constraints, "directions": fitted.directions}
+    made = fitted.promise.certificate
+    nouns["certificates" if isinstance(made, GroupCertificates) else "certificate"] = made
     for name, noun in nouns.items():
         if noun is not None:
             (partial / f"{name}.json").write_text(noun.to_json(), encoding="utf-8")
@@ -251,8 +253,7 @@ def _write_parts(
     for name, committee in (("committee", _committee(fitted.searcher)), ("judges", fitted.judges)):
         if committee is not None:
             committee.to_folder(partial / name)
-    if fitted.calibration is not None:
-        (partial / ROWS).write_bytes(save_arrays({"X": fitted.calibration}))
+    (partial / ROWS).write_bytes(save_arrays({"X": fitted.calibration}))
 
 
 def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdvisor:
@@ -283,7 +284,7 @@ def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdviso
     policy = policy.load_state(saved.under("policy"), train)
     fitted = FittedAdvisor.of(train, model, blanket, policy, searcher)
     reference = manifest["reference"]
-    if reference not in get_args(Reference):
+    if reference not in REFERENCES:
         raise UnreadableError(f"the reference is {reference!r}")
     if not isinstance(manifest["fingerprint"], str):
         raise UnreadableError(f"the fingerprint is {manifest['fingerprint']!r}")
@@ -291,17 +292,19 @@ def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdviso
     return replace(
         fitted,
         fingerprint=manifest["fingerprint"],
-        reference=reference,
-        min_survival=settings["min_survival"],
-        min_need=settings["min_need"],
+        promise=Promise(
+            Ending(signal=manifest["signal"], target=settings["target"], alpha=settings["alpha"]),
+            settings["delta"],
+            reference,
+            settings["min_survival"],
+            settings["min_need"],
+            settings["groups"],
+            _read_certificate(saved),
+        ),
         judges=Committee.from_folder(judges, fitted.predictor) if judges.files else None,
         calibration=_read_rows(saved, len(schema)),
-        signal=manifest["signal"],
         budget=settings["budget"],
         constraints=_read(saved, "constraints", Constraints),
-        certificate=_read(saved, "certificate", Certificate),
-        groups=settings["groups"],
-        certificates=_read(saved, "certificates", GroupCertificates),
         directions=_read(saved, "directions", DirectionCheck),
     )
 
@@ -318,10 +321,20 @@ def _read_model(folder: Folder, name: str, own: Any) -> Any:
     return kind.from_folder(folder)
 
 
+def _read_certificate(saved: Folder) -> Certificate | GroupCertificates | None:
+    """The certificate of everybody, or those of groups; a folder with both is damaged."""
+    kinds: tuple[tuple[str, Any], ...] = (
+        ("certificate", Certificate),
+        ("certificates", GroupCertificates),
+    )
+    parts = [_read(saved, *kind) for kind in kinds]
+    if None not in parts:
+        raise UnreadableError("it has a certificate for all people and certificates of groups")
+    return next((part for part in parts if part is not None), None)
+
+
 def _read_rows(saved: Folder, width: int) -> Any:
-    """The encoded calibration people (people, features); None if there are none."""
-    if ROWS not in saved.files:
-        return None
+    """The encoded calibration people, (people, features)."""
     arrays = load_arrays(saved.files[ROWS], ROWS)
     check_arrays(arrays, {"X": ("f", None, width)}, ROWS)
     return arrays["X"]

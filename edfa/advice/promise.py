@@ -1,107 +1,390 @@
-"""What an advisor promises: held against which reference, judged by whom, and from which threshold
-on it is tested.
+"""One function certifies a state of the advisor from people: ``certify``.
 
-All of this is settled on training people, so that the calibration people are looked at once.
+The state may be the policy's own path, for everybody or for a group of people; or the state of one
+person, who told something unasked, declined something, has prices or limits of their own, or went
+on when they could have acted. What differs is how records are made of people in that state:
+
+- ``roll_out``: everybody is asked in the policy's order to the end;
+- ``observe``: everybody is put into the person's state. What is not known of the person is hidden,
+  plans are searched under the same limits, and the first plan is judged. The certificate speaks of
+  those who are told to act right there. The calibration people are like everybody; that those who
+  are in such a state are like them is taken for granted, and said.
+
+Everything that has to be chosen (the reference, where the tests begin) is chosen in a dry run on
+training people, so that the calibration people are looked at once.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from edfa.advice.evaluation import ask, replay_promise
-from edfa.advice.fitted import FittedAdvisor
+from edfa.acquisition.loop import run_policy
+from edfa.acquisition.trajectory import Trajectory
+from edfa.advice.calibration_people import CalibrationPeople
+from edfa.advice.fitted import NO_RULES, FittedAdvisor
+from edfa.advice.judges import draw_judges
+from edfa.advice.rules import describe_rules
+from edfa.advice.terms import NEVER
+from edfa.cache import Cache
 from edfa.certification.anchor import choose_anchor
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
 from edfa.certification.rcps import RecourseCertifier
-from edfa.certification.records import Records, Reference
+from edfa.certification.records import REFERENCES, Records, Reference
+from edfa.certification.replay import replay
 from edfa.certification.risk_curve import Target
-from edfa.errors import DataError
+from edfa.data.constraints import Constraints
+from edfa.errors import DataError, SettingError
+from edfa.people import People
+from edfa.recourse.find import find_recourse
+from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.typing import IntArray
+from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = [
-    "REFERENCES",
-    "certify_records",
+    "CertifyLater",
+    "Progress",
+    "Rollout",
+    "State",
+    "ask",
+    "ask_and_judge",
+    "certify",
+    "certify_groups",
+    "certify_people",
+    "choose_certifier",
     "choose_reference",
-    "make_certifier",
-    "practise",
-    "rehearse",
+    "dry_run",
+    "dry_run_advisor",
+    "find_certificate",
+    "judge_plans",
+    "observe",
+    "roll_out",
 ]
 
-REFERENCES: tuple[Reference, ...] = (
-    "retrained",
-    "all_features",
-    "trajectory_end",
-)  # the strongest first
 WORTH = 1.25  # times the cost of the cheapest promise that a stronger one may cost
-PRACTISE = 1_000  # training people on whom a promise is tried out
+DRY_RUN_PEOPLE = 1_000  # training people on whom a promise is tried out
+ENOUGH, ENOUGH_TRAINING = 250, 80  # people who could act, for a state's tests and its dry run
+MOST_REFUSED, MOST_REFUSED_TRAINING = 600, 200  # among whom they are looked for
+PEOPLE_AT_A_TIME = 100  # for whom plans are searched together
 NOTHING_ASKED = (
     "nothing is asked before people act: the promise is about plans that are made at once"
 )
+CERTIFICATES: Cache["Future[Certificate]"] = Cache("certificates", most=256)
+Progress = Callable[[int, int], None]
+"""Called with the number of people, or states, that are done, and of all."""
+CertifyLater = Callable[[Callable[[], None]], bool]
+"""Runs a task on another thread, some time; False if there is no room for it now."""
 
 
-def rehearse(fitted: FittedAdvisor, seed: int) -> tuple[FittedAdvisor, IntArray]:
-    """The advisor as it meets some training people, who complete nobody meanwhile; and their rows,
-    (people,).
+@dataclass(frozen=True)
+class State:
+    """A state of an advisor that a certificate can be made for.
+
+    Parameters
+    ----------
+    known
+        Features known beyond the start set, asked for or not. None: the state is the policy's
+        path, from the start set to its last question; then only ``group`` may be given, too.
+    missing
+        Features of the start set that are not known.
+    declined
+        Features that must not be asked for.
+    costs
+        The person's own prices, by feature, where they differ from the card's.
+    constraints
+        The person's own limits on plans, locks included, on top of the operator's rules.
+    group
+        The group of people, if the advisor makes promises to groups; None: everybody.
+
+    Examples
+    --------
+    >>> State(()).key == State((), costs={}).key != State(None).key
+    True
+    """
+
+    known: tuple[str, ...] | None = None
+    missing: tuple[str, ...] = ()
+    declined: tuple[str, ...] = ()
+    costs: Mapping[str, float] = field(default_factory=dict)
+    constraints: Constraints = NO_RULES
+    group: str | None = None
+
+    @property
+    def key(self) -> str:
+        """A hash, the same for the same state in whatever order its features are named; nobody can
+        read there whose it is.
+        """
+        content: dict[str, Any] = {
+            name: None if getattr(self, name) is None else sorted(getattr(self, name))
+            for name in ("known", "missing", "declined")
+        }
+        content |= {"constraints": self.constraints.to_json(), "group": self.group}
+        text = json.dumps(content | {"costs": dict(self.costs)}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def known_in(self, fitted: FittedAdvisor) -> BoolArray:
+        """What is known in a person's state, (features,); facts that change nothing are left
+        out.
+        """
+        whole = fitted.background.start | _mask(fitted, self.known or ())
+        return np.asarray(whole & ~_mask(fitted, self.missing) & fitted.relevant)
+
+    def prices_in(self, fitted: FittedAdvisor) -> Float64Array:
+        """The prices, (features,): the card's, with the person's own in their places."""
+        prices = fitted.card_costs.copy()
+        for name, price in self.costs.items():
+            prices[fitted.schema.index(name)] = price
+        return prices
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """People who were asked to the end: what was asked, the plans at every step, and what became of
+    each.
+    """
+
+    trajectory: Trajectory
+    plans: Plans
+    records: Records
+
+
+def roll_out(
+    fitted: FittedAdvisor,
+    X: Float32Array,  # noqa: N803
+    progress: Progress | None = None,
+    n_jobs: int | None = -1,
+) -> Rollout:
+    """``ask`` everybody to the end, and judge the first plan of every step."""
+    trajectory, plans = ask(fitted, X, progress, n_jobs)
+    return Rollout(trajectory, plans, judge_plans(fitted, plans, X))
+
+
+def ask(
+    fitted: FittedAdvisor,
+    X: Float32Array,  # noqa: N803
+    progress: Progress | None = None,
+    n_jobs: int | None = -1,
+) -> tuple[Trajectory, Plans]:
+    """Ask everybody in the policy's order, to the end, and find plans at every step.
+
+    Parameters
+    ----------
+    fitted
+        The advisor; the operator's rules hold for questions and plans.
+    X
+        Complete encoded rows, (people, features).
+    progress
+        Called with the numbers of states that have been searched for plans, and of all.
+    n_jobs
+        Threads that share the search.
+    """
+    trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget, fitted.limits)
+    plans = find_recourse(
+        trajectory,
+        fitted.searcher,
+        constraints=fitted.limits,
+        desired_class=fitted.favourable,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return trajectory, plans
+
+
+def ask_and_judge(fitted: FittedAdvisor, X: Float32Array, judge: IntArray) -> Records:  # noqa: N803
+    """Records of some people by themselves, with the judge of each (people,), to be joined with
+    those of others.
+    """
+    return judge_plans(fitted, ask(fitted, X, n_jobs=1)[1], X, judge)
+
+
+def judge_plans(
+    fitted: FittedAdvisor,
+    plans: Plans,
+    X: Float32Array,  # noqa: N803
+    judge: IntArray | None = None,
+) -> Records:
+    """Hold plans against what the advisor's promise is about; one record a person and step.
+
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    plans
+        Plans of people whose numbers are rows of X.
+    X
+        Complete encoded rows, (people, features).
+    judge
+        The judge of each person, (people,); drawn unless given.
+    """
+    promise, ending = fitted.promise, fitted.promise.ending
+    signal: Any = ending.signal if len(plans) else np.ones(len(plans.people))
+    against: dict[str, Any] = {"reference": promise.reference}
+    if promise.reference != "trajectory_end":
+        against["whole"] = X
+    if promise.reference == "retrained":
+        drawn = draw_judges(fitted, X) if judge is None else judge
+        against |= {"judges": fitted.judges, "judge": drawn}
+    records = replay(
+        plans,
+        favourable=fitted.favourable,
+        signal=signal,
+        advisor=fitted.fingerprint,
+        loss=ending.loss,
+        **against,
+    )
+    person = records.person
+    ends = np.append(person[1:] != person[:-1], True)
+    several = np.append(False, person[1:] == person[:-1])
+    held = promise.lacks_final_survival(records.signal, ends & several) | ~records.legal
+    held |= fitted.lacks_need(plans.people, np.where(held, np.nan, records.signal))
+    watched = np.where(held, NEVER, records.signal)
+    return replace(records, signal=watched, signal_name=ending.signal)
+
+
+def observe(
+    fitted: FittedAdvisor,
+    state: State,
+    X: Float32Array,  # noqa: N803
+    enough: int,
+    most: int,
+    progress: Progress | None = None,
+) -> Records:
+    """Put people into a person's state: their first plan there, and what becomes of it.
+
+    The complete encoded people X (people, features) are drawn at random, among those who are
+    refused in this state, until there are ``enough`` who could act (who have a plan, with a signal
+    up to the ceiling) or ``most`` people in all. Neither looks at what becomes of a plan, so that
+    those who could act are a random sample of all such people. Without anybody refused, the records
+    are of one person without a plan.
+    """
+    order, ceiling = np.random.default_rng(0).permutation(len(X)), fitted.promise.ceiling
+    hidden = np.where(state.known_in(fitted), X[order], np.float32(np.nan))
+    refused = People(hidden, fitted.background).decision != fitted.favourable
+    rows = order[refused][:most] if refused.any() else order[:1]
+    judge = draw_judges(fitted, X[rows])
+    parts: list[Records] = []
+    ready = 0
+    for first in range(0, len(rows), PEOPLE_AT_A_TIME):
+        some = X[rows[first : first + PEOPLE_AT_A_TIME]]
+        by = judge[first : first + PEOPLE_AT_A_TIME]
+        records = judge_plans(fitted, _first_plans(fitted, state, some), some, by)
+        parts.append(replace(records, person=records.person + first))
+        could_act = records.signal <= (np.inf if ceiling is None else ceiling)
+        ready += int((records.legal & could_act).sum())
+        if progress:
+            progress(min(ready, enough), enough)
+        if ready >= enough:
+            break
+    return Records.join(*parts)
+
+
+def _first_plans(fitted: FittedAdvisor, state: State, X: Float32Array) -> Plans:  # noqa: N803
+    """The plans of complete encoded people X (people, features) in a person's state.
+
+    Where plans are held against the end of the run, the people of the plans are there twice: now,
+    and, without plans, when all has been asked that may be.
+    """
+    known, prices = state.known_in(fitted), state.prices_in(fitted)
+    people = People(
+        np.where(known, X, np.float32(np.nan)),
+        fitted.background,
+        spent=np.full(len(X), prices @ known),
+        costs=prices,
+    )
+    limits = fitted.constraints.for_person(state.constraints)
+    plans = find_recourse(
+        people,
+        fitted.searcher,
+        constraints=None if limits == NO_RULES else limits,
+        desired_class=fitted.favourable,
+        n_jobs=1,
+    )
+    if fitted.promise.reference != "trajectory_end":
+        return plans
+    asked: dict[str, Any] = {
+        "known": known,
+        "declined": _mask(fitted, state.declined),
+        "costs": prices,
+    }
+    run = run_policy(X, fitted.policy, fitted.background, fitted.budget, fitted.limits, **asked)
+    end = run.people().take(run.last)
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(people, name), getattr(end, name)])
+        for name in ("X", "person", "spent")
+    }
+    both = People(background=fitted.background, step=np.repeat([0, 1], len(X)), **columns)
+    return replace(plans, people=both, decision=np.concatenate([plans.decision, end.decision]))
+
+
+def _mask(fitted: FittedAdvisor, names: Sequence[str]) -> BoolArray:
+    """Which features are named, (features,)."""
+    mask = np.zeros(len(fitted.schema), dtype=bool)
+    mask[[fitted.schema.index(name) for name in names]] = True
+    return mask
+
+
+def dry_run_advisor(fitted: FittedAdvisor, seed: int) -> tuple[FittedAdvisor, Float32Array]:
+    """The advisor as it meets some training people, who complete nobody meanwhile; and their
+    encoded rows, (people, features).
     """
     train, searcher = fitted.train, fitted.searcher
-    some = np.sort(
-        np.random.default_rng(seed).permutation(len(train))[: min(PRACTISE, len(train) // 2)]
-    )
+    size = min(DRY_RUN_PEOPLE, len(train) // 2)
+    some = np.sort(np.random.default_rng(seed).permutation(len(train))[:size])
     if isinstance(searcher, SurvivalSearch):
         searcher = clone(searcher).fit_without(train, some)
-    return replace(fitted, searcher=searcher), some
+    return replace(fitted, searcher=searcher), train.X[some]
 
 
-def practise(
+def dry_run(
     fitted: FittedAdvisor,
     seed: int,
     n_jobs: int | None,
     references: Sequence[Reference] = REFERENCES,
 ) -> Mapping[Reference, Records]:
-    """Records of some training people under every reference there is."""
-    (rehearsal, some), train = rehearse(fitted, seed), fitted.train
-    plans = ask(rehearsal, train.X[some], n_jobs=n_jobs)[1]
-    tried = [name for name in references if name != "retrained" or fitted.judges is not None]
-    records = {
-        name: replay_promise(replace(rehearsal, reference=name), plans, train.X[some])
-        for name in tried
-    }
-    if fitted.groups is None:
-        return records
-    labels = fitted.group_of(train.X[some])
-    return {name: replace(part, group=labels[part.person]) for name, part in records.items()}
+    """Records of some training people on the policy's path, under each of the references that the
+    advisor can be held against.
+    """
+    dry, X = dry_run_advisor(fitted, seed)  # noqa: N806
+    plans = ask(dry, X, n_jobs=n_jobs)[1]
+    labels, records = fitted.group_of(X), {}
+    for name in references:
+        if name == "retrained" and fitted.judges is None:
+            continue
+        held = replace(dry, promise=replace(dry.promise, reference=name))
+        part = judge_plans(held, plans, X)
+        grouped = fitted.promise.groups is not None
+        records[name] = replace(part, group=labels[part.person]) if grouped else part
+    return records
 
 
 def choose_reference(
-    fitted: FittedAdvisor, records: Mapping[Reference, Records], n: int, levels: dict[str, Any]
+    fitted: FittedAdvisor, records: Mapping[Reference, Records], n: int
 ) -> Reference:
-    """The strongest promise that training people suggest can be kept at no more than 1.25 times the
-    least cost.
+    """The strongest reference that training people suggest can be promised at no more than 1.25
+    times the least cost.
 
-    ``records`` are those of ``practise``, ``n`` is the number of calibration people, ``levels`` are
-    alpha, delta and the target.
+    ``records`` are those of a dry run by reference, ``n`` is the number of calibration people.
     """
-    costs = {name: _expected_cost(fitted, part, n, levels) for name, part in records.items()}
+    costs = {name: _expected_cost(fitted, part, n) for name, part in records.items()}
     least = min(costs.values())
     worth = [name for name in REFERENCES if name in costs and costs[name] <= WORTH * least < np.inf]
     return worth[0] if worth else REFERENCES[-1]
 
 
-def _expected_cost(
-    fitted: FittedAdvisor, records: Records, n: int, levels: dict[str, Any]
-) -> float:
+def _expected_cost(fitted: FittedAdvisor, records: Records, n: int) -> float:
     """The mean cost under the certificates that as many training people would give; infinite if
     they give none.
 
     A group without a certificate is asked everything.
     """
     few = records.take(records.code < n) if n < len(records.people) else records
-    certificates = certify_records(fitted, few, records, levels, n=n)
-    parts = [certificates] if isinstance(certificates, Certificate) else list(certificates.values())
+    parts = certify_groups(fitted, few, records, n / len(few.people)).values()
     if not any(part.certified for part in parts):
         return np.inf
     last = np.append(few.code[1:] != few.code[:-1], True)
@@ -110,87 +393,132 @@ def _expected_cost(
     return float(np.average(costs, weights=[part.people for part in parts]))
 
 
-def certify_records(
-    fitted: FittedAdvisor,
-    records: Records,
-    practised: Records,
-    levels: dict[str, Any],
-    n: int | None = None,
-) -> Certificate | GroupCertificates:
-    """The certificate of calibration people's ``records``; with groups one for each, from its own
-    people alone.
+def certify_people(
+    fitted: FittedAdvisor, people: CalibrationPeople, records: Records, dry: Records
+) -> FittedAdvisor:
+    """The advisor with a certificate of the policy's path for everybody, or with one for each group
+    from its own people alone.
 
-    Where the tests begin is chosen on the ``practised`` records of training people, for each group
-    on its own. ``n`` is the number of calibration people, that of the records unless given.
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    people
+        Who was asked.
+    records
+        What ``roll_out`` found about them.
+    dry
+        Records of a dry run on training people.
     """
-    share = 1.0 if n is None else n / len(records.people)
-    if fitted.groups is None:
-        return _certify(fitted, records, practised, share, levels)
-    theirs, rehearsed = by_group(records), by_group(practised)
-    return GroupCertificates(
-        {
-            label: _certify(fitted, part, rehearsed.get(label), share, levels, label)
-            for label, part in theirs.items()
-        }
-    )
+    if fitted.promise.groups is not None:
+        records = replace(records, group=people.group[records.person])
+    made = {}
+    for label, part in certify_groups(fitted, records, dry).items():
+        theirs = people.at_edge if label is None else people.at_edge[people.group == label]
+        warnings = (*part.warnings, *people.warnings)
+        made[label] = replace(part, moved=int(theirs.sum()), warnings=warnings)
+    whole: Any = made[None] if fitted.promise.groups is None else GroupCertificates(made)
+    return replace(fitted, promise=replace(fitted.promise, certificate=whole))
 
 
-def _certify(
+def certify_groups(
+    fitted: FittedAdvisor, records: Records, dry: Records, share: float = 1.0
+) -> dict[Any, Certificate]:
+    """Certificates of the policy's path by group; without groups, the one of everybody under None.
+
+    ``share`` is the number of calibration people for each person of the records.
+    """
+    grouped = fitted.promise.groups is not None
+    parts: dict[Any, Records] = {**by_group(records)} if grouped else {None: records}
+    tried: dict[Any, Records] = {**by_group(dry)} if grouped else {None: dry}
+    return {
+        label: certify(fitted, State(group=label), part, tried.get(label), share)
+        for label, part in parts.items()
+    }
+
+
+def certify(
     fitted: FittedAdvisor,
+    state: State,
     records: Records,
-    practised: Records | None,
-    share: float,
-    levels: dict[str, Any],
-    group: str | None = None,
+    dry: Records | None,
+    share: float = 1.0,
 ) -> Certificate:
-    """One certificate, which says so where nothing was asked."""
-    expected = max(round(share * len(records.people)), 1)
-    certificate = make_certifier(fitted, practised, expected, levels).certificate_for(
-        records, group=group
-    )
-    if not _asks_nothing(records):
-        return certificate
-    told = (NOTHING_ASKED,) if certificate.target == "act" else ()
-    return replace(certificate, asked=False, warnings=(*certificate.warnings, *told))
+    """The certificate of a state of the advisor.
 
-
-def make_certifier(
-    fitted: FittedAdvisor, records: Records | None, n: int, levels: dict[str, Any]
-) -> RecourseCertifier:
-    """The certifier of an advisor's promise; where its tests start is chosen on ``records`` of
-    training people.
-
-    Where nobody of them acts early, the promise is about all who act, if it can be broken at all:
-    held against the end of the same questions, a plan that is made there cannot fail, and nothing
-    is promised about it. Where nobody of them acts at all, the loosest rule there may be is the
-    only one that is tested.
+    Parameters
+    ----------
+    fitted
+        The advisor: its promise says what is certified.
+    state
+        The policy's path, for everybody or a group, or the state of a person.
+    records
+        What became of people in this state, from ``roll_out`` or ``observe``.
+    dry
+        The same of training people, on whom it is chosen where the tests begin; None: there are
+        none.
+    share
+        The number of calibration people for each person of ``records``; other than 1 where records
+        stand for a calibration that is still to come.
     """
-    target: Target = levels["target"]
-    reference = fitted.reference if records is None else records.reference
-    if records is not None and _asks_nothing(records) and target != "act":
-        target = "early"
-    if target not in ("early", "act"):
-        return RecourseCertifier(**levels, ceiling=fitted.ceiling)
-    anchor = np.inf if fitted.ceiling is None else fitted.ceiling
-    options: list[Target] = [target, "act"] if reference != "trajectory_end" else [target]
+    on_path, n = state.known is None, max(round(share * len(records.people)), 1)
+    certifier = choose_certifier(fitted, dry, n, None if on_path else "act")
+    certificate = replace(
+        certifier.certificate_for(records, group=state.group),
+        rules=describe_rules(fitted.rules),
+        model=fitted.own_model,
+    )
+    if not on_path or not _asks_nothing(records):
+        return certificate
+    more = (NOTHING_ASKED,) if certificate.target == "act" else ()
+    return replace(certificate, asked=False, warnings=(*certificate.warnings, *more))
+
+
+def choose_certifier(
+    fitted: FittedAdvisor, dry: Records | None, n: int, target: Target | None = None
+) -> RecourseCertifier:
+    """The certifier of an advisor's promise.
+
+    Where its tests start is chosen on ``dry``, records of training people. Where nobody of them
+    acts early, the promise is about all who act, if it can be broken at all: held against the end
+    of the same questions, a plan that is made there cannot fail, and nothing is promised about it.
+    Where nobody of them acts at all, the loosest rule there may be is the only one that is tested.
+
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    dry
+        Records of a dry run; None: there are none.
+    n
+        The number of calibration people.
+    target
+        In place of the ending's.
+    """
+    promise = fitted.promise
+    alpha, delta, ceiling = promise.ending.alpha, promise.delta, promise.ceiling
+    chosen: Target = target or promise.ending.target
+    if dry is not None and _asks_nothing(dry) and chosen != "act":
+        chosen = "early"
+    if chosen not in ("early", "act"):
+        return RecourseCertifier(alpha, delta, target=chosen, ceiling=ceiling)
+    anchor = np.inf if ceiling is None else ceiling
+    reference = promise.reference if dry is None else dry.reference
+    options: list[Target] = [chosen, "act"] if reference != "trajectory_end" else [chosen]
     for option in options:
-        chosen = (
-            None
-            if records is None
-            else _find_anchor(fitted, records, n, levels | {"target": option})
-        )
-        if chosen is not None:
-            target, anchor = option, chosen
+        start = None if dry is None else _find_anchor(dry, n, alpha, ceiling, option)
+        if start is not None:
+            chosen, anchor = option, start
             break
-    return RecourseCertifier(**(levels | {"target": target}), anchor=anchor, ceiling=fitted.ceiling)
+    return RecourseCertifier(alpha, delta, target=chosen, anchor=anchor, ceiling=ceiling)
 
 
 def _find_anchor(
-    fitted: FittedAdvisor, records: Records, n: int, levels: dict[str, Any]
+    dry: Records, n: int, alpha: float, ceiling: float | None, target: Target
 ) -> float | None:
     """Where the tests start; None if nobody acts."""
     try:
-        return choose_anchor(records, n, **levels, ceiling=fitted.ceiling)
+        return choose_anchor(dry, n, alpha, ceiling=ceiling, target=target)
     except DataError:
         return None
 
@@ -198,3 +526,79 @@ def _find_anchor(
 def _asks_nothing(records: Records) -> bool:
     """Whether every run ends where it begins."""
     return len(records) == len(records.people)
+
+
+def find_certificate(
+    fitted: FittedAdvisor,
+    state: State,
+    later: CertifyLater | None = None,
+    progress: Progress | None = None,
+) -> Certificate | None:
+    """The certificate of a person's state; made once, for all interviews and files of an advisor.
+
+    Parameters
+    ----------
+    fitted
+        The advisor, with a certificate of its own.
+    state
+        The person's state.
+    later
+        Runs the calibration elsewhere; None is returned until it is done. Without it the
+        certificate is made now.
+    progress
+        Called while it is made now.
+    """
+    if not fitted.promise.certificate_id:
+        raise DataError("this advisor has no certificate yet; call certify(people) first")
+    if (state.group is None) != (fitted.promise.groups is None):
+        groups = fitted.promise.groups or "no groups"
+        raise SettingError(f"group: one of {groups}, not {state.group!r}")
+    promise = fitted.promise
+    key = (fitted.fingerprint, promise.reference, promise.certificate_id, state.key)
+    mine: Future[Certificate] = Future()
+    future = CERTIFICATES.get(key, lambda: mine)
+
+    if future is mine:
+        task = partial(_fill, mine, fitted, state, progress if later is None else None)
+        if later is None:
+            task()
+        elif not later(task):
+            CERTIFICATES.discard(key)
+            mine.cancel()
+    if later is not None and (not future.done() or future.cancelled()):
+        return None
+    try:
+        return future.result()
+    except CancelledError:  # there was no room for it where it was to be made
+        return find_certificate(fitted, state, later, progress)
+    except BaseException:
+        CERTIFICATES.discard(key)  # whoever asks next tries again
+        raise
+
+
+def _fill(
+    future: "Future[Certificate]", fitted: FittedAdvisor, state: State, progress: Progress | None
+) -> None:
+    """Make the certificate that others may be waiting for."""
+    try:
+        future.set_result(_certify_state(fitted, state, progress))
+    except BaseException as error:
+        future.set_exception(error)
+
+
+def _certify_state(fitted: FittedAdvisor, state: State, progress: Progress | None) -> Certificate:
+    """Certify a person's state from the advisor's calibration people."""
+    dry, training = dry_run_advisor(fitted, seed=0)
+    training, calibration = (
+        X if state.group is None else X[fitted.group_of(X) == state.group]
+        for X in (training, fitted.calibration)
+    )
+    if not len(calibration):
+        raise DataError(f"there are no calibration people in the group {state.group!r}")
+    tried = (
+        observe(dry, state, training, ENOUGH_TRAINING, MOST_REFUSED_TRAINING)
+        if len(training)
+        else None
+    )
+    records = observe(fitted, state, calibration, ENOUGH, MOST_REFUSED, progress)
+    return certify(fitted, state, records, tried)

@@ -36,6 +36,7 @@ NEEDED = (
     "blanket.json",
     "constraints.json",
     "train.parquet",
+    "calibration.safetensors",
     "model/manifest.json",
 )
 

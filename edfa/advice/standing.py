@@ -3,26 +3,33 @@
 An advisor's certificate speaks of people on the policy's own path: from the start set on, what the
 policy asks, and nothing else. Its rule acts at the first plan whose signal is low enough, so that
 it also matters whether it would have stopped a person at an earlier state of that path. For
-everybody else there are certificates made on the spot: see ``edfa.advice.wishes``.
+everybody else there are certificates of their own state: see ``edfa.advice.promise``.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from edfa.advice.answers import DEVIATIONS, Standing, Status
 from edfa.advice.assessment import Assess, Assessment
-from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.wishes import Progress, certify_for, find_wishes
+from edfa.advice.fitted import NO_RULES, FittedAdvisor
+from edfa.advice.promise import CertifyLater, Progress, State, find_certificate
+from edfa.certification.certificate import Certificate
+from edfa.data.constraints import Constraints
+from edfa.errors import SettingError
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
 __all__ = [
+    "Certifying",
     "PolicyPath",
     "Standings",
-    "certificate_id",
+    "find_prices",
     "find_standing",
     "find_standings",
+    "find_states",
     "follow_policy",
 ]
 
@@ -103,9 +110,9 @@ def follow_policy(assessment: Assessment, rows: IntArray, assess: Assess) -> Pol
 class Standings(NamedTuple):
     """Everybody's status, signal and threshold, (people,) each.
 
-    ``planned`` are the rows that ``path`` and the two masks (planned,) are about, if any:
-    ``passed``, who went on past the point where the advisor's rule said "act", and ``for_wishes``,
-    for whom a certificate of their own was due.
+    ``planned`` are the rows that ``path`` and the other arrays (planned,) are about, if any:
+    ``passed``, who went on past the point where the advisor's rule said "act"; ``for_wishes``, for
+    whom a certificate of their own state was due; and ``certificate``, that one, or None.
     """
 
     status: ObjectArray
@@ -115,24 +122,35 @@ class Standings(NamedTuple):
     path: PolicyPath | None = None
     passed: BoolArray = np.zeros(0, dtype=bool)
     for_wishes: BoolArray = np.zeros(0, dtype=bool)
+    certificate: ObjectArray = np.zeros(0, dtype=object)
+
+
+class Certifying(NamedTuple):
+    """How certificates of people's own states are made.
+
+    ``everywhere``: for any state of knowledge, as in an interview. ``later`` runs calibrations
+    elsewhere (None: they are run at once), ``progress`` is called while they run here.
+    """
+
+    everywhere: bool = False
+    later: CertifyLater | None = None
+    progress: Progress | None = None
 
 
 def find_standings(
     assessment: Assessment,
     k: int,
     assess: Assess,
-    *,
     group: ObjectArray | None = None,
-    everywhere: bool = False,
-    progress: Progress | None = None,
+    certifying: Certifying | None = None,
 ) -> Standings:
     """Whether each person may act now, in the words of ``Standing.status``.
 
     Whoever is on the policy's path, has no wishes and was not told to act before is under the
-    advisor's certificate; everybody else is under one for their state of knowledge and their
-    wishes. In a file there may be as many states as people. So there such certificates are made
-    only if just that is known which the policy asks for, up to some point or all of it: the advice
-    of a row does not depend on the others.
+    advisor's certificate; everybody else is under one for their own state. In a file there may be
+    as many states as people. So there such certificates are made only if just that is known which
+    the policy asks for, up to some point or all of it: the advice of a row does not depend on the
+    others.
 
     Parameters
     ----------
@@ -145,12 +163,11 @@ def find_standings(
     group
         The label of each person's group, (people,); what is known of them says it unless it is
         given.
-    everywhere
-        Whether certificates are made for any state of knowledge, as in an interview.
-    progress
-        Called while certificates are made.
+    certifying
+        For which states certificates are made, and where.
     """
     fitted, refused, signal = assessment.fitted, assessment.refused, assessment.signal(k)
+    certifying = certifying or Certifying()
     labels = fitted.group_of(assessment.X) if group is None else group
     status, tau = np.full(len(assessment), "granted", dtype=object), fitted.tau_for(labels)
     status[refused] = "no_plan"
@@ -158,7 +175,7 @@ def find_standings(
     planned = np.flatnonzero(refused & ~np.isnan(signal) & ~np.isnan(tau))
     if not len(planned):
         return Standings(status, signal, tau, planned)
-    path, own = follow_policy(assessment, planned, assess), tau[planned]
+    path, own, watched = follow_policy(assessment, planned, assess), tau[planned], signal[planned]
     usual = path.on_path & ~np.logical_or.reduce(
         [wish[planned] for wish in assessment.wishes.values()]
     )
@@ -166,53 +183,111 @@ def find_standings(
         assessment.next[planned] < 0,
         np.bincount(path.person, minlength=len(planned)) > 1,
     )
-    looked = usual & (everywhere | ~at_end)
+    looked = usual & (certifying.everywhere | ~at_end)
     passed = path.passed(own, k, looked, assess)
-    due = (~usual | passed | ~looked) & (everywhere | path.on_path)
-    theirs = _thresholds(assessment, planned, signal[planned], due, labels, progress)
-    words = _words(signal[planned], theirs, at_end)
-    own_words = _words(fitted.hold_back(signal[planned], at_end & several), own, at_end)
-    if fitted.promises_everybody:
+    due = (~usual | passed | ~looked) & (certifying.everywhere | path.on_path)
+    # No certificate lets anybody act whose signal is above the ceiling: for them it stands for the
+    # threshold.
+    ceiling = np.inf if fitted.promise.ceiling is None else fitted.promise.ceiling
+    thresholds = np.where(watched > ceiling, ceiling, np.nan)
+    certificate = np.full(len(planned), None, dtype=object)
+    asked = np.flatnonzero(due & (watched <= ceiling))
+    made, pending = _find_certificates(assessment, planned[asked], labels, certifying)
+    certificate[asked] = made
+    thresholds[asked] = [np.nan if each is None else each.tau for each in made]
+    words = _words(watched, thresholds, at_end)
+    words[asked[pending]] = "pending"
+    lacks = fitted.promise.lacks_final_survival(watched, at_end & several)
+    own_words = _words(np.where(lacks, np.inf, watched), own, at_end)
+    if fitted.promise.covers_everybody:
         own_words[at_end] = "act"
     passed |= path.passed(
         own, k, usual & ~looked & (words != own_words), assess
     )  # elsewhere it makes no difference
     for_wishes = ~usual | passed
     status[planned] = np.where(for_wishes, words, own_words)
-    tau[planned] = np.where(for_wishes, theirs, own)
-    return Standings(status, signal, tau, planned, path, passed, for_wishes)
+    tau[planned] = np.where(for_wishes, thresholds, own)
+    return Standings(status, signal, tau, planned, path, passed, for_wishes, certificate)
 
 
-def _thresholds(
-    assessment: Assessment,
-    rows: IntArray,
-    signal: Float64Array,
-    due: BoolArray,
-    group: ObjectArray,
-    progress: Progress | None,
-) -> Float64Array:
-    """The threshold of the certificate for each person's state and wishes, (rows,); NaN: there is
-    none.
+def _find_certificates(
+    assessment: Assessment, rows: IntArray, group: ObjectArray, certifying: Certifying
+) -> tuple[ObjectArray, BoolArray]:
+    """The certificates of the states of some people, by row; None where nothing is certified. And
+    for whom one is still being made; (rows,) each.
 
-    Certificates are made for those who are ``due`` (rows,), and whose ``group`` (people,) is known
-    if there are groups. No certificate lets anybody act whose signal is above the ceiling, so that
-    for them it stands for the threshold.
+    Where there are groups, none is made for whom the ``group`` (people,) is not known.
     """
-    fitted, thresholds = assessment.fitted, np.full(len(rows), np.nan)
-    hopeless = (
-        np.zeros(len(rows), dtype=bool) if fitted.ceiling is None else signal > fitted.ceiling
+    fitted = assessment.fitted
+    certificates = np.full(len(rows), None, dtype=object)
+    pending = np.zeros(len(rows), dtype=bool)
+    asked = np.arange(len(rows))
+    if fitted.promise.groups is not None:
+        asked = np.array([i for i in asked if group[rows[i]] is not None], dtype=np.intp)
+    if not len(asked) or not len(fitted.calibration):
+        return certificates, pending
+    states, which = find_states(assessment, rows[asked], group)
+    for i, state in enumerate(states):
+        made = find_certificate(fitted, state, certifying.later, certifying.progress)
+        theirs = asked[which == i]
+        pending[theirs] = made is None
+        if made is not None and made.certified and made.tau is not None:
+            certificates[theirs] = made
+    return certificates, pending
+
+
+def find_states(
+    assessment: Assessment, rows: IntArray, group: ObjectArray | None = None
+) -> tuple[list[State], IntArray]:
+    """The distinct states of some people, by row, and the position of each person's among them,
+    (rows,).
+
+    ``group`` are labels of everybody (people,); what is known of them says it unless they are
+    given.
+    """
+    fitted, people = assessment.fitted, assessment.people
+    known, start = people.known[rows] & fitted.relevant, fitted.background.start
+    declined = ~people.known[rows] & ~people.askable[rows] & ~fitted.never_ask
+    prices, names = people.costs[rows], np.array(fitted.schema.names)
+    limits = replace(assessment.constraints, never_ask=()).tighten(
+        Constraints(locked=assessment.locked)
     )
-    thresholds[hopeless] = np.nan if fitted.ceiling is None else fitted.ceiling
-    if fitted.groups is not None:
-        due = due & np.array([label is not None for label in group[rows]])
-    asked = np.flatnonzero(due & ~hopeless)
-    if fitted.calibration is None or not len(asked):
-        return thresholds
-    distinct, which = find_wishes(assessment, rows[asked], group)
-    certificates = [certify_for(fitted, wishes, progress) for wishes in distinct]
-    tau = np.array([np.nan if c.tau is None or not c.certified else c.tau for c in certificates])
-    thresholds[asked] = tau[which]
-    return thresholds
+    limits = NO_RULES if fitted.rules.tighten(limits) == fitted.rules else limits
+    labels = (fitted.group_of(assessment.X) if group is None else group)[rows]
+    columns = np.c_[known, declined, prices, pd.factorize(labels)[0]]
+    _, first, which = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+    states = [
+        State(
+            known=tuple(names[known[i] & ~start].tolist()),
+            missing=tuple(names[start & ~known[i]].tolist()),
+            declined=tuple(names[declined[i]].tolist()),
+            costs={
+                str(names[j]): float(prices[i, j])
+                for j in np.flatnonzero(prices[i] != fitted.card_costs)
+            },
+            constraints=limits,
+            group=labels[i],
+        )
+        for i in first
+    ]
+    return states, which.ravel()
+
+
+def find_prices(fitted: FittedAdvisor, costs: Mapping[str, float]) -> Float64Array:
+    """The card's prices, (1, features), with the person's own ``costs``, by feature name, in their
+    places.
+    """
+    prices = fitted.card_costs[None].copy()
+    for name, price in costs.items():
+        position = fitted.schema.index(name)
+        if not isinstance(price, int | float) or not 0 <= price < float("inf"):
+            raise SettingError(f"costs.{name}: a price is a number, zero or more, not {price!r}")
+        if price == 0 and not fitted.background.start[position]:
+            raise SettingError(
+                f"costs.{name}: what costs nothing is told at the start; give a price above zero"
+            )
+        prices[0, position] = price
+    return prices
 
 
 def _words(signal: Float64Array, tau: Float64Array, at_end: BoolArray) -> ObjectArray:
@@ -225,38 +300,31 @@ def find_standing(
     assessment: Assessment,
     k: int,
     assess: Assess,
-    group: ObjectArray | None = None,
-    progress: Progress | None = None,
-) -> Standing:
-    """The standing of the one person of ``assessment``, in whatever state of knowledge and with
-    whatever wishes.
+    group: ObjectArray,
+    certifying: Certifying,
+) -> tuple[Standing, Certificate | None]:
+    """The standing of the one person of ``assessment``, and the certificate under which they may
+    act; None: they may not.
+
+    The arguments are those of ``find_standings``.
     """
-    standings = find_standings(
-        assessment, k, assess, group=group, everywhere=True, progress=progress
-    )
+    fitted, certifying = assessment.fitted, certifying._replace(everywhere=True)
+    standings = find_standings(assessment, k, assess, group, certifying)
     status: Status = standings.status[0]
     tau = None if np.isnan(standings.tau[0]) else float(standings.tau[0])
     if status in ("granted", "no_plan"):
-        return Standing(status, tau=tau)
+        return Standing(status, tau=tau), None
     signal, path = float(standings.signal[0]), standings.path
     if path is None or not standings.for_wishes[0]:
-        return Standing(status, signal, tau)
+        own = fitted.certificate_for(group[0]) if status == "act" else None
+        return Standing(status, signal, tau), own
     deviates = {"start": path.missing_start, "order": path.other_order, "passed": standings.passed}
     deviations = tuple(name for name in DEVIATIONS if (deviates | assessment.wishes)[name][0])
     since = None
     if standings.passed[0]:
-        own = float(
-            assessment.fitted.tau_for(
-                assessment.fitted.group_of(assessment.X) if group is None else group
-            )[0]
-        )
+        least = float(fitted.tau_for(group)[0])
         since = next(
-            i for i, state in enumerate(path.earlier(0)) if assess(state[None]).stops(own, k)[0]
+            i for i, state in enumerate(path.earlier(0)) if assess(state[None]).stops(least, k)[0]
         )
-    return Standing(status, signal, tau, since, deviations, for_wishes=True)
-
-
-def certificate_id(fitted: FittedAdvisor) -> str:
-    """The digest of the advisor's certificate, or of those of its groups; empty without any."""
-    held = fitted.certificate if fitted.groups is None else fitted.certificates
-    return "" if held is None else held.digest
+    made = standings.certificate[0] if status == "act" else None
+    return Standing(status, signal, tau, since, deviations, for_wishes=True), made

@@ -8,9 +8,10 @@ from typing import Any
 from edfa.advice.answer_log import Event
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
+from edfa.advice.promise import CertifyLater
 from edfa.advice.receipt import Difference, Receipt, Verification, check_key, in_words
 from edfa.advice.rules import read_overlay
-from edfa.errors import EdfaError, UnreadableError
+from edfa.errors import EdfaError, PendingError, UnreadableError
 from edfa.reading import parse
 
 __all__ = ["verify"]
@@ -31,10 +32,17 @@ PROMISED = ("standing", "certificate")
 """What depends on the certificate that the advisor has."""
 
 
-def verify(fitted: FittedAdvisor, receipt: Receipt | str, key: bytes | None = None) -> Verification:
+def verify(
+    fitted: FittedAdvisor,
+    receipt: Receipt | str,
+    key: bytes | None = None,
+    certify_later: CertifyLater | None = None,
+) -> Verification:
     """Replay the interview of a receipt, an object or its JSON; with ``key``, check the signature.
 
     A receipt that was made under another certificate is compared in all that does not depend on it.
+    With ``certify_later``, a calibration that this takes is run there: PendingError until it is
+    done.
     """
     receipt = Receipt.from_json(receipt) if isinstance(receipt, str) else receipt
     signature = _signature(receipt, key)
@@ -43,7 +51,9 @@ def verify(fitted: FittedAdvisor, receipt: Receipt | str, key: bytes | None = No
             signature, False, (Difference("advisor", receipt.advisor, fitted.fingerprint),)
         )
     try:
-        today = _replay(fitted, receipt)
+        today = _replay(fitted, receipt, certify_later)
+    except PendingError:
+        raise
     except (EdfaError, KeyError, TypeError) as error:
         return Verification(signature, True, (Difference("events", "as told", str(error)),))
     same = receipt.version == 2 or receipt.certificate_id == today.certificate_id
@@ -56,11 +66,12 @@ def verify(fitted: FittedAdvisor, receipt: Receipt | str, key: bytes | None = No
     return Verification(signature, True, tuple(differs), others)
 
 
-def _replay(fitted: FittedAdvisor, receipt: Receipt) -> Receipt:
+def _replay(fitted: FittedAdvisor, receipt: Receipt, certify_later: CertifyLater | None) -> Receipt:
     """The receipt that the same person would be handed today."""
     constraints, overlay = read_overlay(receipt.constraints), read_overlay(receipt.overlay)
     own: dict[str, Any] = {"costs": receipt.costs, "locks": receipt.locks, "constraints": overlay}
-    interview = Interview(fitted, **own, language=receipt.language)
+    own |= {"language": receipt.language, "certify_later": certify_later}
+    interview = Interview(fitted, **own)
     interview.replay(parse(Event, event, "events", UnreadableError) for event in receipt.events)
     return interview.receipt(k=receipt.k, constraints=constraints, time=receipt.time)
 

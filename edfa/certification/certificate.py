@@ -4,7 +4,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -146,7 +146,7 @@ class Certificate(Guarantee):
         people.
     loss
         What counts as a failure: the paper's "recourse", or "let_down".
-    ceiling, also_last
+    ceiling, include_last_step
         The largest threshold that may be used; whether the promise to those who act early holds for
         all who act, too.
     tau
@@ -214,7 +214,7 @@ class Certificate(Guarantee):
     moved: int = 0
     loss: Loss = "recourse"
     ceiling: float | None = None
-    also_last: bool = False
+    include_last_step: bool = False
     act_risk: float | None = None
     wasted: float | None = None
     asked: bool = True
@@ -269,6 +269,12 @@ class Certificate(Guarantee):
         person.
         """
         return certificate_in_words(self, language)
+
+    def without_observations(self) -> "Certificate":
+        """A copy without what was observed in one calibration sample, and where its tests began."""
+        names = ("anchor", "interval", "risk", "bound", "cost", "triggered", "act_risk", "wasted")
+        nothing: dict[str, Any] = dict.fromkeys(names)
+        return replace(self, curve=(), **nothing)
 
     def stop(
         self,

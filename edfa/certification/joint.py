@@ -73,7 +73,7 @@ def certify_jointly(
     anchor: float | None = None,
     horizon: int | None = None,
     ceiling: float | None = None,
-    also_last: bool = True,
+    include_last_step: bool = True,
     **options: Unpack[Against],
 ) -> JointCertificate:
     """Make one certificate for each candidate, at levels such that all of them hold together.
@@ -109,7 +109,7 @@ def certify_jointly(
             anchor=anchor,
             horizon=horizon,
             ceiling=ceiling,
-            also_last=also_last,
+            include_last_step=include_last_step,
             **options,
         )
         handed_on = certificate.delta if certificate.complete else 0.0

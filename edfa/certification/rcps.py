@@ -74,7 +74,7 @@ class RecourseCertifier:
     ceiling
         No threshold above it is tested or used. With the signal "survival", 0.5 means that nobody
         is told to act on a plan whose own survival is below one half.
-    also_last
+    include_last_step
         For ``target="early"``: whether the risk of all who are told to act, their last step
         included, must be at most alpha too.
     confidence_level
@@ -103,7 +103,7 @@ class RecourseCertifier:
     horizon: int | None = None
     confidence_level: InitVar[float | None] = None
     ceiling: float | None = None
-    also_last: bool = True
+    include_last_step: bool = True
     certificate_: Certificate | GroupCertificates = field(init=False, repr=False)
     _provenance: Provenance = field(init=False, repr=False, default_factory=Provenance)
 
@@ -217,7 +217,7 @@ class RecourseCertifier:
             group=group,
             anchor=self.anchor,
             ceiling=self.ceiling,
-            also_last=self.target == "early" and self.also_last,
+            include_last_step=self.target == "early" and self.include_last_step,
         )
         result = self.search(records, blank.delta)
         if result is None:
@@ -233,7 +233,7 @@ class RecourseCertifier:
         curve, also = trace(runs, self.target, self.undefined), None
         if curve is None:
             return None
-        if self.target == "early" and self.also_last:
+        if self.target == "early" and self.include_last_step:
             also = trace(runs, "act", self.undefined)
         curves = (curve,) if also is None else (curve, also)
         test = self._test(curves, records, delta or self.delta)
@@ -379,12 +379,12 @@ def certify(
     horizon: int | None = None,
     confidence_level: float | None = None,
     ceiling: float | None = None,
-    also_last: bool = True,
+    include_last_step: bool = True,
     **options: Unpack[ReplayOptions],
 ) -> Certificate:
     """Make one certificate from plans (replayed here) or from records.
 
-    ``alpha`` to ``also_last`` are the settings of ``RecourseCertifier``, except that there are no
+    ``alpha`` to ``include_last_step`` are the settings of ``RecourseCertifier``, except that there are no
     ``groups`` here. The other keyword arguments go with plans and are those of ``replay``.
 
     Examples
@@ -413,7 +413,7 @@ at most 0.05 over the calibration sample.
         horizon,
         confidence_level,
         ceiling,
-        also_last,
+        include_last_step,
     )
     watched = (
         signal if isinstance(runs, Plans) else None

@@ -15,7 +15,8 @@ from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array
 __all__ = ["LOSSES", "REFERENCES", "Loss", "Records", "Reference"]
 
 Reference = Literal["trajectory_end", "all_features", "retrained"]
-REFERENCES: tuple[Reference, ...] = ("trajectory_end", "all_features", "retrained")
+REFERENCES: tuple[Reference, ...] = ("retrained", "all_features", "trajectory_end")
+"""What plans may be held against, the strongest first."""
 Loss = Literal["recourse", "let_down"]
 LOSSES: tuple[Loss, ...] = ("recourse", "let_down")
 NEEDED = ("person", "seed", "step", "spent", "signal", "loss", "legal")

@@ -41,8 +41,8 @@ def _promise(certificate: "Certificate", language: str) -> str:
     c = certificate
     parts = {"share": _digits(c.alpha, language), "within": _within(c, language)}
     promise = promise_in_words(language, c.loss, c.target, c.reference, c.undefined, **parts)
-    if c.also_last and c.loss != "recourse":
-        promise = say("formal.also_last", language, promise=promise)
+    if c.include_last_step and c.loss != "recourse":
+        promise = say("formal.include_last_step", language, promise=promise)
     promise = say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))
     if c.ceiling is not None and c.signal == "survival":
         promise = say(

@@ -68,7 +68,7 @@ def certify(
 
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)
-    old = advisor.fitted.certificates or advisor.fitted.certificate
+    old = advisor.fitted.promise.certificate
     people = read_frame(rows, advisor.schema)
     advisor.alpha = advisor.alpha if alpha is None else alpha
     advisor.delta = advisor.delta if delta is None else delta
@@ -116,7 +116,7 @@ def _save(advisor: "Advisor", folder: Path, old: "Certificate | GroupCertificate
     """
     from edfa.writing import tidy
 
-    made = advisor.fitted.certificates or advisor.fitted.certificate
+    made = advisor.fitted.promise.certificate
     if made is not None and old is not None and made.digest == old.digest:
         tidy(folder)
         return False
@@ -208,8 +208,8 @@ def _losses(advisor: "Advisor", path: Path) -> Any:
     """
     import numpy as np
 
-    from edfa.advice.complete import encode_complete
-    from edfa.advice.evaluation import roll_out
+    from edfa.advice.calibration_people import encode_complete
+    from edfa.advice.promise import roll_out
     from edfa.data.read import read_frame
     from edfa.errors import DataError
 

@@ -13,7 +13,7 @@ from edfa.plots.axis import DARK, GREY, INK, drawing, legend_above, share_interv
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from edfa.advice.evaluation import Rollout
+    from edfa.advice.promise import Rollout
     from edfa.typing import AnyArray, BoolArray, Float64Array
 
 __all__ = [

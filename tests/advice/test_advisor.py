@@ -5,19 +5,20 @@ not met.
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from advisors import begin, german, part_way, surviving, walk, words
 from scipy.stats import rankdata
+from sklearn.base import clone
 
 import edfa
 from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
-from edfa.advice.evaluation import AdvisorEvaluation, roll_out
+from edfa.advice.evaluation import AdvisorEvaluation
 from edfa.advice.factory import fit_predictor
+from edfa.advice.promise import roll_out
 from edfa.advice.standing import follow_policy
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors.base import UnfittedError
@@ -357,15 +358,34 @@ def test_settings_stay_as_they_were_given():
     """What is not given is resolved when fitting, not written over the parameter."""
     advisor = edfa.Advisor()
     assert (advisor.policy, advisor.signal, advisor.searcher) == (None, None, "survival")
-    nearest = replace(advisor, searcher="nearest")
+    nearest = clone(advisor).set_params(searcher="nearest")
     assert (nearest.policy, nearest.signal) == (None, None)
     fitted = (
-        replace(nearest, predictor=edfa.SubsetXGB(n_estimators=10)).fit(edfa.load("german")).fitted
+        clone(nearest)
+        .set_params(predictor=edfa.SubsetXGB(n_estimators=10))
+        .fit(edfa.load("german"))
+        .fitted
     )
     assert isinstance(fitted.policy, edfa.EDFA)
-    assert fitted.signal == "uncertainty"
+    assert fitted.promise.ending.signal == "uncertainty"
     with pytest.raises(SettingError, match="signal 'survival'"):
         edfa.Advisor(searcher="nearest", signal="survival")
+
+
+def test_an_advisor_is_an_estimator_like_its_parts():
+    model = edfa.SubsetXGB(n_estimators=10)
+    advisor = edfa.Advisor(predictor=model, alpha=0.3, constraints=edfa.Constraints(max_changes=1))
+    again = clone(advisor)
+    assert again.predictor is not model
+    assert again.predictor.get_params() == model.get_params()
+    plain = dict(again.get_params(deep=False))
+    assert plain | {"predictor": model} == advisor.get_params(deep=False)
+    assert advisor.get_params()["predictor__n_estimators"] == 10
+    assert not hasattr(clone(german()), "fitted_"), "what was learnt is no setting"
+    again.set_params(alpha=7, predictor__n_estimators=5)
+    assert again.predictor.n_estimators == 5
+    with pytest.raises(SettingError, match="alpha"):
+        again.fit(edfa.load("german"))
 
 
 def test_any_change_of_a_setting_changes_the_fingerprint():
@@ -392,8 +412,8 @@ def test_any_change_of_a_setting_changes_the_fingerprint():
 
 
 def test_advisors_and_receipts_show_themselves():
-    new = edfa.Advisor()
-    assert "searcher='survival'" in repr(new)
+    new = edfa.Advisor(searcher="nearest")
+    assert repr(new) == "Advisor(searcher='nearest')"
     assert "Not fitted yet" in new._repr_html_()
     fitted = german()
     assert fitted.fingerprint in fitted._repr_html_()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import edfa
 from edfa import Advisor, Feature, Interview, Schema
 from edfa.advice.batch import advise
-from edfa.advice.complete import encode_complete
+from edfa.advice.calibration_people import encode_complete
 from edfa.data.edge import find_flag
 from edfa.data.encode import Encoder
 from edfa.data.partial import encode_partial

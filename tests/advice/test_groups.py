@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from advisors import begin, walk, words
+from advisors import begin, promising, walk, words
 
 import edfa
-from edfa.advice.evaluation import AdvisorEvaluation, evaluate, roll_out
-from edfa.advice.groups import NOT_RECORDED, label_groups
-from edfa.advice.promise import certify_records, practise
+from edfa.advice.evaluation import AdvisorEvaluation, evaluate
+from edfa.advice.promise import certify_groups, dry_run, roll_out
+from edfa.advice.terms import NOT_RECORDED, Ending, Promise, label_groups
 from edfa.certification import RecourseCertifier
 from edfa.certification.anchor import choose_anchor
 from edfa.certification.certificate import GroupCertificates
@@ -24,8 +24,12 @@ from edfa.errors import ColumnError, DataError, MismatchError, SettingError
 
 LEVELS = {"alpha": 0.2, "delta": 0.05, "target": "early"}
 RISK = {"calm": 0.4, "risky": 0.8}  # a plan made at signal u fails with this times u
-BY_GROUP = SimpleNamespace(groups="kind", ceiling=1.0, reference="trajectory_end")
-POOLED = SimpleNamespace(groups=None, ceiling=1.0, reference="trajectory_end")
+TINY = 1e-18  # a survival below one half of which nobody is: the ceiling is 1
+ANYBODY = Promise(Ending(signal="survival"), min_survival=TINY)
+POOLED = SimpleNamespace(promise=ANYBODY, rules=edfa.Constraints(), own_model="")
+BY_GROUP = SimpleNamespace(
+    promise=replace(ANYBODY, groups="kind"), rules=edfa.Constraints(), own_model=""
+)
 
 
 def draw(n, seed):
@@ -55,13 +59,13 @@ def true_risk(kind, tau):
 
 
 def test_one_certificate_for_all_breaks_its_promise_to_a_group_and_one_each_keeps_it():
-    practised, wrong = draw(1_000, 10_000), {"pooled": 0, "calm": 0, "risky": 0}
+    dry, wrong = draw(1_000, 10_000), {"pooled": 0, "calm": 0, "risky": 0}
     for seed in range(60):
         records = draw(1_500, seed)
-        pooled = certify_records(POOLED, records, practised, LEVELS)
+        pooled = certify_groups(POOLED, records, dry)[None]
         assert pooled.certified
         wrong["pooled"] += true_risk("risky", pooled.tau) > 0.2
-        own = certify_records(BY_GROUP, records, practised, LEVELS)
+        own = certify_groups(BY_GROUP, records, dry)
         for kind in RISK:
             wrong[kind] += own[kind].certified and true_risk(kind, own[kind].tau) > 0.2
         assert own["risky"].certified
@@ -74,15 +78,15 @@ def test_one_certificate_for_all_breaks_its_promise_to_a_group_and_one_each_keep
 
 
 def test_a_group_is_certified_from_its_own_people_and_its_own_anchor_alone():
-    practised, records = draw(800, 1), draw(900, 2)
-    certificates = certify_records(BY_GROUP, records, practised, LEVELS)
+    dry, records = draw(800, 1), draw(900, 2)
+    certificates = certify_groups(BY_GROUP, records, dry)
     anchors = set()
     for kind in RISK:
-        theirs, rehearsed = (
+        theirs, tried = (
             records.take(records.group == kind),
-            practised.take(practised.group == kind),
+            dry.take(dry.group == kind),
         )
-        anchor = choose_anchor(rehearsed, len(theirs.people), **LEVELS, ceiling=1.0)
+        anchor = choose_anchor(tried, len(theirs.people), **LEVELS, ceiling=1.0)
         expected = RecourseCertifier(**LEVELS, anchor=anchor, ceiling=1.0).certificate_for(
             theirs, group=kind
         )
@@ -93,13 +97,13 @@ def test_a_group_is_certified_from_its_own_people_and_its_own_anchor_alone():
 
 
 def test_a_group_too_small_or_unknown_to_training_has_no_certificate():
-    practised, records = draw(800, 1), draw(900, 2)
+    dry, records = draw(800, 1), draw(900, 2)
     few = records.take((records.group != "risky") | (records.person < 12))
-    certificates = certify_records(BY_GROUP, few, practised, LEVELS)
+    certificates = GroupCertificates(certify_groups(BY_GROUP, few, dry))
     assert certificates["calm"].certified
     assert not certificates["risky"].certified
     assert "No certificate in group 'risky'" in certificates.sentence
-    alone = certify_records(BY_GROUP, records, practised.take(practised.group == "calm"), LEVELS)
+    alone = certify_groups(BY_GROUP, records, dry.take(dry.group == "calm"))
     assert (
         alone["risky"].anchor == 1.0
     )  # nobody to choose an anchor on: the loosest rule alone is tested, and fails
@@ -123,20 +127,19 @@ def test_an_advisor_has_a_certificate_for_each_group_and_none_for_all():
     assert set(advisor.certificates) == {"none", "yes"}
     counts = table.calibration.frame["own_telephone"].value_counts()
     assert {label: part.people for label, part in advisor.certificates.items()} == dict(counts)
-    assert advisor.fitted.certificate is None
     with pytest.raises(
         MismatchError, match="a certificate for each own_telephone; read certificates"
     ):
         _ = advisor.certificate
     fitted = advisor.fitted
     records = roll_out(fitted, table.calibration.X).records
-    practised = practise(fitted, 0, 1)[fitted.reference]
+    dry = dry_run(fitted, 0, 1)[fitted.promise.reference]
     theirs = records.take(
         np.isin(records.person, np.flatnonzero(table.calibration.frame["own_telephone"] == "yes"))
     )
-    rehearsed = practised.take(practised.group == "yes")
-    anchor = choose_anchor(rehearsed, len(theirs.people), **LEVELS, ceiling=fitted.ceiling)
-    certifier = RecourseCertifier(**LEVELS, anchor=anchor, ceiling=fitted.ceiling)
+    tried = dry.take(dry.group == "yes")
+    anchor = choose_anchor(tried, len(theirs.people), **LEVELS, ceiling=fitted.promise.ceiling)
+    certifier = RecourseCertifier(**LEVELS, anchor=anchor, ceiling=fitted.promise.ceiling)
     expected, made = certifier.certificate_for(theirs), advisor.certificates["yes"]
     assert (made.tau, made.risk, made.status) == (expected.tau, expected.risk, expected.status)
 
@@ -202,7 +205,7 @@ def with_taus(**taus):
         else replace(part, status="data_limited", tau=None)
         for label, tau in taus.items()
     }
-    return replace(made.fitted, certificates=GroupCertificates(parts))
+    return promising(made.fitted, certificate=GroupCertificates(parts))
 
 
 def test_who_relies_on_which_certificate():
@@ -216,7 +219,6 @@ def test_who_relies_on_which_certificate():
         0.1,
     )  # both statements must hold: twice .05
     assert "probability at most 0.1 over" in unknown.sentence
-    assert fitted.tau == 0.1
     groups = np.array(["yes", None, "none", "yes"], dtype=object)
     assert fitted.tau_for(groups).tolist() == [0.1, 0.1, 0.3, 0.1]
     assert fitted.tau_for(groups[:0]).shape == (0,)
@@ -227,7 +229,6 @@ def test_a_group_without_a_certificate_borrows_none():
     fitted = with_taus(none=0.3, yes=None)
     assert fitted.certificate_for("yes") is None
     assert fitted.certificate_for(None) is None
-    assert fitted.tau is None
     taus = fitted.tau_for(np.array(["none", "yes", None], dtype=object))
     assert taus[0] == 0.3
     assert np.isnan(taus[1:]).all()
@@ -239,24 +240,25 @@ def test_a_group_without_a_certificate_borrows_none():
 
 def test_the_strictest_threshold_must_have_been_tested_in_every_group():
     fitted = with_taus(none=0.3, yes=0.1)
-    late = replace(fitted.certificates["none"], anchor=0.2)  # nothing below .2 was tested there
-    fitted = replace(
-        fitted, certificates=GroupCertificates({"none": late, "yes": fitted.certificates["yes"]})
-    )
+    late = replace(
+        fitted.promise.certificates["none"], anchor=0.2
+    )  # nothing below .2 was tested there
+    parts = {"none": late, "yes": fitted.promise.certificates["yes"]}
+    fitted = promising(fitted, certificate=GroupCertificates(parts))
     assert fitted.certificate_for(None) is None
     assert fitted.certificate_for("none").tau == 0.3
 
 
 def test_without_groups_everybody_has_the_same_certificate():
-    fitted = replace(by_telephone().fitted, groups=None, certificates=None)
+    fitted = promising(by_telephone().fitted, groups=None, certificate=None)
     assert fitted.certificate_for(None) is None
     certificate = replace(
         by_telephone().certificates["yes"], group=None, status="certified", tau=0.2
     )
-    pooled = replace(fitted, certificate=certificate)
+    pooled = promising(fitted, certificate=certificate)
     assert pooled.certificate_for("yes") == pooled.certificate_for(None) == certificate
     assert pooled.tau_for(np.array(["yes", None], dtype=object)).tolist() == [0.2, 0.2]
-    refused = replace(pooled, certificate=replace(certificate, status="risk_limited"))
+    refused = promising(pooled, certificate=replace(certificate, status="risk_limited"))
     assert refused.certificate_for("yes") is None
     assert pooled.group_of(np.zeros((2, 20), dtype=np.float32)).tolist() == [None, None]
 
@@ -365,10 +367,10 @@ def test_people_to_certify_on_need_their_group(tmp_path):
 def test_what_is_loaded_has_the_same_groups(tmp_path):
     by_telephone().save(tmp_path / "advisor")
     loaded = edfa.Advisor.load(tmp_path / "advisor")
-    assert (loaded.groups, loaded.fitted.groups) == ("own_telephone", "own_telephone")
+    assert (loaded.groups, loaded.fitted.promise.groups) == ("own_telephone", "own_telephone")
     assert loaded.certificates == by_telephone().certificates
     assert loaded.evaluation_ == by_telephone().evaluation_
-    assert loaded.fitted.promise_key == by_telephone().fitted.promise_key != ""
+    assert loaded.certificates == by_telephone().certificates
     table = edfa.load("german")
     assert (
         evaluate(loaded.fitted, table.test, roll_out(loaded.fitted, table.test.X))

@@ -14,11 +14,15 @@ from scipy.stats import binom
 
 import edfa
 from edfa import Constraints
-from edfa.advice import evaluation
-from edfa.advice.complete import encode_complete
+from edfa.advice import promise
+from edfa.advice.calibration_people import (
+    _by_chance,
+    check_disjoint_from_training,
+    encode_complete,
+)
 from edfa.advice.judges import draw_judges
-from edfa.advice.promise import make_certifier
-from edfa.advice.twins import _by_chance, check_strangers
+from edfa.advice.promise import choose_certifier
+from edfa.advice.terms import Ending, Promise
 from edfa.certification.records import Records
 from edfa.errors import ColumnError, DataError
 from edfa.predictors.committee import fold_of
@@ -53,7 +57,7 @@ def test_training_people_are_refused_whatever_they_come_as():
 
 
 def test_no_work_is_spent_on_people_who_are_refused(monkeypatch):
-    monkeypatch.setattr("edfa.advice.advisor.practise", lambda *a: pytest.fail("work was spent"))
+    monkeypatch.setattr("edfa.advice.advisor.dry_run", lambda *a: pytest.fail("work was spent"))
     with pytest.raises(DataError, match="among those"):
         advisor().certify(TRAINING)
 
@@ -61,9 +65,9 @@ def test_no_work_is_spent_on_people_who_are_refused(monkeypatch):
 def test_a_few_with_the_facts_of_training_people_are_a_warning():
     fitted = advisor().fitted
     strangers = np.concatenate([TABLE.calibration.X, TABLE.test.X])
-    assert check_strangers(strangers, strangers, fitted) == ()
+    assert check_disjoint_from_training(strangers, strangers, fitted) == ()
     one = np.concatenate([TABLE.calibration.X, TABLE.train.X[:1]])
-    assert check_strangers(one, one, fitted) == (
+    assert check_disjoint_from_training(one, one, fitted) == (
         "1 of 201 people have exactly the facts of a training person",
     )
     made = edfa.Advisor(**MODEL, reference="trajectory_end")
@@ -96,20 +100,15 @@ def test_strangers_with_the_same_facts_are_no_training_people(share):
     fitted = SimpleNamespace(train=table.train, calibration=table.calibration.X)
     known = {*map(tuple, table.train.X.tolist())}
     twins = sum(tuple(row) in known for row in table.test.X.tolist())
-    messages = check_strangers(table.test, table.test.X, fitted)
+    messages = check_disjoint_from_training(table.test, table.test.X, fitted)
     assert twins in {10: range(195, 201), 40: range(40, 80), 200: range(1, 10)}[share]
     assert messages == (f"{twins} of 200 people have exactly the facts of a training person",)
-    old = SimpleNamespace(
-        train=table.train, calibration=None
-    )  # saved without them: training people tell the rate
-    assert check_strangers(table.test, table.test.X, old) == messages
     if (
         share > 10
     ):  # where nearly every stranger has a twin, nobody can tell them from training people
         half = np.concatenate([table.test.X[:100], table.train.X[:100]])
-        for known in (fitted, old):
-            with pytest.raises(DataError, match="of 200 people are among those"):
-                check_strangers(half, half, known)
+        with pytest.raises(DataError, match="of 200 people are among those"):
+            check_disjoint_from_training(half, half, fitted)
 
 
 def test_the_probability_of_twins_by_chance_is_the_binomial_tail():
@@ -127,17 +126,20 @@ def test_the_probability_of_twins_by_chance_is_the_binomial_tail():
 def test_one_person_twice_is_told():
     fitted, people = advisor().fitted, TABLE.calibration.X
     twice = np.concatenate([people, people[:10]])
-    (message,) = check_strangers(twice, twice, fitted)
+    (message,) = check_disjoint_from_training(twice, twice, fitted)
     assert message.startswith(
         "10 of 210 people have exactly the facts of another of them, more than chance explains"
     )
     table = coarse(10)  # where it is chance, nothing is said of it
     known = SimpleNamespace(train=table.train, calibration=table.calibration.X)
     assert not any(
-        "another of them" in told for told in check_strangers(table.test, table.test.X, known)
+        "another of them" in told
+        for told in check_disjoint_from_training(table.test, table.test.X, known)
     )
     many = np.tile(people, (4, 1))  # more than there are training people
-    assert any("600 of 800 people" in told for told in check_strangers(many, many, fitted))
+    assert any(
+        "600 of 800 people" in told for told in check_disjoint_from_training(many, many, fitted)
+    )
 
 
 AT_ONCE = {
@@ -158,7 +160,7 @@ def test_nothing_asked_is_nothing_promised(target):
         "No certificate: nothing is asked, so there is nothing to promise about acting early."
     )
     assert "es wird nichts gefragt" in certificate.words("de")
-    assert (made.evaluation_.n, made.fitted.tau) == (0, None)
+    assert (made.evaluation_.n, made.fitted.certificate_for(None)) == (0, None)
     assert advisor().certificate.asked
 
 
@@ -180,26 +182,24 @@ def at_once(n, lost, reference):
 @pytest.mark.parametrize("reference", ["retrained", "all_features"])
 @pytest.mark.parametrize("target", ["early", "all"])
 def test_people_who_act_at_once_are_promised_what_can_be_broken(reference, target):
-    fitted = SimpleNamespace(reference=reference, ceiling=0.5, groups=None)
-    levels = {"alpha": 0.2, "delta": 0.05, "target": target}
-    certifier = make_certifier(fitted, at_once(300, 15, reference), 200, levels)
+    promise = Promise(Ending(signal="survival", target=target), reference=reference)
+    certifier = choose_certifier(SimpleNamespace(promise=promise), at_once(300, 15, reference), 200)
     assert certifier.target == "act"
     certified = certifier.certificate_for(at_once(200, 10, reference))
     assert certified.certified
     assert (certified.risk, certified.tau) == (0.05, 0.5)
     assert not certifier.certificate_for(at_once(200, 60, reference)).complete
-    same_end = SimpleNamespace(reference="trajectory_end", ceiling=0.5, groups=None)
-    vacuous = make_certifier(same_end, at_once(300, 0, "trajectory_end"), 200, levels)
+    same_end = SimpleNamespace(promise=replace(promise, reference="trajectory_end"))
+    vacuous = choose_certifier(same_end, at_once(300, 0, "trajectory_end"), 200)
     assert vacuous.target == "early"
     assert not vacuous.certificate_for(at_once(200, 0, "trajectory_end")).certified
 
 
 def test_where_nobody_of_the_training_people_acts_the_loosest_rule_alone_is_tested():
     silent = replace(at_once(100, 0, "trajectory_end"), signal=np.full(100, 0.9))
-    levels = {"alpha": 0.2, "delta": 0.05, "target": "early"}
-    for ceiling, anchor in ((0.5, 0.5), (None, np.inf)):
-        fitted = SimpleNamespace(reference="trajectory_end", ceiling=ceiling, groups=None)
-        certifier = make_certifier(fitted, silent, 100, levels)
+    for signal, anchor in (("survival", 0.5), ("uncertainty", np.inf)):
+        fitted = SimpleNamespace(promise=Promise(Ending(signal=signal)))
+        certifier = choose_certifier(fitted, silent, 100)
         assert (certifier.target, certifier.anchor) == ("early", anchor)
         certificate = certifier.certificate_for(silent)
         assert not certificate.certified
@@ -281,16 +281,16 @@ def test_who_judges_learnt_from_is_known_again_by_what_is_known():
 
 def test_plans_are_replayed_once_for_each_promise(monkeypatch):
     calls = []
-    once = evaluation.replay
+    once = promise.replay
     monkeypatch.setattr(
-        evaluation, "replay", lambda *a, **k: calls.append(k["reference"]) or once(*a, **k)
+        promise, "replay", lambda *a, **k: calls.append(k["reference"]) or once(*a, **k)
     )
     edfa.Advisor(**MODEL, reference="retrained").fit(TABLE)
     assert calls == ["retrained"] * 3  # training people, calibration people, test people
     calls.clear()
     made = edfa.Advisor(**MODEL).fit(TABLE)
     assert sorted(calls[:3]) == ["all_features", "retrained", "trajectory_end"]
-    assert set(calls[3:]) == {made.fitted.reference}
+    assert set(calls[3:]) == {made.fitted.promise.reference}
     calls.clear()
     made.certify(OTHERS)
     assert len(calls) == 2

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from advisors import begin, german, surviving, walk, words
+from advisors import begin, german, promising, surviving, walk, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,9 +99,9 @@ def test_decisions_are_the_models_own():
 
 def test_what_is_not_certified_is_never_promised():
     fitted = german().fitted
-    not_certified = replace(fitted.certificate, status="data_limited", tau=-math.inf)
+    not_certified = replace(fitted.promise.certificate, status="data_limited", tau=-math.inf)
     for certificate, status in ((not_certified, "not_certified"), (None, "not_certified")):
-        held = Interview(replace(fitted, certificate=certificate)).begin({**START, **REFUSED})
+        held = Interview(promising(fitted, certificate=certificate)).begin({**START, **REFUSED})
         assert held.standing.status == status
         assert held.certificate is None
         assert held.receipt().certificate == ""

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from advisors import surviving
+from advisors import promising, surviving
 
 import edfa
-from edfa.advice.evaluation import ask, replay_promise
-from edfa.advice.fitted import LAST_SURVIVAL, NEVER
 from edfa.advice.judges import draw_judges, learn_judges
+from edfa.advice.promise import ask, judge_plans
+from edfa.advice.terms import FINAL_SURVIVAL, NEVER
 from edfa.predictors.committee import fold_of
 
 
@@ -55,13 +55,13 @@ def test_judges_share_no_model_with_the_committee_that_chooses(fitted):
 @pytest.mark.parametrize("reference", ["retrained", "all_features", "trajectory_end"])
 def test_after_the_last_question_nearly_all_models_must_accept_a_plan(fitted, reference):
     X = edfa.load("german").test.X  # noqa: N806
-    held = replace(fitted, reference=reference)
+    held = promising(fitted, reference=reference)
     plans = ask(held, X, n_jobs=1)[1]
-    records = replay_promise(held, plans, X)
+    records = judge_plans(held, plans, X)
     last = np.append(records.person[1:] != records.person[:-1], True)
     survival = np.ones(len(last))
     survival[plans.legal] = plans.survival[plans.first[plans.legal]]
-    weak = last & plans.legal & (survival < LAST_SURVIVAL)
+    weak = last & plans.legal & (survival < FINAL_SURVIVAL)
     assert weak.any(), "somebody is asked to the end and has a plan that not all models accept"
     expected = np.where(weak & (reference != "trajectory_end"), NEVER, 1 - survival)
     np.testing.assert_allclose(records.signal[plans.legal], expected[plans.legal])
@@ -69,7 +69,7 @@ def test_after_the_last_question_nearly_all_models_must_accept_a_plan(fitted, re
 
 def test_who_is_asked_nothing_is_no_hard_case(fitted):
     """Runs of one step are not selected by earlier ones: the signal is that of the plan."""
-    held = replace(fitted, reference="retrained", budget="inf")
+    held = promising(replace(fitted, budget="inf"), reference="retrained")
     plans = ask(held, edfa.load("german").test.X, n_jobs=1)[1]
     ends = np.append(plans.people.person[1:] != plans.people.person[:-1], True)
     alone = edfa.find_recourse(
@@ -78,5 +78,5 @@ def test_who_is_asked_nothing_is_no_hard_case(fitted):
         constraints=held.limits,
         desired_class=1,
     )
-    records = replay_promise(held, alone, edfa.load("german").test.X)
+    records = judge_plans(held, alone, edfa.load("german").test.X)
     assert records.signal[records.legal].max() <= 1

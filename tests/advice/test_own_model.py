@@ -161,7 +161,7 @@ def test_a_searcher_that_looks_again_is_less_optimistic():
 
 def test_promises_are_held_against_the_model_with_everything_known():
     ready = advisor()
-    assert ready.fitted.reference == "all_features"
+    assert ready.fitted.promise.reference == "all_features"
     assert ready.fitted.searcher.committee is None
     assert ready.fitted.judges is None
     for reference in ("retrained", "trajectory_end"):

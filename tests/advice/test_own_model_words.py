@@ -15,7 +15,7 @@ from scipy.special import expit
 import edfa
 from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
-from edfa.advice.complete import encode_complete
+from edfa.advice.calibration_people import encode_complete
 from edfa.advice.principal import find_reasons
 from edfa.predictors.own_model.majority import Majority
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import edfa
 from edfa import Advisor, Constraints, Interview, Table
 from edfa.advice.batch import advise
-from edfa.advice.evaluation import roll_out
+from edfa.advice.promise import roll_out
 from edfa.advice.rules import describe_rules
 from edfa.errors import SchemaError, SettingError, UnknownNameError
 

@@ -6,26 +6,24 @@ import json
 import pickle
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy, deepcopy
-from dataclasses import fields, replace
-from functools import cache, cached_property, partial
+from copy import copy
+from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from advisors import begin, part_way, surviving, walk, words
+from advisors import begin, part_way, promising, surviving, walk, words
 
 import edfa
 from edfa import Constraints
 from edfa.acquisition.loop import run_policy
-from edfa.advice import wishes as module
+from edfa.advice import promise as module
 from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
-from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.judges import draw_judges
-from edfa.advice.promise import rehearse
-from edfa.advice.standing import find_standings
-from edfa.advice.wishes import Wishes, certify_for, find_wishes, records_for
+from edfa.advice.promise import State, dry_run_advisor, find_certificate, observe
+from edfa.advice.standing import Certifying, find_standings, find_states
 from edfa.certification import RecourseCertifier
 from edfa.certification.anchor import choose_anchor
 from edfa.certification.certificate import GroupCertificates
@@ -36,26 +34,30 @@ TABLE = edfa.load("german")
 ALL = 10**6
 COMPLETE = ("checking_status", "duration")
 WISHES = {
-    "everything is known": Wishes(known=COMPLETE),
-    "one declined": Wishes(known=("duration",), declined=("checking_status",)),
-    "locked": Wishes(known=COMPLETE, constraints=Constraints(locked=("purpose",))),
-    "start missing": Wishes(known=COMPLETE, missing=("age",)),
-    "prices": Wishes(known=("checking_status",), costs={"duration": 5.0}),
-    "limits": Wishes(known=COMPLETE, constraints=Constraints(locked=("duration",), max_changes=1)),
+    "everything is known": State(known=COMPLETE),
+    "one declined": State(known=("duration",), declined=("checking_status",)),
+    "locked": State(known=COMPLETE, constraints=Constraints(locked=("purpose",))),
+    "start missing": State(known=COMPLETE, missing=("age",)),
+    "prices": State(known=("checking_status",), costs={"duration": 5.0}),
+    "limits": State(known=COMPLETE, constraints=Constraints(locked=("duration",), max_changes=1)),
 }
 
 
 @cache
 def fitted(reference="retrained"):
     """The surviving advisor of German credit, promising against a reference."""
-    return replace(surviving().fitted, reference=reference)
+    return promising(surviving().fitted, reference=reference)
 
 
 @cache
 def strict():
     """The surviving advisor with a stricter promise, so that not everybody with a plan may act."""
     advisor = copy(surviving())
-    advisor.fitted_ = replace(advisor.fitted, certificate=replace(advisor.certificate, alpha=0.05))
+    advisor.fitted_ = promising(
+        advisor.fitted,
+        ending=replace(advisor.fitted.promise.ending, alpha=0.05),
+        certificate=replace(advisor.certificate, alpha=0.05),
+    )
     return advisor
 
 
@@ -83,7 +85,7 @@ def _by_hand(advisor, wishes, X):  # noqa: N803
         if len(plans):
             signal = 1 - plans.survival[0]
             end = X[[i]].copy()
-            if advisor.reference == "trajectory_end":
+            if advisor.promise.reference == "trajectory_end":
                 never = [
                     j
                     for j, n in enumerate(schema.names)
@@ -92,7 +94,9 @@ def _by_hand(advisor, wishes, X):  # noqa: N803
                 end[:, [*never, *np.flatnonzero(~advisor.relevant)]] = np.nan
             after = plans.make_changes(np.array([0]), end)
             by_judge = partial(judges.decide, int(judge[number]))
-            decide = by_judge if advisor.reference == "retrained" else advisor.predictor.predict
+            decide = (
+                by_judge if advisor.promise.reference == "retrained" else advisor.predictor.predict
+            )
             loss = float(decide(after)[0] != advisor.favourable)
         for name, value in zip(columns, (number, signal, loss, bool(len(plans))), strict=True):
             columns[name].append(value)
@@ -106,7 +110,7 @@ def _by_hand(advisor, wishes, X):  # noqa: N803
 @pytest.mark.parametrize("name", WISHES)
 def test_a_certificate_for_wishes_is_the_certifiers_on_one_step_by_hand(name, reference):
     advisor, wishes = fitted(reference), WISHES[name]
-    certificate = certify_for(advisor, wishes)
+    certificate = find_certificate(advisor, wishes)
     records = _by_hand(advisor, wishes, advisor.calibration)
     certifier = RecourseCertifier(0.2, 0.05, target="act", anchor=certificate.anchor, ceiling=0.5)
     expected = certifier.certificate_for(records)
@@ -130,16 +134,14 @@ def test_a_certificate_for_wishes_is_the_certifiers_on_one_step_by_hand(name, re
         "act",
     )
     assert certificate.advisor == advisor.fingerprint
-    rehearsal, rows = rehearse(advisor, seed=0)
-    practised = records_for(
-        rehearsal, advisor.train.X[rows], wishes, module.ENOUGH_TRAINING, module.MOST_TRAINING
-    )
-    anchor = choose_anchor(practised, len(records.people), 0.2, 0.05, ceiling=0.5, target="act")
+    tried, rows = dry_run_advisor(advisor, seed=0)
+    dry = observe(tried, wishes, rows, module.ENOUGH_TRAINING, module.MOST_REFUSED_TRAINING)
+    anchor = choose_anchor(dry, len(records.people), 0.2, 0.05, ceiling=0.5, target="act")
     assert certificate.anchor == anchor, "chosen on training people"
 
 
 def test_wishes_differ_in_what_they_are_promised():
-    made = {name: certify_for(fitted(), wishes) for name, wishes in WISHES.items()}
+    made = {name: find_certificate(fitted(), wishes) for name, wishes in WISHES.items()}
     assert {certificate.status for certificate in made.values()} >= {"certified", "data_limited"}
     assert made["everything is known"].curve == made["locked"].curve, (
         "no plan would change the purpose anyway"
@@ -152,9 +154,7 @@ def test_the_promise_holds_over_samples_of_a_pool():
     delta of draws.
     """
     advisor, wishes = fitted(), WISHES["prices"]
-    pool = records_for(
-        advisor, np.concatenate([TABLE.test.X, TABLE.calibration.X]), wishes, ALL, ALL
-    )
+    pool = observe(advisor, wishes, np.concatenate([TABLE.test.X, TABLE.calibration.X]), ALL, ALL)
     acting = pool.legal & (pool.signal <= 0.5)
     assert acting.sum() > 60
     alpha = (
@@ -172,10 +172,10 @@ def test_the_promise_holds_over_samples_of_a_pool():
 
 def test_a_sample_is_drawn_without_looking_at_what_becomes_of_plans():
     advisor, wishes = fitted(), WISHES["everything is known"]
-    whole = records_for(advisor, advisor.calibration, wishes, ALL, ALL)
-    few = records_for(advisor, advisor.calibration, wishes, 5, ALL)
-    least = records_for(advisor, advisor.calibration, wishes, ALL, 7)
-    assert (len(few), len(least)) == (min(module.PART, len(whole)), 7)
+    whole = observe(advisor, wishes, advisor.calibration, ALL, ALL)
+    few = observe(advisor, wishes, advisor.calibration, 5, ALL)
+    least = observe(advisor, wishes, advisor.calibration, ALL, 7)
+    assert (len(few), len(least)) == (min(module.PEOPLE_AT_A_TIME, len(whole)), 7)
     for part in (few, least):
         assert np.array_equal(part.signal, whole.signal[: len(part)])
 
@@ -191,9 +191,7 @@ def test_what_is_hidden_changes_no_plan_and_no_signal(name):
     others[:, hidden] = advisor.calibration[np.random.default_rng(3).permutation(len(others))][
         :, hidden
     ]
-    ours, theirs = (
-        records_for(advisor, X, wishes, ALL, ALL) for X in (advisor.calibration, others)
-    )
+    ours, theirs = (observe(advisor, wishes, X, ALL, ALL) for X in (advisor.calibration, others))
     assert np.array_equal(ours.legal, theirs.legal)
     assert np.array_equal(ours.signal, theirs.signal)
     assert not np.array_equal(ours.loss, theirs.loss, equal_nan=True), (
@@ -209,34 +207,35 @@ def test_wishes_of_people_are_read_off_their_assessment():
     costs = np.broadcast_to(fitted().card_costs, facts.shape).copy()
     costs[2, TABLE.schema.index("job")] = 9
     assessment = Assessment.of(fitted(), facts, costs=costs, locked=("purpose",), constraints=own)
-    distinct, which = find_wishes(assessment, np.arange(3))
+    distinct, which = find_states(assessment, np.arange(3))
     limits = Constraints(locked=("purpose",), max_changes=2)
     common = {"known": ("checking_status",), "declined": ("duration",), "constraints": limits}
-    assert distinct[which[0]] == Wishes(**common)
-    assert distinct[which[1]] == Wishes(**common, missing=("age",))
-    assert distinct[which[2]] == Wishes(**common, costs={"job": 9.0})
-    empty, _ = find_wishes(Assessment.of(fitted(), facts, constraints=Constraints()), np.array([0]))
-    assert empty == [Wishes(known=("checking_status",))]
+    assert distinct[which[0]] == State(**common)
+    assert distinct[which[1]] == State(**common, missing=("age",))
+    assert distinct[which[2]] == State(**common, costs={"job": 9.0})
+    empty, _ = find_states(Assessment.of(fitted(), facts, constraints=Constraints()), np.array([0]))
+    assert empty == [State(known=("checking_status",))]
 
 
 def test_wishes_in_another_order_are_the_same():
-    one = Wishes(known=("duration", "checking_status"), costs={"job": 1.0, "housing": 2.0})
-    other = Wishes(known=("checking_status", "duration"), costs={"housing": 2.0, "job": 1.0})
-    assert one.to_json() == other.to_json()
-    assert certify_for(fitted(), one) is certify_for(fitted(), other)
+    one = State(known=("duration", "checking_status"), costs={"job": 1.0, "housing": 2.0})
+    other = State(known=("checking_status", "duration"), costs={"housing": 2.0, "job": 1.0})
+    assert one.key == other.key
+    assert find_certificate(fitted(), one) is find_certificate(fitted(), other)
     different = (
-        Wishes(known=COMPLETE, missing=("age",)),
-        Wishes(known=COMPLETE, declined=("job",)),
+        State(known=COMPLETE, missing=("age",)),
+        State(known=COMPLETE, declined=("job",)),
         WISHES["locked"],
     )
-    assert len({w.to_json() for w in (one, *different)}) == 4
+    assert len({w.key for w in (one, *different)}) == 4
 
 
 def test_certificates_are_made_once_and_shared(monkeypatch):
-    advisor = replace(surviving().fitted)  # an advisor of its own, which has made none yet
+    module.CERTIFICATES.forget()
+    advisor = surviving().fitted
     made = []
-    each = module._certify
-    monkeypatch.setattr(module, "_certify", lambda *parts: made.append(parts) or each(*parts))
+    each = module._certify_state
+    monkeypatch.setattr(module, "_certify_state", lambda *parts: made.append(parts) or each(*parts))
     people = [person for person in words(TABLE) if edfa.Interview(advisor).begin(person).plans()][
         :6
     ]
@@ -247,67 +246,100 @@ def test_certificates_are_made_once_and_shared(monkeypatch):
     assert len(made) == 1
     assert set(statuses) <= {"act", "unsure"}
     with ThreadPoolExecutor(4) as pool:
-        certificates = list(pool.map(lambda _: certify_for(advisor, WISHES["locked"]), range(4)))
+        certificates = list(
+            pool.map(lambda _: find_certificate(advisor, WISHES["locked"]), range(4))
+        )
     assert len(made) == 2
     assert all(certificate is certificates[0] for certificate in certificates)
-    worked_out = set(vars(advisor)) - {f.name for f in fields(advisor)}
-    assert all(isinstance(vars(FittedAdvisor)[name], cached_property) for name in worked_out), (
-        "no part of the advisor"
-    )
-    assert pickle.loads(pickle.dumps(advisor)) not in module._memories  # noqa: S301
-    assert certify_for(deepcopy(advisor), WISHES["locked"]) == certificates[0]
-    assert len(made) == 3, "a copy has made none yet"
-    monkeypatch.setattr(module, "KEPT", 1)
+    again = pickle.loads(pickle.dumps(advisor))  # noqa: S301
+    assert find_certificate(again, WISHES["locked"]) is certificates[0], "the same advisor"
+    monkeypatch.setattr(module.CERTIFICATES, "most", 1)
     for wishes in (WISHES["limits"], WISHES["locked"]):
-        certify_for(advisor, wishes)
-    assert len(made) == 5, "what was not asked for lately is forgotten"
-    stricter = replace(advisor, certificate=replace(advisor.certificate, alpha=0.1))
-    assert certify_for(stricter, WISHES["locked"]).alpha == 0.1
+        find_certificate(advisor, wishes)
+    assert len(made) == 4, "what was not asked for lately is forgotten"
+    assert len(module.CERTIFICATES) == 1
+    stricter = strict().fitted
+    assert find_certificate(stricter, WISHES["locked"]).alpha == 0.05
+
+
+def test_a_calibration_can_be_made_elsewhere_and_is_found_later():
+    module.CERTIFICATES.forget()
+    advisor, left = strict(), []
+    room = lambda task: left.append(task) or True  # noqa: E731
+    person = next(p for p in words(TABLE) if advisor.interview(p, locks=["purpose"]).plans())
+    module.CERTIFICATES.forget()
+    held = edfa.Interview(advisor.fitted, locks=("purpose",), certify_later=room).begin(person)
+    assert (held.standing.status, held.certificate, held.guarantee) == ("pending", None, None)
+    other = edfa.Interview(advisor.fitted, locks=("purpose",), certify_later=room).begin(person)
+    assert other.standing.status == "pending"
+    assert not held.standing.may_act
+    assert len(left) == 1, "one calibration for both"
+    left.pop()()
+    at_once = advisor.interview(person, locks=["purpose"])
+    assert held.standing == other.standing == at_once.standing
+    assert held.certificate == at_once.certificate
+    assert not left
+
+
+def test_where_there_is_no_room_a_calibration_is_asked_for_again():
+    module.CERTIFICATES.forget()
+    full = lambda task: False  # noqa: E731
+    for _ in range(2):
+        assert find_certificate(fitted(), WISHES["locked"], full) is None
+    assert not len(module.CERTIFICATES)
+    assert find_certificate(fitted(), WISHES["locked"]).n > 0
+    assert find_certificate(fitted(), WISHES["locked"], full).n > 0, "found, not made"
 
 
 def test_an_error_is_not_kept(monkeypatch):
-    advisor, calls = replace(surviving().fitted), []
+    advisor, calls = surviving().fitted, []
+    module.CERTIFICATES.forget()
 
     def fails(*parts):
         calls.append(parts)
         raise DataError("once")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_certify", fails)
+        patch.setattr(module, "_certify_state", fails)
         with pytest.raises(DataError, match="once"):
-            certify_for(advisor, WISHES["locked"])
-    assert certify_for(advisor, WISHES["locked"]).n > 0
+            find_certificate(advisor, WISHES["locked"])
+    assert find_certificate(advisor, WISHES["locked"]).n > 0
 
 
 def test_progress_is_told_and_changes_nothing(monkeypatch):
     calls = []
-    monkeypatch.setattr(module, "PART", 10)
-    made = certify_for(replace(fitted()), WISHES["locked"], lambda *done: calls.append(done))
+    monkeypatch.setattr(module, "PEOPLE_AT_A_TIME", 10)
+    module.CERTIFICATES.forget()
+    made = find_certificate(fitted(), WISHES["locked"], progress=lambda *done: calls.append(done))
     assert len(calls) > 3
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
     assert {total for _, total in calls} == {module.ENOUGH}
-    assert made == certify_for(fitted(), WISHES["locked"])
+    module.CERTIFICATES.forget()
+    assert made == find_certificate(fitted(), WISHES["locked"])
 
 
 def test_wishes_that_make_no_sense_are_errors():
     for wishes, error, message in (
-        (Wishes(known=("duraton",)), UnknownNameError, "did you mean 'duration'"),
-        (Wishes(declined=("duraton",)), UnknownNameError, "did you mean 'duration'"),
-        (Wishes(costs={"duraton": 1.0}), UnknownNameError, "did you mean 'duration'"),
-        (Wishes(constraints=Constraints(reading="paper")), SettingError, "loosen"),
+        (State(known=("duraton",)), UnknownNameError, "did you mean 'duration'"),
+        (State(declined=("duraton",)), UnknownNameError, "did you mean 'duration'"),
+        (State(costs={"duraton": 1.0}), UnknownNameError, "did you mean 'duration'"),
+        (State(constraints=Constraints(reading="paper")), SettingError, "loosen"),
     ):
         with pytest.raises(error, match=message):
-            certify_for(fitted("trajectory_end"), wishes)
-    for without in ({"calibration": None}, {"certificate": None}):
-        with pytest.raises(DataError, match="no calibration people"):
-            certify_for(replace(fitted(), **without), Wishes())
+            find_certificate(fitted("trajectory_end"), wishes)
+    with pytest.raises(DataError, match="no certificate yet"):
+        find_certificate(promising(fitted(), certificate=None), State(()))
 
 
 def test_where_nobody_is_refused_nothing_is_promised():
     granted = fitted().calibration[
         fitted().predictor.predict(fitted().calibration) == fitted().favourable
     ]
-    certificate = certify_for(replace(fitted(), calibration=granted), WISHES["everything is known"])
+    module.CERTIFICATES.forget()
+    certificate = find_certificate(
+        replace(fitted(), calibration=granted), WISHES["everything is known"]
+    )
+    module.CERTIFICATES.forget()
     assert (certificate.status, certificate.n) == ("undefined", 0)
 
 
@@ -321,14 +353,12 @@ def grouped():
         "yes": replace(own, group="yes"),
         "none": replace(own, group="none", status="data_limited"),
     }
-    return replace(
-        fitted(), groups="own_telephone", certificate=None, certificates=GroupCertificates(parts)
-    )
+    return promising(fitted(), groups="own_telephone", certificate=GroupCertificates(parts))
 
 
 def test_promises_to_a_group_come_from_its_people_alone():
-    advisor, wishes = grouped(), Wishes(known=COMPLETE, group="yes")
-    certificate = certify_for(advisor, wishes)
+    advisor, wishes = grouped(), State(known=COMPLETE, group="yes")
+    certificate = find_certificate(advisor, wishes)
     theirs = advisor.calibration[advisor.group_of(advisor.calibration) == "yes"]
     assert 0 < len(theirs) < len(advisor.calibration)
     certifier = RecourseCertifier(0.2, 0.05, target="act", anchor=certificate.anchor, ceiling=0.5)
@@ -337,9 +367,9 @@ def test_promises_to_a_group_come_from_its_people_alone():
         assert getattr(certificate, part) == getattr(expected, part), part
     for group, error in (("maybe", DataError), (None, SettingError)):
         with pytest.raises(error, match="group"):
-            certify_for(advisor, Wishes(known=COMPLETE, group=group))
+            find_certificate(advisor, State(known=COMPLETE, group=group))
     with pytest.raises(SettingError, match="group"):
-        certify_for(fitted(), wishes)
+        find_certificate(fitted(), wishes)
 
 
 def test_people_are_under_the_certificate_of_their_group():
@@ -381,8 +411,8 @@ OWN = {
 def test_who_has_wishes_may_act_under_a_certificate_of_their_own(deviation):
     advisor = strict()
     held = _people(advisor, **OWN[deviation])
-    (wishes,), _ = find_wishes(held[0].assessment, np.arange(1))
-    certificate = certify_for(advisor.fitted, wishes)
+    (wishes,), _ = find_states(held[0].assessment, np.arange(1))
+    certificate = find_certificate(advisor.fitted, wishes)
     assert certificate.certified
     for interview in held:
         standing = interview.standing
@@ -445,11 +475,11 @@ def test_who_declines_is_certified_for_what_is_known():
                     "ask" if state.question else "unsure",
                 )
                 continue
-            (wishes,), _ = find_wishes(state.assessment, np.arange(1))
+            (wishes,), _ = find_states(state.assessment, np.arange(1))
             assert "declined" in standing.deviations
             assert set(wishes.known) == {*state.log.facts} - {*advisor.schema.start}
             assert set(wishes.declined) == {*state.log.declined}
-            certificate = certify_for(advisor.fitted, wishes)
+            certificate = find_certificate(advisor.fitted, wishes)
             allowed = certificate.certified and standing.signal <= certificate.tau
             assert (standing.status == "act") == allowed
             assert (standing.status == "off_path") == (not certificate.certified)
@@ -464,7 +494,7 @@ def test_above_the_ceiling_no_certificate_is_needed(monkeypatch):
         late += [held] if (held.standing.signal or 0) > 0.5 else []
     assert len(late) > 5
     monkeypatch.setattr(
-        "edfa.advice.standing.certify_for", lambda *_: pytest.fail("nobody may act there")
+        "edfa.advice.standing.find_certificate", lambda *_: pytest.fail("nobody may act there")
     )
     for held in late:
         assert (held.standing.status, held.standing.tau) == ("unsure", 0.5)
@@ -472,7 +502,7 @@ def test_above_the_ceiling_no_certificate_is_needed(monkeypatch):
 
 def test_without_a_certificate_for_them_people_are_told_that_nothing_is_promised():
     advisor = strict()
-    never = replace(advisor.fitted, calibration=None)
+    never = replace(advisor.fitted, calibration=advisor.fitted.calibration[:0])
     person = next(held for held in _people(advisor, locks=["purpose"]) if held.standing.may_act)
     for fitted_advisor, own in (
         (never, {"locks": ("purpose",)}),
@@ -488,7 +518,7 @@ def test_without_a_certificate_for_them_people_are_told_that_nothing_is_promised
 def test_a_file_says_of_complete_people_what_interviews_say():
     advisor, people = strict(), words(TABLE)
     result = advise(advisor.fitted, pd.DataFrame(people))
-    tau = certify_for(advisor.fitted, Wishes(known=COMPLETE)).tau
+    tau = find_certificate(advisor.fitted, State(known=COMPLETE)).tau
     counts = Counter()
     for status, person in zip(result["status"], people, strict=True):
         held = advisor.interview(person)
@@ -528,8 +558,8 @@ def test_a_file_does_not_depend_on_how_it_is_split():
 def test_a_file_makes_certificates_only_where_the_policy_would_be(monkeypatch):
     made = []
     monkeypatch.setattr(
-        "edfa.advice.standing.certify_for",
-        lambda *parts: made.append(parts[1]) or certify_for(*parts),
+        "edfa.advice.standing.find_certificate",
+        lambda *parts: made.append(parts[1]) or find_certificate(*parts),
     )
     fitted_advisor, random = surviving().fitted, np.random.default_rng(0)
     facts = np.where(fitted_advisor.relevant, TABLE.test.X, np.float32(np.nan))
@@ -544,7 +574,7 @@ def test_a_file_makes_certificates_only_where_the_policy_would_be(monkeypatch):
     assert off.sum() > 10
     assert set(standings.status[standings.planned[off]]) <= {"off_path", "ask", "unsure"}
     few = len(made)
-    find_standings(assessment, 3, assess, everywhere=True)
+    find_standings(assessment, 3, assess, certifying=Certifying(everywhere=True))
     assert len(made) > few
 
 

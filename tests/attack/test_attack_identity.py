@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from advisors import promising
 from hostile.folders import MANIFEST, ask_people, rehash, tiny
 
 import edfa
@@ -191,19 +192,19 @@ def test_promises_of_another_advisor_are_refused(folders, copy):
 
 def test_a_certificate_of_another_advisor_tells_nobody_to_act():
     fitted, foreign = tiny().fitted, replace(tiny().certificate, advisor="0123456789abcdef")
-    assert fitted.tau is not None
+    assert fitted.certificate_for(None) is not None
     nobody = np.array([None], dtype=object)
     for certificate in (
         foreign,
         replace(foreign, advisor=""),
         replace(tiny().certificate, signal="uncertainty"),
     ):
-        assert replace(fitted, certificate=certificate).certificate_for(None) is None
-        assert np.isnan(replace(fitted, certificate=certificate).tau_for(nobody)).all()
+        assert promising(fitted, certificate=certificate).certificate_for(None) is None
+        assert np.isnan(promising(fitted, certificate=certificate).tau_for(nobody)).all()
     groups = edfa.certification.GroupCertificates(
         {"yes": replace(foreign, group="yes"), "no": replace(foreign, group="no")}
     )
-    grouped = replace(fitted, certificate=None, groups="telephone", certificates=groups)
+    grouped = promising(fitted, groups="telephone", certificate=groups)
     assert [grouped.certificate_for(group) for group in ("yes", "no", None)] == [None] * 3
 
 

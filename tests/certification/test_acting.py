@@ -38,13 +38,13 @@ def p_values(records, tau):
     ]
 
 
-def walk(records, anchor, ceiling, also_last):
+def walk(records, anchor, ceiling, include_last_step):
     """All thresholds in rising order until the first that fails: the last that passed, or None."""
     signals = np.unique(records.signal[records.legal])
     passed = None
     for tau in [anchor, *signals[(signals > anchor) & (signals <= ceiling)]]:
         early, act = p_values(records, tau)
-        if early > DELTA or (also_last and act > DELTA):
+        if early > DELTA or (include_last_step and act > DELTA):
             break
         passed = tau
     return passed
@@ -57,7 +57,7 @@ def walk(records, anchor, ceiling, also_last):
     st.sampled_from([0.3, 0.5, 2.0]),
     st.booleans(),
 )
-def test_both_walks_against_loops(records, anchor, ceiling, also_last):
+def test_both_walks_against_loops(records, anchor, ceiling, include_last_step):
     records = records.one_seed()
     assume(records.legal.any())
     certifier = RecourseCertifier(
@@ -66,12 +66,12 @@ def test_both_walks_against_loops(records, anchor, ceiling, also_last):
         target="early",
         anchor=anchor,
         ceiling=ceiling,
-        also_last=also_last,
+        include_last_step=include_last_step,
         bound="cp",
     )
     certificate, expected = (
         certifier.certificate_for(records),
-        walk(records, anchor, ceiling, also_last),
+        walk(records, anchor, ceiling, include_last_step),
     )
     assert certificate.certified == (expected is not None)
     if expected is None:
@@ -85,7 +85,7 @@ def test_both_walks_against_loops(records, anchor, ceiling, also_last):
     )  # a signal above an earlier one of its run stops nobody
     early, loss = acting(records, certificate.tau).T
     assert certificate.risk == pytest.approx(loss[early == 1].mean())
-    assert not also_last or certificate.act_risk == pytest.approx(loss.mean())
+    assert not include_last_step or certificate.act_risk == pytest.approx(loss.mean())
 
 
 @settings(max_examples=60, deadline=None)
@@ -115,7 +115,7 @@ def bad_at_the_end(n=400):
 
 def test_the_last_step_is_promised_too():
     records = bad_at_the_end()
-    early_only = certify(records, 0.2, target="early", anchor=0.1, also_last=False)
+    early_only = certify(records, 0.2, target="early", anchor=0.1, include_last_step=False)
     assert early_only.tau > 0.2, "whoever acts at the last step is let down, and nobody looks"
     assert early_only.act_risk is None
     both = certify(records, 0.2, target="early", anchor=0.1)
@@ -143,7 +143,7 @@ def test_where_last_plans_last_both_promises_are_one():
         records = simulate_records(250, seed=seed)
         assert not records.loss[(records.step == 5) & records.legal].any()
         one, two = (
-            certify(records, 0.2, target="early", anchor=0.01, also_last=also)
+            certify(records, 0.2, target="early", anchor=0.01, include_last_step=also)
             for also in (False, True)
         )
         assert (one.tau, one.interval, one.risk) == (two.tau, two.interval, two.risk)

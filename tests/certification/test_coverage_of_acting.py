@@ -163,7 +163,7 @@ def test_a_deliberate_bug_is_caught():
     times = 250
     most = stats.binom.ppf(0.999, times, DELTA)
     for world, about, wrong in (
-        ("bad at the end", ("early", "act"), {"also_last": False}),
+        ("bad at the end", ("early", "act"), {"include_last_step": False}),
         ("trajectory_end", ("act",), {"delta": 4 * DELTA}),
     ):
         options = {

@@ -321,7 +321,7 @@ def test_the_sentence_says_to_whom_and_against_what(reference):
     )
     assert german in certificate.words("de")
     assert "dennoch abgelehnt" in certificate.words("de")
-    alone = certify(records, 0.25, target="early", anchor=0.1, also_last=False)
+    alone = certify(records, 0.25, target="early", anchor=0.1, include_last_step=False)
     assert "last question" not in alone.sentence
     assert "Nobody" not in alone.sentence
     act = certify(records, 0.25, target="act", anchor=0.1)
@@ -340,7 +340,7 @@ def test_certificates_of_before_can_be_read():
 
     certificate = certify(simulate_records(300, seed=1), 0.2)
     values = json.loads(certificate.to_json())
-    for name in ("loss", "ceiling", "also_last", "act_risk", "wasted"):
+    for name in ("loss", "ceiling", "include_last_step", "act_risk", "wasted"):
         del values[name]
     assert Certificate.from_json(json.dumps(values)) == certificate
     new = certify(let_down_records(), 0.25, target="early", anchor=0.1, ceiling=0.5)

@@ -126,11 +126,11 @@ def test_fit_saves_a_certified_advisor_and_replaces_none_unasked(tmp_path, run):
 
 SLOWLY = """
 import sys, time
-import edfa.advice.calibrate, edfa.cli
+import edfa.advice.advisor, edfa.cli
 def never(*arguments, **options):
     print("calibrating", flush=True)
     time.sleep(60)
-edfa.advice.calibrate.roll_out = never
+edfa.advice.advisor.roll_out = never
 edfa.cli.app(["fit", "german", "--out", sys.argv[1], "--quiet", *sys.argv[2:]])
 """
 

@@ -18,6 +18,7 @@ import edfa
 from edfa import Feature, Schema
 from edfa.advice.answers import Decision, Standing
 from edfa.advice.interview import Interview
+from edfa.advice.promise import CERTIFICATES
 from edfa_serve.app import create_app
 from edfa_serve.limits import changeable
 from edfa_serve.service import Service
@@ -92,13 +93,17 @@ def test_going_on_keeps_the_way_back_to_the_promise(begun):
     assert "You may act on the first plan now" in undone.text
 
 
-def test_declining_plans_without_it(begun, advisor):
+def test_declining_plans_without_it(begun, advisor, service):
     page = send(begun, begun.get("/interview"), "decline")
     assert form_of(page, "answer")[1]["feature"] == "checking_status"
     assert "It tells us whether our advice will last" in page.text, (
         "the figures are of people who told the first too"
     )
+    CERTIFICATES.forget()
     result = send(begun, page, "answer", fact__checking_status="=0:<0")
+    assert "We are still working out whether you may act" in read(result).text
+    service.certify_later.finish()
+    result = begun.get("/result")
     expected = advisor.interview({"purpose": "radio/tv", "credit_amount": 2400, "age": 35}).decline(
         "duration"
     )
@@ -334,6 +339,7 @@ def test_limits_plan_again(begun, service):
         assert all(
             5 <= change.after <= 6 for change in plan.changes if change.feature == "duration"
         )
+    service.certify_later.finish()
     assert "from 5 to 6" in read(begun.get("/receipt")).text
 
 

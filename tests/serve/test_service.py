@@ -9,10 +9,13 @@ from contextlib import suppress
 import advisors
 import pytest
 
+from edfa import Constraints
+from edfa.advice import promise
 from edfa.errors import (
     EdfaError,
     FactError,
     MismatchError,
+    PendingError,
     SchemaError,
     UnavailableError,
     UnknownNameError,
@@ -71,6 +74,58 @@ def test_an_interview_over_the_service_is_the_interview(service, refused, adviso
     assert session.interview.to_json() == plain.to_json()
     assert session.interview.decision == plain.decision
     assert session.interview.plans() == plain.plans()
+
+
+def test_an_action_runs_no_calibration_and_a_later_look_finds_it_done(
+    service, refused, monkeypatch
+):
+    made, go_on = [], threading.Event()
+    certify = promise._certify_state
+
+    def slowly(*parts):
+        go_on.wait()
+        made.append(threading.current_thread().name)
+        return certify(*parts)
+
+    monkeypatch.setattr(promise, "_certify_state", slowly)
+    promise.CERTIFICATES.forget()
+    token, session = begun(service, refused)
+    session = to_the_end(service, token, session, refused)
+    session = service.act(
+        token, session.seq, "wishes", {"constraints": {"locked": ["own_telephone"]}}
+    )
+    assert session.standing.status == "pending"
+    assert not made, "the action waits for no calibration"
+    with pytest.raises(PendingError, match="still being worked out"):
+        service.receipt(token)
+    go_on.set()
+    service.certify_later.finish()
+    standing = service.find(token).standing
+    assert standing.for_wishes
+    assert standing.status in ("act", "unsure", "off_path")
+    assert made == ["certify"], "one calibration, beside the requests"
+    plain = service.advisor.interview(
+        dict(session.interview.log.facts), constraints=Constraints(locked=("own_telephone",))
+    )
+    assert plain.standing.status == standing.status
+    assert service.receipt(token)[1].standing["status"] == standing.status
+
+
+def test_too_many_calibrations_are_asked_for_again_later(monkeypatch):
+    monkeypatch.setattr(module, "CALIBRATIONS", 2)
+    thread, go_on, done = module.CalibrationThread(), threading.Event(), []
+
+    def task():
+        go_on.wait()
+        done.append(1)
+
+    assert thread(task)
+    while thread._tasks.qsize():  # until the thread has taken it
+        time.sleep(0.001)
+    assert [thread(task) for _ in range(3)] == [True, True, False]
+    go_on.set()
+    thread.finish()
+    assert len(done) == 3
 
 
 def test_another_process_goes_on_where_this_one_was(service, refused, advisor, store):
@@ -263,7 +318,8 @@ def test_what_is_only_noted_is_not_worked_out_again(service, refused, monkeypatc
     token, session = begun(service, refused)
     said = session.standing, session.decision, session.question
     session = service.act(token, session.seq, "shown", {"page": "page", "status": "ask"})
-    for name in ("standing", "decision", "question"):
+    monkeypatch.setattr("edfa.advice.interview.find_standing", lambda *parts: 1 / 0)
+    for name in ("decision", "question"):
         monkeypatch.setattr(module.Interview, name, property(lambda interview: 1 / 0))
     noted = service.find(token)
     assert (noted.standing, noted.decision, noted.question) == (

@@ -331,7 +331,7 @@ def promises():
             undefined=undefined,
             ceiling=ceiling,
             signal=signal,
-            also_last=target == "early",
+            include_last_step=target == "early",
             loss="let_down",
             wasted=0.3,
             rules=("x",),
