@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from edfa.data.column import Levels, Measure
 from edfa.data.encode import Encoder
-from edfa.data.numbers import exact_text, parse_number
+from edfa.data.values import exact_text, parse_number
 from edfa.errors import FactError
 from edfa.text import phrases
 from edfa_serve.wording import Wording

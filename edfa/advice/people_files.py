@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyarrow import compute
 
 from edfa.advice.batch import COLUMNS
-from edfa.data.read_people import chunks
+from edfa.data.read import chunks
 from edfa.errors import UnreadableError
 from edfa.reading import existing
 from edfa.text.spreadsheet import UNSAFE, safe

@@ -15,8 +15,8 @@ from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.certification.records import Loss, Reference
 from edfa.certification.risk_curve import Target
 from edfa.data.encode import Encoder, Levels
-from edfa.data.numbers import exact_text
 from edfa.data.schema import Schema
+from edfa.data.values import exact_text
 from edfa.errors import SettingError, did_you_mean
 from edfa.typing import BoolArray, Float32Array, Float64Array, ObjectArray
 

@@ -10,10 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.data.border import read_numbers, to_words
-from edfa.data.cells import SHOWN, as_number, as_word, exact, match_level, shorten
 from edfa.data.feature import Feature
-from edfa.data.numbers import LARGEST
+from edfa.data.values import (
+    LARGEST,
+    SHOWN,
+    as_number,
+    as_word,
+    exact,
+    match_level,
+    read_numbers,
+    shorten,
+    to_words,
+)
 from edfa.errors import ColumnError, DataError, FactError, hint
 from edfa.typing import BoolArray, Float32Array
 

@@ -5,8 +5,8 @@ showed.
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from edfa.data.cells import as_number
 from edfa.data.column import Levels, Measure
+from edfa.data.values import as_number
 
 __all__ = ["Flag", "FlagKind", "find_flag"]
 

@@ -31,9 +31,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.data.border import to_pandas
 from edfa.data.column import Levels, Measure
 from edfa.data.schema import Schema
+from edfa.data.values import to_pandas
 from edfa.errors import ColumnError, DataError, UnknownNameError, hint
 from edfa.typing import Float32Array
 

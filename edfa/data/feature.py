@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from edfa.data.numbers import LARGEST
+from edfa.data.values import LARGEST
 from edfa.errors import SchemaError, hint
 
 __all__ = ["Change", "Direction", "Feature", "FeatureWords", "Kind", "months_of"]

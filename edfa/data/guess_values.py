@@ -8,8 +8,7 @@ from itertools import chain
 
 import pandas as pd
 
-from edfa.data.border import read_numbers, to_words
-from edfa.data.numbers import unit_of
+from edfa.data.values import read_numbers, to_words, unit_of
 
 __all__ = ["Reading", "is_gap", "order_of", "read_values", "yes_or_no"]
 

@@ -10,21 +10,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.data.border import (
+from edfa.data.edge import Flag, find_flag
+from edfa.data.encode import Encoder, Levels, Measure
+from edfa.data.schema import Schema
+from edfa.data.values import (
     PLAIN,
     ROW_ERROR,
+    WHOLE,
+    as_word,
     check_names,
     find_gaps,
     find_missing,
+    parse_number,
     read_numbers,
     read_words,
+    shorten,
     to_pandas,
+    unwrap,
 )
-from edfa.data.cells import WHOLE, as_word, shorten, unwrap
-from edfa.data.edge import Flag, find_flag
-from edfa.data.encode import Encoder, Levels, Measure
-from edfa.data.numbers import parse_number
-from edfa.data.schema import Schema
 from edfa.errors import ColumnError, FactError, hint
 from edfa.typing import BoolArray, Float32Array, IntArray
 

@@ -5,25 +5,26 @@ and the outcome is one of the classes in every row. Null means "not recorded"; "
 not exist at this stage.
 """
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from edfa.data.border import (
+from edfa.data.feature import Feature
+from edfa.data.schema import Schema
+from edfa.data.values import (
+    LARGEST,
     as_words,
     check_names,
+    check_unique,
     find_gaps,
     find_missing,
+    match_level,
     read_numbers,
+    shorten,
     to_pandas,
     to_words,
 )
-from edfa.data.cells import match_level, shorten
-from edfa.data.feature import Feature
-from edfa.data.numbers import LARGEST
-from edfa.data.schema import Schema
 from edfa.errors import ColumnError, EmptyTableError, TargetError, hint
 
 __all__ = [
@@ -80,8 +81,7 @@ def check_columns(frame: pd.DataFrame, required: list[str]) -> None:
     row.
     """
     names = [str(c) for c in frame.columns]
-    if twice := sorted(n for n, times in Counter(names).items() if times > 1):
-        raise ColumnError(f"column {twice[0]!r} appears {names.count(twice[0])} times")
+    check_unique(names)
     if absent := [n for n in required if n not in set(names)]:
         raise ColumnError(f"the table has no column {absent[0]!r}{hint(absent[0], names)}")
     if len(frame) == 0:

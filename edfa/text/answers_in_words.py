@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from edfa.data.feature import Feature
-from edfa.data.numbers import CURRENCIES, LARGEST, exact_text
+from edfa.data.values import CURRENCIES, LARGEST, exact_text
 from edfa.errors import FactError
 from edfa.text import phrases
 from edfa.text.phrases import say

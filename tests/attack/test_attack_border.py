@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from edfa import Feature, Schema, Table
-from edfa.data import read_csv as csv_reader
+from edfa.data import read
 from edfa.data.encode import Encoder
 from edfa.data.partial import encode_partial
-from edfa.data.read_people import chunks
+from edfa.data.read import chunks
 from edfa.errors import ColumnError, EdfaError, FactError
 
 LOWEST = 0.27384999999999998 + 1e-7
@@ -156,8 +156,8 @@ def test_chunks_and_blocks_change_nothing(people, size, block, tmp_path, monkeyp
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["x", "w"], *people])
     with monkeypatch.context() as patch:
-        patch.setattr(csv_reader, "BLOCK_BYTES", block)
-        patch.setattr(csv_reader, "ROWS", 2)
+        patch.setattr(read, "BLOCK_BYTES", block)
+        patch.setattr(read, "BLOCK_ROWS", 2)
         parts = [encode_partial(frame, ENCODER, SCHEMA) for frame in chunks(path, size, SCHEMA)]
     alone = [encode_partial(pd.DataFrame([p], columns=["x", "w"]), ENCODER, SCHEMA) for p in people]
     np.testing.assert_array_equal(

@@ -137,7 +137,7 @@ BAD_FILES = [
         "twice.csv",
         b"age,age,class\n1,2,good\n",
         ColumnError,
-        "twice.csv: column 'age' appears 2 times",
+        "twice.csv line 1: column 'age' appears 2 times",
     ),
     (
         "latin.csv",

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edfa import Feature, Schema, Table
-from edfa.data.border import read_numbers
 from edfa.data.encode import Encoder
-from edfa.data.numbers import parse_number, unit_of
+from edfa.data.values import parse_number, read_numbers, unit_of
 from edfa.errors import ColumnError, FactError
 
 

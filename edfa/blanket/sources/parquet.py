@@ -25,8 +25,8 @@ from edfa.blanket.sources.base import RemoteSource, check_outcome, validate_dist
 from edfa.blanket.sources.correlation import CHUNK_ROWS, Correlation, CrossProducts
 from edfa.blanket.sources.parquet_files import column_names, list_parquet
 from edfa.data.feature import Feature
-from edfa.data.numbers import LARGEST
 from edfa.data.schema import Schema
+from edfa.data.values import LARGEST
 from edfa.errors import (
     ColumnError,
     DataError,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.data.read import PARQUET_ERRORS, open_parquet, parquet_error, read_parquet
+from edfa.data.read import open_parquet, read_parquet
 from edfa.errors import ModelError, UnreadableError
 from edfa.predictors.own_model.ask import OwnModel
 from edfa.predictors.own_model.formats import MODEL_LIMIT, KeptLightGBM, read_model, write_model
@@ -95,9 +95,8 @@ def read_like(path: str | Path) -> pd.DataFrame:
             "frame.head().to_parquet('like.parquet')"
         )
     frame = read_parquet(path)
-    try:
-        with open_parquet(path) as file:
-            described = file.schema_arrow.pandas_metadata or {}
+    with open_parquet(path) as file:
+        described = file.schema_arrow.pandas_metadata or {}
         if lost := [
             name
             for name, count in _categories(described)
@@ -109,8 +108,6 @@ def read_like(path: str | Path) -> pd.DataFrame:
                 "such; wrap the model in Python: edfa.wrap(model, like=frame)"
             )
         index = [name for name in described.get("index_columns", []) if isinstance(name, str)]
-    except (AttributeError, *PARQUET_ERRORS) as error:
-        raise parquet_error(path, error) from None
     return frame.drop(columns=index, errors="ignore")
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.data.border import read_words
 from edfa.data.encode import Encoder
+from edfa.data.values import read_words
 from edfa.errors import ColumnError, DataError, hint
 from edfa.typing import AnyArray, BoolArray, Float32Array, IntArray
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.data.cells import as_number
 from edfa.data.edge import Flag
 from edfa.data.encode import Encoder
+from edfa.data.values import as_number
 from edfa.typing import Float32Array
 
 __all__ = ["Given", "as_given", "given_now", "numbers_given", "put_given"]

@@ -1,0 +1,562 @@
+"""What values mean: the cells of a file, the columns of a data frame, the answers of a person.
+
+Every way in asks here: CSV, Parquet, JSON lines, data frames and interviews. What a column means
+does not depend on its data type, nor on the rows that happen to stand beside each other: a column
+is read as if each of its cells were read alone.
+
+- A **gap** is null, NaN or an empty text.
+- A **number** is a number that is not a truth value, or a text as ``parse_number`` reads it:
+  ``€1,430``, ``45 %``, ``$2.5k``, `` 12 ``. A point is the decimal point and a comma parts
+  thousands; what could mean two things (``1,5``, ``€1.430``) is no number, since a guess that is
+  wrong by a factor of a thousand must not be made in silence. It is exact to the last digit, and at
+  most ``LARGEST`` away from zero.
+- A **word** is a text as it stands. A whole number is written without a point (1.0 is ``"1"``), any
+  other number with all its digits, a truth value as ``"True"`` or ``"False"``.
+
+Read first: ``parse_number``, ``as_number`` and ``as_word`` for one value, ``read_numbers`` and
+``read_words`` for columns, ``to_pandas`` for frames of any make.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from edfa.errors import ColumnError, DataError, FactError
+from edfa.reading import is_unicode
+from edfa.typing import AnyArray, BoolArray
+
+__all__ = [
+    "LARGEST",
+    "PLAIN",
+    "ROW_ERROR",
+    "SHOWN",
+    "WHOLE",
+    "as_number",
+    "as_word",
+    "as_words",
+    "check_names",
+    "check_unique",
+    "exact",
+    "exact_text",
+    "find_gaps",
+    "find_missing",
+    "is_gap",
+    "match_level",
+    "parse_number",
+    "read_numbers",
+    "read_words",
+    "shorten",
+    "to_pandas",
+    "to_words",
+    "unit_of",
+    "unwrap",
+]
+
+ROW_ERROR = "\x00error of this row"
+"""The column in which a reader of files says why a row cannot be read, (rows,) of texts; null: it
+can.
+"""
+
+PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2})?$"
+# Letters of other scripts that look like Latin ones, in lower case.
+_ALIKE = str.maketrans("авекмнорстухіјѕһԁԛԝүαβεηικνορτυχϲ", "abekmhopctyxijshdqwyabehikvoptuxc")
+# numbers beyond it measure nothing about a person, and are no longer whole in floating point
+LARGEST = 1e15
+
+CURRENCIES = ("€", "$", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "JPY", "INR", "Rs")
+_MONEY = "|".join(map(re.escape, CURRENCIES))
+_NUMBER = re.compile(
+    rf"""(?P<open>\()?\s*                                      # accountants write (1,430) for -1430
+    (?P<sign>[-+\u2212]?)\s*(?P<before>{_MONEY})?\s*(?P<inner>[-\u2212]?)
+    (?P<whole>[1-9]\d{{0,2}}(?P<separator>[,'\u2019\ \u00a0\u202f])\d{{3}}(?:(?P=separator)\d{{3}})*|\d+)?
+    (?P<decimals>\.\d*)?(?P<power>[eE][-+]?\d+)?
+    \s*(?P<scale>[kKmM])?\s*(?P<after>%|{_MONEY})?\s*(?P<close>\))?""",  # noqa: E501
+    re.VERBOSE,
+)
+SHOWN = 60  # characters of a value in an error message
+WHOLE = 2**53  # floats below it are whole numbers exactly
+_WHOLE_FLOAT = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0")
+
+
+def exact_text(value: object) -> str:
+    """A value as text that no other value has: whole numbers without a fraction, others with all
+    their digits; anything that is no number as it is.
+
+    Examples
+    --------
+    >>> exact_text(9999997.0), exact_text(0.1), exact_text(2), exact_text("own ")
+    ('9999997', '0.1', '2', 'own ')
+    """
+    if isinstance(value, int) or not isinstance(value, Real):
+        return str(value)
+    number = float(value)
+    return str(int(number)) if number.is_integer() and abs(number) <= LARGEST else repr(number)
+
+
+def parse_number(text: str) -> float | None:
+    """The number that a text means; None if it is no number, could be two, or is too large for a
+    float.
+
+    A per cent sign is left out: ``"45%"`` is 45. ``k`` are thousands, and after money ``m`` are
+    millions.
+
+    Examples
+    --------
+    >>> parse_number(" €1,430 "), parse_number("$2.5k"), parse_number("45 %"), parse_number("(200)")
+    (1430.0, 2500.0, 45.0, -200.0)
+    >>> parse_number("1,5"), parse_number("€1.430"), parse_number("12 months")
+    (None, None, None)
+    """
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None or not (match["whole"] or len(match["decimals"] or "") > 1):
+        return None
+    money = bool(match["before"] or match["after"] not in (None, "%"))
+    if bool(match["open"]) != bool(match["close"]) or (match["sign"] and match["inner"]):
+        return None
+    if money and len(match["decimals"] or "") == 4 and not match["separator"]:  # 1430, or 1.43?
+        return None
+    scale = (match["scale"] or "").lower()
+    if scale == "m" and not money:  # metres, months, minutes or millions
+        return None
+    digits = (
+        re.sub(r"\D", "", match["whole"] or "0")
+        + (match["decimals"] or "")
+        + (match["power"] or "")
+    )
+    negative = (
+        bool(match["open"]) or "-" in (sign := match["sign"] + match["inner"]) or "\u2212" in sign
+    )
+    number = float(digits) * {"": 1.0, "k": 1e3, "m": 1e6}[scale]
+    if not math.isfinite(number):
+        return None
+    return -number if negative else number
+
+
+def unit_of(texts: list[str]) -> tuple[str, ...]:
+    """The signs of money and per cent that stand beside numbers in ``texts``, sorted, each once.
+
+    >>> unit_of(["€1,430", "€20", "7"])
+    ('€',)
+    """
+    matches = [match for text in texts if (match := _NUMBER.fullmatch(text.strip()))]
+    return tuple(sorted({sign for m in matches for sign in (m["before"], m["after"]) if sign}))
+
+
+def is_gap(value: Any) -> bool:
+    """Whether a value says nothing: null, NaN or an empty text."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    if isinstance(value, str):
+        return value == ""
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return bool(isinstance(value, np.datetime64 | np.timedelta64) and np.isnat(value))
+
+
+def unwrap(value: Any) -> Any:
+    """The Python value of a numpy scalar or an array without dimensions; anything else as it is."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    # A date of numpy would become a number of nanoseconds.
+    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biufSU" else value
+
+
+def without_limit(value: Any) -> float | None:
+    """The number that a value means, of any size; None if it means none, or is a gap. Too large for
+    a float: infinite.
+
+    >>> without_limit("€1,430"), without_limit(True), without_limit(10**400)
+    (1430.0, None, inf)
+    """
+    value = unwrap(value)
+    if is_gap(value) or isinstance(value, bool | np.bool_):
+        return None
+    if isinstance(value, str):
+        return parse_number(value)
+    if not isinstance(value, Real | Decimal):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return -math.inf if value < Fraction(0) else math.inf
+
+
+def as_number(value: Any, name: str) -> float | None:
+    """An answer as a number, None for a gap; FactError naming the feature ``name`` if it is
+    neither.
+
+    >>> as_number("€1,430", "income"), as_number("", "income")
+    (1430.0, None)
+    """
+    value = unwrap(value)
+    if is_gap(value):
+        return None
+    number = without_limit(value)
+    if number is None:
+        raise FactError(f"{name}: a number is needed, not {shorten(value)}")
+    if not math.isfinite(number):
+        raise FactError(f"{name}: a finite number is needed, not {shorten(value)}")
+    if abs(number) > LARGEST:
+        raise FactError(f"{name}: {number:g} is beyond {LARGEST:g}, no measurement")
+    return number
+
+
+def as_word(value: Any, name: str) -> str | None:
+    """An answer as a word, None for a gap; FactError naming the feature ``name`` if it is neither.
+
+    >>> as_word(1.0, "job"), as_word("01", "job"), as_word(True, "job")
+    ('1', '01', 'True')
+    """
+    value = unwrap(value)
+    if is_gap(value):
+        return None
+    if isinstance(value, str):
+        if not is_unicode(value):
+            raise FactError(f"{name}: {shorten(value)} is no text: it has half a character")
+        return str(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return format(value, "f")
+    if isinstance(value, Integral) and abs(int(value)) < 10**SHOWN:
+        return str(bool(value)) if isinstance(value, bool) else str(int(value))
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        return str(int(number)) if number.is_integer() and abs(number) < WHOLE else repr(number)
+    raise FactError(f"{name}: a word is needed, not {shorten(value)}")
+
+
+def match_level(word: str, levels: Iterable[str]) -> str | None:
+    """The level that a word means: itself, or else the only one that differs by the way software
+    writes it.
+
+    A data frame writes the whole numbers of a column with gaps as ``1.0``, and a truth value as
+    ``True``.
+
+    >>> match_level("1.0", ["1", "2"]), match_level("True", ["true", "false"]), match_level("01",
+    ...     ["1", "2"])
+    ('1', 'true', None)
+    """
+    known = list(levels)
+    if word in known:
+        return word
+    if word in ("True", "False"):
+        same = [level for level in known if level.casefold() == word.casefold()]
+    else:
+        same = [level for level in known if _without_point(level) == _without_point(word)]
+    return same[0] if len(same) == 1 else None
+
+
+def _without_point(word: str) -> str:
+    match = _WHOLE_FLOAT.fullmatch(word)
+    return match[1] if match else word
+
+
+def exact(number: float) -> str:
+    """A number with as many digits as it takes to tell it from every other.
+
+    >>> exact(99.95), exact(20.0), exact(0.27384999999999998)
+    ('99.95', '20', '0.27385')
+    """
+    short = f"{number:g}"
+    return short if float(short) == number else repr(float(number)).removesuffix(".0")
+
+
+def shorten(value: Any) -> str:
+    """A value for an error message: on one line, and not long."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"a whole number of about {int(value.bit_length() * math.log10(2)) + 1} digits"
+    if not isinstance(value, str | int | float | Decimal | bytes | list | tuple | dict | set):
+        return (
+            f"a {type(value).__name__}"
+            if isinstance(value, np.ndarray | pd.Series)
+            else _shown(value)
+        )
+    return _shown(value[:SHOWN] if isinstance(value, str | bytes) else value)
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except (
+        ValueError,
+        RecursionError,
+    ):  # a list of whole numbers with thousands of digits, or one inside itself
+        text = f"a {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN + 2 else text[:SHOWN] + "…"
+
+
+def to_pandas(frame: Any) -> pd.DataFrame:
+    """A pandas, polars or pyarrow frame as a pandas frame whose columns have texts as names and
+    plain data types.
+
+    Plain are numpy's numbers and truth values, ``str``, categorical, dates and, for what is mixed
+    or has no other, ``object``. Nothing is rounded: whole numbers with gaps become floats only if
+    every one is exact as a float. Columns that are plain already are not copied.
+    """
+    table: pd.DataFrame = frame if isinstance(frame, pd.DataFrame) else _from_native(frame)
+    if not all(type(name) is str for name in table.columns):
+        table = table.set_axis([str(name) for name in table.columns], axis=1)
+    if all(_is_plain(dtype) for dtype in table.dtypes):
+        return table
+    return pd.concat([_plain(table.iloc[:, i]) for i in range(table.shape[1])], axis=1)
+
+
+def _from_native(frame: Any) -> pd.DataFrame:
+    import narwhals as nw
+    import pyarrow as pa
+
+    try:
+        return pd.DataFrame(nw.from_native(frame, eager_only=True).to_pandas())
+    except TypeError:
+        raise DataError(
+            f"a data frame is needed (pandas, polars or pyarrow), not {type(frame).__name__}"
+        ) from None
+    except (pa.ArrowException, ValueError) as error:
+        raise DataError(f"the data frame cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _is_plain(dtype: Any) -> bool:
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "iufbOmM"
+    return isinstance(dtype, pd.CategoricalDtype | pd.DatetimeTZDtype) or str(dtype) == "str"
+
+
+def _plain(values: pd.Series) -> pd.Series:
+    """A column with a plain data type; the column itself if it has one."""
+    dtype = values.dtype
+    if _is_plain(dtype) or isinstance(dtype, np.dtype):
+        return values if _is_plain(dtype) else values.astype(object)
+    if isinstance(dtype, pd.StringDtype) or pd.api.types.is_string_dtype(dtype):
+        return values.astype("str")
+    gaps = values.isna()
+    if pd.api.types.is_bool_dtype(dtype):
+        return values.astype(bool) if not gaps.any() else values.astype(object).mask(gaps, None)
+    if pd.api.types.is_integer_dtype(dtype):
+        return _plain_integers(values, gaps)
+    if pd.api.types.is_float_dtype(dtype):
+        numbers = values.to_numpy(dtype=float, na_value=np.nan)
+        return pd.Series(numbers, index=values.index, name=values.name)
+    return values if dtype.kind in "mM" else values.astype(object)
+
+
+def _plain_integers(values: pd.Series, gaps: pd.Series) -> pd.Series:
+    if not gaps.any():
+        return values.astype("uint64" if "uint" in str(values.dtype).lower() else "int64")
+    cells = values.astype(object)
+    if all(abs(int(value)) < WHOLE for value in cells[~gaps].unique()):
+        return pd.Series(
+            values.to_numpy(dtype=float, na_value=np.nan), index=values.index, name=values.name
+        )
+    return cells.mask(gaps, None)
+
+
+def check_names(columns: Iterable[Any], known: Sequence[str]) -> None:
+    """Raise ColumnError for a name that is there twice, or that only looks like one of the
+    ``known`` names.
+
+    Other unknown columns are nobody's business: a file may have more than a card describes.
+
+    >>> check_names([" Age", "note"], ["age", "home"])
+    Traceback (most recent call last):
+        ...
+    edfa.errors.ColumnError: column ' Age' is none of the card's, and looks like 'age'; rename it, or leave it out
+    """  # noqa: E501
+    names = [str(name) for name in columns]
+    check_unique(names)
+    looks = {_look(name): name for name in known}
+    for name in (name for name in names if name not in set(known)):
+        if (right := looks.get(_look(name))) is not None:
+            raise ColumnError(
+                f"column {name!r} is none of the card's, and looks like {right!r}; rename "
+                "it, or leave it out"
+            )
+
+
+def check_unique(names: Iterable[str], where: str = "") -> None:
+    """Raise ColumnError, which begins with ``where``, if a column's name is there twice.
+
+    >>> check_unique(["age", "home", "age"], "people.csv: ")
+    Traceback (most recent call last):
+        ...
+    edfa.errors.ColumnError: people.csv: column 'age' appears 2 times
+    """
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ColumnError(f"{where}column {name!r} appears {times} times")
+
+
+def _look(name: str) -> str:
+    """What a name looks like: white space, case, normal forms and letters of other scripts are the
+    same.
+    """
+    text = unicodedata.normalize("NFKC", name).casefold().translate(_ALIKE)
+    visible = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Cc"))
+    return " ".join(visible.split())
+
+
+def find_gaps(values: pd.Series) -> BoolArray:
+    """Which cells, (rows,), say nothing: null or empty."""
+    if values.dtype == object:
+        return np.fromiter((is_gap(value) for value in values), dtype=bool, count=len(values))
+    empty = values.isna().to_numpy(dtype=bool)
+    return np.asarray(
+        empty
+        if values.dtype.kind in "iufbmM"
+        else empty | (values == "").fillna(False).to_numpy(dtype=bool)
+    )
+
+
+def find_missing(values: pd.Series, missing: Sequence[str], words: bool) -> BoolArray:
+    """Which cells, (rows,), hold a text that the card lists as ``missing``, or of a column of
+    numbers that number.
+    """
+    if not missing:
+        return np.zeros(len(values), dtype=bool)
+    if words:
+        return read_words(values).isin(missing).to_numpy(dtype=bool)
+    numbers = [number for text in missing if (number := parse_number(text)) is not None]
+    same = read_numbers(values).isin(numbers).to_numpy(dtype=bool)
+    return (
+        same
+        if values.dtype.kind in "iufb"
+        else same | read_words(values).isin(missing).to_numpy(dtype=bool)
+    )
+
+
+def read_numbers(values: pd.Series) -> pd.Series:
+    """A column, (rows,), as numbers of any size: NaN where a cell means none; integers if all are
+    written as such.
+
+    >>> read_numbers(pd.Series(["€1,430", "7"])).tolist(), read_numbers(pd.Series([1.5, None,
+    ...     True])).tolist()
+    ([1430, 7], [1.5, nan, nan])
+    """
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        distinct = read_numbers(_categories(values)).to_numpy(float)
+        return _series(np.append(distinct, np.nan)[values.cat.codes], values)
+    kind = values.dtype.kind
+    if kind in "iuf" and isinstance(values.dtype, np.dtype):
+        return values
+    if kind in "bmM":
+        return _series(np.full(len(values), np.nan), values)
+    if values.dtype == object and not _all_texts(values):
+        cells = list(values)
+        found = [without_limit(value) for value in cells]
+        numbers = np.array([np.nan if number is None else number for number in found], dtype=float)
+        return _whole(
+            numbers, not any(isinstance(value, float | np.floating) for value in cells), values
+        )
+    texts = values.astype("str") if values.dtype != "str" else values
+    numbers = _parse(texts)
+    return _whole(numbers, not texts.str.contains(".", regex=False).fillna(False).any(), values)
+
+
+def _parse(texts: pd.Series) -> AnyArray:
+    """Texts as numbers, (rows,): those written plainly together, any others once each."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = pa.array(texts, from_pandas=True)
+    try:  # most columns are plain, and this is faster than asking
+        numbers = pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False)
+        if np.isinf(numbers).any() or np.isnan(numbers).sum() > array.null_count:
+            raise pa.ArrowInvalid
+        return np.array(numbers, dtype=float)
+    except pa.ArrowInvalid:
+        plain = pc.match_substring_regex(array, PLAIN)
+    numbers = pc.cast(pc.if_else(plain, array, None), pa.float64())
+    result = np.array(numbers.to_numpy(zero_copy_only=False), dtype=float)
+    odd = np.flatnonzero(pc.fill_null(pc.invert(plain), False).to_numpy(zero_copy_only=False))
+    if len(odd):
+        codes, distinct = pd.factorize(texts.iloc[odd])
+        parsed = [parse_number(text) for text in distinct.tolist()]
+        result[odd] = np.array([np.nan if number is None else number for number in parsed])[codes]
+    return result
+
+
+def _whole(numbers: AnyArray, integers: bool, values: pd.Series) -> pd.Series:
+    """Numbers as a column like ``values``; as int64 if they are written as integers and exact."""
+    exact = integers and bool(
+        (np.isfinite(numbers) & (numbers == np.floor(numbers)) & (np.abs(numbers) < WHOLE)).all()
+    )
+    return _series(numbers.astype("int64") if exact and len(numbers) else numbers, values)
+
+
+def read_words(values: pd.Series) -> pd.Series:
+    """A column, (rows,), as words of data type ``str``: null where a cell is a gap, or means none.
+
+    >>> read_words(pd.Series([1.0, 2.5, None])).tolist()
+    ['1', '2.5', nan]
+    """
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        distinct = read_words(_categories(values))
+        return _series(distinct.array.take(values.cat.codes.to_numpy(), allow_fill=True), values)
+    if values.dtype == "str":
+        empty = values == ""
+        return values.mask(empty) if empty.any() else values
+    if values.dtype == object:
+        return (
+            _words(list(values), values)
+            if not _all_texts(values)
+            else read_words(values.astype("str"))
+        )
+    if values.dtype.kind in "mM":
+        return _words([None] * len(values), values)
+    codes, numbers = pd.factorize(values)  # each distinct one is written once
+    written = _words(numbers.tolist(), pd.Series(numbers))
+    return _series(written.array.take(codes, allow_fill=True), values)
+
+
+def _words(cells: list[Any], like: pd.Series) -> pd.Series:
+    words = []
+    for value in cells:
+        try:
+            words.append(as_word(value, ""))
+        except FactError:
+            words.append(None)
+    return _series(pd.array(words, dtype="str"), like)
+
+
+def to_words(values: pd.Series) -> pd.Series:
+    """``read_words`` of a column that holds nothing else; ColumnError naming the row for a cell
+    that means no word.
+    """
+    words = read_words(values)
+    strange = np.flatnonzero(words.isna().to_numpy() & ~find_gaps(values))
+    if len(strange):
+        cell = shorten(values.iloc[strange[0]])
+        raise ColumnError(
+            f"column {str(values.name)!r}: row {strange[0]} holds {cell}, which is no word"
+        )
+    return words
+
+
+def as_words(values: Any) -> list[str]:
+    """An array of values without nulls as words, by the rule for one cell."""
+    return to_words(pd.Series(values)).tolist()
+
+
+def _all_texts(values: pd.Series) -> bool:
+    """Whether a column of objects holds nothing but whole texts and nulls."""
+    if pd.api.types.infer_dtype(values, skipna=True) != "string":
+        return False
+    return all(is_unicode(value) for value in values if isinstance(value, str))
+
+
+def _categories(values: pd.Series) -> pd.Series:
+    return _plain(pd.Series(values.cat.categories))
+
+
+def _series(data: Any, like: pd.Series) -> pd.Series:
+    return pd.Series(data, index=like.index, name=like.name)
